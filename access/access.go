@@ -1,0 +1,96 @@
+// Package access knows who may call the platform: apps, staff and their API
+// keys. It is pure; storing keys is the store's business.
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"hash/crc32"
+	"strings"
+)
+
+// Role of a key.
+type Role string
+
+// The roles.
+const (
+	RoleApp     Role = "app"     // its own packets, public listener
+	RoleFinance Role = "finance" // staff read and write
+	RoleOps     Role = "ops"     // staff read, provider hold
+	RoleAuditor Role = "auditor" // staff read, audit
+)
+
+// Staff reports whether the role belongs to people of the platform.
+func (r Role) Staff() bool { return r == RoleFinance || r == RoleOps || r == RoleAuditor }
+
+// App is a backend that creates packets. Salt is made once and never changes:
+// every packet id derives from it (rule R1).
+type App struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Salt []byte `json:"salt"`
+}
+
+// Key is one API key. Only the hash of its secret is known after it was shown once.
+type Key struct {
+	ID         string `json:"id"`
+	Role       Role   `json:"role"`
+	AppID      string `json:"app_id,omitempty"` // of role app
+	Owner      string `json:"owner"`            // the app's name, or the staff member
+	SecretHash []byte `json:"secret_hash"`
+}
+
+// Token form: hb_<role>_<id>_<secret><checksum>. The checksum (CRC-32, 7
+// base32 characters) refuses typing errors without a lookup; the prefix lets
+// secret scanners find leaked keys.
+const (
+	prefix      = "hb"
+	idLen       = 12
+	secretLen   = 52 // two rand.Text of 26 characters: 260 bits
+	checksumLen = 7
+	alphabet    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
+
+// NewToken makes the secret token of a new key. It is shown once; store HashOf it.
+func NewToken(role Role) (token, id string) {
+	id = strings.ToLower(rand.Text()[:idLen])
+	body := fmt.Sprintf("%s_%s_%s_%s", prefix, role, id, rand.Text()+rand.Text())
+	return body + checksum(body), id
+}
+
+// ParseToken returns the key id of a token, or false when it is not one.
+func ParseToken(token string) (id string, ok bool) {
+	parts := strings.Split(token, "_")
+	if len(parts) != 4 || parts[0] != prefix || len(parts[2]) != idLen || len(parts[3]) != secretLen+checksumLen {
+		return "", false
+	}
+	cut := len(token) - checksumLen
+	if checksum(token[:cut]) != token[cut:] {
+		return "", false
+	}
+	return parts[2], true
+}
+
+// HashOf returns what is stored of a token: SHA-256. The secret has 260 random
+// bits, a slow hash would protect nothing.
+func HashOf(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}
+
+// Matches compares a token with a stored hash in constant time.
+func (k Key) Matches(token string) bool {
+	return subtle.ConstantTimeCompare(HashOf(token), k.SecretHash) == 1
+}
+
+func checksum(s string) string {
+	sum := crc32.ChecksumIEEE([]byte(s))
+	out := make([]byte, checksumLen)
+	for i := checksumLen - 1; i >= 0; i-- {
+		out[i] = alphabet[sum&31]
+		sum >>= 5
+	}
+	return string(out)
+}

@@ -1,0 +1,24 @@
+package packet
+
+import "errors"
+
+// Errors that cross package borders. pool and store wrap them, so that whoever
+// asks need not know which of the two answered.
+var (
+	// ErrNotFound: no such packet, claim or payment here.
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable: the store could not be asked, or gave no answer in time.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrConflict: stored with other contents than the caller's.
+	ErrConflict = errors.New("conflicts with what is stored")
+	// ErrNotOpenYet: the packet is still being funded.
+	ErrNotOpenYet = errors.New("not open yet")
+	// ErrPast: the packet would have expired before it was created.
+	ErrPast = errors.New("expires in the past")
+	// ErrTooFar: opens_at lies further ahead than MaxOpensAhead.
+	ErrTooFar = errors.New("opens too far ahead")
+	// ErrBooksClosed: the packet's books are closed, nothing can be claimed any more.
+	ErrBooksClosed = errors.New("books are closed")
+	// ErrGone: the pool is not in Redis.
+	ErrGone = errors.New("pool is gone")
+)

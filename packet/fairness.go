@@ -1,0 +1,85 @@
+package packet
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// Domains that separate the uses of the installation's seed key.
+const (
+	seedDomain = "hongbao/seed/v1"
+	sealDomain = "hongbao/seal/v1"
+)
+
+// SealedSeedLen is the length of a sealed seed in bytes: nonce 12, seed 32, tag 16.
+const SealedSeedLen = 60
+
+// ErrSealedSeed means that a sealed seed cannot be opened: it was changed or cut
+// off, belongs to another packet, or was sealed with another key. Which of
+// these it was cannot be told apart.
+var ErrSealedSeed = errors.New("sealed seed cannot be opened")
+
+// DeriveSeed returns the seed of a packet: HMAC-SHA256(key, seedDomain | packet
+// id). Being derived, it is the same on every repeat of a create request. The
+// seed decides all shares: it is a secret until the packet is closed.
+func DeriveSeed(key [32]byte, packetID string) [32]byte {
+	return keyed(key, seedDomain, packetID)
+}
+
+// Commitment returns the hex SHA-256 of the seed, published at creation.
+// Whoever learns the seed later can check that it was not exchanged.
+func Commitment(seed [32]byte) string {
+	sum := sha256.Sum256(seed[:])
+	return hex.EncodeToString(sum[:])
+}
+
+// SealSeed encrypts the seed for storage with AES-256-GCM, a fresh random nonce
+// in front and the packet id as additional data, so that a sealed seed opens
+// only for its own packet. The result is SealedSeedLen bytes.
+func SealSeed(key [32]byte, packetID string, seed [32]byte) ([]byte, error) {
+	aead, err := seedCipher(key, packetID)
+	if err != nil {
+		return nil, fmt.Errorf("seal seed of packet %s: %w", packetID, err)
+	}
+	return aead.Seal(nil, nil, seed[:], []byte(packetID)), nil
+}
+
+// OpenSeed is the reverse of SealSeed. It returns ErrSealedSeed (wrapped, with
+// the packet id) when sealed was not made by SealSeed for this key and packet.
+func OpenSeed(key [32]byte, packetID string, sealed []byte) ([32]byte, error) {
+	var seed [32]byte
+	aead, err := seedCipher(key, packetID)
+	if err != nil {
+		return seed, fmt.Errorf("open seed of packet %s: %w", packetID, err)
+	}
+	plain, err := aead.Open(nil, nil, sealed, []byte(packetID))
+	if err != nil || len(plain) != len(seed) {
+		return seed, fmt.Errorf("packet %s: %w", packetID, ErrSealedSeed)
+	}
+	copy(seed[:], plain)
+	return seed, nil
+}
+
+// seedCipher has a key of its own for every packet. So the same installation
+// key never serves two purposes, and random nonces cannot run out.
+func seedCipher(key [32]byte, packetID string) (cipher.AEAD, error) {
+	sealKey := keyed(key, sealDomain, packetID)
+	block, err := aes.NewCipher(sealKey[:])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// keyed returns HMAC-SHA256(key, domain | packet id).
+func keyed(key [32]byte, domain, packetID string) [32]byte {
+	mac := hmac.New(sha256.New, key[:])
+	mac.Write([]byte(domain))
+	mac.Write([]byte(packetID))
+	return [32]byte(mac.Sum(nil))
+}

@@ -1,0 +1,91 @@
+package packet
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const otherPacketID = "1123456789abcdefghij"
+
+func TestDeriveSeed(t *testing.T) {
+	key := testSeed(1)
+	seed := DeriveSeed(key, testPacketID)
+	// printf 'hongbao/seed/v1%s' <packet id> | openssl dgst -sha256 -mac HMAC -macopt hexkey:<key>
+	const want = "77ba45970d3b6e3f693172951a25ca6849e85aa29c2d2846985f0691e837688c"
+	if got := hex.EncodeToString(seed[:]); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if seed == DeriveSeed(key, otherPacketID) {
+		t.Error("two packets have the same seed")
+	}
+	if seed == DeriveSeed(testSeed(2), testPacketID) {
+		t.Error("two keys give the same seed")
+	}
+}
+
+func TestCommitment(t *testing.T) {
+	// SHA-256 of 32 zero bytes, a published value.
+	const want = "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925"
+	if got := Commitment([32]byte{}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSealSeed(t *testing.T) {
+	key, seed := testSeed(1), testSeed(2)
+	seal := func(t *testing.T) []byte {
+		t.Helper()
+		sealed, err := SealSeed(key, testPacketID, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	t.Run("OK", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			key, seed := drawSeed(t), drawSeed(t)
+			id := rapid.StringMatching(`[0-9a-v]{20}`).Draw(t, "packet id")
+			sealed, err := SealSeed(key, id, seed)
+			if err != nil || len(sealed) != SealedSeedLen {
+				t.Fatalf("%d bytes, %v", len(sealed), err)
+			}
+			if got, err := OpenSeed(key, id, sealed); err != nil || got != seed {
+				t.Fatalf("got %x, %v", got, err)
+			}
+		})
+	})
+	t.Run("not the same twice and not in the clear", func(t *testing.T) {
+		first, second := seal(t), seal(t)
+		if bytes.Equal(first, second) || bytes.Contains(first, seed[:8]) {
+			t.Fatalf("%x and %x", first, second)
+		}
+	})
+	refuse := func(t *testing.T, key [32]byte, id string, sealed []byte) {
+		t.Helper()
+		if got, err := OpenSeed(key, id, sealed); !errors.Is(err, ErrSealedSeed) || got != ([32]byte{}) {
+			t.Fatalf("got %x, %v", got, err)
+		}
+	}
+	t.Run("ErrSealedSeed other key", func(t *testing.T) { refuse(t, testSeed(3), testPacketID, seal(t)) })
+	t.Run("ErrSealedSeed other packet", func(t *testing.T) { refuse(t, key, otherPacketID, seal(t)) })
+	t.Run("ErrSealedSeed any changed bit", func(t *testing.T) {
+		sealed := seal(t)
+		for bit := range 8 * len(sealed) {
+			changed := bytes.Clone(sealed)
+			changed[bit/8] ^= 1 << (bit % 8)
+			refuse(t, key, testPacketID, changed)
+		}
+	})
+	t.Run("ErrSealedSeed any other length", func(t *testing.T) {
+		sealed := seal(t)
+		for n := range sealed {
+			refuse(t, key, testPacketID, sealed[:n])
+		}
+		refuse(t, key, testPacketID, nil)
+		refuse(t, key, testPacketID, append(sealed, 0))
+	})
+}
