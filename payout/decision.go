@@ -1,0 +1,31 @@
+package payout
+
+import "errors"
+
+// ErrDecisionPending: another decision about the payment waits for a second person.
+var ErrDecisionPending = errors.New("another decision is waiting")
+
+// ErrKeyReused: the Idempotency-Key was used with another body.
+var ErrKeyReused = errors.New("idempotency key was used with another body")
+
+// StaffWrite is who writes, why, and under which Idempotency-Key.
+type StaffWrite struct {
+	Owner    string
+	Role     string
+	Route    string // method and path
+	Key      string
+	BodyHash string
+	Reason   string
+}
+
+// StaffAnswer is the stored answer of a staff write.
+type StaffAnswer struct {
+	Status   int
+	Body     []byte
+	Replayed bool
+}
+
+// DecisionAnswer renders the answer of a decision inside its transaction, so
+// that effect and remembered answer are one. d is nil when err is set
+// (ErrNotRetryable or ErrDecisionPending): such answers are remembered too.
+type DecisionAnswer func(d *Decision, p Row, err error) (status int, body []byte)

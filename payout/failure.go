@@ -1,0 +1,58 @@
+package payout
+
+import "errors"
+
+// ErrTransition is wrapped when a status change is not in Transitions.
+var ErrTransition = errors.New("status change not allowed")
+
+// ErrNotRetryable is returned when a person's decision does not fit the status.
+var ErrNotRetryable = errors.New("status does not allow this decision")
+
+// Failure says why a payment failed or came back, and what a person can do.
+type Failure struct {
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	Retryable  bool   `json:"retryable"`   // trying again without changing anything can help
+	NextAction string `json:"next_action"` // what finance should do next
+}
+
+// FailureCode is one row of the catalogue.
+type FailureCode struct {
+	Code       string
+	Message    string
+	Retryable  bool
+	NextAction string
+}
+
+// FailureCodes is the catalogue of final failures: data, not code paths. A code
+// that is not listed is shown as it came, with the advice of "declined".
+var FailureCodes = []FailureCode{
+	{"declined", "The provider refused the order.", false, "Ask the provider why, then retry or cancel."},
+	{"payee_declined", "The recipient's account refuses transfers.", false, "Ask the recipient for another account, or cancel."},
+	{"account_frozen", "The recipient's account is frozen.", true, "Retry once the recipient has had the account unfrozen."},
+	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again."},
+	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true, "The sender has to top up and create the packet again."},
+	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider."},
+	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used."},
+	{"returned", "The money came back after success.", true, "Check the recipient's account, then retry with a new order number or cancel."},
+	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry."},
+}
+
+// NewFailure looks the code up in the catalogue. The provider's message, if it
+// gave one, is shown instead of ours.
+func NewFailure(code, message string) *Failure {
+	if code == "" {
+		code = "declined"
+	}
+	row := FailureCodes[0]
+	for _, c := range FailureCodes {
+		if c.Code == code {
+			row = c
+			break
+		}
+	}
+	if message == "" {
+		message = row.Message
+	}
+	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: row.NextAction}
+}

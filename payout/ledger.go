@@ -1,0 +1,118 @@
+package payout
+
+import "hongbao/money"
+
+// Account of the ledger. Holding, owed, refunding, outside and suspense are kept per packet,
+// provider per provider, house once (rule R12).
+type Account string
+
+// The accounts.
+const (
+	AccountProvider  Account = "provider"
+	AccountHolding   Account = "holding"
+	AccountOwed      Account = "owed"
+	AccountRefunding Account = "refunding"
+	AccountOutside   Account = "outside"
+	AccountSuspense  Account = "suspense"
+	AccountHouse     Account = "house"
+)
+
+// Accounts lists every account.
+var Accounts = []Account{AccountProvider, AccountHolding, AccountOwed, AccountRefunding, AccountOutside, AccountSuspense, AccountHouse}
+
+// PostingKind names why money moved between two accounts.
+type PostingKind string
+
+// The posting kinds of rule R12.
+const (
+	PostCharge         PostingKind = "charge"
+	PostClaim          PostingKind = "claim"
+	PostPaid           PostingKind = "paid"
+	PostClose          PostingKind = "close"
+	PostRefunded       PostingKind = "refunded"
+	PostCancel         PostingKind = "cancel"
+	PostReturned       PostingKind = "returned"
+	PostRefundReturned PostingKind = "refund_returned"
+	PostPaidOutside    PostingKind = "paid_outside"
+	PostHonoured       PostingKind = "honoured"
+	PostSecondSuccess  PostingKind = "second_success"
+)
+
+// postingAccounts says from which account to which each kind moves money.
+var postingAccounts = map[PostingKind][2]Account{
+	PostCharge:         {AccountProvider, AccountHolding},
+	PostClaim:          {AccountHolding, AccountOwed},
+	PostPaid:           {AccountOwed, AccountProvider},
+	PostClose:          {AccountHolding, AccountRefunding},
+	PostRefunded:       {AccountRefunding, AccountProvider},
+	PostCancel:         {AccountOwed, AccountRefunding},
+	PostReturned:       {AccountProvider, AccountOwed},
+	PostRefundReturned: {AccountProvider, AccountRefunding},
+	PostPaidOutside:    {AccountOwed, AccountOutside},
+	PostHonoured:       {AccountHouse, AccountOwed},
+	PostSecondSuccess:  {AccountSuspense, AccountProvider},
+}
+
+// Posting is one append-only transfer of the ledger. Its reference, order
+// number and kind, is unique, so that it can be made only once.
+type Posting struct {
+	Kind    PostingKind
+	Debit   Account // the account the money leaves
+	Credit  Account // the account it goes to
+	Amount  money.Fen
+	OrderNo string // or the payment id where no order number is involved
+}
+
+// NewPosting returns the posting of a kind.
+func NewPosting(kind PostingKind, orderNo string, amount money.Fen) Posting {
+	a := postingAccounts[kind]
+	return Posting{Kind: kind, Debit: a[0], Credit: a[1], Amount: amount, OrderNo: orderNo}
+}
+
+// Reference returns what makes the posting unique.
+func (p Posting) Reference() string { return p.OrderNo + ":" + string(p.Kind) }
+
+// successPosting and returnPosting of each kind of payment.
+func successPosting(k Kind) PostingKind {
+	switch k {
+	case KindCharge:
+		return PostCharge
+	case KindRefund:
+		return PostRefunded
+	default:
+		return PostPaid
+	}
+}
+
+func returnPosting(k Kind) PostingKind {
+	if k == KindRefund {
+		return PostRefundReturned
+	}
+	return PostReturned
+}
+
+// Break (差异) is a disagreement that a person has to look at.
+type Break struct {
+	Kind    BreakKind
+	OrderNo string
+	Detail  string
+}
+
+// BreakKind names a disagreement.
+type BreakKind string
+
+// The breaks the machine can find.
+const (
+	// BreakMismatch: an answer about another order number, account or amount than the stored request.
+	BreakMismatch BreakKind = "mismatch"
+	// BreakContradiction: the provider's definite statements about one number disagree.
+	BreakContradiction BreakKind = "contradiction"
+	// BreakSecondSuccess: money moved under a number that was superseded, or after a cancel or mark-paid.
+	BreakSecondSuccess BreakKind = "second_success"
+	// BreakLateSuccess: money moved after the payment had been called failed.
+	BreakLateSuccess BreakKind = "late_success"
+	// BreakForgotten: the provider no longer knows a number it had accepted.
+	BreakForgotten BreakKind = "forgotten"
+	// BreakShareConflict: a claim of the pool that cannot be booked (rule R10).
+	BreakShareConflict BreakKind = "share_conflict"
+)

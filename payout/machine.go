@@ -1,0 +1,183 @@
+package payout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Action is what has to be done next for a payment.
+type Action string
+
+// The actions. The row names the next one, whoever reads it (rule R3).
+const (
+	ActionSend Action = "send" // make or repeat a send: BeginSend, then the provider call, then Settle
+	ActionAsk  Action = "ask"  // ask the provider about an order number, then Settle
+	ActionEnd  Action = "end"  // nothing, until a person or a notification says otherwise
+)
+
+// Step is the next thing to do, and not before when.
+type Step struct {
+	Do      Action    `json:"do"`
+	OrderNo string    `json:"order_no,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// Pauses between repeats. They grow by doubling up to the cap and never end:
+// no count of tries turns unknown into failed.
+const (
+	firstPause = 500 * time.Millisecond
+	pauseCap   = 5 * time.Minute
+)
+
+// pause returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s ... 5 min.
+func pause(n int) time.Duration {
+	if n > 10 {
+		return pauseCap
+	}
+	return min(firstPause<<max(n, 0), pauseCap)
+}
+
+// Next reads the program counter off the rows (rule R3). attempts holds every
+// attempt of the payment in ascending order.
+func Next(p Payment, attempts []Attempt) Step {
+	for _, a := range attempts {
+		if a.AskRequested {
+			return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+		}
+	}
+	if !p.Status.Open() {
+		return Step{Do: ActionEnd}
+	}
+	if len(attempts) == 0 {
+		return Step{Do: ActionSend}
+	}
+	if p.Status == StatusPending {
+		for _, a := range attempts {
+			if !a.AskedAt.After(p.DecidedAt) {
+				return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+			}
+		}
+		return Step{Do: ActionSend}
+	}
+	cur := attempts[len(attempts)-1]
+	return Step{Do: cur.Next, OrderNo: cur.OrderNo, At: cur.NextAt}
+}
+
+// Numbering says under which number BeginSend sends.
+type Numbering int
+
+// The numberings.
+const (
+	// NumberNew: attempt n+1. Only when every earlier number is confirmed final (rule R5).
+	NumberNew Numbering = iota
+	// NumberSame: the current number again, byte for byte.
+	NumberSame
+	// NumberNone: nothing may be sent now; go on asking.
+	NumberNone
+)
+
+// Begin decides under which number a send may go out now (rule R5).
+func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
+	if len(attempts) == 0 {
+		if p.Status == StatusPending {
+			return NumberNew
+		}
+		return NumberNone
+	}
+	cur := attempts[len(attempts)-1]
+	switch p.Status {
+	case StatusSending, StatusUnknown:
+		if cur.Next == ActionSend && now.Before(cur.AskUntil) {
+			return NumberSame
+		}
+		return NumberNone
+	case StatusPending:
+	default:
+		return NumberNone
+	}
+	for _, a := range attempts {
+		if !a.AskedAt.After(p.DecidedAt) {
+			return NumberNone
+		}
+		final := a.Statement == ObsDeclined || a.Statement == ObsReturned
+		if !final && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
+			return NumberNone
+		}
+	}
+	if cur.Statement == ObsNeverReceived {
+		if cur.open(now) || !now.Before(cur.AskUntil) {
+			return NumberNone
+		}
+		return NumberSame
+	}
+	if cur.No >= MaxAttempts {
+		return NumberNone
+	}
+	return NumberNew
+}
+
+// open reports whether a send may still land. An answered repeat does not close
+// an earlier send that got no answer.
+func (a Attempt) open(now time.Time) bool {
+	return now.Before(a.OpenUntil) || now.Before(a.NotedUntil)
+}
+
+// leaveOpen keeps the window of the noted send, which got no answer.
+func (a *Attempt) leaveOpen() {
+	if a.NotedUntil.After(a.OpenUntil) {
+		a.OpenUntil = a.NotedUntil
+	}
+	a.NotedUntil = time.Time{}
+}
+
+// NewAttempt returns attempt number no of a payment, not sent yet.
+func NewAttempt(p Payment, no int, request []byte) Attempt {
+	return Attempt{OrderNo: OrderNo(p.ID, no), PaymentID: p.ID, No: no, Op: OpOf(p.Kind), Request: request}
+}
+
+// NoteSend notes a send before it goes out: whoever reads the row from now on
+// asks before anything else, and the send stays open for the landing window.
+func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
+	if err := p.Move(StatusSending); err != nil {
+		return err
+	}
+	p.Attempt = a.No
+	p.Failure = nil
+	p.UpdatedAt = now
+	if a.Sends == 0 {
+		a.StartedAt = now
+		a.AskUntil = now.Add(l.Remembers - 24*time.Hour)
+	}
+	a.Sends++
+	a.leaveOpen()
+	a.NotedUntil = now.Add(l.LandingWindow)
+	a.Next, a.NextAt = ActionAsk, now
+	return nil
+}
+
+// BackToUnknown is the outcome of a decision whose earlier numbers are not all
+// confirmed final (rule R5): the payment goes on being asked about.
+func BackToUnknown(p *Payment, a *Attempt, now time.Time) error {
+	if err := p.Move(StatusUnknown); err != nil {
+		return err
+	}
+	p.UpdatedAt = now
+	a.Next, a.NextAt = ActionAsk, now.Add(pause(a.Asks))
+	return nil
+}
+
+// Retry sets a failed or returned payment to pending: a person decided. The
+// caller writes decision, audit and outbox row in the same transaction. Returns
+// ErrNotRetryable for every other status.
+func Retry(p *Payment, now time.Time) error {
+	if p.Status != StatusFailed && p.Status != StatusReturned {
+		return fmt.Errorf("payment %s is %s: %w", p.ID, p.Status, ErrNotRetryable)
+	}
+	if err := p.Move(StatusPending); err != nil {
+		return err
+	}
+	p.DecidedAt = now
+	p.UpdatedAt = now
+	p.Failure = nil
+	return nil
+}
