@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+type transferRow struct {
+	ID        int64
+	PacketID  string
+	Kind      string
+	Debit     string
+	Credit    string
+	Amount    int64
+	OrderNo   string
+	Reference string
+	CreatedAt time.Time
+}
+
+func (transferRow) TableName() string { return "transfers" }
+
+// post appends one transfer. The unique reference refuses a second one.
+func (tx tx) post(packetID string, p payout.Posting) error {
+	return tx.Create(&transferRow{PacketID: packetID, Kind: string(p.Kind), Debit: string(p.Debit), Credit: string(p.Credit),
+		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
+}
+
+func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
+	return tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON DUPLICATE KEY UPDATE seen = seen + 1, last_seen = VALUES(last_seen), detail = VALUES(detail), resolved_at = NULL`,
+		string(b.Kind), packetID, paymentID, b.OrderNo, clip(b.Detail, 255), tx.now, tx.now).Error
+}
+
+type eventRow struct {
+	ID        int64
+	PaymentID string
+	At        time.Time
+	Source    string
+	Op        string
+	OrderNo   string
+	Outcome   string
+	Code      string
+	What      string
+	StartedAt *time.Time
+	EndedAt   *time.Time
+}
+
+func (eventRow) TableName() string { return "payment_events" }
+
+func (tx tx) addEvent(paymentID string, e payout.Event) error {
+	return tx.Create(&eventRow{PaymentID: paymentID, At: tx.now, Source: e.Source, Op: e.Op, OrderNo: e.OrderNo, Outcome: e.Outcome,
+		Code: clip(e.Code, 64), What: clip(e.What, 255), StartedAt: optTime(e.StartedAt), EndedAt: optTime(e.EndedAt)}).Error
+}
+
+// Balances sums a packet's ledger. All zero for a packet without transfers.
+func (s *Store) Balances(ctx context.Context, packetID string) (payout.Balances, error) {
+	var rows []struct {
+		Kind, Debit, Credit string
+		Sum                 int64
+	}
+	err := s.read(ctx).Raw("SELECT kind, debit, credit, SUM(amount) AS sum FROM transfers WHERE packet_id = ? GROUP BY kind, debit, credit", packetID).Scan(&rows).Error
+	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{}}
+	for _, r := range rows {
+		b.ByKind[payout.PostingKind(r.Kind)] += money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Debit)] -= money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Credit)] += money.Fen(r.Sum)
+	}
+	return b, classify(err)
+}

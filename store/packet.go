@@ -1,0 +1,359 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+type packetRow struct {
+	ID             string `gorm:"primaryKey"`
+	AppID          string
+	SenderID       string
+	Currency       string
+	TotalAmount    int64
+	ShareCount     int
+	Split          string
+	MinShare       int64
+	MaxShare       int64
+	Greeting       string
+	GroupID        *string
+	Metadata       []byte
+	Eligible       []byte
+	BodyHash       string
+	Commitment     string
+	SealedSeed     []byte
+	Status         string
+	CloseReason    *string
+	FailureCode    *string
+	FailureMessage *string
+	FirstStatus    *int
+	FirstRequestID *string
+	CreatedAt      time.Time
+	OpensAt        time.Time
+	ExpiresAt      time.Time
+	BooksClosedAt  *time.Time
+	Remainder      *int64
+	ClosedAt       *time.Time
+	UpdatedAt      time.Time
+}
+
+func (packetRow) TableName() string { return "packets" }
+
+func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Time) (packetRow, error) {
+	meta, err := json.Marshal(p.Metadata)
+	if err != nil {
+		return packetRow{}, fmt.Errorf("encode metadata: %w", err)
+	}
+	var list []byte
+	if eligible != nil {
+		if list, err = json.Marshal(eligible); err != nil {
+			return packetRow{}, fmt.Errorf("encode eligible list: %w", err)
+		}
+	}
+	return packetRow{
+		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
+		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
+		Metadata: meta, Eligible: list, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
+		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
+	}, nil
+}
+
+func (r packetRow) record() (packet.Record, error) {
+	rec := packet.Record{
+		Packet: packet.Packet{
+			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
+			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting, GroupID: r.GroupID,
+			BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(), OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
+		},
+		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
+		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
+	}
+	if r.Remainder != nil {
+		rec.Remainder = money.Fen(*r.Remainder)
+	}
+	if r.FailureCode != nil {
+		rec.Failure = &packet.Failure{Code: *r.FailureCode, Message: orEmpty(r.FailureMessage)}
+	}
+	if r.FirstStatus != nil {
+		rec.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: orEmpty(r.FirstRequestID)}
+	}
+	if err := json.Unmarshal(r.Metadata, &rec.Metadata); err != nil {
+		return rec, fmt.Errorf("packet %s: metadata: %w", r.ID, err)
+	}
+	if r.Eligible != nil {
+		if err := json.Unmarshal(r.Eligible, &rec.Eligible); err != nil {
+			return rec, fmt.Errorf("packet %s: eligible list: %w", r.ID, err)
+		}
+		rec.EligibleCount = len(rec.Eligible)
+	}
+	return rec, nil
+}
+
+// RecordPacket writes the packet row in status funding and its charge, pending,
+// in one transaction. A repeat with the same body hash changes nothing. Returns
+// the row's status. Errors: ErrConflict when the id is taken by another body,
+// ErrUnavailable.
+func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error) {
+	status := packet.StatusFunding
+	err := s.inTx(ctx, func(tx tx) error {
+		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
+		if err != nil {
+			return err
+		}
+		var old packetRow
+		switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
+		case err == nil:
+			if old.BodyHash != p.BodyHash {
+				return fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+			}
+			status = packet.Status(old.Status)
+			return nil
+		case !errors.Is(err, gorm.ErrRecordNotFound):
+			return err
+		}
+		status = packet.StatusFunding
+		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		charge := payout.Payment{
+			ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
+			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: provider,
+			Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+		}
+		return tx.insertPayment(charge)
+	})
+	if duplicate(err) { // two runs at once: the other one wrote the same row
+		rec, rerr := s.Packet(ctx, p.ID)
+		if rerr != nil {
+			return "", rerr
+		}
+		if rec.BodyHash != p.BodyHash {
+			return "", fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+		}
+		return rec.Stored, nil
+	}
+	return status, err
+}
+
+// remark is what payer and payee see at the provider: at most 32 characters.
+func remark(packetID string) string { return "hongbao " + packetID }
+
+const insertShares = 1000
+
+type shareRow struct {
+	PacketID   string `gorm:"primaryKey"`
+	ShareIndex int    `gorm:"primaryKey"`
+	Amount     int64
+	UserID     *string
+	Nickname   *string
+	AvatarURL  *string
+	Recipient  *string
+	ClaimedAt  *time.Time
+}
+
+func (shareRow) TableName() string { return "shares" }
+
+// Fund moves the packet from funding to open and writes one row a share, in one
+// transaction; the charge must be paid. alive is called between batches. A packet that is open or later is left as
+// it is. Returns the row's status afterwards.
+func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen, alive func(done int)) (packet.Status, error) {
+	var status packet.Status
+	err := s.inTx(ctx, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if status = packet.Status(row.Status); status != packet.StatusFunding {
+			return nil
+		}
+		var charge string
+		if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindCharge, id, 0)).Scan(&charge).Error; err != nil {
+			return err
+		}
+		if payout.Status(charge) != payout.StatusPaid {
+			return fmt.Errorf("packet %s: charge is %q: %w", id, charge, ErrMoved)
+		}
+		if err := tx.movePacket(id, packet.StatusFunding, packet.StatusOpen, nil); err != nil {
+			return err
+		}
+		status = packet.StatusOpen
+		batch := make([]shareRow, 0, insertShares)
+		for i, a := range amounts {
+			batch = append(batch, shareRow{PacketID: id, ShareIndex: i, Amount: int64(a)})
+			if len(batch) == insertShares || i == len(amounts)-1 {
+				if err := tx.Create(&batch).Error; err != nil {
+					return err
+				}
+				batch = batch[:0]
+				alive(i + 1)
+			}
+		}
+		return nil
+	})
+	return status, err
+}
+
+// movePacket is the only writer of packets.status: a compare-and-set.
+func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) error {
+	values := map[string]any{"status": string(to), "updated_at": tx.now}
+	for k, v := range set {
+		values[k] = v
+	}
+	res := tx.Model(&packetRow{}).Where("id = ? AND status = ?", id, string(from)).Updates(values)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("packet %s: not %s: %w", id, from, ErrMoved)
+	}
+	return nil
+}
+
+func (tx tx) lockPacket(id string) (packetRow, error) {
+	var row packetRow
+	if err := tx.Raw("SELECT * FROM packets WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
+		return row, err
+	}
+	if row.ID == "" {
+		return row, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	return row, nil
+}
+
+// RejectPacket moves funding to rejected after the charge was declined. Repeatable.
+func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
+	return s.inTx(ctx, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil || row.Status == string(packet.StatusRejected) {
+			return err
+		}
+		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
+			map[string]any{"failure_code": clip(f.Code, 64), "failure_message": clip(f.Message, 255)})
+	})
+}
+
+// BeginClosing moves open (or, by rule R2, funding) to closing with its reason;
+// the first reason wins. Repeatable. Returns the status afterwards.
+func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
+	status := packet.StatusClosing
+	err := s.inTx(ctx, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		from := packet.Status(row.Status)
+		if from != packet.StatusOpen && from != packet.StatusFunding {
+			status = from
+			return nil
+		}
+		status = packet.StatusClosing
+		return tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)})
+	})
+	return status, err
+}
+
+// CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
+func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
+	err := s.read(ctx).Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'", string(reason), id).Error
+	return classify(err)
+}
+
+// CloseBooks closes a packet's books once (rule R6): remainder = total - claimed
+// shares; a remainder becomes a pending refund with its outbox row, holding
+// moves to refunding. From now on RecordClaim refuses. Returns the remainder,
+// the same at every repeat. Errors: ErrMoved when the packet is not closing.
+func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen, error) {
+	var remainder money.Fen
+	err := s.inTx(ctx, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if row.BooksClosedAt != nil {
+			remainder = money.Fen(*row.Remainder)
+			return nil
+		}
+		if row.Status != string(packet.StatusClosing) {
+			return fmt.Errorf("packet %s is %s: %w", id, row.Status, ErrMoved)
+		}
+		var claimed int64
+		if err := tx.Raw("SELECT COALESCE(SUM(amount), 0) FROM shares WHERE packet_id = ? AND user_id IS NOT NULL", id).Scan(&claimed).Error; err != nil {
+			return err
+		}
+		remainder = money.Fen(row.TotalAmount - claimed)
+		if remainder < 0 {
+			return fmt.Errorf("packet %s: claimed %d of %d fen: %w", id, claimed, row.TotalAmount, ErrConflict)
+		}
+		res := tx.Exec("UPDATE packets SET books_closed_at = ?, remainder = ?, updated_at = ? WHERE id = ? AND books_closed_at IS NULL",
+			tx.now, int64(remainder), tx.now, id)
+		if res.Error != nil {
+			return res.Error
+		}
+		if remainder == 0 {
+			return nil
+		}
+		return tx.owedRefund(row, remainder, provider)
+	})
+	return remainder, err
+}
+
+func (tx tx) owedRefund(row packetRow, amount money.Fen, provider string) error {
+	refund := payout.Payment{
+		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID, ShareIndex: -1,
+		Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID), Provider: provider,
+		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+	}
+	if err := tx.insertPayment(refund); err != nil {
+		return err
+	}
+	if err := tx.post(row.ID, payout.NewPosting(payout.PostClose, refund.ID, amount)); err != nil {
+		return err
+	}
+	return tx.putOutbox(refund.ID, outboxBegin)
+}
+
+// FinishPacket moves closing to closed once the books are closed and the
+// remainder is refunded, and keeps the first answer to create. It reports
+// whether the packet is closed now; false means that the refund is still under way.
+func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error) {
+	closed := false
+	err := s.inTx(ctx, func(tx tx) error {
+		closed = false
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if row.Status == string(packet.StatusClosed) {
+			closed = true
+			return nil
+		}
+		if row.Status != string(packet.StatusClosing) || row.BooksClosedAt == nil {
+			return nil
+		}
+		if *row.Remainder > 0 {
+			var status string
+			if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error; err != nil {
+				return err
+			}
+			if s := payout.Status(status); s != payout.StatusPaid && s != payout.StatusPaidOutside {
+				return nil
+			}
+		}
+		set := map[string]any{"closed_at": tx.now}
+		if first != nil {
+			set["first_status"], set["first_request_id"] = first.HTTPStatus, first.RequestID
+		}
+		closed = true
+		return tx.movePacket(id, packet.StatusClosing, packet.StatusClosed, set)
+	})
+	return closed, err
+}

@@ -1,0 +1,320 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+type paymentRow struct {
+	ID             string `gorm:"primaryKey"`
+	Kind           string
+	PacketID       string
+	AppID          string
+	UserID         string
+	ShareIndex     int
+	Account        string
+	Amount         int64
+	Currency       string
+	Remark         string
+	Provider       string
+	Status         string
+	Version        int
+	Attempt        int
+	OrderNo        *string
+	DecidedAt      *time.Time
+	FailureCode    *string
+	FailureMessage *string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	SettledAt      *time.Time
+}
+
+func (paymentRow) TableName() string { return "payments" }
+
+func newPaymentRow(p payout.Payment) paymentRow {
+	row := paymentRow{
+		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
+		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, Status: string(p.Status), Attempt: p.Attempt,
+		DecidedAt: optTime(p.DecidedAt), CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
+	}
+	if p.Attempt > 0 {
+		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
+	}
+	if p.Failure != nil {
+		row.FailureCode, row.FailureMessage = optString(clip(p.Failure.Code, 64)), optString(clip(p.Failure.Message, 255))
+	}
+	return row
+}
+
+func (r paymentRow) payment() payout.Payment {
+	p := payout.Payment{
+		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex, Account: r.Account,
+		Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider, Status: payout.Status(r.Status), Attempt: r.Attempt,
+		DecidedAt: orZero(r.DecidedAt), CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	if r.FailureCode != nil {
+		p.Failure = payout.NewFailure(*r.FailureCode, orEmpty(r.FailureMessage))
+	}
+	return p
+}
+
+func (tx tx) insertPayment(p payout.Payment) error {
+	row := newPaymentRow(p)
+	return tx.Create(&row).Error
+}
+
+// casPayment is the only writer of payments.status. It succeeds only while the
+// row still has the status and version that were read.
+func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
+	row := newPaymentRow(p)
+	var settled *time.Time
+	if !p.Status.Open() {
+		settled = old.SettledAt
+		if settled == nil || old.Status != row.Status {
+			settled = &tx.now
+		}
+	}
+	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?,
+		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ? WHERE id = ? AND status = ? AND version = ?`,
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.FailureCode, row.FailureMessage, tx.now, settled,
+		old.ID, old.Status, old.Version)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("payment %s: %w", p.ID, ErrMoved)
+	}
+	return nil
+}
+
+type attemptRow struct {
+	OrderNo         string `gorm:"primaryKey"`
+	PaymentID       string
+	No              int
+	Op              string
+	Request         []byte
+	Sends           int
+	Asks            int
+	NotedUntil      *time.Time
+	OpenUntil       *time.Time
+	Statement       string
+	Refused         bool
+	Booked          bool
+	NextAction      string
+	NextAt          *time.Time
+	AskedAt         *time.Time
+	AskRequested    bool
+	LastObservation string
+	Code            string
+	Message         string
+	ProviderRef     string
+	Token           string
+	StartedAt       time.Time
+	AskUntil        time.Time
+	EndedAt         *time.Time
+}
+
+func (attemptRow) TableName() string { return "attempts" }
+
+func newAttemptRow(a payout.Attempt) attemptRow {
+	return attemptRow{
+		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
+		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked, NextAction: string(a.Next),
+		NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested, LastObservation: a.LastObservation,
+		Code: clip(a.Code, 64), Message: clip(a.Message, 255), ProviderRef: clip(a.ProviderRef, 64), Token: clip(a.Token, 512),
+		StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(), EndedAt: optTime(a.EndedAt),
+	}
+}
+
+func (r attemptRow) attempt() payout.Attempt {
+	return payout.Attempt{
+		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
+		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused, Booked: r.Booked,
+		Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt), AskRequested: r.AskRequested,
+		LastObservation: r.LastObservation, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
+		StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
+	}
+}
+
+// load reads a payment and its attempts in ascending order. With lock, the
+// payment row is locked: every writer of a payment or its attempts locks it first.
+func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+	query := "SELECT * FROM payments WHERE id = ?"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var row paymentRow
+	if err := tx.Raw(query, id).Scan(&row).Error; err != nil {
+		return row, nil, err
+	}
+	if row.ID == "" {
+		return row, nil, fmt.Errorf("payment %s: %w", id, ErrNotFound)
+	}
+	if row.Attempt == 0 {
+		return row, nil, nil
+	}
+	var rows []attemptRow
+	if err := tx.Raw("SELECT * FROM attempts WHERE payment_id = ? ORDER BY no", id).Scan(&rows).Error; err != nil {
+		return row, nil, err
+	}
+	attempts := make([]payout.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = r.attempt()
+	}
+	return row, attempts, nil
+}
+
+func state(p payout.Payment, attempts []payout.Attempt) payout.State {
+	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts)}
+}
+
+// PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
+	row, attempts, err := tx{DB: s.read(ctx)}.load(id, false)
+	if err != nil {
+		return payout.State{}, classify(err)
+	}
+	return state(row.payment(), attempts), nil
+}
+
+// BeginSend notes a send before it goes out (rules R3 to R5): it decides under
+// which number, stores number and exact request before the first send, and moves
+// the payment to sending. Order is nil when nothing may be sent; State then says
+// what to do instead. Errors: ErrNotFound, ErrUnavailable, what encode returns.
+func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	var out payout.Begun
+	err := s.inTx(ctx, func(tx tx) error {
+		out = payout.Begun{}
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
+		p := row.payment()
+		switch payout.Begin(p, attempts, tx.now) {
+		case payout.NumberNone:
+			return tx.notNow(row, p, attempts, &out)
+		case payout.NumberNew:
+			no := len(attempts) + 1
+			ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(id, no), Account: p.Account, Amount: p.Amount,
+				Currency: p.Currency, Remark: p.Remark}
+			if p.Kind == payout.KindRefund {
+				ins.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
+			}
+			request, err := encode(ins)
+			if err != nil {
+				return fmt.Errorf("encode request: %w", err)
+			}
+			attempts = append(attempts, payout.NewAttempt(p, no, request))
+		}
+		cur := &attempts[len(attempts)-1]
+		if err := payout.NoteSend(&p, cur, limits, tx.now); err != nil {
+			return err
+		}
+		arow := newAttemptRow(*cur)
+		if cur.Sends == 1 {
+			err = tx.Create(&arow).Error
+		} else {
+			err = tx.Save(&arow).Error
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		out.State = state(p, attempts)
+		out.Order = &payout.Order{Op: cur.Op, OrderNo: cur.OrderNo, Request: cur.Request, Send: cur.Sends}
+		return nil
+	})
+	return out, err
+}
+
+// notNow leaves a payment that may not be sent as it is, or sends it back to
+// asking when a decision, or a number too old to be sent, left it there.
+func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.Begun) error {
+	step := payout.Next(p, attempts)
+	if step.Do == payout.ActionSend && len(attempts) > 0 {
+		cur := &attempts[len(attempts)-1]
+		if err := payout.BackToUnknown(&p, cur, tx.now); err != nil {
+			return err
+		}
+		arow := newAttemptRow(*cur)
+		if err := tx.Save(&arow).Error; err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+	}
+	out.State = state(p, attempts)
+	return nil
+}
+
+// StillCurrent reports whether the send noted as number send of an order is
+// still the one that counts: nothing else was sent, and no later number began.
+// Read right before the request leaves, so that a run that was reset or
+// overtaken sends nothing (rule R3).
+func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int) (bool, error) {
+	var n int64
+	err := s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
+		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown')`, orderNo, send).Scan(&n).Error
+	return n == 1, classify(err)
+}
+
+// Settle applies one observation: rows, postings, breaks and timeline in one
+// transaction. Settling the same observation twice changes nothing. Errors:
+// ErrNotFound for an order number that is not ours, ErrUnavailable.
+func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
+	parts, err := payout.Parse(asked)
+	if err != nil {
+		return payout.State{}, fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	var out payout.State
+	err = s.inTx(ctx, func(tx tx) error {
+		row, attempts, err := tx.load(parts.PaymentID, true)
+		if err != nil {
+			return err
+		}
+		if parts.Attempt < 1 || parts.Attempt > len(attempts) {
+			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
+		}
+		p := row.payment()
+		set, err := payout.Settle(p, attempts[parts.Attempt-1], o, tx.now)
+		if err != nil {
+			return err
+		}
+		attempts[parts.Attempt-1] = set.Attempt
+		out = state(set.Payment, attempts)
+		if !set.Changed {
+			return nil
+		}
+		return tx.writeSettlement(row, set, o)
+	})
+	return out, err
+}
+
+func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Observation) error {
+	arow := newAttemptRow(set.Attempt)
+	if err := tx.Save(&arow).Error; err != nil {
+		return err
+	}
+	if err := tx.casPayment(row, set.Payment); err != nil {
+		return err
+	}
+	for _, post := range set.Postings {
+		if err := tx.post(row.PacketID, post); err != nil {
+			return err
+		}
+	}
+	for _, b := range set.Breaks {
+		if err := tx.addBreak(row.PacketID, row.ID, b); err != nil {
+			return err
+		}
+	}
+	return tx.addEvent(row.ID, payout.Event{Source: "provider", Op: string(o.Source), OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind),
+		Code: o.Code, What: set.Event, StartedAt: o.StartedAt, EndedAt: o.EndedAt})
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"hongbao/payout"
+)
+
+type listedRow struct {
+	paymentRow
+	ProviderRef *string
+}
+
+func (r listedRow) row() payout.Row {
+	return payout.Row{Payment: r.payment(), OrderNo: orEmpty(r.OrderNo), ProviderRef: orEmpty(r.ProviderRef), AttemptCount: r.Attempt}
+}
+
+// Payments lists payments of one kind, newest first. Errors: ErrUnavailable.
+func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
+	q := s.read(ctx).Table("payments p").Select("p.*, a.provider_ref").Joins("LEFT JOIN attempts a ON a.order_no = p.order_no").
+		Where("p.kind = ?", string(f.Kind))
+	for _, eq := range []struct{ column, value string }{{"packet_id", f.PacketID}, {"user_id", f.UserID}, {"status", string(f.Status)}, {"failure_code", f.FailureCode}} {
+		if eq.value != "" {
+			q = q.Where("p."+eq.column+" = ?", eq.value)
+		}
+	}
+	if f.OrderNo != "" {
+		// An earlier attempt's number finds its payment too: the id is the number without the attempt.
+		parts, err := payout.Parse(f.OrderNo)
+		if err != nil {
+			return nil, nil
+		}
+		q = q.Where("p.id = ? AND (p.order_no = ? OR EXISTS (SELECT 1 FROM attempts x WHERE x.order_no = ?))", parts.PaymentID, f.OrderNo, f.OrderNo)
+	}
+	if !f.CreatedTo.IsZero() {
+		q = q.Where("p.created_at <= ?", f.CreatedTo.UTC())
+	}
+	if f.AmountMin > 0 {
+		q = q.Where("p.amount >= ?", int64(f.AmountMin))
+	}
+	if f.AmountMax > 0 {
+		q = q.Where("p.amount <= ?", int64(f.AmountMax))
+	}
+	if f.AfterID != "" {
+		q = q.Where("(p.created_at < ? OR (p.created_at = ? AND p.id < ?))", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []listedRow
+	if err := q.Order("p.created_at DESC, p.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.Row, len(rows))
+	for i, r := range rows {
+		out[i] = r.row()
+	}
+	return out, nil
+}
+
+// Payment reads one payment with attempts and timeline. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
+	t := tx{DB: s.read(ctx)}
+	row, attempts, err := t.load(id, false)
+	if err != nil {
+		return payout.Detail{}, classify(err)
+	}
+	d := payout.Detail{Row: listedRow{paymentRow: row}.row(), Attempts: attempts}
+	if n := len(attempts); n > 0 {
+		d.ProviderRef = attempts[n-1].ProviderRef
+	}
+	var rows []eventRow
+	if err := t.Raw("SELECT * FROM payment_events WHERE payment_id = ? ORDER BY id", id).Scan(&rows).Error; err != nil {
+		return d, classify(err)
+	}
+	for _, r := range rows {
+		d.Events = append(d.Events, payout.Event{At: r.At.UTC(), Source: r.Source, Op: r.Op, OrderNo: r.OrderNo, Outcome: r.Outcome, Code: r.Code, What: r.What,
+			StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt)})
+	}
+	return d, nil
+}
+
+// PaymentOf reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PaymentOf(ctx context.Context, id string) (payout.Payment, error) {
+	var row paymentRow
+	if err := s.read(ctx).Raw("SELECT * FROM payments WHERE id = ?", id).Scan(&row).Error; err != nil {
+		return payout.Payment{}, classify(err)
+	}
+	if row.ID == "" {
+		return payout.Payment{}, fmt.Errorf("payment %s: %w", id, ErrNotFound)
+	}
+	return row.payment(), nil
+}
