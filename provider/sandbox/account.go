@@ -1,0 +1,53 @@
+package sandbox
+
+import "strings"
+
+// behaviour is what the suffix of an account makes of an order.
+type behaviour string
+
+// The suffixes. Any other account simply succeeds.
+const (
+	plain       behaviour = ""
+	declined    behaviour = "~declined"
+	frozen      behaviour = "~frozen"
+	flaky       behaviour = "~flaky"
+	lostReply   behaviour = "~lost_reply"
+	lostRequest behaviour = "~lost_request"
+	pending     behaviour = "~pending"
+	confirm     behaviour = "~confirm"
+	returned    behaviour = "~returned"
+	broke       behaviour = "~broke"
+)
+
+// flakyFailures is how many sends of one order number a ~flaky account fails.
+const flakyFailures = 2
+
+// behaviourOf reads the suffix; an account has at most one, the last.
+func behaviourOf(account string) behaviour {
+	i := strings.LastIndexByte(account, '~')
+	if i < 0 {
+		return plain
+	}
+	switch b := behaviour(account[i:]); b {
+	case declined, frozen, flaky, lostReply, lostRequest, pending, confirm, returned, broke:
+		return b
+	}
+	return plain
+}
+
+// fateOf says how an order of this account ends once it is processed.
+func fateOf(op string, b behaviour, isUnfrozen bool) fate {
+	switch {
+	case b == declined && op == opCharge:
+		return fate{StatusDeclined, "payer_declined", "The sender's account refuses to be charged."}
+	case b == declined:
+		return fate{StatusDeclined, "payee_declined", "The account refuses to be paid."}
+	case b == frozen && !isUnfrozen:
+		return fate{StatusDeclined, "account_frozen", "The account is frozen."}
+	case b == broke && op == opCharge:
+		return fate{StatusDeclined, "insufficient_sender_balance", "The sender's balance does not cover the charge."}
+	case b == confirm:
+		return fate{Status: StatusAwaitingConfirmation}
+	}
+	return fate{Status: StatusSucceeded}
+}

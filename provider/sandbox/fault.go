@@ -1,0 +1,137 @@
+package sandbox
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Fault kinds. "before" and "after" are relative to the money's movement: a
+// before kind stores nothing, an after kind processes the order and then spoils
+// the answer. A rule that could have no effect on an event does not fire: its
+// count is kept. On sends:
+//
+//   - decline, low_balance: new orders only; the first is stored, the second is not.
+//   - pending: new orders only; the account's outcome comes after PendingAfter.
+//   - pending_forever: the account decides as ever, but the order is shown as
+//     processing, to queries too, while such a rule stands, used up or not.
+//   - contradict: says declined of an order that succeeded; never the reverse.
+//
+// On queries (op query): error_*, timeout_* and rate_limit as on sends;
+// pending and pending_forever say processing; not_found_yet says 404 of an order
+// that exists, and may also name the op of the order; contradict says the
+// opposite of the final status told last, and the truth when none was told.
+// notify_* are about the op of the order the notification is sent for.
+const (
+	faultErrorBefore    = "error_before"
+	faultErrorAfter     = "error_after"
+	faultTimeoutBefore  = "timeout_before"
+	faultTimeoutAfter   = "timeout_after"
+	faultRateLimit      = "rate_limit"
+	faultDecline        = "decline"
+	faultPending        = "pending"
+	faultPendingForever = "pending_forever"
+	faultNotifyNever    = "notify_never"
+	faultNotifyTwice    = "notify_twice"
+	faultNotifyLate     = "notify_late"
+	faultNotFoundYet    = "not_found_yet"
+	faultContradict     = "contradict"
+	faultLowBalance     = "low_balance"
+)
+
+var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit,
+	faultDecline, faultPending, faultPendingForever, faultNotifyNever, faultNotifyTwice, faultNotifyLate,
+	faultNotFoundYet, faultContradict, faultLowBalance}
+
+var faultOps = []string{opTransfer, opCharge, opRefund, opQuery}
+
+// Rule is one fault that has been switched on.
+type Rule struct {
+	Op   string  `json:"op"`
+	Kind string  `json:"kind"`
+	Rate float64 `json:"rate"`
+	// Times is how often it may still fire; nil is without limit. It counts down.
+	Times         *int64 `json:"times"`
+	AccountPrefix string `json:"account_prefix"`
+	// DelayMS holds the answer back when the rule fires; of notify_late and
+	// notify_twice it is how late the (second) notification is.
+	DelayMS int64 `json:"delay_ms"`
+}
+
+// matches tells whether the rule is about this kind of event at all.
+func (r *Rule) matches(op, account string) bool {
+	return r.Op == op && strings.HasPrefix(account, r.AccountPrefix)
+}
+
+// faultSet holds the rules. Only the writer changes it, inside the transaction
+// that stores it; anyone may read it.
+type faultSet struct {
+	mu    sync.RWMutex
+	rules []Rule
+}
+
+func (f *faultSet) replace(rules []Rule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = slices.Clone(rules)
+}
+
+func (f *faultSet) snapshot() []Rule {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	rules := slices.Clone(f.rules)
+	for i := range rules {
+		if rules[i].Times != nil {
+			left := *rules[i].Times
+			rules[i].Times = &left
+		}
+	}
+	return rules
+}
+
+// fire returns the first rule that can have an effect here and whose dice fall,
+// and counts it down. counted reports that the set changed and has to be stored.
+func (f *faultSet) fire(can func(*Rule) bool) (fired *Rule, counted bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.rules {
+		r := &f.rules[i]
+		if r.Times != nil && *r.Times <= 0 || !can(r) {
+			continue
+		}
+		if r.Rate < 1 && rand.Float64() >= r.Rate {
+			continue
+		}
+		if r.Times != nil {
+			left := *r.Times - 1
+			r.Times = &left
+			counted = true
+		}
+		hit := *r
+		return &hit, counted
+	}
+	return nil, false
+}
+
+// any reports whether a rule, used up or not, satisfies the condition.
+func (f *faultSet) any(is func(*Rule) bool) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for i := range f.rules {
+		if is(&f.rules[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// touchQueries reports whether a rule may change the answer to a query.
+func (f *faultSet) touchQueries() bool {
+	return f.any(func(r *Rule) bool { return r.Op == opQuery || r.Kind == faultNotFoundYet })
+}
+
+// hides reports whether a masked order has to look as if it were processing.
+func (f *faultSet) hides(rec *record) bool {
+	return rec.Masked && f.any(func(r *Rule) bool { return r.Kind == faultPendingForever && r.matches(rec.Op, rec.Account) })
+}

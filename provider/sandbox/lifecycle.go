@@ -1,0 +1,161 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	bolt "go.etcd.io/bbolt"
+)
+
+// Kinds of due events.
+const (
+	dueComplete = "complete" // a processing order meets its fate
+	dueReturn   = "return"   // a succeeded order's money comes back
+	dueExpire   = "expire"   // nobody confirmed
+)
+
+// dueEvent is a change of an order that time brings.
+type dueEvent struct {
+	Kind    string `json:"kind"`
+	OrderNo string `json:"order_no"`
+}
+
+// duePerCommit bounds one round of due events.
+const duePerCommit = 256
+
+// become gives the order its new status with all that follows: the movement,
+// the later return, the deadline. The caller stores the record.
+func (s *Server) become(tx *txn, rec *record, f fate, now time.Time) error {
+	rec.Status, rec.Code, rec.Message, rec.Next = f.Status, f.Code, f.Message, nil
+	rec.UpdatedMS = now.UnixMilli()
+	switch f.Status {
+	case StatusSucceeded:
+		if err := tx.move(rec, rec.Op, rec.UpdatedMS); err != nil {
+			return err
+		}
+		if rec.Returns {
+			return tx.schedule(bucketDue, now.Add(s.cfg.ReturnAfter), dueEvent{Kind: dueReturn, OrderNo: rec.OrderNo})
+		}
+	case StatusReturned:
+		return tx.move(rec, opReturn, rec.UpdatedMS)
+	case StatusAwaitingConfirmation:
+		deadline := now.Add(s.cfg.ConfirmWithin)
+		rec.ConfirmToken, rec.ExpiresMS = newID("confirm_"), deadline.UnixMilli()
+		return tx.schedule(bucketDue, deadline, dueEvent{Kind: dueExpire, OrderNo: rec.OrderNo})
+	}
+	return nil
+}
+
+// becomeLater is become for a change the caller is not waiting for: it is
+// stored, and notified when the status is a final one.
+func (s *Server) becomeLater(tx *txn, rec *record, f fate, now time.Time) error {
+	if err := s.become(tx, rec, f, now); err != nil {
+		return err
+	}
+	if err := tx.putOrder(rec); err != nil {
+		return err
+	}
+	if !f.Status.final() || s.faults.hides(rec) {
+		return nil
+	}
+	return s.notify(tx, rec, now)
+}
+
+// happen carries out a due event. An order that has moved on meanwhile is left alone.
+func (s *Server) happen(tx *txn, ev dueEvent, now time.Time) error {
+	rec, err := getOrder(tx.Tx, ev.OrderNo)
+	if err != nil {
+		return err
+	}
+	switch {
+	case rec == nil:
+		// Cannot be; dropped, so that it does not hold up the others for ever.
+		s.log.Error("due event of an unknown order", slog.String("order_no", ev.OrderNo), slog.String("kind", ev.Kind))
+	case ev.Kind == dueComplete && rec.Status == StatusProcessing && rec.Next != nil:
+		return s.becomeLater(tx, rec, *rec.Next, now)
+	case ev.Kind == dueReturn && rec.Status == StatusSucceeded:
+		return s.becomeLater(tx, rec, fate{StatusReturned, "returned", "The money came back."}, now)
+	case ev.Kind == dueExpire && rec.Status == StatusAwaitingConfirmation:
+		return s.becomeLater(tx, rec, fate{StatusDeclined, "confirmation_expired", "Nobody confirmed in time."}, now)
+	}
+	return nil
+}
+
+// runDue makes due events happen until the context ends.
+func (s *Server) runDue(ctx context.Context) {
+	s.everyDue(ctx, bucketDue, s.wakeDue, func(now time.Time) (time.Time, error) {
+		var next time.Time
+		err := s.db.View(func(tx *bolt.Tx) error {
+			_, _, next = dueUpTo(tx, bucketDue, now, 0, nil)
+			return nil
+		})
+		if err != nil || next.IsZero() || next.After(now) {
+			return next, err
+		}
+		err = s.writer.do(func(tx *txn) error {
+			keys, values, later := dueUpTo(tx.Tx, bucketDue, now, duePerCommit, nil)
+			next = later
+			for i, raw := range values {
+				var ev dueEvent
+				if err := json.Unmarshal(raw, &ev); err != nil {
+					return fmt.Errorf("decode due event: %w", err)
+				}
+				if err := tx.delete(bucketDue, keys[i]); err != nil {
+					return err
+				}
+				if err := s.happen(tx, ev, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return next, err
+	})
+}
+
+// everyDue calls round at once, at the time it names next, and at every wake-up.
+func (s *Server) everyDue(ctx context.Context, bucket []byte, wake <-chan struct{}, round func(time.Time) (time.Time, error)) {
+	const idle = time.Minute // a wake-up cannot be missed; this only bounds a mistake
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		case <-timer.C:
+		}
+		wait := idle
+		next, err := round(time.Now())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.log.Error("due events failed", slog.String("bucket", string(bucket)), slog.Any("error", err))
+			wait = time.Second
+		case !next.IsZero():
+			wait = min(idle, time.Until(next))
+		}
+		timer.Reset(max(0, wait))
+	}
+}
+
+// dueUpTo copies up to limit entries due now that are not to be skipped, and
+// returns when to look again: zero when nothing is left.
+func dueUpTo(tx *bolt.Tx, bucket []byte, now time.Time, limit int, skip func(key []byte) bool) (keys, values [][]byte, later time.Time) {
+	cursor := tx.Bucket(bucket).Cursor()
+	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
+		if skip != nil && skip(key) {
+			continue
+		}
+		if at := dueAt(key); at.After(now) || len(keys) == limit {
+			return keys, values, at
+		}
+		keys, values = append(keys, bytes.Clone(key)), append(values, bytes.Clone(value))
+	}
+	return keys, values, time.Time{}
+}

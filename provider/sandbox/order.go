@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+)
+
+// Status of an order as the provider knows it.
+type Status string
+
+// The statuses. Declined and returned are final; succeeded is, unless the money comes back.
+const (
+	StatusProcessing           Status = "processing"
+	StatusSucceeded            Status = "succeeded"
+	StatusDeclined             Status = "declined"
+	StatusAwaitingConfirmation Status = "awaiting_confirmation"
+	StatusReturned             Status = "returned"
+)
+
+// The operations of orders, and of the movements they make.
+const (
+	opCharge   = "charge"
+	opTransfer = "transfer"
+	opRefund   = "refund"
+	opReturn   = "return" // movements only: money that came back
+	opQuery    = "query"  // fault rules only: asking for an order
+)
+
+// params is what the caller asked for; an order number is bound to it for ever.
+type params struct {
+	Op            string `json:"op"`
+	OrderNo       string `json:"order_no"`
+	Account       string `json:"account"`
+	Amount        int64  `json:"amount"`
+	Currency      string `json:"currency"`
+	Remark        string `json:"remark"`
+	ChargeOrderNo string `json:"charge_order_no"`
+}
+
+// record is an order as it is stored.
+type record struct {
+	params
+	Status       Status `json:"status"`
+	Code         string `json:"code,omitempty"`
+	Message      string `json:"message,omitempty"`
+	ProviderRef  string `json:"provider_ref"`
+	ConfirmToken string `json:"confirm_token,omitempty"`
+	ExpiresMS    int64  `json:"expires_ms,omitzero"`
+	CreatedMS    int64  `json:"created_ms"`
+	UpdatedMS    int64  `json:"updated_ms"`
+	// Next is what a processing order becomes when it is due.
+	Next *fate `json:"next,omitempty"`
+	// Returns: once it has succeeded, the money comes back.
+	Returns bool `json:"returns,omitzero"`
+	// Masked: a pending_forever rule caught it; answered as processing while such a rule stands.
+	Masked bool `json:"masked,omitzero"`
+	// Told is the last final status the caller was told, for contradict on queries.
+	Told Status `json:"told,omitempty"`
+}
+
+// fate is how an account makes an order end.
+type fate struct {
+	Status  Status `json:"status"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// orderView is the order object of the API.
+type orderView struct {
+	OrderNo       string  `json:"order_no"`
+	Op            string  `json:"op"`
+	Account       string  `json:"account"`
+	Amount        int64   `json:"amount"`
+	Currency      string  `json:"currency"`
+	Remark        string  `json:"remark"`
+	ChargeOrderNo *string `json:"charge_order_no"`
+	Status        Status  `json:"status"`
+	ProviderRef   string  `json:"provider_ref"`
+	Code          *string `json:"code"`
+	Message       *string `json:"message"`
+	ConfirmToken  *string `json:"confirm_token"`
+	ExpiresAt     *string `json:"expires_at"`
+	CreatedAt     string  `json:"created_at"`
+	UpdatedAt     string  `json:"updated_at"`
+}
+
+// view shows the record as it is.
+func (r *record) view() *orderView {
+	v := &orderView{OrderNo: r.OrderNo, Op: r.Op, Account: r.Account, Amount: r.Amount, Currency: r.Currency,
+		Remark: r.Remark, ChargeOrderNo: optional(r.ChargeOrderNo), Status: r.Status, ProviderRef: r.ProviderRef,
+		Code: optional(r.Code), Message: optional(r.Message),
+		CreatedAt: formatTime(r.CreatedMS), UpdatedAt: formatTime(r.UpdatedMS)}
+	if r.Status == StatusAwaitingConfirmation {
+		v.ConfirmToken = optional(r.ConfirmToken)
+		v.ExpiresAt = optional(formatTime(r.ExpiresMS))
+	}
+	return v
+}
+
+// viewAs shows the record with another status, as a spoiled answer does.
+func (r *record) viewAs(f fate) *orderView {
+	v := r.view()
+	v.Status, v.Code, v.Message = f.Status, optional(f.Code), optional(f.Message)
+	v.ConfirmToken, v.ExpiresAt = nil, nil
+	return v
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// final reports whether the status states where the money is.
+func (s Status) final() bool {
+	return s == StatusSucceeded || s == StatusDeclined || s == StatusReturned
+}
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+func formatTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(timeLayout) }
+
+// newID returns a prefix and 128 random bits in hex.
+func newID(prefix string) string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,119 @@
+package sandbox
+
+import (
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// query answers what is known of an order. Without a rule that could touch it,
+// and with nothing new said, it only reads.
+func (s *Server) query(orderNo string) (reply, error) {
+	var answer reply
+	simple := false
+	if !s.faults.touchQueries() {
+		err := s.db.View(func(tx *bolt.Tx) error {
+			rec, err := getOrder(tx, orderNo)
+			if err != nil {
+				return err
+			}
+			if rec == nil {
+				answer, simple = refuse(problemOrderNotFound), true
+				return nil
+			}
+			told, view := s.truth(rec)
+			answer, simple = reply{order: view}, !told.final() || told == rec.Told
+			return nil
+		})
+		if err != nil {
+			return reply{}, fmt.Errorf("query: %w", err)
+		}
+	}
+	if simple {
+		return answer, nil
+	}
+	err := s.writer.do(func(tx *txn) (err error) {
+		answer, err = s.queryWithRules(tx, orderNo)
+		return err
+	})
+	return answer, err
+}
+
+// truth is the order as it is, or as processing while a pending_forever rule hides it.
+func (s *Server) truth(rec *record) (Status, *orderView) {
+	if s.faults.hides(rec) {
+		return StatusProcessing, rec.viewAs(fate{Status: StatusProcessing})
+	}
+	return rec.Status, rec.view()
+}
+
+func (s *Server) queryWithRules(tx *txn, orderNo string) (reply, error) {
+	rec, err := getOrder(tx.Tx, orderNo)
+	if err != nil {
+		return reply{}, err
+	}
+	rule, counted := s.faults.fire(func(r *Rule) bool { return canSpoilQuery(r, rec) })
+	if counted {
+		if err := tx.put(bucketMeta, keyFaults, s.faults.snapshot()); err != nil {
+			return reply{}, err
+		}
+	}
+	if rule == nil {
+		rule = &Rule{}
+	}
+	r, told := s.answerQuery(rec, rule)
+	r.delay = time.Duration(rule.DelayMS) * time.Millisecond
+	if rec != nil && told.final() && told != rec.Told {
+		rec.Told = told
+		return r, tx.putOrder(rec)
+	}
+	return r, nil
+}
+
+// canSpoilQuery tells whether the rule can have an effect on this answer. An
+// unknown order has no account: only rules without a prefix are about it.
+func canSpoilQuery(r *Rule, rec *record) bool {
+	if rec == nil {
+		if r.Op != opQuery || r.AccountPrefix != "" {
+			return false
+		}
+	} else if !r.matches(opQuery, rec.Account) && !(r.Kind == faultNotFoundYet && r.matches(rec.Op, rec.Account)) {
+		return false
+	}
+	switch r.Kind {
+	case faultErrorBefore, faultErrorAfter, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit:
+		return true
+	case faultNotFoundYet, faultPending, faultPendingForever:
+		return rec != nil
+	case faultContradict:
+		return rec != nil && (rec.Told == StatusSucceeded || rec.Told == StatusDeclined)
+	}
+	return false
+}
+
+// answerQuery returns the answer and the final status it tells, if any.
+func (s *Server) answerQuery(rec *record, rule *Rule) (reply, Status) {
+	switch rule.Kind {
+	case faultErrorBefore, faultErrorAfter:
+		return refuse(problemInternal), ""
+	case faultTimeoutBefore, faultTimeoutAfter:
+		return reply{spoil: spoilHold}, ""
+	case faultRateLimit:
+		return refuse(problemRateLimited), ""
+	case faultNotFoundYet:
+		return refuse(problemOrderNotFound), ""
+	case faultPending, faultPendingForever:
+		return reply{order: rec.viewAs(fate{Status: StatusProcessing})}, ""
+	case faultContradict:
+		if rec.Told == StatusSucceeded {
+			return reply{order: rec.viewAs(contradiction)}, StatusDeclined
+		}
+		return reply{order: rec.viewAs(fate{Status: StatusSucceeded})}, StatusSucceeded
+	}
+	if rec == nil {
+		return refuse(problemOrderNotFound), ""
+	}
+	told, view := s.truth(rec)
+	return reply{order: view}, told
+}
