@@ -1,0 +1,74 @@
+// Package activities holds the steps of the workflows: each does one thing to
+// one store or to the provider and may be repeated at any time. Steps on our
+// own stores retry for ever; the one call that moves money is made at most once
+// a noted send.
+package activities
+
+import (
+	"context"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Books is the part of MySQL that knows packets.
+type Books interface {
+	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
+	Packet(ctx context.Context, id string) (packet.Record, error)
+	Fund(ctx context.Context, id string, amounts []money.Fen, alive func(done int)) (packet.Status, error)
+	RejectPacket(ctx context.Context, id string, f packet.Failure) error
+	Closing
+}
+
+// Closing is the part of MySQL that ends packets.
+type Closing interface {
+	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
+	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
+	CloseBooks(ctx context.Context, id, provider string) (money.Fen, error)
+	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
+	ClaimedCount(ctx context.Context, packetID string) (int, error)
+	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+}
+
+// Cashbook is the part of MySQL that knows payments.
+type Cashbook interface {
+	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error
+	PaymentState(ctx context.Context, id string) (payout.State, error)
+	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
+	StillCurrent(ctx context.Context, orderNo string, send int) (bool, error)
+	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
+}
+
+// Pool is the part of Redis that opens and ends pools.
+type Pool interface {
+	OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error
+	Reject(ctx context.Context, id string, f packet.Failure) error
+	ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error)
+	Retire(ctx context.Context, id string) error
+	PoolReader
+}
+
+// PoolReader reads what a pool holds.
+type PoolReader interface {
+	View(ctx context.Context, id string) (packet.PoolView, error)
+	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+	Eligible(ctx context.Context, id string) ([]string, error)
+}
+
+// Provider is a payment API: what it is called, what it remembers, how to tell
+// it to move money and how to ask. Send and Ask never return an error: silence
+// and nonsense are observations too.
+type Provider interface {
+	Name() string
+	Limits() payout.Limits
+	EncodeRequest(payout.Instruction) ([]byte, error)
+	Send(ctx context.Context, o payout.Order) payout.Observation
+	Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation
+}
+
+// Starter starts the workflow of a claim; starting it twice is harmless.
+type Starter interface {
+	StartPayout(ctx context.Context, c packet.Claim, app string) error
+}

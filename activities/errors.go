@@ -1,0 +1,45 @@
+package activities
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Types of the errors workflows look at. Everything else is retried for ever.
+const (
+	// TypeShareConflict: a promise that cannot be booked (rule R10). Final.
+	TypeShareConflict = "share_conflict"
+	// TypeConflict: stored with other contents. Final; a defect or tampering.
+	TypeConflict = "conflict"
+	// TypeUnavailable: a store could not be asked. Retried.
+	TypeUnavailable = "unavailable"
+	// TypeGone: the pool is not in Redis. Retried: a repeated create stages it again.
+	TypeGone = "pool_gone"
+	// TypeNotFound: the row is not there (yet). Retried.
+	TypeNotFound = "not_found"
+	// TypeDefect: the status table forbids a change the code asked for. Final.
+	TypeDefect = "defect"
+)
+
+// typed is the one switch from our errors to Temporal's error types.
+func typed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, packet.ErrConflict):
+		return temporal.NewNonRetryableApplicationError(err.Error(), TypeConflict, err)
+	case errors.Is(err, payout.ErrTransition):
+		return temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
+	case errors.Is(err, packet.ErrGone):
+		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
+	case errors.Is(err, packet.ErrNotFound):
+		return temporal.NewApplicationErrorWithCause(err.Error(), TypeNotFound, err)
+	case errors.Is(err, packet.ErrUnavailable):
+		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Packets are the steps of a packet's workflow.
+type Packets struct {
+	Books    Books
+	Pool     Pool
+	Provider Provider
+	Starter  Starter
+	// SeedKey derives and seals the seeds of packets; 32 bytes from the configuration.
+	SeedKey [32]byte
+}
+
+// RecordPacket writes the packet row (funding, sealed seed) and its pending
+// charge. Repeatable. Returns the row's status.
+func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Status, error) {
+	seed := packet.DeriveSeed(a.SeedKey, p.ID)
+	if packet.Commitment(seed) != p.Commitment {
+		return "", typed(fmt.Errorf("packet %s: commitment does not fit the seed key: %w", p.ID, packet.ErrConflict))
+	}
+	sealed, err := packet.SealSeed(a.SeedKey, p.ID, seed)
+	if err != nil {
+		return "", fmt.Errorf("seal seed of packet %s: %w", p.ID, err)
+	}
+	var eligible []string
+	if p.EligibleCount > 0 {
+		if eligible, err = a.Pool.Eligible(ctx, p.ID); err != nil {
+			return "", typed(err)
+		}
+		if len(eligible) != p.EligibleCount {
+			return "", typed(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrGone))
+		}
+	}
+	status, err := a.Books.RecordPacket(ctx, p, sealed, eligible, a.Provider.Name())
+	return status, typed(err)
+}
+
+// Fund moves the packet to open and writes its shares in one transaction. Repeatable.
+func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
+	shares, rec, err := a.split(ctx, id)
+	if err != nil {
+		return "", typed(err)
+	}
+	if rec.Stored != packet.StatusFunding {
+		return rec.Stored, nil
+	}
+	status, err := a.Books.Fund(ctx, id, shares, func(done int) { activity.RecordHeartbeat(ctx, done) })
+	return status, typed(err)
+}
+
+// split computes the shares of a packet from its sealed seed.
+func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Record, error) {
+	rec, err := a.Books.Packet(ctx, id)
+	if err != nil {
+		return nil, rec, err
+	}
+	seed, err := packet.OpenSeed(a.SeedKey, id, rec.SealedSeed)
+	if err != nil {
+		return nil, rec, fmt.Errorf("open seed of packet %s: %w", id, err)
+	}
+	shares, err := packet.Split(seed, rec.SplitParams())
+	return shares, rec, err
+}
+
+// OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
+// A pool that is not in Redis is retried until its packet is staged again.
+func (a *Packets) OpenPool(ctx context.Context, id string) error {
+	shares, _, err := a.split(ctx, id)
+	if err != nil {
+		return typed(err)
+	}
+	return typed(a.Pool.OpenPool(ctx, id, shares, func(loaded int) { activity.RecordHeartbeat(ctx, loaded) }))
+}
+
+// RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
+func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure) error {
+	failure := packet.Failure{Code: f.Code, Message: f.Message}
+	if err := a.Books.RejectPacket(ctx, id, failure); err != nil {
+		return typed(err)
+	}
+	err := a.Pool.Reject(ctx, id, failure)
+	if errors.Is(err, packet.ErrGone) || errors.Is(err, packet.ErrNotFound) {
+		return nil // the pool was lost; the row says the same
+	}
+	return typed(err)
+}
+
+// BeginClosing moves the row to closing. Repeatable; returns the status it has then.
+func (a *Packets) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
+	status, err := a.Books.BeginClosing(ctx, id, reason)
+	return status, typed(err)
+}
+
+// ClosePool ends grabbing and returns what was claimed, the same at every
+// repeat; for expiry it may answer "not yet" by Redis TIME (Remainder.NotYet).
+func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error) {
+	rem, err := a.Pool.ClosePool(ctx, id, reason)
+	if err != nil {
+		return rem, typed(err)
+	}
+	if rem.NotYet == 0 && !rem.Gone && rem.Reason != reason {
+		err = a.Books.CorrectReason(ctx, id, rem.Reason)
+	}
+	return rem, typed(err)
+}
+
+// Pauses between two looks of Drain.
+const (
+	drainFirstPause = 50 * time.Millisecond
+	drainPauseCap   = 2 * time.Second
+)
+
+// Drain returns once every winner of the pool has its row in MySQL (rule R11):
+// it compares counts, then the sets, and starts the payouts that are missing.
+// It heartbeats; it is repeatable and never gives up.
+func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
+	pause := drainFirstPause
+	for {
+		view, err := a.Pool.View(ctx, p.ID)
+		if errors.Is(err, packet.ErrNotFound) || err == nil && view.Retired {
+			return nil // nothing in Redis to compare with; MySQL is all there is
+		}
+		if err != nil {
+			return typed(err)
+		}
+		recorded, err := a.Books.ClaimedCount(ctx, p.ID)
+		if err != nil {
+			return typed(err)
+		}
+		if recorded >= view.ClaimedCount {
+			return nil
+		}
+		activity.RecordHeartbeat(ctx, recorded)
+		if pause >= 4*drainFirstPause { // give the relay a moment before doing its work again
+			if err := a.startMissing(ctx, p); err != nil {
+				return typed(err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(pause*2, drainPauseCap)
+	}
+}
+
+// compareSets is how many users one look at MySQL asks about.
+const compareSets = 500
+
+func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
+	claims, err := a.Pool.Claims(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	for len(claims) > 0 {
+		part := claims[:min(compareSets, len(claims))]
+		claims = claims[len(part):]
+		users := make([]string, len(part))
+		for i, c := range part {
+			users[i] = c.UserID
+		}
+		recorded, err := a.Books.Recorded(ctx, p.ID, users)
+		if err != nil {
+			return err
+		}
+		for _, c := range part {
+			if recorded[c.UserID] {
+				continue
+			}
+			if err := a.Starter.StartPayout(ctx, c, p.App); err != nil {
+				return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
+			}
+		}
+		activity.RecordHeartbeat(ctx, len(claims))
+	}
+	return nil
+}
+
+// CloseBooks closes the packet's books and returns the remainder; a remainder
+// becomes a pending refund, whose workflow the outbox starts. Repeatable.
+func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
+	rem, err := a.Books.CloseBooks(ctx, id, a.Provider.Name())
+	return rem, typed(err)
+}
+
+// FinishPacket closes a packet whose remainder is refunded (or zero) and retires
+// its pool. It reports whether the packet is closed. Repeatable.
+func (a *Packets) FinishPacket(ctx context.Context, id string) (bool, error) {
+	view, err := a.Pool.View(ctx, id)
+	if err != nil && !errors.Is(err, packet.ErrNotFound) {
+		return false, typed(err)
+	}
+	closed, err := a.Books.FinishPacket(ctx, id, view.First)
+	if err != nil || !closed {
+		return false, typed(err)
+	}
+	return true, typed(a.Pool.Retire(ctx, id))
+}

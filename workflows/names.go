@@ -1,0 +1,120 @@
+// Package workflows holds the durable programs: a packet's life, a payout, a
+// refund. They hold no authority: the row is the program counter (rule R3), a
+// run reads it and goes on from there, so any start may be repeated.
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Task queues. Drains have their own, so that long ones never hold up payments.
+const (
+	TaskQueue      = "hongbao"
+	DrainTaskQueue = "hongbao-drain"
+)
+
+// Names under which the workflows are registered.
+const (
+	PacketWorkflow = "Packet"
+	PayoutWorkflow = "Payout"
+	RefundWorkflow = "Refund"
+	CanaryWorkflow = "Canary"
+)
+
+// Signals.
+const (
+	// SignalClose tells a packet's workflow why to close (packet.CloseReason); the first reason wins.
+	SignalClose = "close"
+	// SignalWake tells a run to read its row again now.
+	SignalWake = "wake"
+)
+
+// Search attributes. The first four are set at start, PayoutStatus and
+// FailureCode only when a payment leaves the happy path: each upsert costs.
+var (
+	AttrApp          = temporal.NewSearchAttributeKeyKeyword("App")
+	AttrPacketID     = temporal.NewSearchAttributeKeyKeyword("PacketID")
+	AttrUserID       = temporal.NewSearchAttributeKeyKeyword("UserID")
+	AttrProvider     = temporal.NewSearchAttributeKeyKeyword("Provider")
+	AttrPayoutStatus = temporal.NewSearchAttributeKeyKeyword("PayoutStatus")
+	AttrFailureCode  = temporal.NewSearchAttributeKeyKeyword("FailureCode")
+)
+
+// PacketID returns the workflow id of a packet.
+func PacketID(packetID string) string { return "packet/" + packetID }
+
+// PayoutID returns the workflow id of a claim's payout.
+func PayoutID(packetID, userID string) string { return "payout/" + packetID + "/" + userID }
+
+// RefundID returns the workflow id of refund n of a packet: 0 is the remainder.
+func RefundID(packetID string, n int) string { return fmt.Sprintf("refund/%s/%d", packetID, n) }
+
+// PaymentWorkflowID returns the workflow id that carries out a payment, "" for
+// a charge, which its packet's workflow carries out.
+func PaymentWorkflowID(p payout.Payment) string {
+	switch p.Kind {
+	case payout.KindPayout, payout.KindHonour:
+		return PayoutID(p.PacketID, p.UserID)
+	case payout.KindRefund:
+		parts, err := payout.Parse(p.ID)
+		if err != nil {
+			return ""
+		}
+		return RefundID(p.PacketID, parts.Number)
+	}
+	return ""
+}
+
+// PayoutInput starts a payout: with the claim (the relay, first of all), or
+// with the payment's id alone (a decision, a notification, a repair).
+type PayoutInput struct {
+	Claim     *packet.Claim `json:"claim,omitempty"`
+	PaymentID string        `json:"payment_id"`
+}
+
+// RefundInput starts a refund.
+type RefundInput struct {
+	PaymentID string `json:"payment_id"`
+	PacketID  string `json:"packet_id"`
+}
+
+// PacketSummary is the one-line description of a packet's workflow in the UI.
+func PacketSummary(p packet.Packet) string {
+	return fmt.Sprintf("红包 %s %s in %d shares from %s", p.TotalAmount, p.Currency, p.ShareCount, p.SenderID)
+}
+
+// PayoutSummary is the one-line description of a payout's workflow in the UI.
+func PayoutSummary(c packet.Claim) string {
+	return fmt.Sprintf("pay %s to %s for share %d of packet %s", c.Amount, c.Account(), c.ShareIndex, c.PacketID)
+}
+
+// PaymentSummary is the one-line description of a payment's run in the UI.
+func PaymentSummary(p payout.Payment) string {
+	verb := "pay"
+	if p.Kind == payout.KindRefund {
+		verb = "refund"
+	}
+	return fmt.Sprintf("%s %s %s to %s for packet %s", verb, p.Amount, p.Currency, p.Account, p.PacketID)
+}
+
+func amountOf(f money.Fen) string { return f.String() }
+
+// Timeouts. ProviderTimeout < payTimeout < landing windows and the workers' stop
+// timeout; a test holds them to it.
+const (
+	// ProviderTimeout is how long one call to a provider may take.
+	ProviderTimeout = 5 * time.Second
+	payTimeout      = 10 * time.Second
+	storeTimeout    = 20 * time.Second
+	bulkTimeout     = 10 * time.Minute
+	heartbeat       = 15 * time.Second
+	// WorkerStopTimeout lets running payment calls end before a worker goes.
+	WorkerStopTimeout = 12 * time.Second
+)

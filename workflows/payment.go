@@ -1,0 +1,143 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/payout"
+)
+
+// machine carries out one payment, whoever started the run: it does what the
+// row says next until the row says end.
+type machine struct {
+	runID string
+	seen  int           // observations made by this run
+	shown payout.Status // last status upserted
+}
+
+func newMachine(ctx workflow.Context) *machine {
+	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+}
+
+// run does steps until the payment needs none. It returns early, with the open
+// state, when the history has grown long: the caller continues as new.
+func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, error) {
+	for st.Step.Do != payout.ActionEnd {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return st, nil
+		}
+		if err := m.show(ctx, st); err != nil {
+			return st, err
+		}
+		woken, err := m.await(ctx, st)
+		if err != nil {
+			return st, err
+		}
+		switch {
+		case woken:
+			st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, st.PaymentID)
+		case st.Step.Do == payout.ActionSend:
+			st, err = m.send(ctx, st)
+		case st.Step.Do == payout.ActionAsk:
+			st, err = m.ask(ctx, st)
+		default:
+			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("unknown action %q", st.Step.Do), activities.TypeDefect, nil)
+		}
+		if err != nil {
+			return st, err
+		}
+	}
+	workflow.SetCurrentDetails(ctx, "Status: **"+string(st.Status)+"**")
+	return st, nil
+}
+
+// await waits until the step is due, or until a signal says to look again.
+func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
+	wait := st.Step.At.Sub(workflow.Now(ctx))
+	if st.Step.At.IsZero() || wait <= 0 {
+		return false, nil
+	}
+	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.",
+		st.Status, st.Step.Do, st.Step.OrderNo, st.Step.At.UTC().Format(time.RFC3339)))
+	return sleepOrWake(ctx, wait, what)
+}
+
+func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, error) {
+	begun, err := step[payout.Begun](storeStep(ctx, "note the send, store the request"), payments.BeginSend, st.PaymentID)
+	if err != nil || begun.Order == nil {
+		return begun.State, err
+	}
+	o := *begun.Order
+	sent, err := step[activities.Sent](payStep(ctx, fmt.Sprintf("%s %s, send %d", o.Op, o.OrderNo, o.Send)), payments.Pay, o)
+	if err != nil {
+		if temporal.IsCanceledError(err) {
+			return begun.State, err
+		}
+		// The worker died or hung in mid-call: nobody knows whether the request left.
+		sent.Observation = payout.Observation{Source: payout.SourceSend, Kind: payout.ObsNoAnswer, OrderNo: o.OrderNo, Code: "worker_lost",
+			StartedAt: workflow.Now(ctx).UTC(), EndedAt: workflow.Now(ctx).UTC()}
+	}
+	if sent.Overtaken {
+		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, st.PaymentID)
+	}
+	return m.settle(ctx, sent.Observation, o.OrderNo)
+}
+
+func (m *machine) ask(ctx workflow.Context, st payout.State) (payout.State, error) {
+	obs, err := step[payout.Observation](askStep(ctx, "ask about "+st.Step.OrderNo), payments.Ask, st.Step.OrderNo)
+	if err != nil {
+		return st, err
+	}
+	return m.settle(ctx, obs, st.Step.OrderNo)
+}
+
+func (m *machine) settle(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
+	m.seen++
+	o.ID = fmt.Sprintf("%s/%d", m.runID, m.seen)
+	return step[payout.State](storeStep(ctx, fmt.Sprintf("book: %s", o.Kind)), payments.Settle, o, asked)
+}
+
+// show upserts the search attributes when a payment leaves the happy path, and
+// once when it is mended.
+func (m *machine) show(ctx workflow.Context, st payout.State) error {
+	offPath := st.Status == payout.StatusUnknown || st.Status == payout.StatusAwaitingRecipient
+	if !offPath && (m.shown == "" || !st.Status.Open()) || st.Status == m.shown {
+		return nil
+	}
+	return m.upsert(ctx, st)
+}
+
+func (m *machine) upsert(ctx workflow.Context, st payout.State) error {
+	m.shown = st.Status
+	updates := []temporal.SearchAttributeUpdate{AttrPayoutStatus.ValueSet(string(st.Status))}
+	if st.Failure != nil {
+		updates = append(updates, AttrFailureCode.ValueSet(st.Failure.Code))
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// finish ends a run whose payment needs no more steps: a payment that needs a
+// person ends the run as Failed, red in the UI, with its failure code as type.
+func (m *machine) finish(ctx workflow.Context, st payout.State, mending bool) error {
+	switch st.Status {
+	case payout.StatusFailed, payout.StatusReturned:
+		if err := m.upsert(ctx, st); err != nil {
+			return err
+		}
+		f := st.Failure
+		if f == nil {
+			f = payout.NewFailure("", "")
+		}
+		return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("%s: %s %s", st.Status, f.Message, f.NextAction), f.Code,
+			temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{st}})
+	}
+	if (mending || m.shown != "") && m.shown != st.Status {
+		return m.upsert(ctx, st)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/payout"
+)
+
+// Payout pays one claim. The relay starts it with the claim; a decision, a
+// notification or a repair starts a new run of the same id with the payment's
+// id alone. It ends Completed when paid, Failed when finance is needed.
+func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
+	m := newMachine(ctx)
+	var st payout.State
+	var err error
+	if in.Claim != nil {
+		st, err = step[payout.State](storeStep(ctx, "book the claim: "+amountOf(in.Claim.Amount)+" from holding to owed"), payments.RecordClaim, *in.Claim)
+	} else {
+		st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	}
+	if err != nil {
+		return "", err
+	}
+	if st, err = m.run(ctx, st); err != nil {
+		return st.Status, err
+	}
+	if st.Step.Do != payout.ActionEnd {
+		return st.Status, workflow.NewContinueAsNewError(ctx, PayoutWorkflow, PayoutInput{PaymentID: in.PaymentID})
+	}
+	return st.Status, m.finish(ctx, st, in.Claim == nil)
+}
+
+// Refund sends money back to a packet's sender, then closes the packet. It
+// ends Failed when the provider refuses the sender's account; finance's retry
+// starts a new run.
+func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
+	m := newMachine(ctx)
+	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	if err != nil {
+		return "", err
+	}
+	if st, err = m.run(ctx, st); err != nil {
+		return st.Status, err
+	}
+	if st.Step.Do != payout.ActionEnd {
+		return st.Status, workflow.NewContinueAsNewError(ctx, RefundWorkflow, in)
+	}
+	if st.Status == payout.StatusPaid || st.Status == payout.StatusPaidOutside {
+		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID); err != nil {
+			return st.Status, err
+		}
+	}
+	return st.Status, m.finish(ctx, st, false)
+}
+
+// Canary proves that a worker answers through its task queue.
+func Canary(ctx workflow.Context, say string) (string, error) {
+	return step[string](storeStep(ctx, "canary"), CanaryActivity, say)
+}
+
+// CanaryActivity is the name of the activity that Canary calls.
+const CanaryActivity = "Echo"

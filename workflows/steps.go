@@ -1,0 +1,77 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+)
+
+// The structs are nil: only their method names are used.
+var (
+	packets  *activities.Packets
+	payments *activities.Payments
+)
+
+// retryForever is the policy of every step on our own stores.
+func retryForever() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second}
+}
+
+// storeStep returns options for a short, repeatable step on our own stores.
+func storeStep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary,
+	})
+}
+
+// bulkStep returns options for a long, heartbeating, repeatable step.
+func bulkStep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary,
+	})
+}
+
+// payStep returns options for the one call that moves money: at most once a noted send.
+func payStep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: payTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
+	})
+}
+
+// askStep returns options for a question to the provider.
+func askStep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: payTimeout, RetryPolicy: retryForever(), Summary: summary,
+	})
+}
+
+// step runs one activity and returns its result.
+func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
+	var out T
+	err := workflow.ExecuteActivity(ctx, activity, args...).Get(ctx, &out)
+	return out, err
+}
+
+// sleepOrWake waits for d or for a wake signal, whichever comes first, and
+// reports whether it was woken. Further wake signals that wait are taken too.
+func sleepOrWake(ctx workflow.Context, d time.Duration, summary string) (bool, error) {
+	wake := workflow.GetSignalChannel(ctx, SignalWake)
+	timerCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: summary})
+	woken := false
+	var failed error
+	workflow.NewSelector(ctx).
+		AddFuture(timer, func(f workflow.Future) { failed = f.Get(timerCtx, nil) }).
+		AddReceive(wake, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			woken = true
+			for c.ReceiveAsync(nil) {
+			}
+		}).
+		Select(ctx)
+	return woken, failed
+}
