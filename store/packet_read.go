@@ -100,20 +100,22 @@ func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Re
 	return out, nil
 }
 
+// claimRow names its embedded row: gorm skips unexported embedded fields.
 type claimRow struct {
-	shareRow
+	Share  shareRow `gorm:"embedded"`
 	Status *string
 }
 
-func (r claimRow) paid() packet.Paid {
-	c := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount), ClaimedAt: orZero(r.ClaimedAt),
+func (c claimRow) paid() packet.Paid {
+	r := c.Share
+	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount), ClaimedAt: orZero(r.ClaimedAt),
 		Profile: packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: orEmpty(r.Recipient)}}
 	id := payout.ID(payout.KindPayout, r.PacketID, r.ShareIndex)
 	status := string(payout.StatusPending)
-	if r.Status != nil {
-		status = *r.Status
+	if c.Status != nil {
+		status = *c.Status
 	}
-	return packet.Paid{Claim: c, PayoutID: id, PayoutStatus: status}
+	return packet.Paid{Claim: claim, PayoutID: id, PayoutStatus: status}
 }
 
 const selectClaims = `SELECT s.*, p.status FROM shares s LEFT JOIN payments p

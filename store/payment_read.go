@@ -7,13 +7,14 @@ import (
 	"hongbao/payout"
 )
 
+// listedRow names its embedded row: gorm skips unexported embedded fields.
 type listedRow struct {
-	paymentRow
+	Payment     paymentRow `gorm:"embedded"`
 	ProviderRef *string
 }
 
 func (r listedRow) row() payout.Row {
-	return payout.Row{Payment: r.payment(), OrderNo: orEmpty(r.OrderNo), ProviderRef: orEmpty(r.ProviderRef), AttemptCount: r.Attempt}
+	return payout.Row{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef), AttemptCount: r.Payment.Attempt}
 }
 
 // Payments lists payments of one kind, newest first. Errors: ErrUnavailable.
@@ -63,7 +64,7 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	if err != nil {
 		return payout.Detail{}, classify(err)
 	}
-	d := payout.Detail{Row: listedRow{paymentRow: row}.row(), Attempts: attempts}
+	d := payout.Detail{Row: listedRow{Payment: row}.row(), Attempts: attempts}
 	if n := len(attempts); n > 0 {
 		d.ProviderRef = attempts[n-1].ProviderRef
 	}

@@ -1,0 +1,144 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/packet"
+)
+
+// scanCount is how many elements one step of a scan looks at: well under a
+// millisecond of Redis' time.
+const scanCount = 1_000
+
+// Claim returns the claim of one user, and whether there is one.
+//
+// Errors: ErrUnavailable, packet.ErrBadClaim.
+func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return packet.Claim{}, false, nil //nolint:nilerr // what cannot exist has no claims
+	}
+	record, err := p.rdb.HGet(ctx, keys.winners, user).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return packet.Claim{}, false, nil
+	case err != nil:
+		return packet.Claim{}, false, redisError("claim of packet "+id, err)
+	}
+	c, err := packet.DecodeClaim(id, user, record)
+	return c, err == nil, err
+}
+
+// Claims returns all claims of a packet by share index: every claim made before
+// the call, and perhaps some made during it. There are none when the packet is
+// not in Redis or retired.
+//
+// Errors: ErrUnavailable, packet.ErrBadClaim.
+func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return nil, nil //nolint:nilerr // what cannot exist has no claims
+	}
+	seen := map[string]packet.Claim{} // a scan may show an element twice
+	for cursor := uint64(0); ; {
+		pairs, next, err := p.rdb.HScan(ctx, keys.winners, cursor, "", scanCount).Result()
+		if err != nil {
+			return nil, redisError("claims of packet "+id, err)
+		}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if seen[pairs[i]], err = packet.DecodeClaim(id, pairs[i], pairs[i+1]); err != nil {
+				return nil, err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	claims := make([]packet.Claim, 0, len(seen))
+	for _, c := range seen {
+		claims = append(claims, c)
+	}
+	slices.SortFunc(claims, byShare)
+	return claims, nil
+}
+
+func byShare(a, b packet.Claim) int { return cmp.Compare(a.ShareIndex, b.ShareIndex) }
+
+// WinnersCount returns the number of winners of a packet; 0 when it is not in
+// Redis or retired.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return 0, nil //nolint:nilerr // what cannot exist has no winners
+	}
+	n, err := p.rdb.HLen(ctx, keys.winners).Result()
+	return int(n), redisError("winners of packet "+id, err)
+}
+
+// Eligible returns the user ids that may grab a packet, in byte order; none when
+// everybody may, or when the packet is not in Redis or retired.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return nil, nil //nolint:nilerr // what cannot exist has no guest list
+	}
+	users, err := p.rdb.SMembers(ctx, keys.eligible).Result()
+	if err != nil {
+		return nil, redisError("eligible users of packet "+id, err)
+	}
+	slices.Sort(users)
+	return users, nil
+}
+
+// LivePacket is a packet that was staged and is not retired.
+type LivePacket struct {
+	ID        string
+	CreatedAt time.Time
+}
+
+// Live returns the packets of a lane that are not retired, oldest first (rule
+// R11): all that are live during the whole call.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) Live(ctx context.Context, lane int) ([]LivePacket, error) {
+	if lane < 0 || lane >= p.cfg.Lanes {
+		return nil, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
+	}
+	seen := map[string]time.Time{}
+	for cursor := uint64(0); ; {
+		pairs, next, err := p.rdb.ZScan(ctx, p.keys.live(lane), cursor, "", scanCount).Result()
+		if err != nil {
+			return nil, redisError("live packets", err)
+		}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			ms, err := strconv.ParseInt(pairs[i+1], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("live packet %s: %w: %w", pairs[i], ErrMalformed, err)
+			}
+			seen[pairs[i]] = fromMs(ms)
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	live := make([]LivePacket, 0, len(seen))
+	for id, at := range seen {
+		live = append(live, LivePacket{ID: id, CreatedAt: at})
+	}
+	slices.SortFunc(live, func(a, b LivePacket) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return live, nil
+}

@@ -1,0 +1,90 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/packet"
+)
+
+// Errors of this package; test for them with errors.Is.
+var (
+	// ErrUnavailable: Redis is away, is starting, or cannot take (durable) writes
+	// now. A call that got it may have happened; it may be repeated.
+	ErrUnavailable = fmt.Errorf("redis %w", packet.ErrUnavailable)
+	// ErrOverloaded: too many grabs wait in the lane already; nothing was taken. It is an ErrUnavailable.
+	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
+	// ErrInconsistent: counters and shares of a packet disagree; nothing was taken. It is an ErrUnavailable.
+	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree: %w", ErrUnavailable)
+	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
+	ErrVolatile = errors.New("redis may lose acknowledged writes")
+	// ErrLanes: this Redis is in use with another number of lanes.
+	ErrLanes = errors.New("number of lanes differs from the one in use")
+
+	// ErrNotFound: what was asked for is not in Redis (MySQL may know it).
+	ErrNotFound = fmt.Errorf("redis: %w", packet.ErrNotFound)
+	// ErrGone: the pool that should be changed is not in Redis. It is an ErrNotFound.
+	ErrGone = fmt.Errorf("%w: %w", packet.ErrGone, ErrNotFound)
+	// ErrPast: expires_at would not lie ahead. Nothing was staged.
+	ErrPast = fmt.Errorf("packet: %w", packet.ErrPast)
+	// ErrTooFar: opens_at lies too far ahead. Nothing was staged.
+	ErrTooFar = fmt.Errorf("%w: more than %v", packet.ErrTooFar, packet.MaxOpensAhead)
+	// ErrNotOpenYet: the packet is still being funded.
+	ErrNotOpenYet = fmt.Errorf("packet: %w", packet.ErrNotOpenYet)
+	// ErrState: the pool is in a state that the call does not lead on from; a *StateError names it.
+	ErrState = errors.New("pool is in another state")
+	// ErrMalformed: Redis holds something that this program did not write.
+	ErrMalformed = errors.New("malformed record in redis")
+
+	// ErrLeaseLost: the lease of the worker slot ran out; somebody else may hold it.
+	ErrLeaseLost = errors.New("worker slot lost")
+	// ErrNoSlot: every worker slot is held.
+	ErrNoSlot = errors.New("no free worker slot")
+)
+
+// StateError is an ErrState with the state that was met.
+type StateError struct{ State packet.PoolState }
+
+// Error implements error.
+func (e *StateError) Error() string { return fmt.Sprintf("pool is %s", e.State) }
+
+// Is makes it an ErrState.
+func (e *StateError) Is(target error) bool { return target == ErrState }
+
+// redisError adds what was tried to an error of the client, and ErrUnavailable
+// to all that pass by themselves. It is the only place that tells them apart.
+// What is left are mistakes of ours, such as an error in a script.
+func redisError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrUnavailable), !isReply(err), isTransient(err):
+		return fmt.Errorf("%s: %w: %w", op, ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// isReply reports whether Redis itself answered with this error. All others are
+// about the way to Redis: dialing, timeouts, closed connections, contexts.
+func isReply(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}
+
+// isTransient reports whether an error reply says that Redis cannot do it now.
+func isTransient(err error) bool {
+	switch {
+	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err), redis.IsTryAgainError(err),
+		redis.IsMasterDownError(err), redis.IsMaxClientsError(err), redis.IsAuthError(err), redis.IsPermissionError(err),
+		redis.IsOOMError(err), redis.IsNoReplicasError(err), redis.IsExecAbortError(err):
+		return true
+	}
+	for _, code := range []string{"MISCONF", "BUSY ", "NOSCRIPT", "UNBLOCKED"} {
+		if redis.HasErrorPrefix(err, code) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package pool
+
+import (
+	"fmt"
+	"strconv"
+
+	"hongbao/packet"
+)
+
+// Keys that belong to no lane.
+const (
+	keyLanes = "hb:lanes" // number of lanes in use
+	keyApps  = "hb:apps"  // mirror of the apps and their key hashes
+)
+
+func keyWorker(slot int) string { return "hb:worker:" + strconv.Itoa(slot) }
+
+// slots is the number of hash slots of Redis Cluster.
+const slots = 16384
+
+// keyspace makes the keys of all lanes. Every key of a lane carries the lane's
+// tag in braces, so that one script may touch all of them on a Cluster.
+type keyspace struct{ tags []string }
+
+// newKeyspace computes the tags: lane i of n falls into the i-th of n equal
+// parts of the hash slots, so lanes are spread evenly over the masters.
+func newKeyspace(lanes int) keyspace {
+	width := len(strconv.Itoa(lanes - 1))
+	if width < 2 {
+		width = 2
+	}
+	k := keyspace{tags: make([]string, lanes)}
+	for i := range k.tags {
+		k.tags[i] = tagWithin(fmt.Sprintf("l%0*d", width, i), i*slots/lanes, (i+1)*slots/lanes-1)
+	}
+	return k
+}
+
+// tagWithin returns the first of name, name+"a", ... name+"z", name+"aa", ...
+// whose hash slot is from low to high. CRC16 reaches every slot with four
+// letters, so it ends.
+func tagWithin(name string, low, high int) string {
+	for n := 0; ; n++ {
+		tag := name + letters(n)
+		if s := hashSlot(tag); s >= low && s <= high {
+			return tag
+		}
+	}
+}
+
+// letters counts in letters: "", a, ... z, aa, ab, ...
+func letters(n int) string {
+	if n == 0 {
+		return ""
+	}
+	n--
+	return letters(n/26) + string(rune('a'+n%26))
+}
+
+// hashSlot is the slot of a tag: CRC16 (XMODEM) modulo 16384.
+func hashSlot(tag string) int {
+	crc := uint16(0)
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % slots
+}
+
+// packetKeys are the keys of one packet and of its lane.
+type packetKeys struct {
+	packet   string // hash; a tombstone after retiring
+	shares   string // list of "<index>:<amount>", taken from the left
+	winners  string // hash: user id -> claim record
+	eligible string // set of user ids
+	handoff  string // stream of the lane
+	live     string // sorted set of the lane: packet id -> created_at in ms
+}
+
+// of returns the keys of a packet; the id must be valid.
+func (k keyspace) of(id string) packetKeys {
+	lane := packet.Lane(id, len(k.tags))
+	base := "hb:{" + k.tags[lane] + "}:packet:" + id
+	return packetKeys{
+		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
+		handoff: k.handoff(lane), live: k.live(lane),
+	}
+}
+
+func (k keyspace) handoff(lane int) string { return "hb:{" + k.tags[lane] + "}:handoff" }
+func (k keyspace) live(lane int) string    { return "hb:{" + k.tags[lane] + "}:live" }
+
+// keysOf returns the keys of a packet, or ErrGone for what cannot be a packet id.
+func (p *Pool) keysOf(id string) (packetKeys, error) {
+	if !packet.ValidID(id) {
+		return packetKeys{}, ErrGone
+	}
+	return p.keys.of(id), nil
+}

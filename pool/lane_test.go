@@ -1,0 +1,304 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/money"
+	"hongbao/packet"
+)
+
+// batchOf returns grabs as a lane would have queued them.
+func batchOf(ctx context.Context, who ...[2]string) []*grab {
+	var batch []*grab
+	for _, w := range who {
+		batch = append(batch, &grab{ctx: ctx, packetID: w[0], userID: w[1], profile: "{}", done: make(chan grabAnswer, 1)})
+	}
+	return batch
+}
+
+func results(t *testing.T, batch []*grab) []packet.Grabbed {
+	t.Helper()
+	var got []packet.Grabbed
+	for _, g := range batch {
+		a := <-g.done
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		got = append(got, a.grabbed)
+	}
+	return got
+}
+
+func TestBatch(t *testing.T) {
+	p := open(t)
+	mates := laneMates(t, p, 4, 2)
+	open1, open2, funding, missing := mates[0], mates[1], mates[2], mates[3]
+	openPacket(t, p, open1)
+	openPacket(t, p, open2)
+	stage(t, p, funding)
+	before1, before2, beforeF := dump(t, p, open1.ID), dump(t, p, open2.ID), dump(t, p, funding.ID)
+
+	batch := batchOf(t.Context(),
+		[2]string{open1.ID, "a"},
+		[2]string{open2.ID, "a"},
+		[2]string{open1.ID, "a"}, // the same request again: merged
+		[2]string{funding.ID, "a"},
+		[2]string{missing.ID, "a"},
+		[2]string{open1.ID, "b"},
+		[2]string{open1.ID, "c"},
+		[2]string{open1.ID, "c"},
+		[2]string{open1.ID, "b"},
+	)
+	p.lanes[packet.Lane(open1.ID, p.Lanes())].flush(batch)
+	got := results(t, batch)
+	for i, want := range []struct {
+		result packet.GrabResult
+		share  int
+	}{
+		{packet.GrabWon, 0}, {packet.GrabWon, 0}, {packet.GrabReplayed, 0}, {packet.GrabNotOpenYet, 0}, {packet.GrabNotFound, 0},
+		{packet.GrabWon, 1}, {packet.GrabSoldOut, 0}, {packet.GrabSoldOut, 0}, {packet.GrabReplayed, 1},
+	} {
+		if got[i].Result != want.result || got[i].Claim.ShareIndex != want.share {
+			t.Errorf("grab %d: %+v, want %+v", i, got[i], want)
+		}
+	}
+	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200"})
+	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100"})
+	unchanged(t, p, funding.ID, beforeF)
+	// One entry for the whole call: the winners of both packets, and the end of one.
+	entries := dump(t, p, open1.ID).HandOffs
+	entry := entries[len(entries)-1]
+	if len(entries) != 2 || len(entry) != 5 || entry[4] != "last:"+open1.ID+"=1" {
+		t.Errorf("hand-offs %v", entries)
+	}
+}
+
+// A damaged packet costs its lane mates nothing.
+func TestBatchWithDamagedPacket(t *testing.T) {
+	p := open(t)
+	mates := laneMates(t, p, 2, 2)
+	good, bad := mates[0], mates[1]
+	openPacket(t, p, good)
+	openPacket(t, p, bad)
+	setField(t, p, bad.ID, "remaining", 5)
+	before := dump(t, p, bad.ID)
+	batch := batchOf(t.Context(), [2]string{bad.ID, "u"}, [2]string{good.ID, "u"})
+	p.lanes[packet.Lane(good.ID, p.Lanes())].flush(batch)
+	wantErr(t, (<-batch[0].done).err, ErrInconsistent)
+	if a := <-batch[1].done; a.err != nil || a.grabbed.Result != packet.GrabWon {
+		t.Errorf("good packet: %+v", a)
+	}
+	unchanged(t, p, bad.ID, before)
+}
+
+func TestBatchScriptRefusesOneUserTwice(t *testing.T) {
+	p := open(t)
+	pk := newPacket(t, 2)
+	openPacket(t, p, pk)
+	before := dump(t, p, pk.ID)
+	k := p.keys.of(pk.ID)
+	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible}, 1, "u", "{}", 1, "u", "{}").Err(); err == nil {
+		t.Error("no error")
+	}
+	unchanged(t, p, pk.ID, before)
+}
+
+func TestBatchPanicReachesEveryCaller(t *testing.T) {
+	broken := &Pool{cfg: Config{Timeout: time.Second, Logger: quiet}, base: t.Context()} // no client
+	l := &lane{pool: broken}
+	batch := batchOf(t.Context(), [2]string{newPacket(t, 1).ID, "u"}, [2]string{newPacket(t, 1).ID, "v"})
+	l.flush(batch)
+	for _, g := range batch {
+		wantErr(t, (<-g.done).err, errPanicked)
+	}
+}
+
+// A crowd on several packets of one lane: exactly as many winners as shares, and
+// exactly the sum, as callers, counters, winners and hand-offs tell it.
+func TestGrabCrowd(t *testing.T) {
+	p := openFresh(t)
+	const users, shares = 1000, 100
+	mates := laneMates(t, p, 3, shares)
+	amounts := make([]money.Fen, shares)
+	var sum money.Fen
+	for i := range amounts {
+		amounts[i] = money.Fen(i + 1)
+		sum += amounts[i]
+	}
+	for _, pk := range mates {
+		stage(t, p, pk)
+		if err := p.OpenPool(t.Context(), pk.ID, amounts, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var mu sync.Mutex
+	won := map[string]map[string]money.Fen{}
+	var told int // answers that carry a claim
+	var wg sync.WaitGroup
+	for i := range users {
+		for _, pk := range mates {
+			for range 2 { // each user presses twice
+				wg.Go(func() {
+					user := strconv.Itoa(i)
+					g, err := p.Grab(t.Context(), pk.ID, user, packet.Profile{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					switch g.Result {
+					case packet.GrabWon:
+						if won[pk.ID] == nil {
+							won[pk.ID] = map[string]money.Fen{}
+						}
+						if _, twice := won[pk.ID][user]; twice {
+							t.Errorf("user %s won packet %s twice", user, pk.ID)
+						}
+						won[pk.ID][user] = g.Claim.Amount
+						told++
+					case packet.GrabReplayed:
+						told++
+					case packet.GrabSoldOut:
+					default:
+						t.Errorf("outcome %v", g.Result)
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+	if want := 2 * shares * len(mates); told != want {
+		t.Errorf("%d answers with a claim, want %d: each winner twice", told, want)
+	}
+
+	h := handoffs(t, p)
+	b := readAll(t, h, packet.Lane(mates[0].ID, p.Lanes()))
+	for _, pk := range mates {
+		checkCrowd(t, p, pk.ID, won[pk.ID], sum, b)
+	}
+	if len(b.HandOffs) >= shares*len(mates) {
+		t.Errorf("%d hand-offs: nothing was batched", len(b.HandOffs))
+	}
+}
+
+func checkCrowd(t *testing.T, p *Pool, id string, won map[string]money.Fen, sum money.Fen, b Batch) {
+	t.Helper()
+	v, err := p.View(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := p.Claims(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handed, last := map[string]money.Fen{}, 0
+	for _, h := range b.HandOffs {
+		for _, c := range h.Claims {
+			if c.PacketID == id {
+				handed[c.UserID] += c.Amount
+			}
+		}
+		for _, s := range h.SoldOut {
+			if s == id {
+				last++
+			}
+		}
+	}
+	var total money.Fen
+	for i, c := range claims {
+		if c.ShareIndex != i || won[c.UserID] != c.Amount || handed[c.UserID] != c.Amount {
+			t.Errorf("claim %d: %+v, answered %d, handed off %d", i, c, won[c.UserID], handed[c.UserID])
+		}
+		total += c.Amount
+	}
+	if n := v.Packet.ShareCount; len(won) != n || len(claims) != n || len(handed) != n || v.ClaimedCount != n || v.RemainingCount != 0 || last != 1 {
+		t.Errorf("%d won, %d claims, %d handed off, %d times sold out, %+v", len(won), len(claims), len(handed), last, v)
+	}
+	if total != sum || v.ClaimedAmount != sum {
+		t.Errorf("sum %d, counter %d, want %d", total, v.ClaimedAmount, sum)
+	}
+}
+
+// While Redis hangs, grabs queue up to the bound; each caller leaves when its own
+// time is over, and what is left of the queue is served when Redis is back.
+func TestQueue(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: server.Addr, MaxQueued: 3, Timeout: patience})
+	pk := newPacket(t, 10)
+	openPacket(t, p, pk)
+	l := p.lanes[packet.Lane(pk.ID, p.Lanes())]
+	queued := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queue)
+	}
+
+	server.Pause(t)
+	type answer struct {
+		grabbed packet.Grabbed
+		err     error
+	}
+	press := func(ctx context.Context, user string) chan answer {
+		c := make(chan answer, 1)
+		go func() {
+			g, err := p.Grab(ctx, pk.ID, user, packet.Profile{})
+			c <- answer{g, err}
+		}()
+		return c
+	}
+	first := press(t.Context(), "first")
+	eventually(t, "the first grab is under way", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.flushing && len(l.queue) == 0
+	})
+	second := press(t.Context(), "second")
+	third := press(t.Context(), "third")
+	impatient, leave := context.WithCancelCause(t.Context())
+	left := press(impatient, "left")
+	eventually(t, "three are queued", func() bool { return queued() == 3 })
+	_, err := p.Grab(t.Context(), pk.ID, "too many", packet.Profile{})
+	wantErr(t, err, ErrOverloaded, ErrUnavailable)
+	gone := errors.New("went home")
+	leave(gone)
+	wantErr(t, (<-left).err, ErrUnavailable, gone)
+
+	server.Resume(t)
+	for name, c := range map[string]chan answer{"first": first, "second": second, "third": third} {
+		if a := <-c; a.err != nil || a.grabbed.Result != packet.GrabWon {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	claims, err := p.Claims(t.Context(), pk.ID)
+	if err != nil || len(claims) != 3 {
+		t.Errorf("claims %v, %v: want those of the three who waited", claims, err)
+	}
+}
+
+// A lane that is idle serves a single grab without waiting for others, and goes
+// idle again.
+func TestLaneGoesIdle(t *testing.T) {
+	p := open(t)
+	pk := newPacket(t, 3)
+	openPacket(t, p, pk)
+	for i := range 3 {
+		if g := mustGrab(t, p, pk.ID, fmt.Sprint(i)); g.Result != packet.GrabWon {
+			t.Errorf("grab %d: %v", i, g.Result)
+		}
+		l := p.lanes[packet.Lane(pk.ID, p.Lanes())]
+		eventually(t, "lane is idle", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return !l.flushing && l.queue == nil
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package pool
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestSlots(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	ctx := t.Context()
+	acquire := func(t *testing.T) Slot {
+		t.Helper()
+		s, err := h.AcquireSlot(ctx, 3, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	live := func(t *testing.T, want ...string) {
+		t.Helper()
+		got, err := h.LiveSlots(ctx, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected := map[string]bool{}
+		for _, w := range want {
+			expected[w] = true
+		}
+		if !reflect.DeepEqual(got, expected) {
+			t.Errorf("live %v, want %v", got, want)
+		}
+	}
+	lose := func(t *testing.T, n int) {
+		t.Helper()
+		if err := p.rdb.Del(ctx, keyWorker(n)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	live(t)
+	a, b, c := acquire(t), acquire(t), acquire(t)
+	if a.Consumer() != "w0" || b.Consumer() != "w1" || c.Consumer() != "w2" {
+		t.Errorf("consumers %s %s %s", a.Consumer(), b.Consumer(), c.Consumer())
+	}
+	live(t, "w0", "w1", "w2")
+	_, err := h.AcquireSlot(ctx, 3, time.Minute)
+	wantErr(t, err, ErrNoSlot)
+
+	// A slot that was given back, or whose lease ran out, is the next one taken.
+	if err := b.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	live(t, "w0", "w2")
+	wantErr(t, b.Renew(ctx), ErrLeaseLost)
+	if b = acquire(t); b.Consumer() != "w1" {
+		t.Errorf("took %s", b.Consumer())
+	}
+	lose(t, 0)
+	heir := acquire(t)
+	if heir.Consumer() != "w0" {
+		t.Errorf("took %s", heir.Consumer())
+	}
+	// The former holder can neither prolong nor end what is not his any more.
+	wantErr(t, a.Renew(ctx), ErrLeaseLost)
+	if err := a.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	live(t, "w0", "w1", "w2")
+
+	if err := p.rdb.PExpire(ctx, keyWorker(0), time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := heir.Renew(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if life, err := p.rdb.PTTL(ctx, keyWorker(0)).Result(); err != nil || life < 50*time.Second || life > time.Minute {
+		t.Errorf("renewed for %v, %v", life, err)
+	}
+}
+
+func TestSlotRunsOut(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	s, err := h.AcquireSlot(t.Context(), 1, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "lease runs out", func() bool {
+		live, err := h.LiveSlots(t.Context(), 1)
+		return err == nil && !live["w0"]
+	})
+	wantErr(t, s.Renew(t.Context()), ErrLeaseLost)
+}
+
+func TestSlotsAreExclusive(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	var mu sync.Mutex
+	held := map[string]int{}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			s, err := h.AcquireSlot(t.Context(), 20, time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			held[s.Consumer()]++
+		})
+	}
+	wg.Wait()
+	if len(held) != 20 {
+		t.Errorf("held %v", held)
+	}
+}

@@ -1,0 +1,286 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/money"
+	"hongbao/packet"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(stacktest.Wrap(m),
+		// Looks once a second whether a closed client still wants its server back.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+// patience is for tests on a busy machine; nothing should come near it.
+const patience = 20 * time.Second
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// open returns a pool on the Redis that all tests of this package share.
+func open(t testing.TB) *Pool {
+	t.Helper()
+	return openAt(t, Config{Addr: stacktest.Redis(t)})
+}
+
+// openFresh returns a pool on a Redis of its own.
+func openFresh(t testing.TB) *Pool {
+	t.Helper()
+	return openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
+}
+
+func openAt(t testing.TB, cfg Config) *Pool {
+	t.Helper()
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Second // the machine may be busy
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
+	p, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+var packetSerial atomic.Int64
+
+// newPacket returns a packet that no other test uses.
+func newPacket(t testing.TB, shares int) packet.Packet {
+	t.Helper()
+	id := packet.NewID([]byte(t.Name()), fmt.Sprint(packetSerial.Add(1)))
+	return packet.Packet{
+		ID: id, App: "shop", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: money.Fen(100 * shares), ShareCount: shares,
+		Split: packet.SplitEqual, MinShare: 1, Greeting: "恭喜发财", Metadata: map[string]string{"k": "v"},
+		BodyHash: "body of " + id, Commitment: "commitment of " + id,
+	}
+}
+
+// laneMates returns n packets of one lane.
+func laneMates(t testing.TB, p *Pool, n, shares int) []packet.Packet {
+	t.Helper()
+	var mates []packet.Packet
+	for len(mates) < n {
+		pk := newPacket(t, shares)
+		if len(mates) == 0 || packet.Lane(pk.ID, p.Lanes()) == packet.Lane(mates[0].ID, p.Lanes()) {
+			mates = append(mates, pk)
+		}
+	}
+	return mates
+}
+
+func hundreds(n int) []money.Fen { return slices.Repeat([]money.Fen{100}, n) }
+
+// stage creates a packet that is open at once for one hour when it is loaded.
+func stage(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) packet.Staged {
+	t.Helper()
+	s, err := p.Create(t.Context(), pk, eligible, nil, time.Hour, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// openPacket stages a packet and opens it with shares of 100 fen.
+func openPacket(t testing.TB, p *Pool, pk packet.Packet, eligible ...string) {
+	t.Helper()
+	stage(t, p, pk, eligible...)
+	if err := p.OpenPool(t.Context(), pk.ID, hundreds(pk.ShareCount), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustGrab(t testing.TB, p *Pool, id, user string) packet.Grabbed {
+	t.Helper()
+	g, err := p.Grab(t.Context(), id, user, packet.Profile{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// setField writes one field of a packet's hash, to bring about a state that would
+// take long, such as being expired.
+func setField(t testing.TB, p *Pool, id, field string, value any) {
+	t.Helper()
+	if err := p.rdb.HSet(t.Context(), p.keys.of(id).packet, field, value).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expire(t testing.TB, p *Pool, id string) {
+	t.Helper()
+	setField(t, p, id, "expires_at", time.Now().Add(-time.Hour).UnixMilli())
+}
+
+// state is everything that Redis holds of one packet.
+type state struct {
+	Hash     map[string]string
+	Shares   []string
+	Winners  map[string]string
+	Eligible []string
+	Live     bool
+	// HandOffs are the lane's entries that name the packet, each with its fields sorted.
+	HandOffs [][]string
+}
+
+// dump reads the state of a packet.
+func dump(t testing.TB, p *Pool, id string) state {
+	t.Helper()
+	ctx, keys := t.Context(), p.keys.of(id)
+	var s state
+	fail := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	s.Hash, err = p.rdb.HGetAll(ctx, keys.packet).Result()
+	fail(err)
+	s.Shares, err = p.rdb.LRange(ctx, keys.shares, 0, -1).Result()
+	fail(err)
+	s.Winners, err = p.rdb.HGetAll(ctx, keys.winners).Result()
+	fail(err)
+	s.Eligible, err = p.rdb.SMembers(ctx, keys.eligible).Result()
+	fail(err)
+	slices.Sort(s.Eligible)
+	live, err := p.rdb.ZRange(ctx, keys.live, 0, -1).Result()
+	fail(err)
+	s.Live = slices.Contains(live, id)
+	entries, err := p.rdb.XRange(ctx, keys.handoff, "-", "+").Result()
+	fail(err)
+	for _, e := range entries {
+		var fields []string
+		for k, v := range e.Values {
+			fields = append(fields, fmt.Sprintf("%s=%s", k, v))
+		}
+		if slices.Sort(fields); strings.Contains(strings.Join(fields, "\n"), id) {
+			s.HandOffs = append(s.HandOffs, fields)
+		}
+	}
+	return s
+}
+
+// unchanged fails unless the packet is still in the state it was in.
+func unchanged(t testing.TB, p *Pool, id string, before state) {
+	t.Helper()
+	if after := dump(t, p, id); !reflect.DeepEqual(before, after) {
+		t.Errorf("changed\nbefore %+v\nafter  %+v", before, after)
+	}
+}
+
+// changed fails unless exactly these fields of the packet's hash are different
+// now, with these values, and returns the new state.
+func changed(t testing.TB, p *Pool, id string, before state, want map[string]string) state {
+	t.Helper()
+	after := dump(t, p, id)
+	expected := maps.Clone(before.Hash)
+	for k, v := range want {
+		expected[k] = v
+	}
+	if !reflect.DeepEqual(after.Hash, expected) {
+		t.Errorf("hash\n got %v\nwant %v", after.Hash, expected)
+	}
+	return after
+}
+
+func wantErr(t testing.TB, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Errorf("error %v, want %v", err, target)
+		}
+	}
+}
+
+// eventually waits until ok returns true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Run("OK", func(t *testing.T) {
+		p := open(t)
+		if p.Lanes() != DefaultLanes {
+			t.Errorf("%d lanes", p.Lanes())
+		}
+		if err := errors.Join(p.Ping(t.Context()), p.Durable(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("ErrLanes", func(t *testing.T) {
+		open(t)
+		_, err := Open(t.Context(), Config{Addr: stacktest.Redis(t), Lanes: 32, Logger: quiet})
+		wantErr(t, err, ErrLanes)
+	})
+	t.Run("ErrUnavailable", func(t *testing.T) {
+		_, err := Open(t.Context(), Config{Addr: "127.0.0.1:1", Logger: quiet})
+		wantErr(t, err, ErrUnavailable)
+	})
+	for name, cfg := range map[string]Config{
+		"no address":     {},
+		"too many lanes": {Addr: "127.0.0.1:1", Lanes: MaxLanes + 1},
+		"negative lanes": {Addr: "127.0.0.1:1", Lanes: -1},
+		"negative time":  {Addr: "127.0.0.1:1", Timeout: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Open(t.Context(), cfg); err == nil || errors.Is(err, ErrUnavailable) {
+				t.Errorf("error %v, want one about the configuration", err)
+			}
+		})
+	}
+	t.Run("closed", func(t *testing.T) {
+		p := open(t)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Grab(t.Context(), newPacket(t, 1).ID, "u", packet.Profile{})
+		wantErr(t, err, ErrUnavailable)
+		wantErr(t, p.Ping(t.Context()), ErrUnavailable)
+	})
+}
+
+func TestApps(t *testing.T) {
+	p := openFresh(t)
+	_, err := p.LoadApps(t.Context())
+	wantErr(t, err, ErrNotFound)
+	for _, blob := range []string{"first", "second \x00\xff"} {
+		if err := p.SaveApps(t.Context(), []byte(blob)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.LoadApps(t.Context()); err != nil || string(got) != blob {
+			t.Errorf("loaded %q, %v; saved %q", got, err, blob)
+		}
+	}
+}

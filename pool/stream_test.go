@@ -1,0 +1,419 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+)
+
+func handoffs(t testing.TB, p *Pool) *Handoffs {
+	t.Helper()
+	h, err := NewHandoffs(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// readAll reads everything that nobody has read yet.
+func readAll(t testing.TB, h *Handoffs, lane int) Batch {
+	t.Helper()
+	var all Batch
+	for {
+		b, err := h.Read(t.Context(), lane, "reader", 100, time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Empty() {
+			return all
+		}
+		all.HandOffs, all.Bad, all.Last = append(all.HandOffs, b.HandOffs...), append(all.Bad, b.Bad...), b.Last
+	}
+}
+
+// fill writes n hand-offs into the lane and returns their ids.
+func fill(t testing.TB, p *Pool, lane, n int) []string {
+	t.Helper()
+	var ids []string
+	for i := range n {
+		id, err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(lane), Values: []string{
+			"kind", "recalled", "packet_id", packet.NewID([]byte(t.Name()), fmt.Sprint(i)),
+		}}).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func ids(b Batch) []string {
+	var list []string
+	for _, h := range b.HandOffs {
+		list = append(list, h.EntryID)
+	}
+	return list
+}
+
+func pendingOf(t testing.TB, h *Handoffs, lane int, consumer string) int {
+	t.Helper()
+	consumers, err := h.Consumers(t.Context(), lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range consumers {
+		if c.Name == consumer {
+			return c.Pending
+		}
+	}
+	return -1 // no such consumer
+}
+
+func TestHandOffs(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	mates := laneMates(t, p, 2, 2)
+	a, b := mates[0], mates[1]
+	lane := packet.Lane(a.ID, p.Lanes())
+	stagedA := stage(t, p, a, "x", "y", "z")
+	if err := p.OpenPool(t.Context(), a.ID, hundreds(2), nil); err != nil {
+		t.Fatal(err)
+	}
+	openPacket(t, p, b)
+	batch := batchOf(t.Context(), [2]string{a.ID, "x"}, [2]string{b.ID, "x"}, [2]string{a.ID, "y"})
+	p.lanes[lane].flush(batch)
+	grabbed := results(t, batch)
+	if _, err := p.Recall(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	got := readAll(t, h, lane)
+	if len(got.Bad) != 0 || len(got.HandOffs) != 4 {
+		t.Fatalf("read %+v", got)
+	}
+	if c := got.HandOffs[0].Created; c == nil || !reflect.DeepEqual(*c, stagedA.View.Packet) {
+		t.Errorf("created\n got %+v\nwant %+v", c, stagedA.View.Packet)
+	}
+	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
+		t.Errorf("created %+v", c)
+	}
+	claims := []packet.Claim{grabbed[0].Claim, grabbed[2].Claim, grabbed[1].Claim}
+	if a.ID > b.ID {
+		claims = []packet.Claim{grabbed[1].Claim, grabbed[0].Claim, grabbed[2].Claim}
+	}
+	if g := got.HandOffs[2]; !reflect.DeepEqual(g.Claims, claims) || !slices.Equal(g.SoldOut, []string{a.ID}) {
+		t.Errorf("claims %+v\nwant %+v", g, claims)
+	}
+	if r := got.HandOffs[3]; r.Recalled != b.ID {
+		t.Errorf("recalled %+v", r)
+	}
+
+	n, oldest, err := h.Depth(t.Context(), lane)
+	if err != nil || n != 4 || time.Since(oldest).Abs() > time.Minute {
+		t.Errorf("depth %d since %v, %v", n, oldest, err)
+	}
+	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if err := h.Ack(t.Context(), lane); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+	if n, oldest, err := h.Depth(t.Context(), lane); n != 0 || !oldest.IsZero() || err != nil || pendingOf(t, h, lane, "reader") != 0 {
+		t.Errorf("after acknowledging: %d, %v, %v", n, oldest, err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	ctx := t.Context()
+
+	t.Run("waits for an entry", func(t *testing.T) {
+		got := make(chan Batch, 1)
+		go func() {
+			b, err := h.Read(ctx, 1, "w0", 10, patience)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		eventually(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
+		want := fill(t, p, 1, 1)
+		if b := <-got; !slices.Equal(ids(b), want) || b.Last != want[0] {
+			t.Errorf("read %+v, want %v", b, want)
+		}
+	})
+
+	t.Run("nothing", func(t *testing.T) {
+		for _, block := range []time.Duration{0, time.Millisecond} {
+			if b, err := h.Read(ctx, 2, "w0", 10, block); err != nil || !b.Empty() {
+				t.Errorf("read %+v, %v", b, err)
+			}
+		}
+	})
+
+	t.Run("own pending", func(t *testing.T) {
+		want := fill(t, p, 3, 5)
+		if b, err := h.Read(ctx, 3, "w0", 4, time.Millisecond); err != nil || len(b.HandOffs) != 4 {
+			t.Fatalf("read %+v, %v", b, err)
+		}
+		// Two were deleted without being acknowledged, as by a hand at redis-cli.
+		if err := p.rdb.XDel(ctx, p.keys.handoff(3), want[0], want[1]).Err(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for after := "0"; ; {
+			b, err := h.ReadOwnPending(ctx, 3, "w0", after, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Empty() {
+				break
+			}
+			got, after = append(got, ids(b)...), b.Last
+		}
+		if !slices.Equal(got, want[2:4]) {
+			t.Errorf("pending %v, want %v", got, want[2:4])
+		}
+		if n := pendingOf(t, h, 3, "w0"); n != 2 {
+			t.Errorf("%d pending after the deleted ones were acknowledged", n)
+		}
+	})
+
+	t.Run("stream vanished", func(t *testing.T) {
+		if err := p.rdb.Del(ctx, p.keys.handoff(4)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := fill(t, p, 4, 2)
+		if b, err := h.Read(ctx, 4, "w0", 10, time.Millisecond); err != nil || !slices.Equal(ids(b), want) {
+			t.Errorf("read %+v, %v; want %v from the first on", b, err, want)
+		}
+		for name, call := range map[string]func() error{
+			"pending":   func() error { _, err := h.ReadOwnPending(ctx, 4, "w0", "0", 10); return err },
+			"consumers": func() error { _, err := h.Consumers(ctx, 4); return err },
+			"take over": func() error { _, err := h.TakeOver(ctx, 4, "w0", "w1", 10); return err },
+			"remove":    func() error { _, err := h.RemoveConsumer(ctx, 4, "w0"); return err },
+			"depth":     func() error { _, _, err := h.Depth(ctx, 4); return err },
+		} {
+			if err := p.rdb.Del(ctx, p.keys.handoff(4)).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+
+	t.Run("stream vanishes while waiting", func(t *testing.T) {
+		got := make(chan Batch, 1)
+		go func() {
+			b, err := h.Read(ctx, 5, "w0", 10, patience)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		eventually(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
+		if err := p.rdb.Del(ctx, p.keys.handoff(5)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := fill(t, p, 5, 1)
+		if b := <-got; !slices.Equal(ids(b), want) {
+			t.Errorf("read %+v, want %v", b, want)
+		}
+	})
+
+	t.Run("deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := h.Read(ctx, 6, "w0", 10, time.Hour)
+		wantErr(t, err, ErrUnavailable)
+	})
+
+	t.Run("groups stay", func(t *testing.T) {
+		want := fill(t, p, 7, 1)
+		if err := h.EnsureGroups(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := h.Read(ctx, 7, "w0", 10, time.Millisecond); err != nil || !slices.Equal(ids(b), want) {
+			t.Errorf("read %+v, %v", b, err)
+		}
+		if err := h.EnsureGroups(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := h.Read(ctx, 7, "w0", 10, time.Millisecond); err != nil || !b.Empty() {
+			t.Errorf("read twice: %+v, %v", b, err)
+		}
+	})
+}
+
+// blocked is the number of connections that wait in a blocking call.
+func blocked(t testing.TB, p *Pool) int {
+	t.Helper()
+	info, err := p.rdb.InfoMap(t.Context(), "clients").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(info["Clients"]["blocked_clients"], &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestReadBadEntries(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	pk := newPacket(t, 2)
+	good := map[string]string{"claim:" + pk.ID + ":u": "0:5:1700000000000:{}"}
+	goodClaim := packet.Claim{PacketID: pk.ID, UserID: "u", Amount: 5, ClaimedAt: time.UnixMilli(1700000000000).UTC()}
+	for _, c := range []struct {
+		name   string
+		values map[string]string
+		bad    []string // fields
+		err    error
+	}{
+		{"no kind", map[string]string{"x": "y"}, []string{"x"}, ErrMalformed},
+		{"other kind", map[string]string{"kind": "party"}, []string{"kind"}, ErrMalformed},
+		{"created without packet", map[string]string{"kind": "created"}, []string{"kind"}, ErrMalformed},
+		{"created with another packet", map[string]string{"kind": "created", "packet": `{"id":"x"}`}, []string{"kind", "packet"}, ErrMalformed},
+		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"}, []string{"created_at", "kind", "packet"}, ErrMalformed},
+		{"recalled nothing", map[string]string{"kind": "recalled"}, []string{"kind"}, ErrMalformed},
+		{"no claims", map[string]string{"kind": "claims"}, []string{"kind"}, ErrMalformed},
+		{"claim without user", map[string]string{"kind": "claims", "claim:" + pk.ID: "0:5:1:{}"}, []string{"claim:" + pk.ID}, ErrMalformed},
+		{"claim of no packet", map[string]string{"kind": "claims", "claim:xxxxxxxxxxxxxxxxxxxx:u": "0:5:1:{}"}, []string{"claim:xxxxxxxxxxxxxxxxxxxx:u"}, packet.ErrBadClaim},
+		{"claim of nothing", map[string]string{"kind": "claims", "claim:" + pk.ID + ":v": "0:0:1:{}"}, []string{"claim:" + pk.ID + ":v"}, packet.ErrBadClaim},
+		{"last of no packet", map[string]string{"kind": "claims", "last:x": "1"}, []string{"last:x"}, ErrMalformed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			read := func(values map[string]string) Batch {
+				t.Helper()
+				var flat []string
+				for k, v := range values {
+					flat = append(flat, k, v)
+				}
+				if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(9), Values: flat}).Err(); err != nil {
+					t.Fatal(err)
+				}
+				return readAll(t, h, 9)
+			}
+			check := func(b Batch, handOffs int) {
+				t.Helper()
+				if len(b.Bad) != 1 || len(b.HandOffs) != handOffs || b.Empty() {
+					t.Fatalf("read %+v", b)
+				}
+				bad := b.Bad[0]
+				var fields []string
+				for k := range bad.Values {
+					fields = append(fields, k)
+				}
+				slices.Sort(fields)
+				if !slices.Equal(fields, c.bad) || bad.Lane != 9 || bad.EntryID != b.Last {
+					t.Errorf("bad %+v, want the fields %v", bad, c.bad)
+				}
+				wantErr(t, bad.Err, c.err)
+			}
+			check(read(c.values), 0)
+			if c.values["kind"] != "claims" || len(c.values) == 1 {
+				return
+			}
+			// Good claims beside it are not held up.
+			for k, v := range good {
+				c.values[k] = v
+			}
+			b := read(c.values)
+			check(b, 1)
+			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
+				t.Errorf("good part %+v", b.HandOffs[0])
+			}
+		})
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	p := openFresh(t)
+	h := handoffs(t, p)
+	ctx := t.Context()
+	const lane = 3
+	want := fill(t, p, lane, 120)
+	if b, err := h.Read(ctx, lane, "dead", 110, time.Millisecond); err != nil || len(b.HandOffs) != 110 {
+		t.Fatalf("%d read, %v", len(b.HandOffs), err)
+	}
+	// The first 60 were deleted: a whole step finds nothing to hand out.
+	if err := p.rdb.XDel(ctx, p.keys.handoff(lane), want[:60]...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := h.RemoveConsumer(ctx, lane, "dead"); err != nil || gone {
+		t.Errorf("removed with entries pending: %v, %v", gone, err)
+	}
+	var got []string
+	for {
+		b, err := h.TakeOver(ctx, lane, "dead", "heir", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Empty() {
+			break
+		}
+		if n := len(b.HandOffs); n > maxTakeOver {
+			t.Errorf("%d entries in one call", n)
+		}
+		got = append(got, ids(b)...)
+	}
+	if !slices.Equal(got, want[60:110]) {
+		t.Errorf("taken over %d entries, want %d", len(got), 50)
+	}
+	if n := pendingOf(t, h, lane, "heir"); n != 50 {
+		t.Errorf("%d pending for the heir", n)
+	}
+	if gone, err := h.RemoveConsumer(ctx, lane, "dead"); err != nil || !gone {
+		t.Errorf("removed: %v, %v", gone, err)
+	}
+	if n := pendingOf(t, h, lane, "dead"); n != -1 {
+		t.Errorf("the dead consumer is still there, with %d pending", n)
+	}
+	if gone, err := h.RemoveConsumer(ctx, lane, "dead"); err != nil || !gone {
+		t.Errorf("removed again: %v, %v", gone, err)
+	}
+	if b := readAll(t, h, lane); !slices.Equal(ids(b), want[110:]) {
+		t.Errorf("unread entries %v", ids(b))
+	}
+}
+
+func TestHandoffsUnavailable(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: server.Addr, Timeout: 200 * time.Millisecond})
+	h := handoffs(t, p)
+	server.Kill()
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"read":      func() error { _, err := h.Read(ctx, 0, "w0", 1, time.Millisecond); return err },
+		"pending":   func() error { _, err := h.ReadOwnPending(ctx, 0, "w0", "0", 1); return err },
+		"ack":       func() error { return h.Ack(ctx, 0, "1-1") },
+		"consumers": func() error { _, err := h.Consumers(ctx, 0); return err },
+		"take over": func() error { _, err := h.TakeOver(ctx, 0, "a", "b", 1); return err },
+		"remove":    func() error { _, err := h.RemoveConsumer(ctx, 0, "a"); return err },
+		"depth":     func() error { _, _, err := h.Depth(ctx, 0); return err },
+		"groups":    func() error { return h.EnsureGroups(ctx) },
+		"slot":      func() error { _, err := h.AcquireSlot(ctx, 1, time.Second); return err },
+		"slots":     func() error { _, err := h.LiveSlots(ctx, 1); return err },
+	} {
+		t.Run(name, func(t *testing.T) { wantErr(t, call(), ErrUnavailable) })
+	}
+}

@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"context"
+
+	"hongbao/pool"
+)
+
+const adoptBatch = 50
+
+// adopt takes over the hand-offs of dead workers: consumers whose lease is
+// gone. Lane after lane, a few entries a call, so that the living are not held up.
+func (r *relay) adopt(ctx context.Context, self string, lanes []*laneReader) error {
+	for pause(ctx, takeOver) {
+		alive, err := r.handoffs.LiveSlots(ctx, maxSlots)
+		if err != nil {
+			r.warn(ctx, "Worker slots could not be read.", err)
+			continue
+		}
+		if !alive[self] {
+			continue // our own lease is in doubt: adopt nobody
+		}
+		for _, l := range lanes {
+			if err := r.adoptLane(ctx, l, alive); err != nil {
+				r.warn(ctx, "Hand-offs of a dead worker could not be taken over.", err)
+				break
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]bool) error {
+	consumers, err := r.handoffs.Consumers(ctx, l.lane)
+	if err != nil {
+		return err
+	}
+	for _, c := range consumers {
+		if alive[c.Name] {
+			continue
+		}
+		if c.Pending > 0 {
+			if err := r.adoptFrom(ctx, l, c); err != nil {
+				return err
+			}
+		}
+		if _, err := r.handoffs.RemoveConsumer(ctx, l.lane, c.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *relay) adoptFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {
+	for {
+		batch, err := r.handoffs.TakeOver(ctx, l.lane, dead.Name, l.consumer, adoptBatch)
+		if err != nil || batch.Empty() {
+			return err
+		}
+		if err := l.take(ctx, batch); err != nil {
+			return err
+		}
+	}
+}

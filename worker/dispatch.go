@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/payout"
+)
+
+// Outbox is the part of MySQL the dispatcher needs.
+type Outbox interface {
+	DueOutbox(ctx context.Context, limit int) ([]payout.Due, error)
+}
+
+const (
+	dispatchEvery    = 100 * time.Millisecond
+	dispatchBatch    = 50
+	dispatchParallel = 8
+	awayPause        = time.Second // after an error: the other side is away
+)
+
+// dispatch starts or wakes the run of every payment whose row wants one, and
+// comes again until the row has moved. Two workers may do the same: each start
+// is harmless twice.
+func (w *Worker) dispatch(ctx context.Context) error {
+	for {
+		due, err := w.cfg.Outbox.DueOutbox(ctx, dispatchBatch)
+		wait := dispatchEvery
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				w.cfg.Logger.WarnContext(ctx, "Outbox could not be read.", slog.Any("error", err))
+			}
+			wait = awayPause
+		case len(due) == dispatchBatch:
+			wait = 0
+		}
+		w.runAll(ctx, due)
+		if !pause(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
+	var group errgroup.Group
+	group.SetLimit(dispatchParallel)
+	for _, d := range due {
+		group.Go(func() error {
+			started, err := w.cfg.Starter.Run(ctx, d.Payment)
+			if err != nil && ctx.Err() == nil {
+				w.cfg.Logger.WarnContext(ctx, "Run could not be started; the outbox comes again.",
+					slog.String("payment_id", d.Payment.ID), slog.Int("tries", d.Tries), slog.Any("error", err))
+			} else if started {
+				w.cfg.Logger.DebugContext(ctx, "Run started.", slog.String("payment_id", d.Payment.ID))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}

@@ -1,0 +1,227 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"hongbao/pool"
+)
+
+const (
+	ackBatch = 100
+	ackAfter = 5 * time.Millisecond
+)
+
+// laneReader reads one lane's hand-offs, has them carried to Temporal and
+// acknowledges them afterwards.
+type laneReader struct {
+	relay    *relay
+	lane     int
+	consumer string
+	sched    *scheduler
+	room     *semaphore.Weighted // claims of this lane that wait here
+	acks     chan string
+
+	mu       sync.Mutex
+	underway map[string]bool // entry ids that are being carried: pending entries may be read again
+}
+
+func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneReader {
+	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, room: semaphore.NewWeighted(laneLimit),
+		acks: make(chan string, 4*readCount), underway: map[string]bool{}}
+}
+
+// read takes what is pending under our name first (an earlier life may have left
+// it), then waits for new entries; after an error what may have been read
+// unseen is looked for again.
+func (l *laneReader) read(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := l.readPending(ctx)
+		for err == nil && ctx.Err() == nil {
+			var batch pool.Batch
+			if batch, err = l.relay.handoffs.Read(ctx, l.lane, l.consumer, readCount, readBlock); err == nil {
+				err = l.take(ctx, batch)
+			}
+		}
+		if ctx.Err() == nil {
+			l.relay.logger.WarnContext(ctx, "Lane could not be read.", slog.Int("lane", l.lane), slog.Any("error", err))
+			pause(ctx, 300*time.Millisecond)
+		}
+	}
+	return ctx.Err()
+}
+
+func (l *laneReader) readPending(ctx context.Context) error {
+	for after := "0"; ; {
+		batch, err := l.relay.handoffs.ReadOwnPending(ctx, l.lane, l.consumer, after, readCount)
+		if err != nil || batch.Empty() {
+			return err
+		}
+		if err := l.take(ctx, batch); err != nil {
+			return err
+		}
+		after = batch.Last
+	}
+}
+
+// take schedules a batch. It blocks while the lane has no room: a lane is not
+// read further than what this process can hold.
+func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
+	parts := map[string]int{}
+	for _, b := range batch.Bad {
+		parts[b.EntryID]++
+	}
+	entries := map[string]*entry{}
+	open := func(id string, jobs int) (*entry, error) {
+		if e := entries[id]; e != nil {
+			return e, nil
+		}
+		n := int64(min(max(jobs+parts[id], 1), laneLimit))
+		if err := l.room.Acquire(ctx, n); err != nil {
+			return nil, err
+		}
+		e := &entry{left: jobs + parts[id], done: func() { l.finished(ctx, id, n) }}
+		entries[id] = e
+		return e, nil
+	}
+	for _, h := range batch.HandOffs {
+		if !l.begin(h.EntryID) {
+			continue
+		}
+		jobs := l.relay.jobsOf(h)
+		e, err := open(h.EntryID, len(jobs))
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			do := j.do
+			j.do = func(ctx context.Context) error {
+				if err := l.relay.carry(ctx, j.packetID, do); err != nil {
+					return err
+				}
+				e.finish()
+				return nil
+			}
+			l.sched.put(j)
+		}
+	}
+	for _, b := range batch.Bad {
+		if entries[b.EntryID] == nil && !l.begin(b.EntryID) {
+			continue
+		}
+		e, err := open(b.EntryID, 0)
+		if err != nil {
+			return err
+		}
+		if err := l.putAside(ctx, b); err != nil {
+			return err
+		}
+		e.finish()
+	}
+	return nil
+}
+
+func (l *laneReader) begin(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.underway[id] {
+		return false
+	}
+	l.underway[id] = true
+	return true
+}
+
+func (l *laneReader) finished(ctx context.Context, id string, room int64) {
+	l.room.Release(room)
+	select {
+	case l.acks <- id:
+	case <-ctx.Done():
+	}
+}
+
+// putAside moves what cannot be decoded to MySQL; the alarm is the log line and
+// the row. It is acknowledged only when the row is there.
+func (l *laneReader) putAside(ctx context.Context, b pool.Bad) error {
+	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; it is kept in quarantine.",
+		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
+	for {
+		err := l.relay.quarantine.Quarantine(ctx, b.Lane, b.EntryID, b.Values, b.Err.Error())
+		if err == nil {
+			return nil
+		}
+		l.relay.warn(ctx, "Quarantine could not be written; it is tried again.", err)
+		if !pause(ctx, time.Second) {
+			return ctx.Err()
+		}
+	}
+}
+
+// acknowledge removes carried entries, 100 or 5 ms at a time: one transaction
+// each would cost an fsync each.
+func (l *laneReader) acknowledge(ctx context.Context) error {
+	for {
+		var ids []string
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case id := <-l.acks:
+			ids = append(ids, id)
+		}
+		timer := time.NewTimer(ackAfter)
+	collect:
+		for len(ids) < ackBatch {
+			select {
+			case <-ctx.Done():
+				break collect
+			case <-timer.C:
+				break collect
+			case id := <-l.acks:
+				ids = append(ids, id)
+			}
+		}
+		timer.Stop()
+		l.ack(ctx, ids)
+	}
+}
+
+func (l *laneReader) ack(ctx context.Context, ids []string) {
+	// A clean stop still acknowledges what Temporal has answered.
+	actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for {
+		err := l.relay.handoffs.Ack(actx, l.lane, ids...)
+		if err == nil {
+			break
+		}
+		l.relay.warn(ctx, "Hand-offs could not be acknowledged; tried again.", err)
+		if !pause(ctx, 300*time.Millisecond) || actx.Err() != nil {
+			break // they come again; starting them twice is harmless
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.underway, id)
+	}
+}
+
+// entry counts what is left to do before an entry may be acknowledged.
+type entry struct {
+	mu   sync.Mutex
+	left int
+	done func()
+}
+
+func (e *entry) finish() {
+	e.mu.Lock()
+	e.left--
+	last := e.left == 0
+	e.mu.Unlock()
+	if last {
+		e.done()
+	}
+}

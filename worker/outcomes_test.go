@@ -1,0 +1,167 @@
+package worker_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+// TestProviderOutcomes lives every kind of account through the whole path: what
+// the provider saw, how the payout ended, how much money moved, what ops see.
+func TestProviderOutcomes(t *testing.T) {
+	r := sharedRig(t)
+	for _, tc := range []struct {
+		account string
+		status  payout.Status
+		moved   int // movements under the payout's numbers
+		run     string
+		code    string
+		within  time.Duration
+	}{
+		{"plain", payout.StatusPaid, 1, "Completed", "", 10 * time.Second},
+		{"x~declined", payout.StatusFailed, 0, "Failed", "payee_declined", 10 * time.Second},
+		{"x~frozen", payout.StatusFailed, 0, "Failed", "account_frozen", 10 * time.Second},
+		{"x~flaky", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
+		{"x~lost_reply", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
+		{"x~lost_request", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
+		{"x~pending", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
+		{"x~returned", payout.StatusReturned, 2, "Failed", "returned", 15 * time.Second},
+	} {
+		t.Run(tc.account, func(t *testing.T) {
+			t.Parallel()
+			p := r.create(t, spec{total: 100, count: 1})
+			r.awaitOpen(t, p.ID)
+			c := r.grab(t, p.ID, tc.account).Claim
+			paid := r.awaitPayout(t, c, tc.status, tc.within)
+			code := ""
+			if paid.Failure != nil {
+				code = paid.Failure.Code
+			}
+			if code != tc.code {
+				t.Errorf("failure code %q, want %q", code, tc.code)
+			}
+			eventually(t, 10*time.Second, "run is "+tc.run, func() bool {
+				return r.runs(t, workflows.PayoutID(p.ID, tc.account)) == tc.run
+			})
+			r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+			if n := len(r.movements(t, p.ID)) - 1; n != tc.moved {
+				t.Errorf("%d movements, want %d", n, tc.moved)
+			}
+			r.balanced(t, p)
+		})
+	}
+}
+
+func TestAwaitingRecipient(t *testing.T) {
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 100, count: 1})
+	r.awaitOpen(t, p.ID)
+	c := r.grab(t, p.ID, "y~confirm").Claim
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, 10*time.Second)
+	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1), nil, nil)
+	r.awaitPayout(t, c, payout.StatusPaid, 10*time.Second)
+	r.balanced(t, p)
+}
+
+func TestRejectedPacket(t *testing.T) {
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
+	rec := r.awaitStatus(t, p.ID, packet.StatusRejected, 10*time.Second)
+	if rec.Failure == nil || rec.Failure.Code != "insufficient_sender_balance" {
+		t.Errorf("failure %+v", rec.Failure)
+	}
+	eventually(t, 5*time.Second, "pool says rejected", func() bool {
+		v, err := r.pool.View(t.Context(), p.ID)
+		return err == nil && v.State == packet.PoolRejected && v.Failure != nil
+	})
+	if g := r.grab(t, p.ID, "u"); g.Result != packet.GrabExpired {
+		t.Errorf("grab of a rejected packet: %s", g.Result)
+	}
+	if m := r.movements(t, p.ID); len(m) != 0 {
+		t.Errorf("money moved: %v", m)
+	}
+}
+
+// TestRefundOfRemainder: exactly the remainder goes back within 5 s of expiry.
+func TestRefundOfRemainder(t *testing.T) {
+	r := sharedRig(t)
+	for _, sender := range []string{"s", "s~lost_reply", "s~pending", "s~flaky"} {
+		t.Run(sender, func(t *testing.T) {
+			t.Parallel()
+			p := r.create(t, spec{total: 1000, count: 5, life: 10 * time.Second, sender: sender})
+			r.awaitOpen(t, p.ID)
+			won := r.grab(t, p.ID, "u").Claim
+			rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 30*time.Second)
+			if rec.RefundedAmount != 1000-won.Amount || rec.Reason != packet.CloseExpired {
+				t.Errorf("refunded %d after %d was claimed (%s)", rec.RefundedAmount, won.Amount, rec.Reason)
+			}
+			if late := rec.ClosedAt.Sub(p.ExpiresAt); late > 5*time.Second && !strings.Contains(sender, "~") {
+				t.Errorf("closed %v after expiry", late)
+			}
+			r.balanced(t, p)
+			if v, err := r.pool.View(t.Context(), p.ID); err != nil || !v.Retired {
+				t.Errorf("pool not retired: %+v %v", v, err)
+			}
+		})
+	}
+}
+
+func TestRecall(t *testing.T) {
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 1000, count: 5})
+	r.awaitOpen(t, p.ID)
+	won := r.grab(t, p.ID, "u").Claim
+	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if g := r.grab(t, p.ID, "late"); g.Result != packet.GrabExpired {
+		t.Errorf("grab after recall: %s", g.Result)
+	}
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != 1000-won.Amount {
+		t.Errorf("%s, refunded %d", rec.Reason, rec.RefundedAmount)
+	}
+	r.balanced(t, p)
+}
+
+// TestFinanceRetry: a failed payout is retried by a decision, in a new run of
+// the same workflow id, under a new number, after asking about the old one.
+func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 500, count: 1})
+	r.awaitOpen(t, p.ID)
+	c := r.grab(t, p.ID, "ice~frozen").Claim
+	failed := r.awaitPayout(t, c, payout.StatusFailed, 10*time.Second)
+	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
+	answer, err := r.store.RetryPayment(t.Context(), w, failed.ID, 100000, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		if err != nil || d.Status != payout.DecisionCarriedOut {
+			t.Errorf("decision %+v, %v", d, err)
+		}
+		return 202, []byte("{}")
+	})
+	if err != nil || answer.Status != 202 {
+		t.Fatal(answer, err)
+	}
+	r.awaitPayout(t, c, payout.StatusPaid, 15*time.Second)
+	d, err := r.store.Payment(t.Context(), failed.ID)
+	if err != nil || len(d.Attempts) != 2 || d.Attempts[0].Statement != payout.ObsDeclined {
+		t.Errorf("attempts %+v, %v", d.Attempts, err)
+	}
+	var moved []movement
+	for _, m := range r.movements(t, p.ID) {
+		if m.Op == "transfer" {
+			moved = append(moved, m)
+		}
+	}
+	if len(moved) != 1 || moved[0].OrderNo != payout.OrderNo(failed.ID, 2) {
+		t.Errorf("transfers %v", moved)
+	}
+	r.balanced(t, p)
+}

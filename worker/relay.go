@@ -1,0 +1,172 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+// Handoffs is the worker's side of the lanes' streams.
+type Handoffs interface {
+	EnsureGroups(ctx context.Context) error
+	Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (pool.Batch, error)
+	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
+	Ack(ctx context.Context, lane int, entryIDs ...string) error
+	TakeOver(ctx context.Context, lane int, from, to string, limit int) (pool.Batch, error)
+	Consumers(ctx context.Context, lane int) ([]pool.Consumer, error)
+	RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error)
+	AcquireSlot(ctx context.Context, maxSlots int, life time.Duration) (pool.Slot, error)
+	LiveSlots(ctx context.Context, maxSlots int) (map[string]bool, error)
+}
+
+// Quarantine keeps what could not be decoded.
+type Quarantine interface {
+	Quarantine(ctx context.Context, lane int, entryID string, fields map[string]any, cause string) error
+}
+
+const (
+	maxSlots   = 64
+	slotLife   = 3 * time.Second
+	slotRenew  = time.Second
+	takeOver   = time.Second // how often dead consumers are looked for
+	readCount  = 100
+	readBlock  = 2 * time.Second
+	laneLimit  = 2000 // unpacked claims a lane may have in this process
+	startLimit = 32   // starts in flight in this process
+)
+
+// relay turns hand-offs into workflows: a hand-off is acknowledged and deleted
+// only after Temporal has answered for everything in it. Temporal slow or away
+// means that entries wait in Redis; grabs do not notice.
+type relay struct {
+	handoffs   Handoffs
+	quarantine Quarantine
+	starter    *Starter
+	apps       *apps
+	lanes      int
+	logger     *slog.Logger
+}
+
+func newRelay(cfg Config) *relay {
+	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, apps: &apps{pools: cfg.Live}, lanes: cfg.Lanes, logger: cfg.Logger}
+}
+
+// run holds a worker slot and relays under its name; when the lease is lost
+// everything is dropped and begun again under whichever slot is free.
+func (r *relay) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		slot, err := r.handoffs.AcquireSlot(ctx, maxSlots, slotLife)
+		if err != nil {
+			r.warn(ctx, "No worker slot yet.", err)
+			pause(ctx, 500*time.Millisecond)
+			continue
+		}
+		r.logger.InfoContext(ctx, "Relay works.", slog.String("consumer", slot.Consumer()))
+		err = r.underSlot(ctx, slot)
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		if rerr := slot.Release(release); rerr != nil && ctx.Err() == nil {
+			r.warn(ctx, "Worker slot was not released; its lease ends by itself.", rerr)
+		}
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			r.warn(ctx, "Relay begins again.", err)
+			pause(ctx, 200*time.Millisecond)
+		}
+	}
+	return nil
+}
+
+func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
+	group, gctx := errgroup.WithContext(ctx)
+	sched := newScheduler()
+	group.Go(func() error { return r.keep(gctx, slot) })
+	readers := make([]*laneReader, r.lanes)
+	for lane := range readers {
+		l := newLaneReader(r, lane, slot.Consumer(), sched)
+		readers[lane] = l
+		group.Go(func() error { return l.read(gctx) })
+		group.Go(func() error { return l.acknowledge(gctx) })
+	}
+	for range startLimit {
+		group.Go(func() error { return sched.work(gctx) })
+	}
+	group.Go(func() error { return r.adopt(gctx, slot.Consumer(), readers) })
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// keep renews the lease. Losing it ends everything that runs under its name.
+func (r *relay) keep(ctx context.Context, slot pool.Slot) error {
+	renewed := time.Now()
+	for pause(ctx, slotRenew) {
+		err := slot.Renew(ctx)
+		switch {
+		case err == nil:
+			renewed = time.Now()
+		case errors.Is(err, pool.ErrLeaseLost), time.Since(renewed) > slotLife:
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *relay) warn(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil {
+		r.logger.WarnContext(ctx, what, slog.Any("error", err))
+	}
+}
+
+// carry makes the starts and signals of one job, again and again until Temporal
+// has answered: no kind of failure there makes a hand-off go away.
+func (r *relay) carry(ctx context.Context, packetID string, do func(context.Context) error) error {
+	wait := 100 * time.Millisecond
+	for {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			r.logger.WarnContext(ctx, "Temporal did not take a hand-off; it waits.", slog.String("packet_id", packetID), slog.Any("error", err))
+		}
+		if !pause(ctx, wait) {
+			return ctx.Err()
+		}
+		wait = min(wait*2, 2*time.Second)
+	}
+}
+
+// jobsOf lists what has to be carried to Temporal for one entry, in order:
+// sold-out signals come last, after the starts of the claims before them.
+func (r *relay) jobsOf(h packet.HandOff) []job {
+	var jobs []job
+	if h.Created != nil {
+		p := *h.Created
+		jobs = append(jobs, job{packetID: p.ID, do: func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) }})
+	}
+	for _, c := range h.Claims {
+		jobs = append(jobs, job{packetID: c.PacketID, do: func(ctx context.Context) error {
+			app, err := r.apps.of(ctx, c.PacketID)
+			if err != nil {
+				return err
+			}
+			return r.starter.StartPayout(ctx, c, app)
+		}})
+	}
+	for _, id := range h.SoldOut {
+		jobs = append(jobs, job{packetID: id, do: func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, packet.CloseSoldOut) }})
+	}
+	if h.Recalled != "" {
+		id := h.Recalled
+		jobs = append(jobs, job{packetID: id, do: func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, packet.CloseRecalled) }})
+	}
+	return jobs
+}

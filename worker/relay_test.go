@@ -1,0 +1,154 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+)
+
+// TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read
+// and not acknowledged are carried by the living within seconds.
+func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+
+	// A second worker process that died right after reading: a consumer without a lease.
+	_, stopFirst := r.startWorker(t)
+	stopFirst() // more than one worker shares the lanes; one that leaves cleanly leaves nothing behind
+	dead := must(pool.NewHandoffs(t.Context(), r.pool))(t)
+	defer func() { _ = dead.Close() }()
+	lane := packet.Lane(p.ID, testLanes)
+	stolen := 0
+	for i := 0; stolen == 0 && i < 10; i++ {
+		user := fmt.Sprintf("u%d", i)
+		got := make(chan pool.Batch, 1)
+		go func() {
+			b, err := dead.Read(t.Context(), lane, "w63", 10, 2*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		eventually(t, time.Second, "the dead reader waits in line", func() bool {
+			c, err := dead.Consumers(t.Context(), lane)
+			return err == nil && len(c) > 0
+		})
+		if g := r.grab(t, p.ID, user); g.Result != packet.GrabWon {
+			t.Fatalf("grab: %s", g.Result)
+		}
+		b := <-got
+		stolen += len(b.HandOffs)
+	}
+	if stolen == 0 {
+		t.Fatal("the dead consumer never got an entry")
+	}
+	claims, err := r.pool.Claims(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		r.awaitPayout(t, c, payout.StatusPaid, 10*time.Second)
+	}
+	eventually(t, 10*time.Second, "nothing is left and the dead consumer is gone", func() bool {
+		n, _, err := dead.Depth(t.Context(), lane)
+		consumers, cerr := dead.Consumers(t.Context(), lane)
+		for _, c := range consumers {
+			if c.Name == "w63" {
+				return false
+			}
+		}
+		return err == nil && cerr == nil && n == 0
+	})
+}
+
+// TestTemporalAway: while Temporal is down grabs go on and entries wait; everything catches up.
+func TestTemporalAway(t *testing.T) {
+	server, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	server.Kill()
+	for i := range 10 {
+		if g := r.grab(t, p.ID, fmt.Sprintf("u%d", i)); g.Result != packet.GrabWon {
+			t.Fatalf("grab while Temporal is away: %s", g.Result)
+		}
+	}
+	late := r.create(t, spec{total: 10, count: 1})
+	server.Restart(t)
+	claims, err := r.pool.Claims(t.Context(), p.ID)
+	if err != nil || len(claims) != 10 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	for _, c := range claims {
+		r.awaitPayout(t, c, payout.StatusPaid, 60*time.Second)
+	}
+	r.awaitStatus(t, p.ID, packet.StatusClosed, 30*time.Second)
+	r.balanced(t, p)
+	r.awaitOpen(t, late.ID)
+}
+
+// TestMySQLAway: the same with MySQL.
+func TestMySQLAway(t *testing.T) {
+	db, dsn := stacktest.FreshMariaDB(t)
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, dsn, addr.Addr, ns)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	db.Kill()
+	for i := range 10 {
+		if g := r.grab(t, p.ID, fmt.Sprintf("u%d", i)); g.Result != packet.GrabWon {
+			t.Fatalf("grab while MySQL is away: %s", g.Result)
+		}
+	}
+	db.Restart(t)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, 60*time.Second)
+	claims, err := r.store.Claims(t.Context(), p.ID)
+	if err != nil || len(claims) != 10 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	for _, c := range claims {
+		r.awaitPayout(t, c.Claim, payout.StatusPaid, 60*time.Second)
+	}
+	r.balanced(t, p)
+}
+
+// TestR11_WinnersAreTheTruth: hand-offs that vanished (here: deleted by hand) are
+// made up for from the winners, by the watch or the drain.
+func TestR11_WinnersAreTheTruth(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	thief := must(pool.NewHandoffs(t.Context(), r.pool))(t)
+	defer func() { _ = thief.Close() }()
+	lane := packet.Lane(p.ID, testLanes)
+	var c packet.Claim
+	for i := range 10 {
+		got := make(chan pool.Batch, 1)
+		go func() {
+			b, _ := thief.Read(t.Context(), lane, "w62", 10, 2*time.Second)
+			got <- b
+		}()
+		g := r.grab(t, p.ID, fmt.Sprintf("u%d", i))
+		if b := <-got; len(b.HandOffs) > 0 {
+			if err := thief.Ack(t.Context(), lane, b.Last); err != nil {
+				t.Fatal(err)
+			}
+			c = g.Claim
+			break
+		}
+	}
+	if c.UserID == "" {
+		t.Fatal("no hand-off could be stolen")
+	}
+	r.awaitPayout(t, c, payout.StatusPaid, 30*time.Second)
+}

@@ -1,0 +1,351 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	tlog "go.temporal.io/sdk/log"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/migrations"
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/provider/sandbox"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
+
+// rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox
+// provider and one worker. What the API does is done by the tests.
+type rig struct {
+	pool     *pool.Pool
+	store    *store.Store
+	temporal client.Client
+	provider *provider.Sandbox
+	starter  *worker.Starter
+	url      string // of the sandbox
+	dsn      string
+	redis    string
+	seedKey  [32]byte
+	logger   *slog.Logger
+}
+
+const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// newRig starts the parts around the given servers and one worker. Everything ends with the test.
+func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
+	t.Helper()
+	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	ctx := t.Context()
+	raw := must(store.OpenSQL(dsn))(t)
+	t.Cleanup(func() { _ = raw.Close() })
+	if _, err := must(migrations.NewProvider(raw, nil))(t).Up(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.store = must(store.Open(store.Config{DSN: dsn}))(t)
+	t.Cleanup(func() { _ = r.store.Close() })
+	r.pool = must(pool.Open(ctx, pool.Config{Addr: redisAddr, Lanes: testLanes, Logger: r.logger}))(t)
+	t.Cleanup(func() { _ = r.pool.Close() })
+	r.startProvider(t)
+	r.temporal = must(client.NewLazyClient(client.Options{HostPort: temporalAddr, Namespace: namespace, Logger: tlog.NewStructuredLogger(r.logger)}))(t)
+	t.Cleanup(r.temporal.Close)
+	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	w, _ := r.startWorker(t)
+	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
+	return r
+}
+
+const testLanes = 8
+
+func (r *rig) startProvider(t testing.TB) {
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body := new(bytes.Buffer)
+		_, _ = body.ReadFrom(req.Body)
+		event, order, err := r.provider.VerifyNotification(req.Header, body.Bytes())
+		if err != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if err := r.store.NoteNotification(req.Context(), "sandbox", event, order, body.Bytes()); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(hook.Close)
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k", WebhookURL: hook.URL,
+		WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 3 * time.Second}))(t)
+	r.url = "http://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(ctx) }()
+	t.Cleanup(func() { cancel(); <-done; _ = server.Close() })
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.url, APIKey: "k", WebhookSecret: webhookSecret, Timeout: time.Second}))(t)
+}
+
+// startWorker starts a worker; stop ends it cleanly.
+func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
+	w = worker.New(worker.Config{
+		Client:   r.temporal,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes, Logger: r.logger,
+	})
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("worker did not stop cleanly: %v", err)
+			}
+			_ = handoffs.Close()
+		})
+	}
+	t.Cleanup(stop)
+	return w, stop
+}
+
+var shared struct {
+	once sync.Once
+	rig  *rig
+}
+
+// sharedRig is one rig for all tests of the binary that do not break its parts.
+func sharedRig(t testing.TB) *rig {
+	t.Helper()
+	shared.once.Do(func() {
+		addr, ns := stacktest.Temporal(t)
+		shared.rig = newRig(binary{t}, stacktest.Redis(t), stacktest.MariaDB(binary{t}), addr, ns)
+	})
+	if shared.rig == nil {
+		t.Fatal("the shared rig did not start")
+	}
+	return shared.rig
+}
+
+// binary is a TB whose cleanups never run: what it starts lives as long as the test binary.
+type binary struct{ testing.TB }
+
+func (binary) Cleanup(func())           {}
+func (binary) Context() context.Context { return context.Background() }
+func (b binary) TempDir() string        { return must(os.MkdirTemp("", "hongbao-rig-"))(b) }
+
+type testWriter struct{ t testing.TB }
+
+func (w *testWriter) Write(b []byte) (int, error) {
+	_, _ = os.Stderr.Write(b)
+	return len(b), nil
+}
+
+func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for wait := 2 * time.Millisecond; ; wait = min(wait*2, 100*time.Millisecond) {
+		if ok() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		<-time.After(wait)
+	}
+}
+
+type spec struct {
+	sender  string
+	total   money.Fen
+	count   int
+	life    time.Duration
+	opensIn time.Duration
+}
+
+// create stages a packet as the API does and returns it.
+func (r *rig) create(t testing.TB, s spec) packet.Packet {
+	t.Helper()
+	id := packet.NewID([]byte("salt"), rand.Text())
+	if s.sender == "" {
+		s.sender = "sender"
+	}
+	if s.life == 0 {
+		s.life = time.Hour
+	}
+	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count, Split: packet.SplitRandom,
+		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
+	staged, err := r.pool.Create(t.Context(), p, nil, nil, s.life, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return staged.View.Packet
+}
+
+func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status, within time.Duration) packet.Record {
+	t.Helper()
+	var rec packet.Record
+	eventually(t, within, fmt.Sprintf("packet %s is %s", id, want), func() bool {
+		var err error
+		rec, err = r.store.Packet(t.Context(), id)
+		return err == nil && rec.Status(time.Now()) == want
+	})
+	return rec
+}
+
+func (r *rig) awaitOpen(t testing.TB, id string) {
+	t.Helper()
+	eventually(t, 20*time.Second, "pool open", func() bool {
+		v, err := r.pool.View(t.Context(), id)
+		return err == nil && v.State == packet.PoolOpen
+	})
+}
+
+// grab grabs once, whatever comes.
+func (r *rig) grab(t testing.TB, id, user string) packet.Grabbed {
+	t.Helper()
+	g, err := r.pool.Grab(t.Context(), id, user, packet.Profile{})
+	if err != nil {
+		t.Fatalf("grab of %q: %v", user, err)
+	}
+	return g
+}
+
+func (r *rig) payoutOf(t testing.TB, c packet.Claim) payout.Payment {
+	t.Helper()
+	p, err := r.store.PaymentOf(t.Context(), payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+	if err != nil {
+		return payout.Payment{}
+	}
+	return p
+}
+
+func (r *rig) awaitPayout(t testing.TB, c packet.Claim, want payout.Status, within time.Duration) payout.Payment {
+	t.Helper()
+	var p payout.Payment
+	eventually(t, within, fmt.Sprintf("payout of %q is %s", c.UserID, want), func() bool {
+		p = r.payoutOf(t, c)
+		return p.Status == want
+	})
+	return p
+}
+
+type movement struct {
+	Op      string    `json:"op"`
+	OrderNo string    `json:"order_no"`
+	Account string    `json:"account"`
+	Amount  money.Fen `json:"amount"`
+}
+
+// movements are all movements of a packet at the provider.
+func (r *rig) movements(t testing.TB, packetID string) []movement {
+	t.Helper()
+	var out []movement
+	for after := int64(0); ; {
+		var page struct {
+			Items []struct {
+				Seq int64 `json:"seq"`
+				movement
+			} `json:"items"`
+		}
+		r.call(t, http.MethodGet, fmt.Sprintf("/_movements?after=%d&limit=1000", after), nil, &page)
+		for _, m := range page.Items {
+			after = m.Seq
+			if m.OrderNo[1:1+packet.IDLen] == packetID {
+				out = append(out, m.movement)
+			}
+		}
+		if len(page.Items) < 1000 {
+			return out
+		}
+	}
+}
+
+func (r *rig) call(t testing.TB, method, path string, body, out any) {
+	t.Helper()
+	buf := new(bytes.Buffer)
+	if body != nil {
+		if err := json.NewEncoder(buf).Encode(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req := must(http.NewRequestWithContext(t.Context(), method, r.url+path, buf))(t)
+	req.Header.Set("Content-Type", "application/json")
+	resp := must(http.DefaultClient.Do(req))(t)
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+	if out != nil {
+		if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// balanced checks a closed packet: ledger, provider and shares tell the same.
+func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
+	t.Helper()
+	b, err := r.store.Balances(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	totals, err := r.provider.Totals(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := b.ByKind
+	if got := k[payout.PostPaid] - k[payout.PostReturned] + b.ByAccount[payout.AccountOwed] + b.ByAccount[payout.AccountHolding] +
+		b.ByAccount[payout.AccountRefunding] + k[payout.PostRefunded] - k[payout.PostRefundReturned]; got != p.TotalAmount {
+		t.Errorf("ledger sums to %d, total is %d: %v", got, p.TotalAmount, b)
+	}
+	want := payout.ProviderTotals{Charged: k[payout.PostCharge], Transferred: k[payout.PostPaid] + k[payout.PostSecondSuccess],
+		Returned: k[payout.PostReturned] + k[payout.PostRefundReturned], Refunded: k[payout.PostRefunded]}
+	if totals != want {
+		t.Errorf("provider moved %+v, ledger says %+v", totals, want)
+	}
+	return b
+}
+
+func (r *rig) runs(t testing.TB, workflowID string) string {
+	t.Helper()
+	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), workflowID, "")
+	if err != nil {
+		return err.Error()
+	}
+	return d.WorkflowExecutionInfo.Status.String()
+}
+
+var _ = workflows.PacketID

@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/activities"
+	"hongbao/workflows"
+)
+
+// Config is what a worker process is made of. cmd wires it.
+type Config struct {
+	Client     client.Client
+	Packets    *activities.Packets
+	Payments   *activities.Payments
+	Starter    *Starter
+	Handoffs   Handoffs
+	Quarantine Quarantine
+	Outbox     Outbox
+	Watch      WatchStore
+	Live       LivePools
+	Lanes      int
+	Logger     *slog.Logger
+}
+
+// Worker is one worker process: workflows, relay, dispatcher, watch, canary.
+type Worker struct {
+	cfg   Config
+	relay *relay
+	ready atomic.Bool
+}
+
+// New prepares a worker; Run does the work.
+func New(cfg Config) *Worker {
+	return &Worker{cfg: cfg, relay: newRelay(cfg)}
+}
+
+// Ready reports whether the canary came back twice in a row within a second
+// each: only then does this process carry its task queue.
+func (w *Worker) Ready() bool { return w.ready.Load() }
+
+// Run works until ctx ends; then it lets running activities end. Temporal,
+// Redis and MySQL may come and go meanwhile. The error is nil after a clean stop.
+func (w *Worker) Run(ctx context.Context) error {
+	stop, err := w.startWorkers(ctx)
+	if err != nil {
+		return err
+	}
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.relay.run(gctx) })
+	group.Go(func() error { return w.dispatch(gctx) })
+	group.Go(func() error { return w.watch(gctx) })
+	group.Go(func() error { return w.canary(gctx) })
+	err = group.Wait()
+	w.ready.Store(false)
+	stop()
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()) || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// Poller numbers for a small box. With fixed pollers all of them can sit on the
+// sticky queue on a stale backlog hint while the normal queue waits a minute.
+func pollers() sdk.PollerBehavior {
+	return sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 8})
+}
+
+// startWorkers starts the workers of both task queues, waiting for Temporal as
+// long as it takes.
+func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
+	for {
+		main, drain := w.newMain(), w.newDrain()
+		err := main.Start()
+		if err == nil {
+			if err = drain.Start(); err == nil {
+				return func() { drain.Stop(); main.Stop() }, nil
+			}
+			main.Stop()
+		}
+		w.cfg.Logger.WarnContext(ctx, "Temporal is not ready yet.", slog.Any("error", err))
+		if !pause(ctx, 500*time.Millisecond) {
+			return nil, fmt.Errorf("start workers: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (w *Worker) newMain() sdk.Worker {
+	main := sdk.New(w.cfg.Client, workflows.TaskQueue, sdk.Options{
+		WorkflowTaskPollerBehavior:             pollers(),
+		ActivityTaskPollerBehavior:             pollers(),
+		MaxConcurrentActivityExecutionSize:     200,
+		MaxConcurrentWorkflowTaskExecutionSize: 100,
+		StickyScheduleToStartTimeout:           10 * time.Second,
+		WorkerStopTimeout:                      workflows.WorkerStopTimeout,
+		OnFatalError:                           w.fatal,
+	})
+	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
+	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
+	main.RegisterWorkflowWithOptions(workflows.Refund, workflow.RegisterOptions{Name: workflows.RefundWorkflow})
+	main.RegisterWorkflowWithOptions(workflows.Canary, workflow.RegisterOptions{Name: workflows.CanaryWorkflow})
+	main.RegisterActivity(w.cfg.Packets)
+	main.RegisterActivity(w.cfg.Payments)
+	main.RegisterActivityWithOptions(echo, activity.RegisterOptions{Name: workflows.CanaryActivity})
+	return main
+}
+
+func (w *Worker) newDrain() sdk.Worker {
+	drain := sdk.New(w.cfg.Client, workflows.DrainTaskQueue, sdk.Options{
+		DisableWorkflowWorker:              true,
+		ActivityTaskPollerBehavior:         pollers(),
+		MaxConcurrentActivityExecutionSize: 200,
+		WorkerStopTimeout:                  time.Second,
+		OnFatalError:                       w.fatal,
+	})
+	drain.RegisterActivityWithOptions(w.cfg.Packets.Drain, activity.RegisterOptions{Name: "Drain"})
+	return drain
+}
+
+// fatal is told that a worker's pollers gave up (the namespace is gone, say).
+// The process must not stay up without them: readiness goes and the log says why.
+func (w *Worker) fatal(err error) {
+	w.ready.Store(false)
+	w.cfg.Logger.Error("Temporal refused this worker.", slog.Any("error", err))
+}
+
+func echo(_ context.Context, say string) (string, error) { return say, nil }
+
+// pause waits for d and reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
