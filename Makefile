@@ -1,0 +1,50 @@
+# `make run` brings everything up, `make test` passes the tests; both install and
+# build first what is missing. Settings of the local stack: hongbao dev --help
+
+SHELL   := /bin/bash
+BIN     := .cache/bin
+HONGBAO := $(BIN)/hongbao
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
+# The version control stamp is ours: go's own fails in a checkout of another user.
+GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+
+.DEFAULT_GOAL := help
+.PHONY: help build run status stop reset test unit e2e setup
+
+help: ## Show the targets
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
+
+build: ## Build the binary into .cache/bin
+	@mkdir -p $(BIN)
+	@[ -x $(HONGBAO) ] || echo 'building hongbao; the first time takes a minute or two'
+	@$(GOBUILD) -o $(HONGBAO) ./cmd/hongbao
+
+$(HONGBAO):
+	@$(MAKE) --no-print-directory build
+
+# exec: the program gets the signals, not a shell in front of it.
+run: build ## Run the whole stack in the foreground
+	@exec $(HONGBAO) dev
+
+# These act on what runs, also while the source does not compile.
+status: $(HONGBAO) ## Show what runs and how it is
+	@exec $(HONGBAO) dev status
+
+stop: $(HONGBAO) ## Stop the stack and wait until it is gone
+	@exec $(HONGBAO) dev stop
+
+reset: $(HONGBAO) ## Stop the stack and delete its state
+	@exec $(HONGBAO) dev reset
+
+setup: build
+	@exec $(HONGBAO) dev setup
+
+test: unit e2e ## Pass all tests
+
+unit: setup ## Check format and vet, run unit and real-part tests with the race detector
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go test -race -timeout 10m $$(go list ./... | grep -v '^hongbao/e2e')
+
+e2e: setup ## Run the end-to-end tests against the whole stack
+	go test -count=1 -timeout 10m ./e2e/...

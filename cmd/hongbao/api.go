@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// apiConfig is what `hongbao api` is told.
+type apiConfig struct {
+	Listen               string
+	StaffListen          string
+	RedisAddr            string
+	AllowVolatileRedis   bool
+	MySQLDSN             Secret
+	Lanes                int
+	SeedKey              Secret // 32 bytes, see key32
+	ProviderURL          string
+	ProviderKey          Secret
+	SandboxWebhookSecret Secret
+	ApprovalAmountFen    int64
+	TemporalNamespace    string
+	TemporalUIURL        string // "" = no links
+}
+
+func newAPICommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "api",
+		Short: "Serve the HTTP API: public and staff listener",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdAPI, env)
+			if err != nil {
+				return err
+			}
+			return runAPI(cmd.Context(), apiConfig{
+				Listen:               c.text("listen"),
+				StaffListen:          c.text("staff-listen"),
+				RedisAddr:            c.text("redis-addr"),
+				AllowVolatileRedis:   c.yes("allow-volatile-redis"),
+				MySQLDSN:             c.secret("mysql-dsn"),
+				Lanes:                int(c.number("lanes")),
+				SeedKey:              c.secret("seed-key"),
+				ProviderURL:          c.text("provider-url"),
+				ProviderKey:          c.secret("provider-key"),
+				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
+				ApprovalAmountFen:    c.number("approval-amount"),
+				TemporalNamespace:    c.text("temporal-namespace"),
+				TemporalUIURL:        c.text("temporal-ui-url"),
+			}, c.logger(cmd.ErrOrStderr()))
+		},
+	}
+	addSettings(cmd, cmdAPI)
+	return cmd
+}
+
+// runAPI serves until ctx ends.
+func runAPI(_ context.Context, _ apiConfig, _ *slog.Logger) error {
+	return errors.New("api: not wired")
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// environment is what the process was started with.
+type environment struct {
+	values map[string]string // HONGBAO_ variables only
+	order  []string          // their names, sorted
+}
+
+const envPrefix = "HONGBAO_"
+
+func newEnvironment(environ []string) environment {
+	e := environment{values: map[string]string{}}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) {
+			e.values[name] = value
+			e.order = append(e.order, name)
+		}
+	}
+	slices.Sort(e.order)
+	return e
+}
+
+// settingsOf returns the settings of a command.
+func settingsOf(command string) []setting {
+	var list []setting
+	for _, s := range settings {
+		if slices.Contains(s.commands, command) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// flagValue is a flag that keeps what was written; the check comes later, so that
+// all wrong settings are reported together, wherever they come from.
+type flagValue struct {
+	text string
+	kind string
+}
+
+func (v *flagValue) String() string        { return v.text }
+func (v *flagValue) Set(text string) error { v.text = text; return nil }
+func (v *flagValue) Type() string          { return v.kind }
+
+// config is the settings of one command, read once and checked.
+type config struct {
+	command string
+	values  map[string]string // by flag
+}
+
+// addSettings declares the flags of a command from the table.
+func addSettings(cmd *cobra.Command, command string) {
+	flags := cmd.Flags()
+	for _, s := range settingsOf(command) {
+		usage := s.usage + " (env " + s.env
+		if s.required && s.fallback == "" {
+			usage += ", required"
+		}
+		if s.secret {
+			usage += ", secret: better not as a flag"
+		}
+		if s.fallback == "false" {
+			usage += ", default false" // pflag takes it for no default and hides it
+		}
+		flag := flags.VarPF(&flagValue{text: s.fallback, kind: s.kind.name}, s.flag, "", usage+")")
+		if s.kind.name == kindBool.name {
+			flag.NoOptDefVal = "true" // --flag alone means true
+		}
+	}
+}
+
+// readConfig reads the settings of a command. The error is a *usageError that
+// names everything that is wrong, each with its flag and its variable.
+func readConfig(cmd *cobra.Command, command string, env environment) (config, error) {
+	problems := env.unknown()
+	c := config{command: command, values: map[string]string{}}
+	for _, s := range settingsOf(command) {
+		value := s.fallback
+		if fromEnv, ok := env.values[s.env]; ok && fromEnv != "" {
+			value = fromEnv // an empty variable is as good as none
+		}
+		if flag := cmd.Flags().Lookup(s.flag); flag != nil && flag.Changed {
+			value = flag.Value.String()
+		}
+		c.values[s.flag] = value
+		if err := s.validate(value); err != nil {
+			problems = errors.Join(problems, err)
+		}
+	}
+	problems = errors.Join(problems, c.contradictions())
+	if problems != nil {
+		return config{}, &usageError{fmt.Errorf("wrong settings:\n%w", problems)}
+	}
+	return c, nil
+}
+
+// Errors of settings.
+var (
+	errUnknownVariable = errors.New("unknown environment variable")
+	errMissing         = errors.New("is required")
+	errContradiction   = errors.New("contradictory settings")
+)
+
+// name is how a person finds a setting.
+func (s setting) name() string { return s.env + " (--" + s.flag + ")" }
+
+func (s setting) validate(value string) error {
+	if value == "" {
+		if s.required {
+			return fmt.Errorf("%s %w", s.name(), errMissing)
+		}
+		return nil
+	}
+	err := s.kind.check(value)
+	switch {
+	case err == nil:
+		return nil
+	case s.secret:
+		return fmt.Errorf("%s %w", s.name(), err)
+	default:
+		return fmt.Errorf("%s %w: %q", s.name(), err, value)
+	}
+}
+
+// unknown returns an error for every HONGBAO_ variable that nothing reads.
+func (e environment) unknown() error {
+	known := slices.Clone(elsewhere)
+	for _, s := range settings {
+		known = append(known, s.env)
+	}
+	var problems error
+	for _, name := range e.order {
+		if !slices.Contains(known, name) {
+			problems = errors.Join(problems, fmt.Errorf("%w %s; did you mean %s?", errUnknownVariable, name, nearest(name, known)))
+		}
+	}
+	return problems
+}
+
+// contradictions checks settings against each other.
+func (c config) contradictions() error {
+	var problems error
+	differ := func(a, b setting) {
+		x, y := c.values[a.flag], c.values[b.flag]
+		if x == y && x != "" && !strings.HasSuffix(x, ":0") { // two free ports differ
+			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
+		}
+	}
+	own := settingsOf(c.command)
+	for i, a := range own {
+		for _, b := range own[i+1:] {
+			sameKind := a.kind.name == b.kind.name
+			if sameKind && (a.kind.name == kindPort.name || strings.HasSuffix(a.flag, "listen") && strings.HasSuffix(b.flag, "listen")) {
+				differ(a, b)
+			}
+		}
+	}
+	return problems
+}
+
+// text returns a setting as it was written. Asking for a flag the command does
+// not have is a mistake in the program.
+func (c config) text(flag string) string {
+	value, ok := c.values[flag]
+	if !ok {
+		panic("hongbao " + c.command + " has no setting " + flag)
+	}
+	return value
+}
+
+func (c config) secret(flag string) Secret { return Secret{c.text(flag)} }
+
+// number returns a setting that has been checked to be a whole number.
+func (c config) number(flag string) int64 {
+	n, err := strconv.ParseInt(c.text(flag), 10, 64)
+	if err != nil {
+		panic(flag + " was not checked: " + err.Error())
+	}
+	return n
+}
+
+// yes returns a setting that has been checked to be a truth value.
+func (c config) yes(flag string) bool {
+	value, err := strconv.ParseBool(c.text(flag))
+	if err != nil {
+		panic(flag + " was not checked: " + err.Error())
+	}
+	return value
+}
+
+// logger writes to w in the format and from the level that are configured.
+func (c config) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.text("log-level"))); err != nil {
+		panic("log-level was not checked: " + err.Error())
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewJSONHandler(w, options)
+	if c.text("log-format") == "text" {
+		handler = slog.NewTextHandler(w, options)
+	}
+	return slog.New(handler).With(slog.String("program", c.command))
+}
+
+// kebab turns TEMPORAL_UI into temporal-ui.
+func kebab(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
+
+// nearest returns the candidate that differs from name in the fewest letters.
+func nearest(name string, candidates []string) string {
+	return slices.MinFunc(candidates, func(a, b string) int { return distance(name, a) - distance(name, b) })
+}
+
+// distance is the number of letters to insert, delete or replace (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// validSettings is a complete environment for every command.
+func validSettings() map[string]string {
+	return map[string]string{
+		"HONGBAO_MYSQL_DSN":              "hongbao:s3cret-dsn@tcp(127.0.0.1:3306)/hongbao?parseTime=true",
+		"HONGBAO_SEED_KEY":               strings.Repeat("5eed", 16),
+		"HONGBAO_PROVIDER_URL":           "http://127.0.0.1:8090",
+		"HONGBAO_PROVIDER_KEY":           "s3cret-provider",
+		"HONGBAO_SANDBOX_WEBHOOK_SECRET": "whsec_czNjcmV0LXdlYmhvb2stczNjcmV0LXdlYmhvb2s=",
+		"HONGBAO_PROVIDER_DB":            "/tmp/provider.db",
+	}
+}
+
+// read reads the settings of a command from an environment and flags.
+func read(t *testing.T, command string, env map[string]string, args ...string) (config, error) {
+	t.Helper()
+	var environ []string
+	for name, value := range env {
+		environ = append(environ, name+"="+value)
+	}
+	var c config
+	cmd := &cobra.Command{Use: "test", SilenceErrors: true, SilenceUsage: true}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		c, err = readConfig(cmd, command, newEnvironment(environ))
+		return err
+	}
+	addSettings(cmd, command)
+	cmd.SetArgs(args)
+	cmd.SetOut(io.Discard)
+	return c, cmd.Execute()
+}
+
+func TestReadConfig(t *testing.T) {
+	t.Run("FlagBeatsVariableBeatsDefault", func(t *testing.T) {
+		env := validSettings()
+		for _, step := range []struct {
+			variable string
+			args     []string
+			want     int64
+		}{
+			{"", nil, 64},
+			{"7", nil, 7},
+			{"7", []string{"--lanes", "9"}, 9},
+			{"7", []string{"--lanes=64"}, 64}, // the default, but said aloud
+		} {
+			env["HONGBAO_LANES"] = step.variable
+			c, err := read(t, cmdAPI, env, step.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.number("lanes"); got != step.want {
+				t.Errorf("variable %q, flags %q: %d lanes, want %d", step.variable, step.args, got, step.want)
+			}
+		}
+	})
+
+	// One line a mistake: what is set, and what the error must hold.
+	for _, c := range []struct{ command, name, value, want string }{
+		{cmdAPI, "HONGBAO_LANES", "0", "HONGBAO_LANES (--lanes) is not a whole number from 1 to 256"},
+		{cmdAPI, "HONGBAO_LANES", "257", "from 1 to 256"},
+		{cmdAPI, "HONGBAO_LANES", "6.4", "from 1 to 256"},
+		{cmdAPI, "HONGBAO_API_LISTEN", "8080", "HONGBAO_API_LISTEN (--listen) is not host:port"},
+		{cmdAPI, "HONGBAO_API_LISTEN", "127.0.0.1:8081", "HONGBAO_API_LISTEN (--listen) and HONGBAO_STAFF_LISTEN (--staff-listen) are both"},
+		{cmdAPI, "HONGBAO_REDIS_ADDR", ":6379", "HONGBAO_REDIS_ADDR"},
+		{cmdAPI, "HONGBAO_REDIS_ADDR", "localhost:0", "HONGBAO_REDIS_ADDR"},
+		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
+		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
+		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
+		{cmdAPI, "HONGBAO_SEED_KEY", strings.Repeat("0", 63), "64 hex digits"},
+		{cmdAPI, "HONGBAO_SEED_KEY", strings.Repeat("g", 64), "64 hex digits"},
+		{cmdAPI, "HONGBAO_PROVIDER_URL", "127.0.0.1:8090", "not an http or https URL"},
+		{cmdAPI, "HONGBAO_PROVIDER_URL", "ftp://127.0.0.1", "not an http or https URL"},
+		{cmdAPI, "HONGBAO_PROVIDER_URL", "http://u:p@127.0.0.1", "user name or password"},
+		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "whsec_%", "whsec_ and base64"},
+		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "c2VjcmV0", "whsec_ and base64"},
+		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "whsec_c2VjcmV0", "24 bytes"},
+		{cmdAPI, "HONGBAO_APPROVAL_AMOUNT", "-1", "HONGBAO_APPROVAL_AMOUNT"},
+		{cmdAPI, "HONGBAO_APPROVAL_AMOUNT", "9007199254740992", "HONGBAO_APPROVAL_AMOUNT"},
+		{cmdAPI, "HONGBAO_ALLOW_VOLATILE_REDIS", "maybe", "HONGBAO_ALLOW_VOLATILE_REDIS"},
+		{cmdAPI, "HONGBAO_LOG_FORMAT", "xml", "is none of json, text"},
+		{cmdWorker, "HONGBAO_LOG_LEVEL", "loud", "is none of debug, info, warn, error"},
+		{cmdWorker, "HONGBAO_TEMPORAL_NAMESPACE", "a\nb", "control character"},
+		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
+		{cmdDev, "HONGBAO_PORT_API", "8081", "HONGBAO_PORT_API (--port-api) and HONGBAO_PORT_STAFF (--port-staff) are both"},
+		{cmdDev, "HONGBAO_PORT_TEMPORAL_UI", "65536", "HONGBAO_PORT_TEMPORAL_UI (--port-temporal-ui)"},
+		{cmdMigrate, "HONGBAO_LANE", "64", "unknown environment variable HONGBAO_LANE; did you mean HONGBAO_LANES?"},
+		{cmdDev, "HONGBAO_HOMES", "x", "did you mean HONGBAO_HOME?"},
+	} {
+		t.Run(c.command+"/"+c.name+"="+strings.ReplaceAll(c.value, "/", "_"), func(t *testing.T) {
+			env := validSettings()
+			if _, err := read(t, c.command, env); err != nil {
+				t.Fatalf("without the mistake: %v", err)
+			}
+			env[c.name] = c.value
+			_, err := read(t, c.command, env)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %q, want one with %q", err, c.want)
+			}
+		})
+	}
+
+	t.Run("AllMistakesAtOnce", func(t *testing.T) {
+		_, err := read(t, cmdAPI, map[string]string{"HONGBAO_NONSENSE": "1", "HONGBAO_LANES": "x"}, "--listen=nowhere")
+		for _, want := range []string{"HONGBAO_NONSENSE", "HONGBAO_LANES", "HONGBAO_API_LISTEN", "HONGBAO_MYSQL_DSN", "HONGBAO_SEED_KEY"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("no word of %s in %q", want, err)
+			}
+		}
+	})
+
+	t.Run("DevEnvIsKnown", func(t *testing.T) {
+		env := validSettings()
+		for _, name := range elsewhere {
+			env[name] = ""
+		}
+		if _, err := read(t, cmdAPI, env); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSecrets looks for secrets in everything that shows settings.
+func TestSecrets(t *testing.T) {
+	env := validSettings()
+	c, err := read(t, cmdAPI, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := c.secret("mysql-dsn")
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("dsn", secret), slog.Any("config", apiConfig{MySQLDSN: secret}))
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s %q", secret, apiConfig{MySQLDSN: secret}, secret, secret, secret)
+	encoded, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(encoded)
+	for name := range env {
+		env[name] = "s3cret\x01" // wrong in every way
+	}
+	_, err = read(t, cmdAPI, env)
+	_, _ = fmt.Fprint(&out, strings.ReplaceAll(fmt.Sprint(err), fmt.Sprintf("%q", env["HONGBAO_PROVIDER_URL"]), "")) // not a secret
+	if strings.Contains(out.String(), "s3cret") {
+		t.Errorf("a secret is shown: %s", out.String())
+	}
+	if secret.Reveal() != validSettings()["HONGBAO_MYSQL_DSN"] {
+		t.Error("the secret itself has changed")
+	}
+}
+
+// TestHelp compares what --help says with the table.
+func TestHelp(t *testing.T) {
+	paths := map[string][]string{
+		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
+		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
+	}
+	for command, path := range paths {
+		t.Run(command, func(t *testing.T) {
+			var out bytes.Buffer
+			if code := execute(t.Context(), append(path, "--help"), nil, &out, io.Discard); code != exitOK {
+				t.Fatalf("exit code %d", code)
+			}
+			for _, s := range settingsOf(command) {
+				line := lineWith(out.String(), "--"+s.flag+" ")
+				if !strings.Contains(line, s.env) || !strings.Contains(line, s.usage) || !strings.Contains(line, s.fallback) {
+					t.Errorf("--%s: help says %q", s.flag, line)
+				}
+			}
+			flags := strings.Count(out.String(), "\n      --")
+			if want := len(settingsOf(command)); flags != want {
+				t.Errorf("help lists %d flags, the table %d", flags, want)
+			}
+		})
+	}
+	for _, s := range settings {
+		for _, command := range s.commands {
+			if paths[command] == nil {
+				t.Errorf("%s belongs to an unknown command %q", s.env, command)
+			}
+		}
+	}
+}
+
+// lineWith returns the first line that holds text.
+func lineWith(output, text string) string {
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
+}
+
+// TestSettings checks the table itself.
+func TestSettings(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range settings {
+		if seen[s.env] {
+			t.Errorf("%s stands twice", s.env)
+		}
+		seen[s.env] = true
+		if s.fallback != "" && s.kind.check(s.fallback) != nil {
+			t.Errorf("%s: the default %q is not valid", s.env, s.fallback)
+		}
+		if slices.Contains(elsewhere, s.env) {
+			t.Errorf("%s is a setting and in the other list", s.env)
+		}
+		if s.secret && s.fallback != "" {
+			t.Errorf("%s: a secret with a default", s.env)
+		}
+	}
+}
+
+func TestExecute(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		env    []string
+		code   int
+		stderr string
+	}{
+		{"version", nil, exitOK, ""},
+		{"version extra", nil, exitUsage, "extra"},
+		{"nonsense", nil, exitUsage, "nonsense"},
+		{"api --nonsense", nil, exitUsage, "nonsense"},
+		{"api", nil, exitUsage, "HONGBAO_MYSQL_DSN"},
+		{"dev status", []string{"HONGBAO_NONSENSE=1"}, exitUsage, "HONGBAO_NONSENSE"},
+		{"dev status --home " + filepath.Join(t.TempDir(), "none"), nil, exitFailed, ""},
+		{"dev stop --home " + filepath.Join(t.TempDir(), "none"), nil, exitOK, ""},
+		{"dev reset --home " + filepath.Join(t.TempDir(), "none"), nil, exitOK, ""},
+		{"dev reset --home " + t.TempDir(), nil, exitFailed, "not a folder of hongbao dev"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			if code := execute(t.Context(), strings.Fields(c.args), c.env, &stdout, &stderr); code != c.code {
+				t.Errorf("exit code %d, want %d\n%s%s", code, c.code, &stdout, &stderr)
+			}
+			if !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("stderr %q, want %q", stderr.String(), c.stderr)
+			}
+		})
+	}
+	if _, err := os.Stat(".hongbao"); err == nil {
+		t.Error("a command has made a home folder")
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/devstack"
+)
+
+// devConfig is what `hongbao dev` is told.
+type devConfig struct {
+	Home        string
+	Ports       devstack.Ports
+	NoInstall   bool
+	FirstPacket bool
+}
+
+func newDevCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run the whole stack on this machine, in the foreground",
+		Long: `Run the whole stack on this machine: Redis, MariaDB, Temporal with its web UI,
+the sandbox payment provider, worker and API, as child processes without any
+system service. What is missing is installed or built first. The state is kept
+in one folder and survives a restart. SIGINT or SIGTERM stops everything.
+
+When everything is ready, dev.env in that folder holds addresses, keys and
+process ids:  . .hongbao/dev.env`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdDev, env)
+			if err != nil {
+				return err
+			}
+			port := func(name string) int { return int(c.number(portFlag(name))) }
+			return runDev(cmd.Context(), devConfig{
+				Home: c.text("home"),
+				Ports: devstack.Ports{
+					API: port("API"), Staff: port("STAFF"), Provider: port("PROVIDER"), Redis: port("REDIS"),
+					MySQL: port("MYSQL"), Temporal: port("TEMPORAL"), TemporalUI: port("TEMPORAL_UI"),
+				},
+				NoInstall:   c.yes("no-install"),
+				FirstPacket: c.yes("first-packet"),
+			}, cmd.OutOrStdout())
+		},
+	}
+	addSettings(cmd, cmdDev)
+	cmd.AddCommand(
+		newDevSetupCommand(env),
+		newDevStateCommand(env, "status", "Show what runs, where and how it is; exit code 1 unless all is well", showStatus),
+		newDevStateCommand(env, "stop", "Stop the stack and wait until all of it is gone", stopStack),
+		newDevStateCommand(env, "reset", "Stop the stack and delete its state", resetStack),
+	)
+	return cmd
+}
+
+// newDevStateCommand makes a command that acts on a home folder.
+func newDevStateCommand(env environment, name, short string, act func(context.Context, devstack.Home, io.Writer) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdDevState, env)
+			if err != nil {
+				return err
+			}
+			home, err := devstack.NewHome(c.text("home"))
+			if err != nil {
+				return err
+			}
+			return act(cmd.Context(), home, cmd.OutOrStdout())
+		},
+	}
+	addSettings(cmd, cmdDevState)
+	return cmd
+}
+
+func newDevSetupCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Install and build what the stack and the tests need, and stop there",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdDevSetup, env)
+			if err != nil {
+				return err
+			}
+			setup := devstack.Setup{NoInstall: c.yes("no-install"), Tests: true, Out: cmd.OutOrStdout()}
+			_, err = setUp(cmd.Context(), setup)
+			return err
+		},
+	}
+	addSettings(cmd, cmdDevSetup)
+	return cmd
+}
+
+// setUp returns the servers' programs and gets them first when they are missing.
+// Outside a checkout there is nothing to build from: then they must be on PATH.
+func setUp(ctx context.Context, setup devstack.Setup) (devstack.Tools, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return devstack.Tools{}, fmt.Errorf("find the program's own file: %w", err)
+	}
+	for _, dir := range []string{filepath.Dir(binary), "."} {
+		checkout, err := devstack.FindCheckout(dir)
+		if err == nil {
+			setup.Checkout = checkout
+			return setup.Run(ctx)
+		}
+		if !errors.Is(err, devstack.ErrNoCheckout) {
+			return devstack.Tools{}, err
+		}
+	}
+	return devstack.FindTools(filepath.Dir(binary))
+}
+
+// runDev runs the stack until ctx ends.
+func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
+	ctx, stop := devSignals(ctx)
+	defer stop()
+	tools, err := setUp(ctx, devstack.Setup{NoInstall: cfg.NoInstall, Out: out})
+	if err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program's own file: %w", err)
+	}
+	home, err := devstack.NewHome(cfg.Home)
+	if err != nil {
+		return err
+	}
+	return devstack.Run(ctx, devstack.Options{
+		Home:    home.Dir(),
+		Ports:   cfg.Ports,
+		Tools:   tools,
+		Binary:  binary,
+		Prepare: prepare,
+		Out:     out,
+		Ready: func(ctx context.Context, env devstack.Env, first bool) error {
+			var err error
+			if first && cfg.FirstPacket {
+				err = firstPacket(ctx, env, out)
+			}
+			if ctx.Err() == nil {
+				welcome(out, env, home)
+			}
+			return err
+		},
+	})
+}
+
+// devSignals adds what a program in the foreground of a terminal meets: a
+// terminal that is closed stops the stack, and an output that nobody reads any
+// more (SIGPIPE) does not.
+func devSignals(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
+}
+
+// unlessInterrupted drops an error that only says that the person stopped us.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func stopStack(ctx context.Context, home devstack.Home, out io.Writer) error {
+	err := devstack.Stop(ctx, home)
+	if errors.Is(err, devstack.ErrNotRunning) {
+		_, err = fmt.Fprintf(out, "no stack is running in %s\n", home.Dir())
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "the stack in %s is stopped\n", home.Dir())
+	return err
+}
+
+func resetStack(ctx context.Context, home devstack.Home, out io.Writer) error {
+	if err := devstack.Reset(ctx, home); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "the state in %s is deleted\n", home.Dir())
+	return err
+}

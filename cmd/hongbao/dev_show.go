@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"hongbao/devstack"
+)
+
+// showStatus prints a line for each child.
+func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
+	status, err := devstack.ReadStatus(ctx, home)
+	if errors.Is(err, devstack.ErrNotRunning) {
+		return errors.Join(printf(out, "no stack is running in %s; `make run` starts one\n", home.Dir()), errSilent)
+	}
+	if err != nil {
+		return err
+	}
+	t := newTable(out)
+	t.AppendHeader(table.Row{"part", "pid", "address", "health", "restarts"})
+	for _, c := range status.Children {
+		pid, health := "-", "healthy"
+		if c.PID != 0 {
+			pid = strconv.Itoa(c.PID)
+		}
+		if c.Problem != nil {
+			health = c.Problem.Error()
+		}
+		t.AppendRow(table.Row{c.Name, pid, c.Addr, health, c.Restarts})
+	}
+	t.Render()
+	if err := printf(out, "supervisor: process %d, state and logs in %s\n", status.Supervisor, home.Dir()); err != nil {
+		return err
+	}
+	if !status.Healthy() {
+		return errSilent
+	}
+	return nil
+}
+
+// welcome prints where everything is and what to try.
+func welcome(out io.Writer, env devstack.Env, home devstack.Home) {
+	t := newTable(out)
+	for _, row := range []table.Row{
+		{"API", env.URL, "documentation at /docs"},
+		{"Staff API", env.StaffURL, "payouts, decisions, /metrics"},
+		{"Temporal UI", env.TemporalUIURL + "/namespaces/" + env.TemporalNamespace + "/workflows", "every packet, payout and refund"},
+		{"Sandbox provider", env.ProviderURL, "every movement of money at /_movements"},
+		{"Redis", env.RedisAddr, ""},
+		{"MariaDB", "127.0.0.1, see HONGBAO_MYSQL_DSN", ""},
+		{"Keys and addresses", home.EnvFile(), ""},
+	} {
+		t.AppendRow(row)
+	}
+	_ = printf(out, "\n")
+	t.Render()
+	_ = printf(out, nextCommands, devstack.ShellQuote(home.EnvFile()))
+}
+
+// nextCommands can be copied into another terminal.
+const nextCommands = `
+Try in another terminal:
+
+  . %s
+  curl -s "$HONGBAO_URL/v1/packets" -H "Authorization: Bearer $HONGBAO_APP_KEY" -H 'Content-Type: application/json' \
+    -H "Idempotency-Key: try-$(date +%%s)" -d '{"sender_id":"alice","total_amount":888,"share_count":3}'
+  packet=<the id of the answer>
+  curl -s "$HONGBAO_URL/v1/packets/$packet/grabs" -H "Authorization: Bearer $HONGBAO_APP_KEY" -H 'Content-Type: application/json' \
+    -d '{"user_id":"bob"}'
+  curl -s "$HONGBAO_STAFF_URL/v1/staff/payouts?packet_id=$packet" -H "Authorization: Bearer $HONGBAO_FINANCE_KEY"
+  make status
+
+Ctrl-C stops the stack; its state stays for the next start.
+`
+
+func newTable(out io.Writer) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = 0 // as written
+	return t
+}
+
+func printf(out io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(out, format, args...)
+	return err
+}

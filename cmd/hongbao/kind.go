@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// kind is a sort of value: its name in --help and its check. A check returns
+// what a value must be, never the value itself, which may be secret.
+type kind struct {
+	name  string
+	check func(value string) error
+}
+
+var (
+	kindText    = kind{"string", checkText}
+	kindListen  = kind{"host:port", checkListen}
+	kindAddress = kind{"host:port", checkAddress}
+	kindURL     = kind{"url", checkURL}
+	kindDSN     = kind{"dsn", checkDSN}
+	kindBool    = kind{"bool", checkBool}
+	kindPort    = kind{"port", between(1, 65535)}
+	kindLanes   = kind{"int", between(1, 256)}
+	// A retry of less than one fen does not exist, and JSON keeps 2^53 - 1.
+	kindAmount        = kind{"fen", between(0, 1<<53-1)}
+	kindKey32         = kind{"hex", checkKey32}
+	kindWebhookSecret = kind{"secret", checkWebhookSecret}
+	kindLogFormat     = kind{"format", oneOf("json", "text")}
+	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
+)
+
+func checkText(value string) error {
+	for _, r := range value {
+		if r < ' ' || r == 0x7f {
+			return errors.New("holds a control character")
+		}
+	}
+	return nil
+}
+
+func checkListen(value string) error {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return errors.New("is not host:port")
+	}
+	return between(0, 65535)(port)
+}
+
+func checkAddress(value string) error {
+	host, port, err := net.SplitHostPort(value)
+	if err != nil || host == "" {
+		return errors.New("is not host:port")
+	}
+	return between(1, 65535)(port)
+}
+
+func checkURL(value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("is not an http or https URL")
+	}
+	if u.User != nil {
+		return errors.New("holds a user name or password")
+	}
+	return nil
+}
+
+func checkDSN(value string) error {
+	config, err := mysql.ParseDSN(value)
+	if err != nil {
+		return errors.New("is not user:password@tcp(host:port)/database")
+	}
+	if config.DBName == "" {
+		return errors.New("names no database")
+	}
+	return nil
+}
+
+func checkBool(value string) error {
+	if _, err := strconv.ParseBool(value); err != nil {
+		return errors.New("is neither 1, true, 0 nor false")
+	}
+	return nil
+}
+
+func between(low, high int64) func(string) error {
+	return func(value string) error {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < low || n > high {
+			return fmt.Errorf("is not a whole number from %d to %d", low, high)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(value string) error {
+		for _, v := range values {
+			if v == value {
+				return nil
+			}
+		}
+		return errors.New("is none of " + strings.Join(values, ", "))
+	}
+}
+
+func checkKey32(value string) error {
+	key, err := hex.DecodeString(value)
+	if err != nil || len(key) != 32 {
+		return errors.New("is not 64 hex digits (32 bytes)")
+	}
+	return nil
+}
+
+func checkWebhookSecret(value string) error {
+	encoded, found := strings.CutPrefix(value, "whsec_")
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if !found || err != nil {
+		return errors.New("is not whsec_ and base64")
+	}
+	if len(key) < 24 {
+		return errors.New("holds a key of less than 24 bytes")
+	}
+	return nil
+}
+
+// Secret is a setting that must not be shown. It prints as [redacted] wherever
+// it is formatted or logged; Reveal hands out the value.
+type Secret struct{ value string }
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return s.value }
+
+const redacted = "[redacted]"
+
+func (s Secret) String() string               { return redacted }
+func (s Secret) GoString() string             { return redacted }
+func (s Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// key32 decodes a secret that has been checked by kindKey32.
+func key32(s Secret) [32]byte {
+	var key [32]byte
+	if n, err := hex.Decode(key[:], []byte(s.value)); err != nil || n != len(key) {
+		panic("a key of 32 bytes was not checked")
+	}
+	return key
+}

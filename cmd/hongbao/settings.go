@@ -1,0 +1,106 @@
+package main
+
+import (
+	"strconv"
+
+	"hongbao/devstack"
+)
+
+// setting is one thing that can be configured. The table below is the only place
+// where settings are declared: flags, help texts, validation and the check for
+// unknown variables are all made from it.
+type setting struct {
+	flag     string   // long flag without dashes
+	env      string   // environment variable
+	fallback string   // default; "" = none
+	kind     kind     // what values are valid
+	usage    string   // one line for --help
+	secret   bool     // never printed
+	required bool     // "" is refused
+	commands []string // commands that take it
+}
+
+// Names of the commands in the table.
+const (
+	cmdAPI      = "api"
+	cmdWorker   = "worker"
+	cmdProvider = "provider"
+	cmdMigrate  = "migrate"
+	cmdDev      = "dev"
+	cmdDevSetup = "dev setup"
+	cmdDevState = "dev status|stop|reset"
+)
+
+var settings = []setting{
+	{flag: "listen", env: "HONGBAO_API_LISTEN", fallback: "127.0.0.1:8080", kind: kindListen, required: true,
+		usage: "address of the public listener", commands: []string{cmdAPI}},
+	{flag: "staff-listen", env: "HONGBAO_STAFF_LISTEN", fallback: "127.0.0.1:8081", kind: kindListen, required: true,
+		usage: "address of the staff listener", commands: []string{cmdAPI}},
+	{flag: "listen", env: "HONGBAO_WORKER_LISTEN", kind: kindListen,
+		usage: "address for health and metrics; empty = none", commands: []string{cmdWorker}},
+	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
+		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
+	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindAddress, required: true,
+		usage: "address of Redis", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
+		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
+		usage: "MySQL as user:password@tcp(host:port)/database?parseTime=true", commands: []string{cmdAPI, cmdWorker, cmdMigrate}},
+	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
+		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
+		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
+		usage: "address of the Temporal frontend", commands: []string{cmdWorker}},
+	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
+		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindURL,
+		usage: "Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
+	{flag: "provider-url", env: "HONGBAO_PROVIDER_URL", kind: kindURL, required: true,
+		usage: "payment provider", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true,
+		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider}},
+	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
+		usage: "secret of the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
+	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
+		usage: "where notifications go; empty = none are sent", commands: []string{cmdProvider}},
+	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,
+		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
+	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
+		usage: "from this amount in fen a retry needs a second person", commands: []string{cmdAPI}},
+
+	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
+		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
+	portSetting("API", "the API's public listener", devstack.DefaultPorts.API),
+	portSetting("STAFF", "the API's staff listener", devstack.DefaultPorts.Staff),
+	portSetting("PROVIDER", "the sandbox provider", devstack.DefaultPorts.Provider),
+	portSetting("REDIS", "Redis", devstack.DefaultPorts.Redis),
+	portSetting("MYSQL", "MariaDB", devstack.DefaultPorts.MySQL),
+	portSetting("TEMPORAL", "Temporal", devstack.DefaultPorts.Temporal),
+	portSetting("TEMPORAL_UI", "Temporal's web UI", devstack.DefaultPorts.TemporalUI),
+	{flag: "no-install", env: "HONGBAO_NO_INSTALL", fallback: "false", kind: kindBool,
+		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
+	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
+		usage: "live a packet through after the first start", commands: []string{cmdDev}},
+
+	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
+		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
+	{flag: "log-level", env: "HONGBAO_LOG_LEVEL", fallback: "info", kind: kindLogLevel, required: true,
+		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
+}
+
+// portFlag is the flag of a port by its name in the environment.
+func portFlag(name string) string { return "port-" + kebab(name) }
+
+func portSetting(name, whose string, fallback int) setting {
+	return setting{flag: portFlag(name), env: devstack.EnvPortPrefix + name, fallback: strconv.Itoa(fallback), kind: kindPort,
+		required: true, usage: "port of " + whose, commands: []string{cmdDev}}
+}
+
+// elsewhere are variables that no command reads and that are fine nevertheless:
+// dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
+var elsewhere = []string{
+	"HONGBAO_URL", "HONGBAO_STAFF_URL", "HONGBAO_APP_KEY", "HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY",
+	"HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
+	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
+}

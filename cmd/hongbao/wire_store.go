@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/pressly/goose/v3"
+
+	"hongbao/access"
+	"hongbao/devstack"
+	"hongbao/migrations"
+	"hongbao/store"
+)
+
+// runMigrate carries out one action and prints its result to out.
+func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *slog.Logger) error {
+	db, err := store.OpenSQL(cfg.MySQLDSN.Reveal())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	p, err := migrations.NewProvider(db, logger)
+	if err != nil {
+		return err
+	}
+	switch cfg.Action {
+	case migrateUp:
+		done, err := p.Up(ctx)
+		if err != nil {
+			return fmt.Errorf("migrate up: %w", err)
+		}
+		_, _ = fmt.Fprintf(out, "%d migrations applied.\n", len(done))
+	case migrateDown:
+		done, err := p.Down(ctx)
+		if err != nil {
+			return fmt.Errorf("migrate down: %w", err)
+		}
+		_, _ = fmt.Fprintf(out, "Migration %d taken back.\n", done.Source.Version)
+	case migrateStatus:
+		return showMigrations(ctx, p, out)
+	}
+	return nil
+}
+
+func showMigrations(ctx context.Context, p *goose.Provider, out io.Writer) error {
+	all, err := p.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate status: %w", err)
+	}
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	t.AppendHeader(table.Row{"number", "migration", "state", "applied at (UTC)"})
+	for _, m := range all {
+		at := ""
+		if !m.AppliedAt.IsZero() {
+			at = m.AppliedAt.UTC().Format("2006-01-02 15:04:05")
+		}
+		t.AppendRow(table.Row{m.Source.Version, m.Source.Path, m.State, at})
+	}
+	t.Render()
+	return nil
+}
+
+// ensureKeys makes the keys of the local stack work: those of the last start, and
+// new ones for those that are empty.
+func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.Keys, error) {
+	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2})
+	if err != nil {
+		return keys, err
+	}
+	defer func() { _ = db.Close() }()
+	for _, id := range []string{"demo", "demo2"} {
+		salt := make([]byte, 32)
+		_, _ = rand.Read(salt) // never fails
+		if err := db.EnsureApp(ctx, access.App{ID: id, Name: id, Salt: salt}); err != nil {
+			return keys, fmt.Errorf("create app %s: %w", id, err)
+		}
+	}
+	for _, k := range []struct {
+		token *string
+		role  access.Role
+		app   string
+		owner string
+	}{
+		{&keys.App, access.RoleApp, "demo", "demo"},
+		{&keys.App2, access.RoleApp, "demo2", "demo2"},
+		{&keys.Finance, access.RoleFinance, "", "finance"},
+		{&keys.Finance2, access.RoleFinance, "", "finance2"},
+		{&keys.Ops, access.RoleOps, "", "ops"},
+		{&keys.Auditor, access.RoleAuditor, "", "auditor"},
+	} {
+		if *k.token == "" {
+			*k.token, _ = access.NewToken(k.role)
+		}
+		id, ok := access.ParseToken(*k.token)
+		if !ok {
+			return keys, fmt.Errorf("stored key of %s is damaged; `make reset` starts anew", k.owner)
+		}
+		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner, SecretHash: access.HashOf(*k.token)}); err != nil {
+			return keys, fmt.Errorf("create key of %s: %w", k.owner, err)
+		}
+	}
+	return keys, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	tlog "go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/activities"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// openPool waits for Redis: it may be started after us, or be restarting.
+func openPool(ctx context.Context, cfg pool.Config, logger *slog.Logger) (*pool.Pool, error) {
+	for {
+		p, err := pool.Open(ctx, cfg)
+		if err == nil || !errors.Is(err, pool.ErrUnavailable) || errors.Is(err, pool.ErrVolatile) {
+			return p, err
+		}
+		logger.WarnContext(ctx, "Redis is not there yet.", slog.Any("error", err))
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("open pool: %w", context.Cause(ctx))
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// runWorker works until ctx ends.
+func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
+	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Logger: logger}, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = redis.Close() }()
+	handoffs, err := pool.NewHandoffs(ctx, redis)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = handoffs.Close() }()
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(), Timeout: workflows.ProviderTimeout})
+	if err != nil {
+		return err
+	}
+	defer pay.Close()
+	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: tlog.NewStructuredLogger(logger)})
+	if err != nil {
+		return fmt.Errorf("temporal client: %w", err)
+	}
+	defer temporal.Close()
+
+	starter := worker.NewStarter(temporal, pay.Name())
+	w := worker.New(worker.Config{
+		Client:   temporal,
+		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey)},
+		Payments: &activities.Payments{Cashbook: db, Provider: pay},
+		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis,
+		Lanes: cfg.Lanes, Logger: logger,
+	})
+	group, gctx := errgroup.WithContext(ctx)
+	if cfg.Listen != "" {
+		health := w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "mysql", Ask: db.Ping}, {Name: "temporal", Ask: starter.Ping}})
+		group.Go(func() error { return serveHealth(gctx, cfg.Listen, health) })
+	}
+	group.Go(func() error { return w.Run(gctx) })
+	return group.Wait()
+}
+
+// serveHealth serves until ctx ends.
+func serveHealth(ctx context.Context, addr string, h http.Handler) error {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("health listener: %w", err)
+	}
+	server := &http.Server{Handler: h, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("health listener: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// workerConfig is what `hongbao worker` is told.
+type workerConfig struct {
+	Listen            string // "" = no health listener
+	RedisAddr         string
+	AllowVolatile     bool
+	MySQLDSN          Secret
+	Lanes             int
+	SeedKey           Secret // 32 bytes, see key32
+	TemporalAddress   string
+	TemporalNamespace string
+	ProviderURL       string
+	ProviderKey       Secret
+}
+
+func newWorkerCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run the workflows: charge, pay, refund, and hand grabs over to them",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdWorker, env)
+			if err != nil {
+				return err
+			}
+			return runWorker(cmd.Context(), workerConfig{
+				Listen:            c.text("listen"),
+				RedisAddr:         c.text("redis-addr"),
+				AllowVolatile:     c.yes("allow-volatile-redis"),
+				MySQLDSN:          c.secret("mysql-dsn"),
+				Lanes:             int(c.number("lanes")),
+				SeedKey:           c.secret("seed-key"),
+				TemporalAddress:   c.text("temporal-address"),
+				TemporalNamespace: c.text("temporal-namespace"),
+				ProviderURL:       c.text("provider-url"),
+				ProviderKey:       c.secret("provider-key"),
+			}, c.logger(cmd.ErrOrStderr()))
+		},
+	}
+	addSettings(cmd, cmdWorker)
+	return cmd
+}

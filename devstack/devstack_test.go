@@ -1,0 +1,198 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestShellQuote lets a shell read what ShellQuote writes.
+func TestShellQuote(t *testing.T) {
+	for _, value := range []string{"", "plain", "it's", `'`, `''\`, `$HOME`, "`id`", `"double"`, "two\nlines", "a b", `\`, "红包", "!x", "*"} {
+		output, err := exec.Command("sh", "-c", "v="+ShellQuote(value)+`; printf %s "$v"`).Output()
+		if err != nil || string(output) != value {
+			t.Errorf("%q becomes %q (%v)", value, output, err)
+		}
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	got := overlay([]string{"A=1", "B=2=2", "EMPTY="}, variable{"B", "3"}, variable{"C", ""})
+	if want := []string{"A=1", "EMPTY=", "B=3", "C="}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestPortsCheck(t *testing.T) {
+	ports := testPorts(t)
+	if err := ports.check(); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", hostPort(ports.MySQL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	ports.Staff = ports.API
+	err = ports.check()
+	want := fmt.Sprintf("port %d: given to two parts of the stack; set HONGBAO_PORT_STAFF to a free port\n"+
+		"port %d: already used by another program; set HONGBAO_PORT_MYSQL to a free port", ports.API, ports.MySQL)
+	if err == nil || err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+	if !errors.Is(err, ErrPortBusy) || !errors.Is(err, ErrPortTwice) {
+		t.Errorf("causes of %v", err)
+	}
+}
+
+// TestMariaDBInit interrupts the first initialisation: the next one starts over.
+func TestMariaDBInit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mysql")
+	server := MariaDB{Tools: testTools(t), Dir: dir}
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupted := make(chan error)
+	go func() { interrupted <- server.Init(ctx) }()
+	eventually(t, 10*time.Second, "the initialisation writes files", func() bool {
+		files, err := filepath.Glob(dir + ".init-*/*")
+		return err == nil && len(files) > 2
+	})
+	cancel()
+	if err := <-interrupted; err == nil {
+		t.Fatal("an interrupted initialisation succeeds")
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it leaves a data folder: %v", err)
+	}
+	// A killed process cannot clean up.
+	stale := dir + ".init-123"
+	if err := os.Mkdir(stale, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ibdata1")); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(dir + ".init*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestSetup looks for what a machine without anything is told. No package is
+// installed here: that is tried on a fresh machine.
+func TestSetup(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Setup{Checkout: t.TempDir(), NoInstall: true, Tests: true}.Run(t.Context())
+	if !errors.Is(err, ErrInstallForbidden) {
+		t.Fatalf("error: %v", err)
+	}
+	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "apt-get install", "HONGBAO_NO_INSTALL"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+	if _, err = (Setup{Checkout: t.TempDir()}).Run(t.Context()); !errors.Is(err, ErrCannotInstall) {
+		t.Errorf("without apt-get: %v", err)
+	}
+}
+
+// TestProcessStop ends a child that hears nothing: one that is stopped is told,
+// one that ignores SIGTERM is killed.
+func TestProcessStop(t *testing.T) {
+	deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do read line; done")
+	output, err := deaf.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdin, err := deaf.StdinPipe() // keeps read waiting
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	p, err := Launch(deaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := output.Read(make([]byte, 6)); err != nil { // the trap is set
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if p.Stop(200 * time.Millisecond) {
+		t.Error("it ended by itself")
+	}
+	if took := time.Since(began); took < 200*time.Millisecond || took > 5*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	me, ok := identify(os.Getpid())
+	if !ok || !me.alive() {
+		t.Fatalf("this process: %v, %v", me, ok)
+	}
+	if other := (procID{PID: me.PID, Start: me.Start + "0"}); other.alive() {
+		t.Error("a number used again counts as the same process")
+	}
+	if (procID{}).alive() {
+		t.Error("no process is alive")
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	home, err := NewHome(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := mustSecrets(t, home), mustSecrets(t, home)
+	if first != second {
+		t.Error("secrets change from start to start")
+	}
+	info, err := os.Stat(home.path(homeSecrets))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("secrets file: %v, %v", info, err)
+	}
+	for _, value := range []string{first.MySQLPassword, first.SeedKey, first.ProviderKey, first.WebhookSecret} {
+		if len(value) < 26 || strings.Count(strings.Join([]string{first.MySQLPassword, first.SeedKey, first.ProviderKey, first.WebhookSecret}, " "), value) != 1 {
+			t.Errorf("a secret of %d characters, or used twice", len(value))
+		}
+	}
+}
+
+func TestRotateLogs(t *testing.T) {
+	home, err := NewHome(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := home.create(); err != nil {
+		t.Fatal(err)
+	}
+	for child, size := range map[string]int64{childAPI: maxLogBytes, childWorker: maxLogBytes - 1} {
+		if err := os.WriteFile(home.LogFile(child), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(home.LogFile(child), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := home.rotateLogs(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		home.LogFile(childAPI): false, rotated(home.LogFile(childAPI)): true,
+		home.LogFile(childWorker): true, rotated(home.LogFile(childWorker)): false,
+	} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", filepath.Base(path), err)
+		}
+	}
+}

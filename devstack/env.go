@@ -1,0 +1,100 @@
+package devstack
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Keys are the bearer keys of the local stack's apps and staff. They are secret.
+type Keys struct {
+	App      string `json:"app"`
+	App2     string `json:"app2"`
+	Finance  string `json:"finance"`
+	Finance2 string `json:"finance2"`
+	Ops      string `json:"ops"`
+	Auditor  string `json:"auditor"`
+}
+
+// Env is what a user of the running stack needs to know, as dev.env says it.
+// MySQLDSN, SandboxWebhookSecret and Keys are secret.
+type Env struct {
+	URL                  string // public listener of the API
+	StaffURL             string // staff listener of the API
+	ProviderURL          string // sandbox payment provider
+	TemporalAddress      string // host:port
+	TemporalNamespace    string
+	TemporalUIURL        string
+	RedisAddr            string // host:port
+	MySQLDSN             string
+	SandboxWebhookSecret string
+	Keys                 Keys
+}
+
+// variable is one line of dev.env.
+type variable struct{ name, value string }
+
+// variables lists the content of dev.env in its order. pids holds the process id
+// of every child by its name; 0 stands for a child that is down.
+func (e Env) variables(pids map[string]int) []variable {
+	list := []variable{
+		{"HONGBAO_URL", e.URL},
+		{"HONGBAO_STAFF_URL", e.StaffURL},
+		{"HONGBAO_PROVIDER_URL", e.ProviderURL},
+		{"HONGBAO_TEMPORAL_ADDRESS", e.TemporalAddress},
+		{"HONGBAO_TEMPORAL_NAMESPACE", e.TemporalNamespace},
+		{"HONGBAO_TEMPORAL_UI_URL", e.TemporalUIURL},
+		{"HONGBAO_REDIS_ADDR", e.RedisAddr},
+		{"HONGBAO_MYSQL_DSN", e.MySQLDSN},
+		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", e.SandboxWebhookSecret},
+		{"HONGBAO_APP_KEY", e.Keys.App},
+		{"HONGBAO_APP2_KEY", e.Keys.App2},
+		{"HONGBAO_FINANCE_KEY", e.Keys.Finance},
+		{"HONGBAO_FINANCE2_KEY", e.Keys.Finance2},
+		{"HONGBAO_OPS_KEY", e.Keys.Ops},
+		{"HONGBAO_AUDITOR_KEY", e.Keys.Auditor},
+	}
+	for _, name := range childNames {
+		value := ""
+		if pid := pids[name]; pid != 0 {
+			value = strconv.Itoa(pid)
+		}
+		list = append(list, variable{"HONGBAO_PID_" + strings.ToUpper(name), value})
+	}
+	return list
+}
+
+// formatEnv renders variables for `.` (source) of any POSIX shell.
+func formatEnv(list []variable) []byte {
+	var b strings.Builder
+	for _, v := range list {
+		b.WriteString(v.name + "=" + ShellQuote(v.value) + "\n")
+	}
+	return []byte(b.String())
+}
+
+// ShellQuote makes value one word of a POSIX shell: it puts value in single
+// quotes. A single quote in it closes the quotes, stands escaped, and opens them
+// again.
+func ShellQuote(value string) string {
+	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// overlay returns base with the variables of changes set, in the form of
+// os.Environ. The last of two equal names in changes counts.
+func overlay(base []string, changes ...variable) []string {
+	set := map[string]bool{}
+	for _, v := range changes {
+		set[v.name] = true
+	}
+	var merged []string
+	for _, entry := range base {
+		name, _, _ := strings.Cut(entry, "=")
+		if !set[name] {
+			merged = append(merged, entry)
+		}
+	}
+	for _, v := range changes {
+		merged = append(merged, v.name+"="+v.value)
+	}
+	return merged
+}

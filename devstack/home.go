@@ -1,0 +1,191 @@
+package devstack
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Home is the folder that holds the state of one local stack. It may be shared
+// with other things: only the names below are ours.
+type Home struct{ dir string }
+
+// ErrNotAHome means that a folder was not made by hongbao dev.
+var ErrNotAHome = errors.New("not a folder of hongbao dev")
+
+// The names in a home folder.
+const (
+	homeMarker     = "hongbao-home" // says that the folder is ours
+	homeLock       = "lock"         // held by the running supervisor
+	homeState      = "stack.json"   // what runs, for status and stop
+	homeSecrets    = "secrets.json"
+	homeEnv        = "dev.env"
+	homeFirstStart = "first-packet" // exists once a first start has been completed
+	homeData       = "data"         // one folder a server
+	homeLogs       = "logs"
+)
+
+const markerText = "The state of a local hongbao stack. `make reset` deletes it.\n"
+
+// NewHome names a home folder. It touches nothing.
+func NewHome(dir string) (Home, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return Home{}, fmt.Errorf("home folder: %w", err)
+	}
+	return Home{dir: absolute}, nil
+}
+
+// Dir is the absolute path of the folder.
+func (h Home) Dir() string { return h.dir }
+
+// EnvFile is the path of dev.env.
+func (h Home) EnvFile() string { return h.path(homeEnv) }
+
+// LogFile is the path of a child's log.
+func (h Home) LogFile(child string) string { return h.path(homeLogs, child+".log") }
+
+func (h Home) path(names ...string) string {
+	return filepath.Join(append([]string{h.dir}, names...)...)
+}
+
+// create makes the folder (0700 when it is new) and what lies in it.
+func (h Home) create() error {
+	for _, dir := range []string{h.dir, h.path(homeData), h.path(homeLogs)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("home folder: %w", err)
+		}
+	}
+	if err := os.WriteFile(h.path(homeMarker), []byte(markerText), 0o600); err != nil {
+		return fmt.Errorf("home folder: %w", err)
+	}
+	return nil
+}
+
+// check returns ErrNotAHome unless the folder was made by create.
+func (h Home) check() error {
+	text, err := os.ReadFile(h.path(homeMarker))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(text) != markerText {
+		return fmt.Errorf("%s: %w", h.dir, ErrNotAHome)
+	}
+	if err != nil {
+		return fmt.Errorf("home folder: %w", err)
+	}
+	return nil
+}
+
+// remove deletes what hongbao dev made, and the folder itself when nothing else
+// is in it. The caller holds the lock, which is deleted last.
+func (h Home) remove() error {
+	names := []string{homeEnv, homeState, homeSecrets, homeFirstStart, homeMarker, homeLock}
+	for _, child := range childNames {
+		for _, path := range []string{h.path(homeData, child), h.LogFile(child), rotated(h.LogFile(child))} {
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("delete state: %w", err)
+			}
+		}
+	}
+	// Half-finished and generated files beside the data folders.
+	leftovers, err := filepath.Glob(filepath.Join(globEscape(h.path(homeData)), "mysql.init*"))
+	if err != nil {
+		return fmt.Errorf("delete state: %w", err)
+	}
+	for _, path := range leftovers {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("delete state: %w", err)
+		}
+	}
+	removeIfEmpty(h.path(homeData))
+	removeIfEmpty(h.path(homeLogs))
+	for _, name := range names {
+		if err := os.Remove(h.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("delete state: %w", err)
+		}
+	}
+	removeIfEmpty(h.dir)
+	return nil
+}
+
+// removeIfEmpty deletes a folder unless something of somebody else is in it, or
+// it is a mount point or otherwise not ours to delete.
+func removeIfEmpty(dir string) { _ = os.Remove(dir) }
+
+// maxLogBytes is the size from which a child's log is put aside at a start.
+const maxLogBytes = 8 << 20
+
+// rotateLogs puts large logs aside; the file put aside before is lost.
+func (h Home) rotateLogs() error {
+	for _, child := range childNames {
+		info, err := os.Stat(h.LogFile(child))
+		if err != nil || info.Size() < maxLogBytes {
+			continue
+		}
+		if err := os.Rename(h.LogFile(child), rotated(h.LogFile(child))); err != nil {
+			return fmt.Errorf("rotate log: %w", err)
+		}
+	}
+	return nil
+}
+
+func rotated(path string) string { return path + ".1" }
+
+// secrets are made once for a home and survive restarts.
+type secrets struct {
+	MySQLPassword string `json:"mysql_password"`
+	SeedKey       string `json:"seed_key"`     // 32 bytes in hex
+	ProviderKey   string `json:"provider_key"` // our key at the sandbox provider
+	WebhookSecret string `json:"sandbox_webhook_secret"`
+	Keys          Keys   `json:"keys"`
+}
+
+// loadSecrets reads the secrets of a home and makes those that are missing.
+func (h Home) loadSecrets() (secrets, error) {
+	var s secrets
+	text, err := os.ReadFile(h.path(homeSecrets))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return s, fmt.Errorf("secrets: %w", err)
+	default:
+		if err := json.Unmarshal(text, &s); err != nil {
+			return s, fmt.Errorf("secrets in %s: %w", h.path(homeSecrets), err)
+		}
+	}
+	before := s
+	fill(&s.MySQLPassword, func([]byte) string { return strings.ToLower(rand.Text()) })
+	fill(&s.SeedKey, hex.EncodeToString)
+	fill(&s.ProviderKey, func([]byte) string { return "sandbox_" + strings.ToLower(rand.Text()) })
+	fill(&s.WebhookSecret, func(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) })
+	if s != before {
+		return s, h.saveSecrets(s)
+	}
+	return s, nil
+}
+
+// fill sets an empty secret to what encode makes of 32 random bytes.
+func fill(target *string, encode func([]byte) string) {
+	if *target != "" {
+		return
+	}
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	*target = encode(key)
+}
+
+func (h Home) saveSecrets(s secrets) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	if err := replaceFile(h.path(homeSecrets), text); err != nil {
+		return fmt.Errorf("secrets: %w", err)
+	}
+	return nil
+}

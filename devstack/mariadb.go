@@ -1,0 +1,183 @@
+package devstack
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// MariaDB is a MariaDB server with one database and one user. Commits are on
+// disk before they are answered.
+type MariaDB struct {
+	Tools    Tools
+	Dir      string // data folder; created by Init when missing
+	Port     int    // on 127.0.0.1
+	Database string // created when missing; letters, digits and _ only
+	User     string // created when missing; letters, digits and _ only
+	Password string // letters, digits, - and _ only
+	// AllDatabases lets the user create and drop databases. For tests.
+	AllDatabases bool
+	// Flags are further mariadbd options.
+	Flags []string
+}
+
+// Addr is host:port for clients.
+func (m MariaDB) Addr() string { return hostPort(m.Port) }
+
+// DSN is the data source name of a database on this server in the form of
+// github.com/go-sql-driver/mysql. It holds the password.
+func (m MariaDB) DSN(database string) string {
+	return fmt.Sprintf("%s:%s@tcp(%s)/%s?parseTime=true", m.User, m.Password, m.Addr(), database)
+}
+
+// Command implements Part. It creates the data folder on the first call, which
+// takes about two seconds.
+func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
+	if err := m.Init(ctx); err != nil {
+		return nil, err
+	}
+	initFile, err := m.writeInitFile()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"--no-defaults",
+		"--datadir=" + m.Dir,
+		"--tmpdir=" + os.TempDir(),
+		"--port=" + strconv.Itoa(m.Port),
+		"--bind-address=" + loopback,
+		// No Unix socket: its path may have at most 107 bytes, and the data
+		// folder may lie anywhere.
+		"--socket=",
+		"--skip-name-resolve",
+		"--init-file=" + initFile,
+		"--transaction-isolation=READ-COMMITTED",
+		"--character-set-server=utf8mb4",
+		"--innodb-flush-log-at-trx-commit=1",
+		"--innodb-log-file-size=" + redoLogSize,
+		"--max-connections=500",
+		"--skip-log-bin",
+		"--default-time-zone=+00:00",
+	}
+	args = append(args, asRoot()...)
+	return exec.Command(m.Tools.MariaDB, append(args, m.Flags...)...), nil
+}
+
+// redoLogSize keeps a new data folder small; it is plenty for one machine.
+const redoLogSize = "64M"
+
+// asRoot is the option without which MariaDB refuses to run as root. Containers
+// and build machines often have no other user.
+func asRoot() []string {
+	if os.Geteuid() == 0 {
+		return []string{"--user=root"}
+	}
+	return nil
+}
+
+// Init creates the data folder unless it exists. It works under another name and
+// renames at the end, so an interrupted Init leaves nothing that looks finished;
+// leftovers of an interrupted one are removed.
+func (m MariaDB) Init(ctx context.Context) error {
+	if _, err := os.Stat(m.Dir); err == nil {
+		return nil
+	}
+	parent := filepath.Dir(m.Dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return fmt.Errorf("mariadb folder: %w", err)
+	}
+	prefix := filepath.Base(m.Dir) + ".init-"
+	stale, err := filepath.Glob(filepath.Join(globEscape(parent), prefix+"*"))
+	if err != nil {
+		return fmt.Errorf("mariadb folder: %w", err)
+	}
+	for _, dir := range stale {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove an interrupted initialisation: %w", err)
+		}
+	}
+	temp, err := os.MkdirTemp(parent, prefix)
+	if err != nil {
+		return fmt.Errorf("mariadb folder: %w", err)
+	}
+	defer os.RemoveAll(temp) // nothing left to remove after the rename
+
+	args := []string{
+		"--no-defaults",
+		"--datadir=./" + filepath.Base(temp), // the script loses spaces in longer paths
+		// Root may only come in through a Unix socket, which is never opened:
+		// nobody on this machine can be root of the database without a password.
+		"--auth-root-authentication-method=socket",
+		"--skip-test-db",
+		"--innodb-log-file-size=" + redoLogSize,
+	}
+	cmd := exec.CommandContext(ctx, m.Tools.MariaDBInstallDB, append(args, asRoot()...)...)
+	cmd.Dir = parent
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	// The script runs mariadbd as its child; both end when ctx does.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("create the MariaDB data folder: %w\n%s", err, lastLines(output.Bytes(), 10))
+	}
+	if err := os.Rename(temp, m.Dir); err != nil {
+		return fmt.Errorf("create the MariaDB data folder: %w", err)
+	}
+	return nil
+}
+
+// globEscape makes path match itself as a pattern.
+func globEscape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// writeInitFile writes the statements the server runs at each start, before it
+// takes connections. They make the database and the user and may be repeated.
+func (m MariaDB) writeInitFile() (string, error) {
+	scope := "`" + m.Database + "`.*"
+	if m.AllDatabases {
+		scope = "*.*"
+	}
+	account := fmt.Sprintf("'%s'@'%s'", m.User, loopback)
+	statements := []string{
+		fmt.Sprintf("CREATE DATABASE IF NOT EXISTS `%s` CHARACTER SET utf8mb4", m.Database),
+		fmt.Sprintf("CREATE USER IF NOT EXISTS %s IDENTIFIED BY '%s'", account, m.Password),
+		fmt.Sprintf("ALTER USER %s IDENTIFIED BY '%s'", account, m.Password),
+		fmt.Sprintf("GRANT ALL PRIVILEGES ON %s TO %s", scope, account),
+	}
+	path := m.Dir + ".init.sql"
+	text := strings.Join(statements, ";\n") + ";\n"
+	if err := replaceFile(path, []byte(text)); err != nil {
+		return "", fmt.Errorf("mariadb start statements: %w", err)
+	}
+	return path, nil
+}
+
+// Ready implements Part: the user can log in and the database is there.
+func (m MariaDB) Ready(ctx context.Context) error {
+	config := mysql.NewConfig()
+	config.Net, config.Addr = "tcp", m.Addr()
+	config.User, config.Passwd = m.User, m.Password
+	config.DBName = m.Database
+	config.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return fmt.Errorf("mariadb: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("mariadb: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package devstack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// Names inside the local stack.
+const (
+	mysqlDatabase = "hongbao"
+	mysqlUser     = "hongbao"
+	namespace     = "hongbao"
+)
+
+// makeEnv says where everything of a stack is found.
+func makeEnv(ports Ports, s secrets) Env {
+	database := MariaDB{Port: ports.MySQL, User: mysqlUser, Password: s.MySQLPassword}
+	return Env{
+		URL:                  "http://" + hostPort(ports.API),
+		StaffURL:             "http://" + hostPort(ports.Staff),
+		ProviderURL:          "http://" + hostPort(ports.Provider),
+		TemporalAddress:      hostPort(ports.Temporal),
+		TemporalNamespace:    namespace,
+		TemporalUIURL:        "http://" + hostPort(ports.TemporalUI),
+		RedisAddr:            hostPort(ports.Redis),
+		MySQLDSN:             database.DSN(mysqlDatabase),
+		SandboxWebhookSecret: s.WebhookSecret,
+		Keys:                 s.Keys,
+	}
+}
+
+// makeParts says what the processes of a stack are. Every program gets exactly
+// the settings it needs; the names are those of `hongbao <command> --help`.
+func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets) map[string]Part {
+	env := makeEnv(ports, s)
+	own := func(command string, settings []variable, ready ...string) *program {
+		return &program{binary: binary, command: command, dir: home.dir, env: settings, ready: ready}
+	}
+	shared := []variable{
+		{"HONGBAO_REDIS_ADDR", env.RedisAddr},
+		{"HONGBAO_MYSQL_DSN", env.MySQLDSN},
+		{"HONGBAO_SEED_KEY", s.SeedKey},
+		{"HONGBAO_PROVIDER_URL", env.ProviderURL},
+		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
+		{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
+	}
+	api := own(childAPI, append([]variable{
+		{"HONGBAO_API_LISTEN", hostPort(ports.API)},
+		{"HONGBAO_STAFF_LISTEN", hostPort(ports.Staff)},
+		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
+		{"HONGBAO_TEMPORAL_UI_URL", env.TemporalUIURL},
+	}, shared...), env.URL+"/readyz", env.StaffURL+"/readyz")
+	worker := own(childWorker, append([]variable{
+		{"HONGBAO_TEMPORAL_ADDRESS", env.TemporalAddress},
+	}, shared...))
+	worker.healthEnv = "HONGBAO_WORKER_LISTEN"
+	provider := own(childProvider, []variable{
+		{"HONGBAO_PROVIDER_LISTEN", hostPort(ports.Provider)},
+		{"HONGBAO_PROVIDER_DB", home.path(homeData, childProvider, "provider.db")},
+		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
+		{"HONGBAO_PROVIDER_WEBHOOK_URL", env.URL + "/v1/provider-notifications/sandbox"},
+		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
+	}, env.ProviderURL+"/readyz")
+	return map[string]Part{
+		childAPI:      api,
+		childWorker:   worker,
+		childProvider: withFolder{provider, home.path(homeData, childProvider)},
+		childRedis:    Redis{Tools: tools, Dir: home.path(homeData, childRedis), Port: ports.Redis},
+		childMySQL: MariaDB{
+			Tools: tools, Dir: home.path(homeData, childMySQL), Port: ports.MySQL,
+			Database: mysqlDatabase, User: mysqlUser, Password: s.MySQLPassword,
+		},
+		childTemporal: Temporal{
+			Tools: tools, DB: home.path(homeData, childTemporal, "temporal.db"),
+			Port: ports.Temporal, UIPort: ports.TemporalUI, Namespace: namespace,
+		},
+	}
+}
+
+// makeChildren fills in what start needs.
+func (s *supervisor) makeChildren() {
+	s.env = makeEnv(s.options.Ports, s.secrets)
+	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets) {
+		s.children[name] = newChild(name, part, s.home.LogFile(name))
+	}
+}
+
+// withFolder makes a folder before each start of a part.
+type withFolder struct {
+	Part
+	folder string
+}
+
+// Command implements Part.
+func (w withFolder) Command(ctx context.Context) (*exec.Cmd, error) {
+	if err := os.MkdirAll(w.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return w.Part.Command(ctx)
+}

@@ -1,0 +1,135 @@
+package devstack
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// loopback is the only address the stack listens on.
+const loopback = "127.0.0.1"
+
+// hostPort is the address of a port on the loopback interface.
+func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// Free ports are taken from below the range that Linux gives to outgoing
+// connections (from 32768 on): a server that is killed and started again must
+// find its port not used by some client meanwhile.
+const (
+	freePortMin = 20000
+	freePortMax = 32000
+)
+
+// ErrNoFreePort means that no free port was found.
+var ErrNoFreePort = errors.New("no free port")
+
+// FreePorts returns n different TCP ports of 127.0.0.1 that were free a moment
+// ago. Nothing reserves them: another process may take one before it is used.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range 100 * n {
+		if len(ports) == n {
+			return ports, nil
+		}
+		// The listeners stay open until the last port is found, so that no port
+		// is handed out twice.
+		port := freePortMin + rand.IntN(freePortMax-freePortMin)
+		l, err := net.Listen("tcp", hostPort(port))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		ports = append(ports, port)
+	}
+	if len(ports) == n {
+		return ports, nil
+	}
+	return nil, ErrNoFreePort
+}
+
+// FreePort returns one port as FreePorts does.
+func FreePort() (int, error) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return 0, err
+	}
+	return ports[0], nil
+}
+
+// Ports are the TCP ports of a stack, all on 127.0.0.1.
+type Ports struct {
+	API        int `json:"api"`
+	Staff      int `json:"staff"`
+	Provider   int `json:"provider"`
+	Redis      int `json:"redis"`
+	MySQL      int `json:"mysql"`
+	Temporal   int `json:"temporal"`
+	TemporalUI int `json:"temporal_ui"`
+}
+
+// DefaultPorts are the ports of a stack that is not told otherwise.
+var DefaultPorts = Ports{API: 8080, Staff: 8081, Provider: 8090, Redis: 16379, MySQL: 13306, Temporal: 17233, TemporalUI: 18233}
+
+// EnvPortPrefix and a port's name, as in HONGBAO_PORT_API, is the environment
+// variable that sets it.
+const EnvPortPrefix = "HONGBAO_PORT_"
+
+// namedPort is one port with the name it has in the environment.
+type namedPort struct {
+	name string
+	port int
+}
+
+func (p Ports) list() []namedPort {
+	return []namedPort{
+		{"API", p.API}, {"STAFF", p.Staff}, {"PROVIDER", p.Provider}, {"REDIS", p.Redis},
+		{"MYSQL", p.MySQL}, {"TEMPORAL", p.Temporal}, {"TEMPORAL_UI", p.TemporalUI},
+	}
+}
+
+// PortError says that a port of the stack cannot be used.
+type PortError struct {
+	Name string // as in HONGBAO_PORT_<Name>
+	Port int
+	Err  error
+}
+
+func (e *PortError) Error() string {
+	return fmt.Sprintf("port %d: %v; set %s%s to a free port", e.Port, e.Err, EnvPortPrefix, e.Name)
+}
+
+func (e *PortError) Unwrap() error { return e.Err }
+
+// Causes of a PortError.
+var (
+	ErrPortBusy  = errors.New("already used by another program")
+	ErrPortTwice = errors.New("given to two parts of the stack")
+)
+
+// check returns a *PortError for every port that is used twice or is busy.
+func (p Ports) check() error {
+	var all error
+	seen := map[int]bool{}
+	for _, np := range p.list() {
+		if seen[np.port] {
+			all = errors.Join(all, &PortError{Name: np.name, Port: np.port, Err: ErrPortTwice})
+			continue
+		}
+		seen[np.port] = true
+		l, err := net.Listen("tcp", hostPort(np.port))
+		if err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				err = ErrPortBusy
+			}
+			all = errors.Join(all, &PortError{Name: np.name, Port: np.port, Err: err})
+			continue
+		}
+		if err := l.Close(); err != nil {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}

@@ -1,0 +1,86 @@
+package stacktest
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"hongbao/devstack"
+)
+
+// shared are the servers of this test binary.
+var shared pool
+
+// pool starts at most one server of a kind.
+type pool struct {
+	mu      sync.Mutex
+	servers map[string]*slot
+	closed  bool
+}
+
+// slot is started outside the pool's lock, so that different kinds start at the
+// same time.
+type slot struct {
+	once   sync.Once
+	server *Server
+	dir    string
+	err    error
+}
+
+// get returns the server of that kind and starts it first when there is none. A
+// failed start fails this test and every later one that asks.
+func (p *pool) get(t testing.TB, kind string, create func(devstack.Tools, string) (*Server, error)) *Server {
+	t.Helper()
+	tools := findTools(t)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		t.Fatal("stacktest: the servers are already stopped")
+	}
+	if p.servers == nil {
+		p.servers = map[string]*slot{}
+	}
+	s := p.servers[kind]
+	if s == nil {
+		s = &slot{}
+		p.servers[kind] = s
+	}
+	p.mu.Unlock()
+
+	s.once.Do(func() {
+		if s.dir, s.err = newDir(); s.err != nil {
+			return
+		}
+		server, err := create(tools, s.dir)
+		if err == nil {
+			err = server.start()
+		}
+		if err != nil {
+			s.err = err
+			return
+		}
+		s.server = server
+	})
+	if s.err != nil {
+		t.Fatalf("start %s: %v", kind, s.err)
+	}
+	return s.server
+}
+
+// close stops all servers and removes their folders.
+func (p *pool) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var all error
+	for _, s := range p.servers {
+		if s.server != nil {
+			s.server.stop()
+		}
+		if s.dir != "" {
+			all = errors.Join(all, os.RemoveAll(s.dir))
+		}
+	}
+	return all
+}

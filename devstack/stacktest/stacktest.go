@@ -1,0 +1,263 @@
+// Package stacktest gives tests the real parts: Redis, MariaDB and Temporal.
+//
+// One server of a kind is started per test binary, at the first call, and shared
+// by its tests, which keep apart by names (packet ids, databases, workflow ids).
+// Tests that kill or configure a server take a Fresh one. A test binary calls
+// Main from its TestMain:
+//
+//	func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
+//
+// Servers and folders of a binary that does not, or that crashes, disappear too:
+// the kernel kills the servers, and the next test binary removes the folders.
+package stacktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hongbao/devstack"
+)
+
+// startTimeout bounds the start of one server, on a busy machine too.
+const startTimeout = time.Minute
+
+// stopGrace is how long a server of the tests may take to end by itself.
+const stopGrace = 5 * time.Second
+
+// Runner is *testing.M, or what wraps it.
+type Runner interface{ Run() int }
+
+// Main runs the tests, stops the shared servers, removes their folders and
+// returns the exit code.
+func Main(m Runner) int {
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		fmt.Fprintln(os.Stderr, "stacktest:", err)
+		if code == 0 {
+			code = 1
+		}
+	}
+	return code
+}
+
+// Wrap is Main in the form that goleak.VerifyTestMain takes:
+//
+//	goleak.VerifyTestMain(stacktest.Wrap(m))
+func Wrap(m Runner) Runner { return wrapped{m} }
+
+type wrapped struct{ Runner }
+
+func (w wrapped) Run() int { return Main(w.Runner) }
+
+// Server is one server of a test, which may be killed, paused and started again.
+type Server struct {
+	Addr string // host:port
+
+	part devstack.Part
+	log  string
+	mu   sync.Mutex
+	proc *devstack.Process
+}
+
+// PID is the process id of the running server.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.PID()
+}
+
+// Kill ends the server with SIGKILL and returns when it is gone.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc.Kill()
+}
+
+// Pause stops the server with SIGSTOP: connections stay open and nothing answers.
+func (s *Server) Pause(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.proc.Signal(sig); err != nil {
+		t.Fatalf("%v: %v", sig, err)
+	}
+}
+
+// Restart starts the server again after Kill, with the same port and data, and
+// returns when it is ready.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Server) start() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	proc, err := devstack.Start(ctx, s.part, s.log)
+	if err != nil {
+		return withLog(err, s.log)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc = proc
+	return nil
+}
+
+// stop ends the server. A graceful end would only write what is deleted anyway.
+func (s *Server) stop() { s.Kill() }
+
+// withLog adds the end of a server's log to an error, for the reader of a failed
+// test whose folder is gone.
+func withLog(err error, path string) error {
+	text, readErr := os.ReadFile(path)
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
+}
+
+// Redis returns the address of the shared Redis server. Its data is durable as
+// in production (appendfsync always). Do not flush it: other tests use it.
+func Redis(t testing.TB) string {
+	t.Helper()
+	return shared.get(t, "redis", newRedis).Addr
+}
+
+// FreshRedis starts a Redis server for this test alone, with further
+// redis-server options such as "--appendfsync", "no". It ends with the test.
+func FreshRedis(t testing.TB, flags ...string) *Server {
+	t.Helper()
+	return fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
+		server, err := newRedis(tools, dir)
+		if err != nil {
+			return nil, err
+		}
+		part := server.part.(devstack.Redis)
+		part.Flags = flags
+		server.part = part
+		return server, nil
+	})
+}
+
+func newRedis(tools devstack.Tools, dir string) (*Server, error) {
+	port, err := devstack.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	part := devstack.Redis{Tools: tools, Dir: filepath.Join(dir, "redis"), Port: port}
+	return &Server{Addr: part.Addr(), part: part, log: filepath.Join(dir, "redis.log")}, nil
+}
+
+// Namespace is the Temporal namespace of the test servers.
+const Namespace = "hongbao"
+
+// Temporal returns address and namespace of the shared Temporal server, which
+// has our search attributes. Tests keep apart by workflow ids and task queues.
+func Temporal(t testing.TB) (addr, namespace string) {
+	t.Helper()
+	return shared.get(t, "temporal", newTemporal).Addr, Namespace
+}
+
+// FreshTemporal starts a Temporal server for this test alone. It keeps its state
+// in a file, so that it survives Kill and Restart.
+func FreshTemporal(t testing.TB) (server *Server, namespace string) {
+	t.Helper()
+	return fresh(t, newTemporal), Namespace
+}
+
+func newTemporal(tools devstack.Tools, dir string) (*Server, error) {
+	port, err := devstack.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	part := devstack.Temporal{Tools: tools, DB: filepath.Join(dir, "temporal.db"), Port: port, Namespace: Namespace}
+	return &Server{Addr: part.Addr(), part: part, log: filepath.Join(dir, "temporal.log")}, nil
+}
+
+// fresh starts a server that ends with the test.
+func fresh(t testing.TB, create func(devstack.Tools, string) (*Server, error)) *Server {
+	t.Helper()
+	tools := findTools(t)
+	dir, err := newDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	server, err := create(tools, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.stop)
+	return server
+}
+
+// findTools fails the test with the way to get them when servers are missing. A
+// skipped test would look like a passed one.
+func findTools(t testing.TB) devstack.Tools {
+	t.Helper()
+	checkout, err := devstack.FindCheckout(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := devstack.FindTools(devstack.CacheDir(checkout))
+	if err != nil {
+		t.Fatalf("%v; `make test` installs and builds them", err)
+	}
+	return tools
+}
+
+// dirPrefix starts the name of every folder of the tests; the process id of its
+// owner follows.
+const dirPrefix = "hongbao-test-"
+
+// newDir makes a folder that belongs to this process.
+func newDir() (string, error) {
+	sweep.Do(removeOrphans)
+	return os.MkdirTemp("", dirPrefix+strconv.Itoa(os.Getpid())+"-")
+}
+
+var sweep sync.Once
+
+// removeOrphans deletes the folders of test binaries that are gone. It is a
+// courtesy: what it cannot read or delete is left alone.
+func removeOrphans() {
+	entries, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		rest, ours := strings.CutPrefix(entry.Name(), dirPrefix)
+		owner, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(owner)
+		if !ours || err != nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + owner); pid > 0 && errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(filepath.Join(os.TempDir(), entry.Name()))
+		}
+	}
+}

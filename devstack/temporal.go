@@ -1,0 +1,126 @@
+package devstack
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	namespacepb "go.temporal.io/api/namespace/v1"
+)
+
+// SearchAttributes are the custom Keyword attributes workflows carry.
+var SearchAttributes = []string{"App", "PacketID", "UserID", "PayoutStatus", "FailureCode", "Provider"}
+
+// Retention is how long Temporal keeps closed workflows: the relay and the watch
+// count on at least seven days.
+const Retention = 7 * 24 * time.Hour
+
+// Temporal is the Temporal development server with its web UI and one namespace
+// that has our search attributes. Its state is one SQLite file.
+type Temporal struct {
+	Tools     Tools
+	DB        string // database file; its folder is created when missing
+	Port      int    // gRPC, on 127.0.0.1
+	UIPort    int    // web UI, on 127.0.0.1; 0 = no web UI
+	Namespace string
+}
+
+// dynamicConfig are server settings for one small machine. Without the poll
+// rates every hop of a workflow waits for a 50 ms tick; one partition a task
+// queue keeps a few pollers from missing each other; the namespace limit must
+// not be what a crowd meets first.
+var dynamicConfig = []string{
+	"history.transferProcessorMaxPollRPS=1000",
+	"history.timerProcessorMaxPollRPS=1000",
+	"system.enableActivityEagerExecution=true",
+	"matching.numTaskqueueReadPartitions=1",
+	"matching.numTaskqueueWritePartitions=1",
+	"frontend.namespaceRPS=20000",
+}
+
+// Addr is host:port of the gRPC endpoint.
+func (s Temporal) Addr() string { return hostPort(s.Port) }
+
+// Command implements Part.
+func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
+	dir, file := filepath.Split(s.DB)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("temporal folder: %w", err)
+	}
+	args := []string{
+		"server", "start-dev",
+		"--ip", loopback,
+		"--port", strconv.Itoa(s.Port),
+		"--db-filename", file, // relative, because it becomes part of a URL
+		"--sqlite-pragma", "journal_mode=wal",
+		"--sqlite-pragma", "synchronous=normal",
+		"--namespace", s.Namespace,
+		"--log-level", "warn",
+		"--color", "never",
+		"--disable-config-file", "--disable-config-env",
+	}
+	if s.UIPort == 0 {
+		args = append(args, "--headless")
+	} else {
+		args = append(args, "--ui-port", strconv.Itoa(s.UIPort))
+	}
+	for _, name := range SearchAttributes {
+		args = append(args, "--search-attribute", name+"=Keyword")
+	}
+	for _, setting := range dynamicConfig {
+		args = append(args, "--dynamic-config-value", setting)
+	}
+	cmd := exec.Command(s.Tools.Temporal, args...)
+	cmd.Dir = dir
+	return cmd, nil
+}
+
+// Ready implements Part: the namespace exists with its retention, and its search
+// attributes can be asked for. It raises the retention when it is too short.
+func (s Temporal) Ready(ctx context.Context) error {
+	options := client.Options{
+		HostPort:  s.Addr(),
+		Namespace: s.Namespace,
+		Logger:    log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	}
+	options.ConnectionOptions.GetSystemInfoTimeout = readyProbeTimeout
+	c, err := client.DialContext(ctx, options)
+	if err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	defer c.Close()
+	service := c.WorkflowService()
+	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.Namespace})
+	if err != nil {
+		return fmt.Errorf("temporal namespace: %w", err)
+	}
+	if described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration() < Retention {
+		_, err := service.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
+			Namespace: s.Namespace,
+			Config:    &namespacepb.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(Retention)},
+		})
+		if err != nil {
+			return fmt.Errorf("temporal retention: %w", err)
+		}
+	}
+	for _, name := range SearchAttributes {
+		_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: s.Namespace,
+			Query:     name + ` = "ready?"`,
+		})
+		if err != nil {
+			return fmt.Errorf("temporal search attribute %s: %w", name, err)
+		}
+	}
+	return nil
+}

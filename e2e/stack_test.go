@@ -1,0 +1,323 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stack is one running local stack.
+type stack struct {
+	home string
+	cmd  *exec.Cmd
+	log  string
+	http *http.Client
+}
+
+var running *stack
+
+func TestMain(m *testing.M) {
+	code := 1
+	if err := startShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	} else {
+		code = m.Run()
+	}
+	if running != nil {
+		if err := running.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: stop:", err)
+			code = 1
+		}
+		if code == 0 {
+			_ = os.RemoveAll(running.home)
+		} else {
+			fmt.Fprintln(os.Stderr, "e2e: state and logs are kept in", running.home)
+		}
+	}
+	os.Exit(code)
+}
+
+func startShared() error {
+	home, err := os.MkdirTemp("", "hongbao-e2e-")
+	if err != nil {
+		return err
+	}
+	s, err := start(home)
+	running = s
+	return err
+}
+
+// start runs `hongbao dev` on a home and waits for its dev.env.
+func start(home string) (*stack, error) {
+	binary, err := filepath.Abs("../.cache/bin/hongbao")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return nil, fmt.Errorf("the binary is not built; run `make test`: %w", err)
+	}
+	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
+		http: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}}}
+	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	s.cmd = exec.Command(binary, "dev")
+	s.cmd.Dir = filepath.Dir(filepath.Dir(filepath.Dir(binary)))
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.Env = append(os.Environ(), "HONGBAO_HOME="+home, "HONGBAO_FIRST_PACKET=0", "HONGBAO_NO_INSTALL=1")
+	for _, name := range []string{"API", "STAFF", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL", "TEMPORAL_UI"} {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("HONGBAO_PORT_%s=%d", name, port))
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(2 * time.Minute)
+	for time.Now().Before(deadline) {
+		if _, err := os.Stat(filepath.Join(home, "dev.env")); err == nil {
+			return s, nil
+		}
+		if err := syscall.Kill(s.cmd.Process.Pid, 0); err != nil {
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	tail, _ := os.ReadFile(s.log)
+	return s, fmt.Errorf("the stack did not become ready:\n%s", tail)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// stop ends the stack by SIGTERM to its process group and waits at most 30 s.
+func (s *stack) stop() error {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return nil
+	}
+	if err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.cmd.Wait() }()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(30 * time.Second):
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+		return fmt.Errorf("not gone after 30 s")
+	}
+}
+
+// env reads one variable of dev.env.
+func (s *stack) env(name string) string {
+	b, err := os.ReadFile(filepath.Join(s.home, "dev.env"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.SplitSeq(string(b), "\n") {
+		line = strings.TrimPrefix(line, "export ")
+		if value, ok := strings.CutPrefix(line, name+"="); ok {
+			return strings.ReplaceAll(strings.Trim(value, "'"), `'\''`, "'")
+		}
+	}
+	return ""
+}
+
+func (s *stack) pid(t testing.TB, child string) int {
+	t.Helper()
+	var pid int
+	eventually(t, 30*time.Second, child+" has a pid", func() bool {
+		pid, _ = strconv.Atoi(s.env("HONGBAO_PID_" + child))
+		return pid > 0
+	})
+	return pid
+}
+
+// answer is one HTTP answer.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+	raw    []byte
+}
+
+func (a answer) str(path ...string) string { s, _ := a.at(path...).(string); return s }
+func (a answer) num(path ...string) int64 {
+	n, _ := a.at(path...).(json.Number)
+	i, _ := n.Int64()
+	return i
+}
+func (a answer) at(path ...string) any {
+	var v any = a.body
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+func (a answer) items() []answer {
+	list, _ := a.body["items"].([]any)
+	out := make([]answer, len(list))
+	for i, it := range list {
+		out[i].body, _ = it.(map[string]any)
+	}
+	return out
+}
+
+// try makes one request; the error is of the connection.
+func (s *stack) try(ctx context.Context, method, url, key string, body any, header ...string) (answer, error) {
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		in = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, in)
+	if err != nil {
+		return answer{}, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	if a.raw, err = io.ReadAll(resp.Body); err != nil {
+		return answer{}, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(a.raw))
+	dec.UseNumber()
+	_ = dec.Decode(&a.body)
+	return a, nil
+}
+
+func (s *stack) do(t testing.TB, method, url, key string, body any, header ...string) answer {
+	t.Helper()
+	a, err := s.try(t.Context(), method, url, key, body, header...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return a
+}
+
+func (s *stack) api(path string) string   { return s.env("HONGBAO_URL") + path }
+func (s *stack) staff(path string) string { return s.env("HONGBAO_STAFF_URL") + path }
+
+// create creates a packet and waits until it is no longer funding.
+func (s *stack) create(t testing.TB, body map[string]any) answer {
+	t.Helper()
+	key := rand.Text()
+	a := s.do(t, "POST", s.api("/v1/packets"), s.env("HONGBAO_APP_KEY"), body, "Idempotency-Key", key)
+	if a.status != 201 && a.status != 202 {
+		t.Fatalf("create: %d %s", a.status, a.raw)
+	}
+	id := a.str("id")
+	eventually(t, 30*time.Second, "packet "+id+" is funded", func() bool {
+		a = s.packet(t, id)
+		return a.status == 200 && a.str("status") != "funding"
+	})
+	return a
+}
+
+func (s *stack) packet(t testing.TB, id string) answer {
+	t.Helper()
+	a, err := s.try(t.Context(), "GET", s.api("/v1/packets/"+id), s.env("HONGBAO_APP_KEY"), nil)
+	if err != nil {
+		return answer{}
+	}
+	return a
+}
+
+func (s *stack) awaitStatus(t testing.TB, id, status string, within time.Duration) answer {
+	t.Helper()
+	var a answer
+	eventually(t, within, "packet "+id+" is "+status, func() bool {
+		a = s.packet(t, id)
+		return a.str("status") == status
+	})
+	return a
+}
+
+// movements are all movements of a packet at the provider.
+func (s *stack) movements(t testing.TB, packetID string) []answer {
+	t.Helper()
+	var out []answer
+	for after := int64(0); ; {
+		page := s.do(t, "GET", fmt.Sprintf("%s/_movements?after=%d&limit=1000", s.env("HONGBAO_PROVIDER_URL"), after), "", nil).items()
+		for _, m := range page {
+			after = m.num("seq")
+			if strings.Contains(m.str("order_no"), packetID) {
+				out = append(out, m)
+			}
+		}
+		if len(page) < 1000 {
+			return out
+		}
+	}
+}
+
+// awaitBalanced waits until the proof ties with nothing in flight.
+func (s *stack) awaitBalanced(t testing.TB, id string) answer {
+	t.Helper()
+	var a answer
+	eventually(t, 60*time.Second, "proof of "+id, func() bool {
+		var err error
+		a, err = s.try(t.Context(), "GET", s.api("/v1/packets/"+id+"/proof"), s.env("HONGBAO_APP_KEY"), nil)
+		return err == nil && a.body["balanced"] == true && a.num("in_flight") == 0
+	})
+	return a
+}
+
+func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for wait := 10 * time.Millisecond; ; wait = min(wait*2, 200*time.Millisecond) {
+		if ok() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		<-time.After(wait)
+	}
+}
