@@ -1,8 +1,8 @@
 #!lua
 -- grab.lua decides grabs of one lane, in the order they are given. Everything
 -- is read and checked first; then the winners, the counters and one hand-off
--- for the whole call are written. A grab that is sent twice finds the claim of its
--- first sending, knows it by the profile, and is answered as won again.
+-- for the whole call are written. A grab that is sent twice finds the claim of
+-- its first sending, knows it by the profile, and is answered as won again.
 --
 -- KEYS[1]  hand-off stream of the lane
 -- KEYS[+1] packet hash
@@ -16,9 +16,10 @@
 --
 -- Returns a flat list {outcome, detail, ...}, two elements a grab. Outcomes in
 -- order of precedence, the first that fits (packet.GrabResult): not_found;
--- replayed (detail: claim record of an earlier grab); retired; not_open_yet (detail: opens_at in ms,
--- empty while funding); not_eligible; sold_out; expired; won (detail: claim
--- record); unavailable (counters and shares disagree, nothing taken).
+-- replayed (detail: claim record of an earlier grab); retired; not_open_yet
+-- (detail: opens_at in ms, empty while funding); not_eligible; sold_out; expired;
+-- won (detail: claim record); unavailable (counters and shares disagree, nothing
+-- taken).
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

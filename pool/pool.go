@@ -23,7 +23,7 @@ const (
 	// DefaultTimeout is long against a Redis call (well under a millisecond, plus
 	// one fsync) and short against the patience of a person.
 	DefaultTimeout = 500 * time.Millisecond
-	// DefaultMaxQueued is some hundred milliseconds of work for one lane.
+	// DefaultMaxQueued is about a hundred milliseconds of work for one lane.
 	DefaultMaxQueued = 10_000
 )
 

@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -80,63 +79,6 @@ func pendingOf(t testing.TB, h *Handoffs, lane int, consumer string) int {
 		}
 	}
 	return -1 // no such consumer
-}
-
-func TestHandOffs(t *testing.T) {
-	p := openFresh(t)
-	h := handoffs(t, p)
-	mates := laneMates(t, p, 2, 2)
-	a, b := mates[0], mates[1]
-	lane := packet.Lane(a.ID, p.Lanes())
-	stagedA := stage(t, p, a, "x", "y", "z")
-	if err := p.OpenPool(t.Context(), a.ID, hundreds(2), nil); err != nil {
-		t.Fatal(err)
-	}
-	openPacket(t, p, b)
-	batch := batchOf(t.Context(), [2]string{a.ID, "x"}, [2]string{b.ID, "x"}, [2]string{a.ID, "y"})
-	p.lanes[lane].flush(batch)
-	grabbed := results(t, batch)
-	if _, err := p.Recall(t.Context(), b.ID); err != nil {
-		t.Fatal(err)
-	}
-
-	got := readAll(t, h, lane)
-	if len(got.Bad) != 0 || len(got.HandOffs) != 4 {
-		t.Fatalf("read %+v", got)
-	}
-	if c := got.HandOffs[0].Created; c == nil || !reflect.DeepEqual(*c, stagedA.View.Packet) {
-		t.Errorf("created\n got %+v\nwant %+v", c, stagedA.View.Packet)
-	}
-	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
-		t.Errorf("created %+v", c)
-	}
-	claims := []packet.Claim{grabbed[0].Claim, grabbed[2].Claim, grabbed[1].Claim}
-	if a.ID > b.ID {
-		claims = []packet.Claim{grabbed[1].Claim, grabbed[0].Claim, grabbed[2].Claim}
-	}
-	if g := got.HandOffs[2]; !reflect.DeepEqual(g.Claims, claims) || !slices.Equal(g.SoldOut, []string{a.ID}) {
-		t.Errorf("claims %+v\nwant %+v", g, claims)
-	}
-	if r := got.HandOffs[3]; r.Recalled != b.ID {
-		t.Errorf("recalled %+v", r)
-	}
-
-	n, oldest, err := h.Depth(t.Context(), lane)
-	if err != nil || n != 4 || time.Since(oldest).Abs() > time.Minute {
-		t.Errorf("depth %d since %v, %v", n, oldest, err)
-	}
-	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
-		t.Errorf("again: %v", err)
-	}
-	if err := h.Ack(t.Context(), lane); err != nil {
-		t.Errorf("nothing: %v", err)
-	}
-	if n, oldest, err := h.Depth(t.Context(), lane); n != 0 || !oldest.IsZero() || err != nil || pendingOf(t, h, lane, "reader") != 0 {
-		t.Errorf("after acknowledging: %d, %v, %v", n, oldest, err)
-	}
 }
 
 func TestRead(t *testing.T) {
@@ -275,75 +217,6 @@ func blocked(t testing.TB, p *Pool) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestReadBadEntries(t *testing.T) {
-	p := openFresh(t)
-	h := handoffs(t, p)
-	pk := newPacket(t, 2)
-	good := map[string]string{"claim:" + pk.ID + ":u": "0:5:1700000000000:{}"}
-	goodClaim := packet.Claim{PacketID: pk.ID, UserID: "u", Amount: 5, ClaimedAt: time.UnixMilli(1700000000000).UTC()}
-	for _, c := range []struct {
-		name   string
-		values map[string]string
-		bad    []string // fields
-		err    error
-	}{
-		{"no kind", map[string]string{"x": "y"}, []string{"x"}, ErrMalformed},
-		{"other kind", map[string]string{"kind": "party"}, []string{"kind"}, ErrMalformed},
-		{"created without packet", map[string]string{"kind": "created"}, []string{"kind"}, ErrMalformed},
-		{"created with another packet", map[string]string{"kind": "created", "packet": `{"id":"x"}`}, []string{"kind", "packet"}, ErrMalformed},
-		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"}, []string{"created_at", "kind", "packet"}, ErrMalformed},
-		{"recalled nothing", map[string]string{"kind": "recalled"}, []string{"kind"}, ErrMalformed},
-		{"no claims", map[string]string{"kind": "claims"}, []string{"kind"}, ErrMalformed},
-		{"claim without user", map[string]string{"kind": "claims", "claim:" + pk.ID: "0:5:1:{}"}, []string{"claim:" + pk.ID}, ErrMalformed},
-		{"claim of no packet", map[string]string{"kind": "claims", "claim:xxxxxxxxxxxxxxxxxxxx:u": "0:5:1:{}"}, []string{"claim:xxxxxxxxxxxxxxxxxxxx:u"}, packet.ErrBadClaim},
-		{"claim of nothing", map[string]string{"kind": "claims", "claim:" + pk.ID + ":v": "0:0:1:{}"}, []string{"claim:" + pk.ID + ":v"}, packet.ErrBadClaim},
-		{"last of no packet", map[string]string{"kind": "claims", "last:x": "1"}, []string{"last:x"}, ErrMalformed},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			read := func(values map[string]string) Batch {
-				t.Helper()
-				var flat []string
-				for k, v := range values {
-					flat = append(flat, k, v)
-				}
-				if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(9), Values: flat}).Err(); err != nil {
-					t.Fatal(err)
-				}
-				return readAll(t, h, 9)
-			}
-			check := func(b Batch, handOffs int) {
-				t.Helper()
-				if len(b.Bad) != 1 || len(b.HandOffs) != handOffs || b.Empty() {
-					t.Fatalf("read %+v", b)
-				}
-				bad := b.Bad[0]
-				var fields []string
-				for k := range bad.Values {
-					fields = append(fields, k)
-				}
-				slices.Sort(fields)
-				if !slices.Equal(fields, c.bad) || bad.Lane != 9 || bad.EntryID != b.Last {
-					t.Errorf("bad %+v, want the fields %v", bad, c.bad)
-				}
-				wantErr(t, bad.Err, c.err)
-			}
-			check(read(c.values), 0)
-			if c.values["kind"] != "claims" || len(c.values) == 1 {
-				return
-			}
-			// Good claims beside it are not held up.
-			for k, v := range good {
-				c.values[k] = v
-			}
-			b := read(c.values)
-			check(b, 1)
-			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
-				t.Errorf("good part %+v", b.HandOffs[0])
-			}
-		})
-	}
 }
 
 func TestTakeOver(t *testing.T) {

@@ -24,6 +24,7 @@ type LivePools interface {
 	Live(ctx context.Context, lane int) ([]pool.LivePacket, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+	Retire(ctx context.Context, id string) error
 }
 
 const (
@@ -33,6 +34,9 @@ const (
 	// claimGrace is how long a winner may be without a row before his payout is
 	// started again: the relay is normally much faster, a dead one is taken over.
 	claimGrace = 10 * time.Second
+	// rejectedKept is how long a rejected packet stays in Redis, so that a repeated
+	// create gets its 402 from there.
+	rejectedKept = 10 * time.Minute
 	// stuckAfter is how long an open payment may lie untouched past its own next_at.
 	stuckAfter = 30 * time.Second
 	stuckBatch = 100
@@ -110,6 +114,9 @@ func (w *Worker) restage(ctx context.Context, id string) error {
 // watchWinners compares the count first, then the sets, and starts the payouts that are missing.
 func (w *Worker) watchWinners(ctx context.Context, id string) error {
 	view, err := w.cfg.Live.View(ctx, id)
+	if err == nil && view.State == packet.PoolRejected && view.Now.Sub(view.Packet.CreatedAt) > rejectedKept {
+		return w.cfg.Live.Retire(ctx, id)
+	}
 	if err != nil || view.Retired || view.ClaimedCount == 0 {
 		return ignoreGone(err)
 	}
