@@ -16,7 +16,7 @@ import (
 type Books interface {
 	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
 	Packet(ctx context.Context, id string) (packet.Record, error)
-	Fund(ctx context.Context, id string, amounts []money.Fen, alive func(done int)) (packet.Status, error)
+	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
 	Closing
 }
@@ -27,7 +27,7 @@ type Closing interface {
 	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
 	CloseBooks(ctx context.Context, id, provider string) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
-	ClaimedCount(ctx context.Context, packetID string) (int, error)
+	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -49,6 +47,7 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 
 // Fund moves the packet to open and writes its shares in one transaction. Repeatable.
 func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
+	defer beat(ctx)()
 	shares, rec, err := a.split(ctx, id)
 	if err != nil {
 		return "", typed(err)
@@ -56,7 +55,7 @@ func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
 	if rec.Stored != packet.StatusFunding {
 		return rec.Stored, nil
 	}
-	status, err := a.Books.Fund(ctx, id, shares, func(done int) { activity.RecordHeartbeat(ctx, done) })
+	status, err := a.Books.Fund(ctx, id, shares)
 	return status, typed(err)
 }
 
@@ -77,11 +76,12 @@ func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Rec
 // OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
 // A pool that is not in Redis is retried until its packet is staged again.
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
+	defer beat(ctx)()
 	shares, _, err := a.split(ctx, id)
 	if err != nil {
 		return typed(err)
 	}
-	return typed(a.Pool.OpenPool(ctx, id, shares, func(loaded int) { activity.RecordHeartbeat(ctx, loaded) }))
+	return typed(a.Pool.OpenPool(ctx, id, shares, nil))
 }
 
 // RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
@@ -126,6 +126,7 @@ const (
 // it compares counts, then the sets, and starts the payouts that are missing.
 // It heartbeats; it is repeatable and never gives up.
 func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
+	defer beat(ctx)()
 	pause := drainFirstPause
 	for {
 		view, err := a.Pool.View(ctx, p.ID)
@@ -135,14 +136,13 @@ func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
 		if err != nil {
 			return typed(err)
 		}
-		recorded, err := a.Books.ClaimedCount(ctx, p.ID)
+		recorded, err := a.Books.AccountedFor(ctx, p.ID)
 		if err != nil {
 			return typed(err)
 		}
 		if recorded >= view.ClaimedCount {
 			return nil
 		}
-		activity.RecordHeartbeat(ctx, recorded)
 		if pause >= 4*drainFirstPause { // give the relay a moment before doing its work again
 			if err := a.startMissing(ctx, p); err != nil {
 				return typed(err)
@@ -184,7 +184,6 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 				return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
 			}
 		}
-		activity.RecordHeartbeat(ctx, len(claims))
 	}
 	return nil
 }

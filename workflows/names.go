@@ -104,17 +104,31 @@ func PaymentSummary(p payout.Payment) string {
 	return fmt.Sprintf("%s %s %s to %s for packet %s", verb, p.Amount, p.Currency, p.Account, p.PacketID)
 }
 
+// PacketDetails is the longer description of a packet's workflow in the UI (markdown).
+func PacketDetails(p packet.Packet) string {
+	return fmt.Sprintf("Packet `%s` of app `%s`, split `%s`, opens %s, expires %s.\n\nAPI: `GET /v1/packets/%s`, payouts: `GET /v1/staff/payouts?packet_id=%s`",
+		p.ID, p.App, p.Split, p.OpensAt.UTC().Format(time.RFC3339), p.ExpiresAt.UTC().Format(time.RFC3339), p.ID, p.ID)
+}
+
+// PaymentDetails is the longer description of a payment's run in the UI (markdown).
+func PaymentDetails(paymentID string) string {
+	return fmt.Sprintf("Payment `%s`. API: `GET /v1/staff/payouts/%s`. A failed one is retried by `POST /v1/staff/payouts/%s/retry`.", paymentID, paymentID, paymentID)
+}
+
 func amountOf(f money.Fen) string { return f.String() }
 
-// Timeouts. ProviderTimeout < payTimeout < landing windows and the workers' stop
-// timeout; a test holds them to it.
+// Timeouts. ProviderTimeout < payTimeout < the workers' stop timeout, and
+// payTimeout <= every landing window; a test holds them to it.
 const (
 	// ProviderTimeout is how long one call to a provider may take.
 	ProviderTimeout = 5 * time.Second
-	payTimeout      = 10 * time.Second
-	storeTimeout    = 20 * time.Second
-	bulkTimeout     = 10 * time.Minute
-	heartbeat       = 15 * time.Second
+	payTimeout      = 8 * time.Second
+	// storeTimeout is also how long a step of a worker that died is waited for;
+	// steps on our own stores take milliseconds and may be repeated at any time.
+	storeTimeout = 5 * time.Second
+	bulkTimeout  = 10 * time.Minute
+	// heartbeat: long steps beat every second, whatever they wait for.
+	heartbeat = 5 * time.Second
 	// WorkerStopTimeout lets running payment calls end before a worker goes.
 	WorkerStopTimeout = 12 * time.Second
 )

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -25,7 +24,10 @@ func Packet(ctx workflow.Context, p packet.Packet) (string, error) {
 		return "", err
 	}
 	reason := packet.CloseUnopened
-	if status == packet.StatusFunding {
+	switch status {
+	case packet.StatusRejected, packet.StatusClosed:
+		return l.ended(ctx, status)
+	case packet.StatusFunding:
 		st, err := l.charge(ctx)
 		if err != nil {
 			return "", err
@@ -36,8 +38,16 @@ func Packet(ctx workflow.Context, p packet.Packet) (string, error) {
 		if st.Status != payout.StatusPaid {
 			return l.reject(ctx, st)
 		}
-		status, err = l.open(ctx)
-		if err != nil {
+		if status, err = l.fund(ctx); err != nil {
+			return "", err
+		}
+	default:
+		// An earlier run funded it and may have opened it: the pool knows why it
+		// closed, and closes now only if its time is over or nothing is left.
+		reason = packet.CloseExpired
+	}
+	if status == packet.StatusOpen {
+		if status, err = l.open(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -45,9 +55,6 @@ func Packet(ctx workflow.Context, p packet.Packet) (string, error) {
 		if reason, err = l.awaitClose(ctx); err != nil {
 			return "", err
 		}
-	}
-	if status == packet.StatusRejected || status == packet.StatusClosed {
-		return string(status), nil
 	}
 	return l.close(ctx, reason)
 }
@@ -82,28 +89,50 @@ func (l *life) reject(ctx workflow.Context, st payout.State) (string, error) {
 	return "rejected: " + f.Code, err
 }
 
-// open funds the packet and opens its pool. Past expires_at, or when the pool
-// cannot be opened by then, the packet goes straight to closing (rule R2).
+// ended repeats the last step of a packet that an earlier run ended: that run
+// may have died between MySQL and Redis (rule R3).
+func (l *life) ended(ctx workflow.Context, status packet.Status) (string, error) {
+	if status == packet.StatusClosed {
+		_, err := step[bool](storeStep(ctx, "retire the pool of a closed packet"), packets.FinishPacket, l.packet.ID)
+		return string(status), err
+	}
+	st, err := step[payout.State](storeStep(ctx, "read the charge"), payments.ReadPayment, payout.ID(payout.KindCharge, l.packet.ID, 0))
+	if err != nil {
+		return "", err
+	}
+	return l.reject(ctx, st)
+}
+
+// fund writes the shares of a charged packet. Past expires_at there is no use in
+// them: the packet goes straight to closing (rule R2).
+func (l *life) fund(ctx workflow.Context) (packet.Status, error) {
+	if !workflow.Now(ctx).Before(l.packet.ExpiresAt) {
+		return packet.StatusClosing, nil
+	}
+	return step[packet.Status](bulkStep(ctx, "write the shares"), packets.Fund, l.packet.ID)
+}
+
+// open opens the pool; of a pool that is open, or was, it changes nothing. A
+// packet that cannot be opened by expires_at goes straight to closing, so that
+// the sender gets the money back, whatever the cause was (rule R2).
 func (l *life) open(ctx workflow.Context) (packet.Status, error) {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
 		return packet.StatusClosing, nil
 	}
-	status, err := step[packet.Status](bulkStep(ctx, "write the shares"), packets.Fund, l.packet.ID)
-	if err != nil || status != packet.StatusOpen {
-		return status, err
-	}
-	if left = l.packet.ExpiresAt.Sub(workflow.Now(ctx)); left <= 0 {
-		return packet.StatusClosing, nil
-	}
 	opts := workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: left, HeartbeatTimeout: heartbeat,
 		RetryPolicy: retryForever(), Summary: "load the shares, open the pool"}
-	err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), packets.OpenPool, l.packet.ID).Get(ctx, nil)
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), packets.OpenPool, l.packet.ID).Get(ctx, nil)
+	if err != nil {
+		if temporal.IsCanceledError(err) {
+			return "", err
+		}
+		// Not only a timeout: when the next retry would come too late, the server
+		// gives up with the last attempt's own error.
+		workflow.GetLogger(ctx).Error("Pool could not be opened; the packet closes unopened.", "packet_id", l.packet.ID, "error", err)
 		return packet.StatusClosing, nil
 	}
-	return packet.StatusOpen, err
+	return packet.StatusOpen, nil
 }
 
 // jitterFrom is the life from which on refund instants are spread: packets of

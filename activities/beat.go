@@ -1,0 +1,33 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+)
+
+// beatEvery is well below every heartbeat timeout the workflows set.
+const beatEvery = time.Second
+
+// beat heartbeats until the returned function is called: a worker's death is
+// noticed within the heartbeat timeout, however long one step on a store takes.
+// What bounds a hung step is its own timeout.
+func beat(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(beatEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}

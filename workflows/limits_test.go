@@ -1,0 +1,52 @@
+package workflows
+
+import (
+	"testing"
+
+	"hongbao/payout"
+	"hongbao/provider"
+)
+
+// TestTimeoutsNest: each timeout ends before the one around it. A provider call
+// ends by itself before Temporal gives up on its activity; that ends before a
+// stopping worker goes; and a send is over before it no longer counts as open,
+// so that "never received" after the window is final (rule R4).
+func TestTimeoutsNest(t *testing.T) {
+	if provider.DefaultTimeout != ProviderTimeout {
+		t.Errorf("the adapter's call takes up to %v, the workflows think %v", provider.DefaultTimeout, ProviderTimeout)
+	}
+	if ProviderTimeout >= payTimeout {
+		t.Errorf("provider timeout %v is not below the pay activity's %v", ProviderTimeout, payTimeout)
+	}
+	if payTimeout >= WorkerStopTimeout {
+		t.Errorf("pay timeout %v is not below the worker's stop timeout %v", payTimeout, WorkerStopTimeout)
+	}
+	if payTimeout > provider.SandboxLandingWindow {
+		t.Errorf("a send may go out up to %v after its note, its window is %v", payTimeout, provider.SandboxLandingWindow)
+	}
+	if heartbeat >= bulkTimeout || storeTimeout >= bulkTimeout {
+		t.Errorf("heartbeat %v and store timeout %v must be below %v", heartbeat, storeTimeout, bulkTimeout)
+	}
+	if jitterMax >= jitterFrom {
+		t.Errorf("jitter of %v for lives from %v", jitterMax, jitterFrom)
+	}
+}
+
+func TestPaymentWorkflowIDs(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		p    payout.Payment
+		want string
+	}{
+		{"payout", payout.Payment{ID: payoutID, Kind: payout.KindPayout, PacketID: packetID, UserID: "Alice "}, "payout/" + packetID + "/Alice "},
+		{"honoured promise", payout.Payment{ID: "h" + packetID + "0001", Kind: payout.KindHonour, PacketID: packetID, UserID: "u"}, "payout/" + packetID + "/u"},
+		{"refund of the remainder", payout.Payment{ID: refundID, Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/0"},
+		{"refund of a cancelled payout", payout.Payment{ID: "r" + packetID + "0013", Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/35"},
+		{"a charge belongs to its packet", payout.Payment{ID: "c" + packetID + "0000", Kind: payout.KindCharge, PacketID: packetID}, ""},
+		{"a malformed refund has none", payout.Payment{ID: "r", Kind: payout.KindRefund, PacketID: packetID}, ""},
+	} {
+		if got := PaymentWorkflowID(tc.p); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// The steps up to an open pool, and those from closing to the books.
+var (
+	opening = []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "BeginSend", "Pay", "Settle succeeded", "Fund", "OpenPool"}
+	charge  = opening[:5]
+)
+
+func closing(reason packet.CloseReason, last ...string) []string {
+	return append([]string{"BeginClosing " + string(reason), "ClosePool " + string(reason), "Drain", "CloseBooks"}, last...)
+}
+
+func steps(parts ...[]string) []string { return slices.Concat(parts...) }
+
+func TestPacketTimerFiresAtExpiry(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		life     time.Duration
+		jittered bool
+	}{
+		{"a life below an hour ends to the second", time.Minute, false},
+		{"a life of a day ends with jitter", 24 * time.Hour, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newParts(t)
+			in := aPacket(tc.life)
+			p.remainder = 700
+			p.env.ExecuteWorkflow(Packet, in)
+			if got := p.result(t); got != "expired: "+p.remainder.String()+" go back by refund/"+packetID+"/0" {
+				t.Errorf("result %q", got)
+			}
+			p.want(t, steps(opening, closing(packet.CloseExpired))...)
+			late := p.elapsed() - tc.life
+			if late < 0 || late > jitterMax {
+				t.Errorf("closed %v after expires_at", late)
+			}
+			if got := jitter(in); tc.jittered != (got > 0) || late != got {
+				t.Errorf("jitter %v, closed %v late", got, late)
+			}
+		})
+	}
+}
+
+func TestPacketNothingRemained(t *testing.T) {
+	p := newParts(t)
+	p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
+	if got := p.result(t); got != "expired: nothing remained" {
+		t.Errorf("result %q", got)
+	}
+	p.want(t, steps(opening, closing(packet.CloseExpired, "FinishPacket"))...)
+}
+
+func TestPacketClosesBySignal(t *testing.T) {
+	for _, reason := range []packet.CloseReason{packet.CloseSoldOut, packet.CloseRecalled} {
+		t.Run(string(reason), func(t *testing.T) {
+			p := newParts(t)
+			p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, reason) }, 5*time.Minute)
+			p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
+			p.result(t)
+			p.want(t, steps(opening, closing(reason, "FinishPacket"))...)
+			if got := p.elapsed(); got < 5*time.Minute || got > 6*time.Minute {
+				t.Errorf("closed after %v, signal came after 5 min", got)
+			}
+		})
+	}
+
+	t.Run("the first reason wins", func(t *testing.T) {
+		p := newParts(t)
+		p.env.RegisterDelayedCallback(func() {
+			p.env.SignalWorkflow(SignalClose, packet.CloseRecalled)
+			p.env.SignalWorkflow(SignalClose, packet.CloseSoldOut)
+		}, time.Minute)
+		p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
+		p.result(t)
+		p.want(t, steps(opening, closing(packet.CloseRecalled, "FinishPacket"))...)
+	})
+
+	t.Run("a signal before the pool is open is not lost", func(t *testing.T) {
+		p := newParts(t)
+		p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseSoldOut) }, 0)
+		p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
+		p.result(t)
+		p.want(t, steps(opening, closing(packet.CloseSoldOut, "FinishPacket"))...)
+	})
+}
+
+// TestR6_RedisClockDecidesExpiry: "not yet" by Redis TIME is waited for, not overruled.
+func TestR6_RedisClockDecidesExpiry(t *testing.T) {
+	p := newParts(t)
+	p.closePool = func(n int) packet.Remainder {
+		return []packet.Remainder{{NotYet: 1500 * time.Millisecond}, {NotYet: 300 * time.Millisecond}, {ClaimedCount: 4}}[n-1]
+	}
+	p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
+	p.result(t)
+	p.want(t, steps(opening, []string{"BeginClosing expired", "ClosePool expired", "ClosePool expired", "ClosePool expired", "Drain", "CloseBooks", "FinishPacket"})...)
+	if got := p.timers[len(p.timers)-2:]; !slices.Equal(got, []time.Duration{1500 * time.Millisecond, 300 * time.Millisecond}) {
+		t.Errorf("waited %v", got)
+	}
+}
+
+func TestPacketRejected(t *testing.T) {
+	p := newParts(t)
+	p.settle = func(payout.Observation) payout.State {
+		st := ended(payout.StatusFailed)
+		st.Failure = payout.NewFailure("insufficient_sender_balance", "")
+		return st
+	}
+	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+	if got := p.result(t); got != "rejected: insufficient_sender_balance" {
+		t.Errorf("result %q", got)
+	}
+	p.want(t, steps(charge, []string{"RejectPacket insufficient_sender_balance"})...)
+	if !slices.Equal(p.upsert, []string{"failed/insufficient_sender_balance"}) {
+		t.Errorf("search attributes %q", p.upsert)
+	}
+}
+
+// TestR2_FundingEndsSomewhere: whatever happens to the charge or the pool, the
+// packet ends, and what was charged goes back.
+func TestR2_FundingEndsSomewhere(t *testing.T) {
+	t.Run("charge unknown past expires_at: asked on, closed without opening once it is paid", func(t *testing.T) {
+		p := newParts(t)
+		p.remainder = 1000
+		const paidAt = 3 * time.Hour
+		next := 10 * time.Minute
+		p.settle = func(payout.Observation) payout.State {
+			if p.elapsed() >= paidAt {
+				return ended(payout.StatusPaid)
+			}
+			next += 10 * time.Minute
+			return ready(payout.StatusUnknown, payout.ActionAsk, at(next))
+		}
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+		if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
+			t.Errorf("result %q", got)
+		}
+		if p.count("Fund") != 0 || p.count("OpenPool") != 0 || p.count("Pay") != 1 || p.count("Ask") < 10 {
+			t.Errorf("steps %q", p.calls)
+		}
+		if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
+			t.Errorf("end %q", got)
+		}
+		if got := p.elapsed(); got < paidAt {
+			t.Errorf("ended after %v, before the charge was known", got)
+		}
+	})
+
+	t.Run("charge declined past expires_at: rejected", func(t *testing.T) {
+		p := newParts(t)
+		p.settle = func(payout.Observation) payout.State {
+			if p.elapsed() >= 2*time.Hour {
+				return ended(payout.StatusFailed)
+			}
+			return ready(payout.StatusUnknown, payout.ActionAsk, at(2*time.Hour))
+		}
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+		if got := p.result(t); got != "rejected: account_frozen" || p.count("BeginClosing") != 0 {
+			t.Errorf("result %q, steps %q", got, p.calls)
+		}
+	})
+
+	t.Run("pool cannot be opened by expires_at: closed unopened", func(t *testing.T) {
+		for name, cause := range map[string]error{
+			"its pool is gone":              temporal.NewApplicationError("gone", "pool_gone"),
+			"each try takes far too long":   temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
+			"what is stored is another one": temporal.NewNonRetryableApplicationError("conflict", "conflict", nil),
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := newParts(t)
+				p.remainder = 1000
+				p.openPool = func(int) error { return cause }
+				p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
+					t.Errorf("result %q", got)
+				}
+				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
+					t.Errorf("end %q", got)
+				}
+				if late := p.elapsed() - time.Hour; late > 0 {
+					t.Errorf("gave up %v after expires_at", late)
+				}
+			})
+		}
+	})
+
+	t.Run("a pool that opens late is open", func(t *testing.T) {
+		p := newParts(t)
+		p.openPool = func(n int) error {
+			if n < 5 {
+				return temporal.NewApplicationError("gone", "pool_gone")
+			}
+			return nil
+		}
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+		if got := p.result(t); got != "expired: nothing remained" {
+			t.Errorf("result %q", got)
+		}
+	})
+}
+
+// TestR3_PacketRunHasNoAuthority: a second run of the packet's workflow goes on
+// from the row, and never charges again.
+func TestR3_PacketRunHasNoAuthority(t *testing.T) {
+	for _, tc := range []struct {
+		row   packet.Status
+		steps []string
+	}{
+		{packet.StatusOpen, steps([]string{"RecordPacket", "OpenPool"}, closing(packet.CloseExpired, "FinishPacket"))},
+		{packet.StatusClosing, steps([]string{"RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))},
+		{packet.StatusClosed, []string{"RecordPacket", "FinishPacket"}},
+		{packet.StatusRejected, []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "RejectPacket account_frozen"}},
+	} {
+		t.Run(string(tc.row), func(t *testing.T) {
+			p := newParts(t)
+			p.row = tc.row
+			p.read = func(int) payout.State { return ended(payout.StatusFailed) }
+			p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
+			p.result(t)
+			p.want(t, tc.steps...)
+		})
+	}
+
+	t.Run("open, past expires_at", func(t *testing.T) {
+		p := newParts(t)
+		p.row = packet.StatusOpen
+		p.env.ExecuteWorkflow(Packet, aPacket(-time.Minute))
+		p.result(t)
+		p.want(t, steps([]string{"RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))...)
+	})
+
+	t.Run("funding, the charge already paid", func(t *testing.T) {
+		p := newParts(t)
+		p.read = func(int) payout.State { return ended(payout.StatusPaid) }
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
+		p.result(t)
+		p.want(t, steps(charge[:2], opening[5:], closing(packet.CloseExpired, "FinishPacket"))...)
+	})
+
+	t.Run("funding, the charge already sent: asked, not sent", func(t *testing.T) {
+		p := newParts(t)
+		p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
+		p.result(t)
+		if p.count("Pay") != 0 || p.count("Ask") != 1 {
+			t.Errorf("steps %q", p.calls)
+		}
+	})
+}
+
+func TestPacketContinuesAsNewWhileFunding(t *testing.T) {
+	p := newParts(t)
+	p.env.SetContinueAsNewSuggested(true)
+	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+	var next *workflow.ContinueAsNewError
+	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != PacketWorkflow {
+		t.Fatalf("ended with %v", err)
+	}
+	p.want(t, charge[:2]...)
+}

@@ -1,0 +1,228 @@
+package workflows
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+const (
+	packetID = "0123456789abcdefghij"
+	chargeNo = "c" + packetID + "000001"
+	payoutNo = "p" + packetID + "000301"
+	payoutID = "p" + packetID + "0003"
+	refundID = "r" + packetID + "0000"
+)
+
+var born = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// parts stands in for the activities: here the workflows are tested alone, on a
+// clock that skips waiting. Each step answers what the test put down for it and
+// is written into calls.
+type parts struct {
+	env *testsuite.TestWorkflowEnvironment
+
+	mu     sync.Mutex
+	calls  []string
+	seen   map[string]int // calls of each step so far
+	timers []time.Duration
+	upsert []string // search attributes upserted, in order
+
+	row       packet.Status                        // RecordPacket
+	read      func(n int) payout.State             // ReadPayment and RecordClaim; n counts from 1
+	pay       func(n int) (activities.Sent, error) // Pay
+	ask       func(n int) payout.ObservationKind   // Ask
+	settle    func(o payout.Observation) payout.State
+	begin     func(n int) payout.Begun
+	openPool  func(n int) error
+	closePool func(n int) packet.Remainder
+	remainder money.Fen // CloseBooks
+	settled   []payout.Observation
+}
+
+func newParts(t *testing.T) *parts {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet())
+	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, row: packet.StatusFunding}
+	p.env.SetStartTime(born)
+	p.env.SetTestTimeout(30 * time.Second)
+	p.env.RegisterActivity(p)
+	for name, fn := range map[string]any{PacketWorkflow: Packet, PayoutWorkflow: Payout, RefundWorkflow: Refund} {
+		p.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
+	p.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { p.timers = append(p.timers, d) })
+	p.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		attrs := args.Get(0).(temporal.SearchAttributes)
+		status, _ := attrs.GetKeyword(AttrPayoutStatus)
+		if code, ok := attrs.GetKeyword(AttrFailureCode); ok {
+			status += "/" + code
+		}
+		p.upsert = append(p.upsert, status)
+	}).Return(nil)
+	// The ordinary course; tests replace what they are about.
+	p.read = func(int) payout.State { return ready(payout.StatusPending, payout.ActionSend, time.Time{}) }
+	p.begin = func(int) payout.Begun {
+		return payout.Begun{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{}), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payoutNo, Request: []byte("{}"), Send: 1}}
+	}
+	p.pay = func(int) (activities.Sent, error) {
+		return activities.Sent{Observation: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded, OrderNo: payoutNo}}, nil
+	}
+	p.ask = func(int) payout.ObservationKind { return payout.ObsSucceeded }
+	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
+	p.openPool = func(int) error { return nil }
+	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
+	return p
+}
+
+// ready is a payment whose row names one more step.
+func ready(s payout.Status, do payout.Action, at time.Time) payout.State {
+	return payout.State{PaymentID: payoutID, Status: s, Step: payout.Step{Do: do, OrderNo: payoutNo, At: at}}
+}
+
+// ended is a payment that needs no more steps.
+func ended(s payout.Status) payout.State {
+	st := payout.State{PaymentID: payoutID, Status: s, Step: payout.Step{Do: payout.ActionEnd}}
+	if s == payout.StatusFailed {
+		st.Failure = payout.NewFailure("account_frozen", "")
+	}
+	if s == payout.StatusReturned {
+		st.Failure = payout.NewFailure("returned", "")
+	}
+	return st
+}
+
+// did notes a call and returns how many there were of its kind.
+func (p *parts) did(step, detail string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[step]++
+	line := step
+	if detail != "" {
+		line += " " + detail
+	}
+	p.calls = append(p.calls, line)
+	return p.seen[step]
+}
+
+func (p *parts) RecordPacket(_ context.Context, _ packet.Packet) (packet.Status, error) {
+	p.did("RecordPacket", "")
+	return p.row, nil
+}
+
+func (p *parts) Fund(_ context.Context, _ string) (packet.Status, error) {
+	p.did("Fund", "")
+	return packet.StatusOpen, nil
+}
+
+func (p *parts) OpenPool(_ context.Context, _ string) error { return p.openPool(p.did("OpenPool", "")) }
+
+func (p *parts) RejectPacket(_ context.Context, _ string, f payout.Failure) error {
+	p.did("RejectPacket", f.Code)
+	return nil
+}
+
+func (p *parts) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (packet.Status, error) {
+	p.did("BeginClosing", string(reason))
+	return packet.StatusClosing, nil
+}
+
+func (p *parts) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (packet.Remainder, error) {
+	return p.closePool(p.did("ClosePool", string(reason))), nil
+}
+
+func (p *parts) Drain(_ context.Context, _ packet.Packet) error { p.did("Drain", ""); return nil }
+
+func (p *parts) CloseBooks(_ context.Context, _ string) (money.Fen, error) {
+	p.did("CloseBooks", "")
+	return p.remainder, nil
+}
+
+func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
+	p.did("FinishPacket", "")
+	return true, nil
+}
+
+func (p *parts) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
+	p.did("RecordClaim", c.UserID)
+	return p.read(1), nil
+}
+
+func (p *parts) ReadPayment(_ context.Context, id string) (payout.State, error) {
+	return p.read(p.did("ReadPayment", id)), nil
+}
+
+func (p *parts) BeginSend(_ context.Context, _ string) (payout.Begun, error) {
+	return p.begin(p.did("BeginSend", "")), nil
+}
+
+func (p *parts) Pay(_ context.Context, o payout.Order) (activities.Sent, error) {
+	return p.pay(p.did("Pay", ""))
+}
+
+func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
+	return payout.Observation{Source: payout.SourceAsk, Kind: p.ask(p.did("Ask", "")), OrderNo: no}, nil
+}
+
+func (p *parts) Settle(_ context.Context, o payout.Observation, asked string) (payout.State, error) {
+	p.did("Settle", string(o.Kind))
+	p.mu.Lock()
+	p.settled = append(p.settled, o)
+	p.mu.Unlock()
+	return p.settle(o), nil
+}
+
+// want compares the steps taken, in order.
+func (p *parts) want(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(p.calls, want) {
+		t.Errorf("steps:\n got %q\nwant %q", p.calls, want)
+	}
+}
+
+// elapsed is the time on the skipping clock since the start.
+func (p *parts) elapsed() time.Duration { return p.env.Now().Sub(born) }
+
+func (p *parts) result(t *testing.T) string {
+	t.Helper()
+	if !p.env.IsWorkflowCompleted() {
+		t.Fatal("workflow did not end")
+	}
+	if err := p.env.GetWorkflowError(); err != nil {
+		t.Fatalf("workflow ended in error: %v", err)
+	}
+	var out string
+	if err := p.env.GetWorkflowResult(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// count is how often a step was taken so far.
+func (p *parts) count(step string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[step]
+}
+
+func aPacket(life time.Duration) packet.Packet {
+	return packet.Packet{ID: packetID, App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 4, Split: packet.SplitRandom,
+		MinShare: 1, BodyHash: "h", Commitment: "c", CreatedAt: born, OpensAt: born, ExpiresAt: born.Add(life)}
+}
+
+func aClaim() packet.Claim {
+	return packet.Claim{PacketID: packetID, UserID: "u", ShareIndex: 3, Amount: 321, ClaimedAt: born}
+}
+
+func at(d time.Duration) time.Time { return born.Add(d) }

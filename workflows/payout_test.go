@@ -1,0 +1,295 @@
+package workflows
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/payout"
+)
+
+func claimInput() PayoutInput {
+	c := aClaim()
+	return PayoutInput{Claim: &c, PaymentID: payoutID}
+}
+
+// ids are the observation ids settled; each must be new, else Settle skips it.
+func (p *parts) ids(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, o := range p.settled {
+		if o.ID == "" || slices.Contains(out, o.ID) {
+			t.Errorf("observation id %q after %q", o.ID, out)
+		}
+		out = append(out, o.ID)
+	}
+	return out
+}
+
+func TestPayoutPaid(t *testing.T) {
+	p := newParts(t)
+	p.env.ExecuteWorkflow(Payout, claimInput())
+	if got := p.result(t); got != string(payout.StatusPaid) {
+		t.Errorf("result %q", got)
+	}
+	p.want(t, "RecordClaim u", "BeginSend", "Pay", "Settle succeeded")
+	if len(p.upsert) != 0 {
+		t.Errorf("the happy path paid for upserts: %q", p.upsert)
+	}
+	if len(p.timers) != 0 {
+		t.Errorf("the happy path waited: %v", p.timers)
+	}
+}
+
+// TestR4_FailedRunIsRed: a confirmed failure ends the run as Failed, with the
+// failure code as its type, and is never tried again by Temporal.
+func TestR4_FailedRunIsRed(t *testing.T) {
+	for _, tc := range []struct {
+		status payout.Status
+		code   string
+	}{
+		{payout.StatusFailed, "account_frozen"},
+		{payout.StatusReturned, "returned"},
+	} {
+		t.Run(string(tc.status), func(t *testing.T) {
+			p := newParts(t)
+			p.settle = func(payout.Observation) payout.State { return ended(tc.status) }
+			p.env.ExecuteWorkflow(Payout, claimInput())
+			var app *temporal.ApplicationError
+			if err := p.env.GetWorkflowError(); !errors.As(err, &app) {
+				t.Fatalf("ended with %v", err)
+			}
+			if app.Type() != tc.code || !app.NonRetryable() {
+				t.Errorf("type %q, non-retryable %v", app.Type(), app.NonRetryable())
+			}
+			var st payout.State
+			if err := app.Details(&st); err != nil || st.Status != tc.status || st.Failure == nil {
+				t.Errorf("details %+v, %v", st, err)
+			}
+			if want := []string{string(tc.status) + "/" + tc.code}; !slices.Equal(p.upsert, want) {
+				t.Errorf("search attributes %q, want %q", p.upsert, want)
+			}
+		})
+	}
+}
+
+// TestR4_LostWorkerIsUnknown: when nobody can say whether the request left, it
+// is observed as no answer and asked for, never sent again by itself.
+func TestR4_LostWorkerIsUnknown(t *testing.T) {
+	for name, cause := range map[string]error{
+		"the worker died": temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
+		"the call failed": errors.New("cannot encode"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newParts(t)
+			p.pay = func(int) (activities.Sent, error) { return activities.Sent{}, cause }
+			p.settle = func(o payout.Observation) payout.State {
+				if o.Kind == payout.ObsNoAnswer {
+					return ready(payout.StatusUnknown, payout.ActionAsk, p.env.Now().Add(500*time.Millisecond))
+				}
+				return ended(payout.StatusPaid)
+			}
+			p.env.ExecuteWorkflow(Payout, claimInput())
+			p.result(t)
+			p.want(t, "RecordClaim u", "BeginSend", "Pay", "Settle no_answer", "Ask", "Settle succeeded")
+			if o := p.settled[0]; o.Code != "worker_lost" || o.OrderNo != payoutNo || o.Source != payout.SourceSend {
+				t.Errorf("observed %+v", o)
+			}
+			p.ids(t)
+			if want := []string{"unknown", "paid"}; !slices.Equal(p.upsert, want) {
+				t.Errorf("search attributes %q, want %q", p.upsert, want)
+			}
+		})
+	}
+}
+
+func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
+	t.Run("overtaken: reads the row, sends nothing", func(t *testing.T) {
+		p := newParts(t)
+		p.pay = func(int) (activities.Sent, error) { return activities.Sent{Overtaken: true}, nil }
+		p.read = func(int) payout.State {
+			if p.count("Pay") > 0 {
+				return ended(payout.StatusPaid)
+			}
+			return ready(payout.StatusPending, payout.ActionSend, time.Time{})
+		}
+		p.env.ExecuteWorkflow(Payout, claimInput())
+		p.result(t)
+		p.want(t, "RecordClaim u", "BeginSend", "Pay", "ReadPayment "+payoutID)
+	})
+
+	t.Run("may not send now: does what the row says instead", func(t *testing.T) {
+		p := newParts(t)
+		p.begin = func(int) payout.Begun {
+			return payout.Begun{State: ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})}
+		}
+		p.env.ExecuteWorkflow(Payout, claimInput())
+		p.result(t)
+		p.want(t, "RecordClaim u", "BeginSend", "Ask", "Settle succeeded")
+	})
+
+	for _, tc := range []struct {
+		row   payout.State
+		steps []string
+		fails bool
+	}{
+		{ended(payout.StatusPaid), nil, false},
+		{ended(payout.StatusCancelled), nil, false},
+		{ended(payout.StatusPaidOutside), nil, false},
+		{ended(payout.StatusFailed), nil, true},
+		{ended(payout.StatusReturned), nil, true},
+		{ready(payout.StatusPending, payout.ActionSend, time.Time{}), []string{"BeginSend", "Pay", "Settle succeeded"}, false},
+		{ready(payout.StatusPending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusSending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusUnknown, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
+		{ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
+	} {
+		t.Run("row is "+string(tc.row.Status)+", "+string(tc.row.Step.Do), func(t *testing.T) {
+			p := newParts(t)
+			p.read = func(int) payout.State { return tc.row }
+			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
+			if err := p.env.GetWorkflowError(); (err != nil) != tc.fails {
+				t.Errorf("ended with %v", err)
+			}
+			p.want(t, append([]string{"ReadPayment " + payoutID}, tc.steps...)...)
+		})
+	}
+}
+
+// TestPayoutWake: a signal makes the run read its row at once instead of waiting.
+func TestPayoutWake(t *testing.T) {
+	p := newParts(t)
+	confirmed := false
+	p.read = func(int) payout.State {
+		if confirmed {
+			return ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(5*time.Second)) // not at once: leftover signals would wake it again
+		}
+		return ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(24*time.Hour))
+	}
+	p.env.RegisterDelayedCallback(func() {
+		p.mu.Lock()
+		confirmed = true
+		p.mu.Unlock()
+		// Signals that pile up are one reason to look, not three.
+		p.env.SignalWorkflowSkippingWorkflowTask(SignalWake, nil)
+		p.env.SignalWorkflowSkippingWorkflowTask(SignalWake, nil)
+		p.env.SignalWorkflow(SignalWake, nil)
+	}, 2*time.Second)
+	p.env.ExecuteWorkflow(Payout, claimInput())
+	p.result(t)
+	p.want(t, "RecordClaim u", "ReadPayment "+payoutID, "Ask", "Settle succeeded")
+	if got := p.elapsed(); got > time.Minute {
+		t.Errorf("took %v: the signal did not end the wait", got)
+	}
+	if want := []string{"awaiting_recipient", "paid"}; !slices.Equal(p.upsert, want) {
+		t.Errorf("search attributes %q, want %q", p.upsert, want)
+	}
+}
+
+func TestPayoutWaitsUntilTheStepIsDue(t *testing.T) {
+	p := newParts(t)
+	p.read = func(int) payout.State { return ready(payout.StatusUnknown, payout.ActionAsk, at(5*time.Minute)) }
+	p.env.ExecuteWorkflow(Payout, claimInput())
+	p.result(t)
+	if got := p.elapsed(); got < 5*time.Minute || got > 5*time.Minute+time.Second {
+		t.Errorf("asked after %v", got)
+	}
+}
+
+// TestPayoutObservationIDs: each observation of a run has its own id.
+func TestPayoutObservationIDs(t *testing.T) {
+	p := newParts(t)
+	p.settle = func(payout.Observation) payout.State {
+		if p.count("Settle") < 6 {
+			return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
+		}
+		return ended(payout.StatusPaid)
+	}
+	p.env.ExecuteWorkflow(Payout, claimInput())
+	p.result(t)
+	if got := p.ids(t); len(got) != 6 {
+		t.Errorf("observed %q", got)
+	}
+}
+
+func TestPayoutContinuesAsNew(t *testing.T) {
+	p := newParts(t)
+	p.settle = func(payout.Observation) payout.State {
+		p.env.SetContinueAsNewSuggested(p.count("Settle") >= 3)
+		return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
+	}
+	p.env.ExecuteWorkflow(Payout, claimInput())
+	var next *workflow.ContinueAsNewError
+	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != PayoutWorkflow {
+		t.Fatalf("ended with %v", err)
+	}
+	var in PayoutInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in.Claim != nil || in.PaymentID != payoutID {
+		t.Errorf("goes on with %+v, %v", in, err)
+	}
+	if n := p.count("Settle"); n != 3 {
+		t.Errorf("%d observations before it went on as new", n)
+	}
+}
+
+// TestPayoutMended: a run that finance's decision started says once that the payment is paid.
+func TestPayoutMended(t *testing.T) {
+	p := newParts(t)
+	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
+	p.result(t)
+	if want := []string{"paid"}; !slices.Equal(p.upsert, want) {
+		t.Errorf("search attributes %q, want %q", p.upsert, want)
+	}
+}
+
+func TestRefund(t *testing.T) {
+	in := RefundInput{PaymentID: refundID, PacketID: packetID}
+	t.Run("paid closes the packet", func(t *testing.T) {
+		p := newParts(t)
+		p.env.ExecuteWorkflow(Refund, in)
+		p.result(t)
+		p.want(t, "ReadPayment "+refundID, "BeginSend", "Pay", "Settle succeeded", "FinishPacket")
+		if len(p.upsert) != 0 {
+			t.Errorf("the happy path paid for upserts: %q", p.upsert)
+		}
+	})
+	t.Run("a repeat of a paid one closes the packet again", func(t *testing.T) {
+		p := newParts(t)
+		p.read = func(int) payout.State { return ended(payout.StatusPaid) }
+		p.env.ExecuteWorkflow(Refund, in)
+		p.result(t)
+		p.want(t, "ReadPayment "+refundID, "FinishPacket")
+	})
+	t.Run("failed leaves the packet closing, and is red", func(t *testing.T) {
+		p := newParts(t)
+		p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
+		p.env.ExecuteWorkflow(Refund, in)
+		var app *temporal.ApplicationError
+		if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != "account_frozen" {
+			t.Errorf("ended with %v", err)
+		}
+		if p.count("FinishPacket") != 0 {
+			t.Errorf("steps %q", p.calls)
+		}
+	})
+	t.Run("goes on as new with the same input", func(t *testing.T) {
+		p := newParts(t)
+		p.env.SetContinueAsNewSuggested(true)
+		p.env.ExecuteWorkflow(Refund, in)
+		var next *workflow.ContinueAsNewError
+		if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != RefundWorkflow {
+			t.Fatalf("ended with %v", err)
+		}
+		var got RefundInput
+		if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &got); err != nil || got != in {
+			t.Errorf("goes on with %+v, %v", got, err)
+		}
+	})
+}
