@@ -44,6 +44,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets) ma
 		{"HONGBAO_SEED_KEY", s.SeedKey},
 		{"HONGBAO_PROVIDER_URL", env.ProviderURL},
 		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
+		{"HONGBAO_TEMPORAL_ADDRESS", env.TemporalAddress},
 		{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
 	}
 	api := own(childAPI, append([]variable{
@@ -52,9 +53,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets) ma
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 		{"HONGBAO_TEMPORAL_UI_URL", env.TemporalUIURL},
 	}, shared...), env.URL+"/readyz", env.StaffURL+"/readyz")
-	worker := own(childWorker, append([]variable{
-		{"HONGBAO_TEMPORAL_ADDRESS", env.TemporalAddress},
-	}, shared...))
+	worker := own(childWorker, shared)
 	worker.healthEnv = "HONGBAO_WORKER_LISTEN"
 	provider := own(childProvider, []variable{
 		{"HONGBAO_PROVIDER_LISTEN", hostPort(ports.Provider)},

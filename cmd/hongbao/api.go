@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-
 	"github.com/spf13/cobra"
 )
 
@@ -21,6 +17,7 @@ type apiConfig struct {
 	ProviderKey          Secret
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
+	TemporalAddress      string // asked by /readyz alone
 	TemporalNamespace    string
 	TemporalUIURL        string // "" = no links
 }
@@ -47,6 +44,7 @@ func newAPICommand(env environment) *cobra.Command {
 				ProviderKey:          c.secret("provider-key"),
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:    c.number("approval-amount"),
+				TemporalAddress:      c.text("temporal-address"),
 				TemporalNamespace:    c.text("temporal-namespace"),
 				TemporalUIURL:        c.text("temporal-ui-url"),
 			}, c.logger(cmd.ErrOrStderr()))
@@ -54,9 +52,4 @@ func newAPICommand(env environment) *cobra.Command {
 	}
 	addSettings(cmd, cmdAPI)
 	return cmd
-}
-
-// runAPI serves until ctx ends.
-func runAPI(_ context.Context, _ apiConfig, _ *slog.Logger) error {
-	return errors.New("api: not wired")
 }

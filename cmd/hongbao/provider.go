@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -54,5 +55,5 @@ func runProvider(ctx context.Context, cfg providerConfig, logger *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx)
+	return errors.Join(server.Serve(ctx), server.Close())
 }

@@ -51,7 +51,7 @@ var settings = []setting{
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
 		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
-		usage: "address of the Temporal frontend", commands: []string{cmdWorker}},
+		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
 		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindURL,

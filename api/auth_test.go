@@ -1,0 +1,167 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/access"
+	"hongbao/devstack/stacktest"
+)
+
+// nobody is a packet id in the right form that no packet has.
+const nobody = "00000000000000000000"
+
+// TestOrderOfChecks: auth, role, route, body, fields, idempotency, state. Each
+// line repairs what the line before was refused for.
+func TestOrderOfChecks(t *testing.T) {
+	h := newHouse(t, parts{})
+	bad := strings.Repeat("x", 5<<10)
+	text := map[string]string{"Content-Type": "text/plain"}
+	good := `{"sender_id":"u1","total_amount":10,"share_count":1}`
+	for i, c := range []struct {
+		call
+		status int
+		code   string
+	}{
+		{call{method: "POST", path: "/v1/nothing", body: bad}, 401, "unauthenticated"},
+		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.finance.token}, 403, "forbidden"},
+		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.app.token}, 404, "not_found"},
+		{call{method: "PUT", path: "/v1/packets", body: bad, key: h.app.token}, 405, "method_not_allowed"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token, header: text}, 415, "unsupported_media_type"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token}, 413, "body_too_large"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":`, key: h.app.token}, 400, "malformed_json"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":1}`, key: h.app.token}, 422, "invalid_request"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":"u"}`, key: h.app.token}, 404, "packet_not_found"},
+		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 1<<20+1)}, 401, "unauthenticated"},
+		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 1<<20+1), key: h.app.token}, 413, "body_too_large"},
+		{call{method: "POST", path: "/v1/packets", body: `{"sender_id":"u1"}`, key: h.app.token}, 422, "invalid_request"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token}, 400, "idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "k k"}}, 400, "idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "schlüssel"}}, 400, "idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 129)}}, 400, "idempotency_key_required"},
+
+		{call{method: "POST", path: "/v1/staff/nothing"}, 401, "unauthenticated"},
+		{call{method: "POST", path: "/v1/staff/nothing", key: h.app.token}, 403, "forbidden"},
+		{call{method: "POST", path: "/v1/staff/nothing", key: h.ops.token}, 404, "not_found"},
+		{call{method: "DELETE", path: "/v1/staff/payouts", key: h.ops.token}, 405, "method_not_allowed"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.ops.token, body: bad}, 403, "forbidden"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.auditor.token, body: bad}, 403, "forbidden"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: bad}, 413, "body_too_large"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":""}`}, 422, "invalid_request"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":"r"}`}, 400, "idempotency_key_required"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":"r"}`, header: map[string]string{"Idempotency-Key": "k"}}, 404, "payout_not_found"},
+	} {
+		r := h.do(c.call)
+		if r.status != c.status || r.code() != c.code {
+			t.Errorf("%d: %s %s: want %d %s, got %.300s", i, c.method, c.path, c.status, c.code, r)
+		}
+	}
+}
+
+// TestListeners: who sees what where.
+func TestListeners(t *testing.T) {
+	h := newHouse(t, parts{})
+	for i, c := range []struct {
+		base, path, key string
+		status          int
+		code            string
+	}{
+		{h.public, "/v1/staff/payouts", h.app.token, 403, "forbidden"},
+		{h.public, "/v1/staff/payouts", h.finance.token, 404, "not_found"},
+		{h.public, "/v1/staff", h.app.token, 403, "forbidden"},
+		{h.public, "/v1/staffing", h.finance.token, 403, "forbidden"},
+		{h.staff, "/v1/packets/" + nobody, h.finance.token, 403, "forbidden"},
+		{h.staff, "/v1/packets/" + nobody, h.app.token, 404, "not_found"},
+		{h.public, "/v1/packets/" + nobody, h.auditor.token, 403, "forbidden"},
+		{h.public, "/v1/packets/" + nobody, h.app.token, 404, "packet_not_found"},
+		{h.public, "/metrics", "", 401, "unauthenticated"},
+		{h.public, "/metrics", h.ops.token, 404, "not_found"},
+		{h.staff, "/openapi.json", "", 401, "unauthenticated"},
+		{h.public, "/", "", 401, "unauthenticated"},
+		{h.public, "/", h.app.token, 404, "not_found"},
+		{h.public, "//", h.app.token, 404, "not_found"},
+		{h.public, "/V1/packets", h.app.token, 404, "not_found"},
+		{h.public, "/v1/Packets", h.app.token, 404, "not_found"},
+		{h.public, "/v1/packets/" + nobody + "/", h.app.token, 404, "not_found"},
+		{h.public, "/v1//packets/" + nobody, h.app.token, 404, "not_found"},
+		{h.public, "/v1/../v1/packets/" + nobody, h.app.token, 404, "not_found"},
+		{h.public, "/v1/%70ackets/" + nobody, h.app.token, 404, "not_found"},
+		{h.public, "/livez/", "", 401, "unauthenticated"},
+		{h.public, "/docs/../v1/packets", "", 404, "not_found"},
+	} {
+		r := h.do(call{method: "GET", base: c.base, path: c.path, key: c.key})
+		if r.status != c.status || r.code() != c.code {
+			t.Errorf("%d: %s: want %d %s, got %s", i, c.path, c.status, c.code, r)
+		}
+	}
+	for _, method := range []string{"POST", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"} {
+		if r := h.do(call{method: method, path: "/livez"}); r.status != 405 || r.header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s /livez: Allow %q, %s", method, r.header.Get("Allow"), r)
+		}
+		if r := h.do(call{method: method, path: "/v1/packets/" + nobody + "/proof"}); r.status != 401 {
+			t.Errorf("%s without key: %s", method, r)
+		}
+	}
+	if r := h.do(call{method: "PROPFIND", path: "/v1/packets/" + nobody + "/grabs", key: h.app.token}); r.status != 405 || r.header.Get("Allow") != "GET, HEAD, POST" {
+		t.Errorf("Allow %q, %s", r.header.Get("Allow"), r)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	h := newHouse(t, parts{})
+	other := h.app.token[:len(h.app.token)-1] + "A"
+	if other == h.app.token {
+		other = h.app.token[:len(h.app.token)-1] + "B"
+	}
+	unknown, _ := access.NewToken(access.RoleApp)
+	for name, header := range map[string]map[string]string{
+		"none":         {},
+		"empty":        {"Authorization": " "},
+		"basic":        {"Authorization": "Basic " + h.app.token},
+		"bare":         {"Authorization": h.app.token},
+		"typing error": {"Authorization": "Bearer " + other},
+		"unknown":      {"Authorization": "Bearer " + unknown},
+		"trailing":     {"Authorization": "Bearer " + h.app.token + " x"},
+		"long":         {"Authorization": "Bearer " + strings.Repeat("x", 4000)},
+	} {
+		if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, header: header}); r.status != http.StatusUnauthorized {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, header: map[string]string{"Authorization": "bEARER  " + h.app.token}}); r.status != http.StatusNotFound {
+		t.Errorf("the scheme's case: %s", r)
+	}
+	twice := "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nAuthorization: Bearer " + h.app.token + "\r\n\r\n"
+	if r := h.wire(h.public, twice); r.status != http.StatusUnauthorized {
+		t.Errorf("two keys: %s", r)
+	}
+	// A new key opens within a second or so, without a restart.
+	fresh := h.newOwner(access.RoleApp)
+	h.eventually("new key", func() bool { return h.as(fresh, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
+}
+
+// TestKeysWithoutMySQL: an API process starts and takes writes while MySQL is away.
+func TestKeysWithoutMySQL(t *testing.T) {
+	redis := stacktest.FreshRedis(t)
+	server, dsn := stacktest.FreshMariaDB(t)
+	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	h.start()
+	if r := h.grab(h.app, id, "u2"); r.status != http.StatusCreated {
+		t.Errorf("grab: %s", r)
+	}
+	if r := h.grab(h.app2, id, "u3"); r.code() != "packet_not_found" {
+		t.Errorf("another app: %s", r)
+	}
+	start := time.Now()
+	unknown, _ := access.NewToken(access.RoleApp)
+	if r := h.do(call{method: "GET", path: "/v1/packets/" + id, key: unknown}); r.status != http.StatusUnauthorized {
+		t.Errorf("unknown key: %s after %v", r, time.Since(start))
+	}
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Claim is a claim in answers.
+type Claim struct {
+	PacketID   string           `json:"packet_id" doc:"The packet it is a share of." example:"3q5k9v0c1m7e2u8h4r6t"`
+	UserID     string           `json:"user_id" doc:"Whose claim it is." example:"u2"`
+	Nickname   Nullable[string] `json:"nickname" doc:"As given."`
+	AvatarURL  Nullable[string] `json:"avatar_url" doc:"As given."`
+	ShareIndex int              `json:"share_index" minimum:"0" doc:"Which share it is, 0 to share_count - 1." example:"3"`
+	Amount     Fen              `json:"amount" doc:"What the user gets." example:"1288"`
+	Currency   string           `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
+	ClaimedAt  Stamp            `json:"claimed_at" doc:"When it was won, by the clock of Redis."`
+	Replayed   bool             `json:"replayed" doc:"true when a grab found this claim instead of making it."`
+	BestLuck   bool             `json:"best_luck" doc:"The largest claim, then the earliest, then the lowest index: true on exactly one once sold out or closed, false before."`
+	Payout     PayoutRef        `json:"payout" doc:"How far its payout has come."`
+}
+
+// PayoutRef is the payout of a claim.
+type PayoutRef struct {
+	ID     string       `json:"id" doc:"Derived when the share is won." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is being asked for. awaiting_recipient: the recipient has to act. paid. failed, returned: being taken care of by finance. cancelled: went back to the sender. paid_outside."`
+}
+
+// Grab is the body of a grab.
+type Grab struct {
+	UserID    string  `json:"user_id" minLength:"1" maxLength:"64" doc:"Who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
+	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Shown with the claim."`
+	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Shown with the claim; http or https."`
+	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; the user id by default."`
+}
+
+// Limits of what a grabber tells about himself.
+const (
+	maxNickname  = 64  // characters
+	maxAvatarURL = 512 // characters
+)
+
+// readGrab parses and checks the body of a grab.
+func readGrab(body []byte) (string, packet.Profile, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return "", packet.Profile{}, err
+	}
+	return grabFrom(o)
+}
+
+func grabFrom(o *object) (string, packet.Profile, error) {
+	user := valueOr(o.text("user_id", true, checkID), "")
+	profile := packet.Profile{
+		Nickname:  o.text("nickname", false, checkText(maxNickname)),
+		AvatarURL: o.text("avatar_url", false, checkAvatar),
+		Recipient: valueOr(o.text("recipient", false, checkID), ""),
+	}
+	return user, profile, o.done()
+}
+
+func checkAvatar(s string) *fault {
+	if f := checkText(maxAvatarURL)(s); f != nil {
+		return f
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return &fault{faultFormat, "must be an http or https URL"}
+	}
+	return nil
+}
+
+// renderClaim renders a claim of which only status and luck can change.
+func renderClaim(c packet.Claim, status payout.Status) Claim {
+	return Claim{
+		PacketID: c.PacketID, UserID: c.UserID, Nickname: orNull(c.Nickname), AvatarURL: orNull(c.AvatarURL), ShareIndex: c.ShareIndex,
+		Amount: Fen(c.Amount), Currency: packet.CurrencyCNY, ClaimedAt: Stamp(c.ClaimedAt),
+		Payout: PayoutRef{ID: payoutID(c), Status: PayoutStatus(status)},
+	}
+}
+
+func payoutID(c packet.Claim) string { return payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex) }
+
+// statuses reads how far payouts have come. What is not recorded yet, and
+// everything while MySQL is away, is pending: claims are told without MySQL.
+func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.Status {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		ids[i] = payoutID(c)
+	}
+	found, err := s.cfg.Store.PayoutStatuses(ctx, ids)
+	if err != nil {
+		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
+	}
+	return func(c packet.Claim) payout.Status {
+		if status, ok := found[payoutID(c)]; ok && err == nil {
+			return status
+		}
+		return payout.StatusPending
+	}
+}
+
+// luckiest returns the luckiest claim of a packet that gives out nothing any
+// more, nil when that is not so yet or nobody has claimed anything.
+func (s *Server) luckiest(ctx context.Context, l location, claims func() ([]packet.Claim, error)) (*packet.Claim, error) {
+	id := l.snapshot().ID
+	if best, ok := s.lucky.get(id); ok {
+		return best, nil
+	}
+	if l.alive && l.view.State != packet.PoolClosing && (l.view.State != packet.PoolOpen || l.view.RemainingCount > 0) {
+		return nil, nil
+	}
+	all, err := claims()
+	if err != nil {
+		return nil, err
+	}
+	var best *packet.Claim
+	for i := range all {
+		if best == nil || packet.Luckier(all[i], *best) {
+			best = &all[i]
+		}
+	}
+	if best != nil {
+		kept := *best // not the whole list
+		best = &kept
+	}
+	s.lucky.put(id, best)
+	return best, nil
+}
+
+func isBest(best *packet.Claim, c packet.Claim) bool {
+	return best != nil && best.UserID == c.UserID && best.ShareIndex == c.ShareIndex
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"hongbao/packet"
+)
+
+// statusLimit bounds the look at a payout's status on the grab path.
+const statusLimit = 300 * time.Millisecond
+
+// grabShare answers with the first line of api.md's table that fits; the order
+// is decided in grab.lua, and in grabFromRow for packets no longer in Redis.
+func grabShare(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	user, profile, err := readGrab(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	fact, err := r.factsOf(id)
+	if err != nil {
+		return answer{}, err
+	}
+	got, err := r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
+	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
+		return r.grabFromRow(id, user)
+	}
+	if err != nil {
+		r.server.metrics.grab(packet.GrabUnavailable)
+		return answer{}, err
+	}
+	if got.OpensAt.IsZero() {
+		got.OpensAt = fact.opensAt
+	}
+	return r.grabbed(got)
+}
+
+// factsOf tells whose packet it is; the pool does not ask.
+func (r *request) factsOf(id string) (facts, error) {
+	fact, ok := r.server.facts.get(id)
+	if !ok {
+		l, err := r.server.locate(r.ctx, id)
+		if err != nil {
+			return facts{}, err
+		}
+		p := l.snapshot().Packet
+		return facts{app: p.App, opensAt: p.OpensAt}, r.own(p)
+	}
+	if fact.app != r.caller.app.ID {
+		return facts{}, refuse(CodePacketNotFound)
+	}
+	return fact, nil
+}
+
+// grabbed turns the outcome of a grab into its answer.
+func (r *request) grabbed(got packet.Grabbed) (answer, error) {
+	r.server.metrics.grab(got.Result)
+	switch got.Result {
+	case packet.GrabWon:
+		return answer{status: http.StatusCreated, body: renderClaim(got.Claim, "pending")}, nil
+	case packet.GrabReplayed:
+		return answer{status: http.StatusOK, body: r.repeated(got.Claim)}, nil
+	case packet.GrabNotOpenYet:
+		return answer{}, notOpenYet(got.OpensAt, max(shortPause, time.Until(got.OpensAt)))
+	case packet.GrabNotEligible:
+		return answer{}, refuse(CodeNotEligible)
+	case packet.GrabSoldOut:
+		return answer{}, refuse(CodeSoldOut)
+	case packet.GrabExpired:
+		return answer{}, refuse(CodeExpired)
+	case packet.GrabNotFound:
+		return answer{}, refuse(CodePacketNotFound)
+	}
+	return answer{}, unavailable(errors.New("the pool cannot decide"))
+}
+
+// repeated renders a claim that was there before. Its status and luck are told
+// as far as they are known; the claim is told in any case.
+func (r *request) repeated(c packet.Claim) Claim {
+	out := renderClaim(c, r.server.statuses(r.ctx, []packet.Claim{c}, statusLimit)(c))
+	out.Replayed = true
+	best, err := r.bestLuck(r.ctx, c.PacketID)
+	if err != nil {
+		slog.WarnContext(r.ctx, "best luck is not known", slog.String("packet_id", c.PacketID), slog.Any("error", err))
+	}
+	out.BestLuck = isBest(best, c)
+	return out
+}
+
+func (r *request) bestLuck(ctx context.Context, id string) (*packet.Claim, error) {
+	if best, ok := r.server.lucky.get(id); ok {
+		return best, nil
+	}
+	l, err := r.server.locate(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.server.luckiest(ctx, l, func() ([]packet.Claim, error) { return r.server.claims(ctx, l) })
+}
+
+// grabFromRow decides in the same order for a packet whose pool is not in Redis.
+// Only a row that knows every claim may say no.
+func (r *request) grabFromRow(id, user string) (answer, error) {
+	l, err := r.server.locate(r.ctx, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if l.alive { // rebuilt, or staged, since
+		return answer{}, unavailable(errors.New("the pool has just come back"))
+	}
+	if err := r.own(l.rec.Packet); err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
+	got := packet.Grabbed{OpensAt: l.rec.OpensAt}
+	switch {
+	case err == nil:
+		got.Result, got.Claim = packet.GrabReplayed, paid.Claim
+	case !errors.Is(err, packet.ErrNotFound):
+		return answer{}, err
+	case !l.settled:
+		got.Result = packet.GrabUnavailable
+	case time.Now().Before(l.rec.OpensAt):
+		got.Result = packet.GrabNotOpenYet
+	case l.rec.Eligible != nil && !slices.Contains(l.rec.Eligible, user):
+		got.Result = packet.GrabNotEligible
+	case l.rec.ClaimedCount == l.rec.ShareCount:
+		got.Result = packet.GrabSoldOut
+	default:
+		got.Result = packet.GrabExpired
+	}
+	return r.grabbed(got)
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hongbao/money"
+)
+
+// Defaults of Config.
+const (
+	// DefaultApprovalAmount is the amount from which a retry needs a second person.
+	DefaultApprovalAmount money.Fen = 100_000
+	// DefaultFundingWait is how long a create waits for the charge before it answers 202.
+	DefaultFundingWait = 3 * time.Second
+	// DefaultDrainTime is how long requests under way may take to end at shutdown.
+	DefaultDrainTime = 10 * time.Second
+	// DefaultRefresh is how often apps and keys are read again.
+	DefaultRefresh = 3 * time.Second
+)
+
+// Config says where the API listens and what it is connected to.
+type Config struct {
+	// PublicAddr and StaffAddr are host:port of the two listeners; port 0 takes a free one.
+	PublicAddr string
+	StaffAddr  string
+
+	Pool     Pool
+	Store    Store
+	Provider Provider
+	// PingTemporal is asked by /readyz; nil leaves Temporal out of it.
+	PingTemporal func(context.Context) error
+
+	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
+	SeedKey [32]byte
+	// ApprovalAmount: a retry of this amount or more waits for a second person.
+	// 0 means DefaultApprovalAmount.
+	ApprovalAmount money.Fen
+	// TemporalUIURL and TemporalNamespace make the links to workflows. Without
+	// the URL answers carry the path alone.
+	TemporalUIURL     string
+	TemporalNamespace string
+
+	// FundingWait 0 means DefaultFundingWait. It must be shorter than createBusy.
+	FundingWait time.Duration
+	// DrainDelay is how long the API goes on answering after it has told
+	// /readyz that it drains, for load balancers that ask; 0: not at all.
+	DrainDelay time.Duration
+	// DrainTime 0 means DefaultDrainTime.
+	DrainTime time.Duration
+	// Refresh 0 means DefaultRefresh.
+	Refresh time.Duration
+
+	// Metrics is served at /metrics of the staff listener; nil makes a new one.
+	Metrics *prometheus.Registry
+	// Version names this build in the OpenAPI document and in metrics.
+	Version string
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.ApprovalAmount == 0 {
+		c.ApprovalAmount = DefaultApprovalAmount
+	}
+	if c.FundingWait == 0 {
+		c.FundingWait = DefaultFundingWait
+	}
+	if c.DrainTime == 0 {
+		c.DrainTime = DefaultDrainTime
+	}
+	if c.Refresh == 0 {
+		c.Refresh = DefaultRefresh
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	var faults []error
+	if c.Pool == nil || c.Store == nil || c.Provider == nil {
+		faults = append(faults, errors.New("pool, store and provider are required"))
+	}
+	if c.PublicAddr == "" || c.StaffAddr == "" {
+		faults = append(faults, errors.New("both listen addresses are required"))
+	}
+	if c.FundingWait < 0 || c.FundingWait >= createBusy {
+		faults = append(faults, fmt.Errorf("funding wait %v: not from 0 to less than %v", c.FundingWait, createBusy))
+	}
+	if c.DrainDelay < 0 || c.DrainTime < 0 || c.Refresh < 0 || c.ApprovalAmount < 0 {
+		faults = append(faults, errors.New("a duration or amount is below zero"))
+	}
+	if c.TemporalUIURL != "" {
+		if u, err := url.Parse(c.TemporalUIURL); err != nil || u.Scheme == "" || u.Host == "" {
+			faults = append(faults, errors.New("temporal UI address is not an absolute URL"))
+		}
+	}
+	if len(faults) > 0 {
+		return c, fmt.Errorf("api configuration: %w", errors.Join(faults...))
+	}
+	return c, nil
+}

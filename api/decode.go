@@ -1,0 +1,279 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// member is one member of an object: its name as it came and its value.
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// object reads the members of a request one by one and collects every fault, so
+// that the client gets all of them at once. Names are compared exactly. A
+// member that is null counts as left out.
+type object struct {
+	prefix  string // "" at the top, "metadata." within metadata
+	members []member
+	known   []string
+	faults  *[]FieldError
+}
+
+// readObject reads the body of a request. Faults of its text are malformed_json;
+// anything else that is JSON is judged member by member.
+func readObject(body []byte) (*object, error) {
+	value, err := parse(body)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{faults: &[]FieldError{}}
+	if value.Kind() != '{' {
+		return nil, invalid(FieldError{"", faultType, "the body must be an object"})
+	}
+	o.members = membersOf(value)
+	o.checkTwice()
+	return o, nil
+}
+
+// parse checks that the whole body is one JSON value in UTF-8. Duplicate names
+// are JSON, if bad JSON: they are told as faults of the request.
+func parse(body []byte) (jsontext.Value, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	value, err := d.ReadValue()
+	if err != nil {
+		return nil, refuse(CodeMalformedJSON)
+	}
+	value = slices.Clone(value)
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, refuse(CodeMalformedJSON)
+	}
+	return value, nil
+}
+
+// membersOf splits an object that was checked before.
+func membersOf(value jsontext.Value) []member {
+	d := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
+	if _, err := d.ReadToken(); err != nil {
+		return nil
+	}
+	var out []member
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return out
+		}
+		text := name.String()
+		v, err := d.ReadValue()
+		if err != nil {
+			return out
+		}
+		out = append(out, member{text, slices.Clone(v)})
+	}
+	return out
+}
+
+// elementsOf splits an array that was checked before.
+func elementsOf(value jsontext.Value) []jsontext.Value {
+	d := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
+	if _, err := d.ReadToken(); err != nil {
+		return nil
+	}
+	var out []jsontext.Value
+	for d.PeekKind() != ']' {
+		v, err := d.ReadValue()
+		if err != nil {
+			return out
+		}
+		out = append(out, slices.Clone(v))
+	}
+	return out
+}
+
+// Bounds of what an answer tells about a bad request.
+const (
+	maxFaults    = 100
+	maxFieldName = 128 // bytes of a name that the client chose
+)
+
+// fault notes what is wrong with a member.
+func (o *object) fault(field string, f fault) {
+	if len(*o.faults) == maxFaults {
+		return
+	}
+	field = o.prefix + field
+	if len(field) > maxFieldName {
+		field = strings.ToValidUTF8(field[:maxFieldName], "")
+	}
+	*o.faults = append(*o.faults, FieldError{field, f.code, f.message})
+}
+
+// faulty reports whether something is wrong with one of the members.
+func (o *object) faulty(fields ...string) bool {
+	return slices.ContainsFunc(*o.faults, func(e FieldError) bool { return slices.Contains(fields, e.Field) })
+}
+
+func (o *object) checkTwice() {
+	seen := map[string]bool{}
+	for _, m := range o.members {
+		if seen[m.name] {
+			o.fault(m.name, fault{faultDuplicate, "is there more than once"})
+		}
+		seen[m.name] = true
+	}
+}
+
+// done reports members that nobody asked for and returns all faults.
+func (o *object) done() error {
+	for _, m := range o.members {
+		if !slices.Contains(o.known, m.name) {
+			o.fault(m.name, fault{faultUnknown, "is not a member of this request"})
+		}
+	}
+	if len(*o.faults) == 0 {
+		return nil
+	}
+	return invalid(*o.faults...)
+}
+
+// get returns the value of a member, false when it is missing or null. Of
+// several it returns the first: a fault has been noted for the others.
+func (o *object) get(name string, required bool) (jsontext.Value, bool) {
+	o.known = append(o.known, name)
+	for _, m := range o.members {
+		if m.name == name && m.value.Kind() != 'n' {
+			return m.value, true
+		}
+	}
+	if required && !o.faulty(o.prefix+name) {
+		o.fault(name, fault{faultRequired, "is required"})
+	}
+	return nil, false
+}
+
+// text reads a string; check may be nil. It returns nil when the member is
+// missing, null or wrong.
+func (o *object) text(name string, required bool, check func(string) *fault) *string {
+	value, ok := o.get(name, required)
+	if !ok {
+		return nil
+	}
+	s, f := textOf(value)
+	if f == nil && check != nil {
+		f = check(s)
+	}
+	if f != nil {
+		o.fault(name, *f)
+		return nil
+	}
+	return &s
+}
+
+func textOf(value jsontext.Value) (string, *fault) {
+	if value.Kind() != '"' {
+		return "", &fault{faultType, "must be a string"}
+	}
+	b, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return "", &fault{faultCharacters, "must be UTF-8"}
+	}
+	return string(b), nil
+}
+
+// integer reads a whole number written without fraction and exponent. It returns
+// nil when the member is missing, null or wrong.
+func (o *object) integer(name string, required bool, low, high int64) *int64 {
+	value, ok := o.get(name, required)
+	if !ok {
+		return nil
+	}
+	n, f := integerOf(value, low, high)
+	if f != nil {
+		o.fault(name, *f)
+		return nil
+	}
+	return &n
+}
+
+func integerOf(value jsontext.Value, low, high int64) (int64, *fault) {
+	text := string(value)
+	if value.Kind() != '0' {
+		return 0, &fault{faultType, "must be a number"}
+	}
+	if strings.ContainsAny(text, ".eE") {
+		return 0, &fault{faultInteger, "must be a whole number without fraction and exponent"}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, &fault{faultRange, "must be from " + strconv.FormatInt(low, 10) + " to " + strconv.FormatInt(high, 10)}
+	}
+	return n, nil
+}
+
+// texts reads an object whose values are strings. It is empty, not nil, when the
+// member is missing or null.
+func (o *object) texts(name string) map[string]string {
+	out := map[string]string{}
+	value, ok := o.get(name, false)
+	if !ok {
+		return out
+	}
+	if value.Kind() != '{' {
+		o.fault(name, fault{faultType, "must be an object"})
+		return out
+	}
+	inner := &object{prefix: o.prefix + name + ".", members: membersOf(value), faults: o.faults}
+	inner.checkTwice()
+	for _, m := range inner.members {
+		s, f := textOf(m.value)
+		if f != nil {
+			inner.fault(m.name, *f)
+			continue
+		}
+		out[m.name] = s
+	}
+	return out
+}
+
+// list reads an array of strings; nil means missing or null, and an empty array
+// is not nil.
+func (o *object) list(name string, limit int, check func(string) *fault) []string {
+	value, ok := o.get(name, false)
+	if !ok {
+		return nil
+	}
+	if value.Kind() != '[' {
+		o.fault(name, fault{faultType, "must be an array"})
+		return nil
+	}
+	elements := elementsOf(value)
+	if len(elements) == 0 || len(elements) > limit {
+		o.fault(name, fault{faultLength, "must have 1 to " + strconv.Itoa(limit) + " elements"})
+		return nil
+	}
+	out := make([]string, 0, len(elements))
+	seen := make(map[string]bool, len(elements))
+	for i, e := range elements {
+		s, f := textOf(e)
+		if f == nil {
+			f = check(s)
+		}
+		if f == nil && seen[s] {
+			f = &fault{faultDuplicate, "is there more than once"}
+		}
+		if f != nil {
+			o.fault(name+"["+strconv.Itoa(i)+"]", *f)
+			continue
+		}
+		seen[s] = true
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hongbao/access"
+	"hongbao/packet"
+)
+
+// missPause is the shortest time between two reads of the keys because of a key
+// that is not known. A flood of wrong keys must not reach MySQL.
+const missPause = time.Second
+
+// loadTimeout bounds one read of the keys.
+const loadTimeout = 2 * time.Second
+
+// caller is who a request comes from.
+type caller struct {
+	key access.Key
+	app access.App // of role app
+}
+
+// accessList is everything the directory knows; its JSON is what Redis mirrors.
+type accessList struct {
+	Apps []access.App `json:"apps"`
+	Keys []access.Key `json:"keys"`
+}
+
+// directory holds apps and keys in memory. It is filled from MySQL, or from the
+// copy in Redis while MySQL has never been reached.
+type directory struct {
+	keys   Keys
+	mirror KeyMirror
+
+	list   atomic.Pointer[map[string]caller] // nil until loaded
+	mu     sync.Mutex                        // one load at a time
+	last   time.Time                         // of the last load, good or bad
+	stored string                            // what was mirrored last
+	fresh  bool                              // loaded from MySQL at least once
+}
+
+func newDirectory(keys Keys, mirror KeyMirror) *directory {
+	return &directory{keys: keys, mirror: mirror}
+}
+
+// ready reports whether keys can be told apart.
+func (d *directory) ready() bool { return d.list.Load() != nil }
+
+// run keeps the directory fresh until ctx ends.
+func (d *directory) run(ctx context.Context, every time.Duration) {
+	for {
+		pause := every
+		if err := d.load(ctx, 0); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "apps and keys were not read", slog.Any("error", err))
+			if !d.ready() {
+				pause = min(every, 250*time.Millisecond)
+			}
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// find returns the owner of a token. When nobody has it, the keys are read again
+// first, unless that happened less than missPause ago.
+func (d *directory) find(ctx context.Context, token string) (caller, error) {
+	id, ok := access.ParseToken(token)
+	if !ok {
+		if !d.ready() {
+			return caller{}, unavailable(errors.New("keys are not loaded yet"))
+		}
+		return caller{}, refuse(CodeUnauthenticated)
+	}
+	if who, ok := d.match(id, token); ok {
+		return who, nil
+	}
+	if err := d.load(ctx, missPause); err != nil {
+		slog.WarnContext(ctx, "apps and keys were not read", slog.Any("error", err))
+	}
+	if who, ok := d.match(id, token); ok {
+		return who, nil
+	}
+	if !d.ready() {
+		return caller{}, unavailable(errors.New("keys are not loaded yet"))
+	}
+	return caller{}, refuse(CodeUnauthenticated)
+}
+
+func (d *directory) match(id, token string) (caller, bool) {
+	list := d.list.Load()
+	if list == nil {
+		return caller{}, false
+	}
+	who, ok := (*list)[id]
+	if !ok || !who.key.Matches(token) {
+		return caller{}, false
+	}
+	return who, true
+}
+
+// load reads the keys, unless that was tried less than pause ago.
+func (d *directory) load(ctx context.Context, pause time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if pause > 0 && time.Since(d.last) < pause {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	defer func() { d.last = time.Now() }()
+	apps, keys, err := d.keys.Access(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("read from mysql: %w", err), d.loadMirror(ctx))
+	}
+	found := accessList{Apps: apps, Keys: keys}
+	d.use(found)
+	d.fresh = true
+	return d.saveMirror(ctx, found)
+}
+
+// loadMirror takes the copy in Redis, as long as MySQL has never answered.
+func (d *directory) loadMirror(ctx context.Context) error {
+	if d.fresh {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+	defer cancel()
+	blob, err := d.mirror.LoadApps(ctx)
+	if errors.Is(err, packet.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read from redis: %w", err)
+	}
+	var found accessList
+	if err := json.Unmarshal(blob, &found); err != nil {
+		return fmt.Errorf("decode the copy in redis: %w", err)
+	}
+	d.use(found)
+	return nil
+}
+
+func (d *directory) saveMirror(ctx context.Context, found accessList) error {
+	blob, err := json.Marshal(found)
+	if err != nil {
+		return fmt.Errorf("encode apps and keys: %w", err)
+	}
+	if string(blob) == d.stored {
+		return nil
+	}
+	if err := d.mirror.SaveApps(ctx, blob); err != nil {
+		return fmt.Errorf("copy to redis: %w", err)
+	}
+	d.stored = string(blob)
+	return nil
+}
+
+func (d *directory) use(found accessList) {
+	apps := make(map[string]access.App, len(found.Apps))
+	for _, a := range found.Apps {
+		apps[a.ID] = a
+	}
+	list := make(map[string]caller, len(found.Keys))
+	for _, k := range found.Keys {
+		who := caller{key: k}
+		if k.Role == access.RoleApp {
+			app, ok := apps[k.AppID]
+			if !ok {
+				continue // a key without its app opens nothing
+			}
+			who.app = app
+		}
+		list[k.ID] = who
+	}
+	d.list.Store(&list)
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/swaggest/swgui/v5emb"
+)
+
+const (
+	docsPath     = "/docs"
+	documentPath = "/openapi.json"
+)
+
+// docsPage is Swagger UI, embedded: it needs no other host. The page never
+// changes, so its inline parts can be named by hash in the content policy.
+type docsPage struct {
+	handler http.Handler
+	page    []byte
+	policy  string
+}
+
+// inline finds the page's own scripts and styles.
+var inline = regexp.MustCompile(`(?s)<(script|style)>(.*?)</(?:script|style)>`)
+
+func newDocsPage() (*docsPage, error) {
+	h := v5emb.New("hongbao", documentPath, docsPath)
+	rec := &recorder{header: http.Header{}}
+	req, err := http.NewRequest(http.MethodGet, docsPath, nil) //nolint:noctx // answered in memory
+	if err != nil {
+		return nil, fmt.Errorf("docs page: %w", err)
+	}
+	h.ServeHTTP(rec, req)
+	page := bytes.TrimSpace(rec.body.Bytes())
+	hashes := map[string][]string{}
+	for _, m := range inline.FindAllSubmatch(page, -1) {
+		sum := sha256.Sum256(m[2])
+		hashes[string(m[1])] = append(hashes[string(m[1])], "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+	if len(hashes["script"]) == 0 {
+		return nil, errors.New("docs page: no script found")
+	}
+	policy := strings.Join([]string{
+		"default-src 'none'",
+		"script-src 'self' " + strings.Join(hashes["script"], " "),
+		"style-src 'self' " + strings.Join(hashes["style"], " "),
+		"style-src-attr 'unsafe-inline'", // Swagger UI sets style attributes
+		"img-src 'self' data:", "font-src 'self' data:", "connect-src 'self'",
+		"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+	}, "; ")
+	return &docsPage{handler: h, page: page, policy: policy}, nil
+}
+
+// recorder keeps what a handler writes.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(int) {}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+func getDocument(r *request) (answer, error) {
+	return answer{status: http.StatusOK, raw: r.server.doc}, nil
+}
+
+func getDocs(r *request) (answer, error) {
+	d := r.server.docs
+	return answer{status: http.StatusOK, raw: d.page, kind: "text/html; charset=utf-8", header: map[string]string{
+		fiber.HeaderContentSecurityPolicy: d.policy,
+		fiber.HeaderXContentTypeOptions:   "nosniff",
+		fiber.HeaderReferrerPolicy:        "no-referrer",
+	}}, nil
+}
+
+func getDocsAsset(r *request) (answer, error) {
+	if err := adaptor.HTTPHandler(r.server.docs.handler)(r.c); err != nil {
+		return answer{}, err
+	}
+	switch r.c.Response().StatusCode() {
+	case http.StatusOK, http.StatusNotModified:
+		r.c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+		return answer{written: true}, nil
+	}
+	return answer{}, refuse(CodeNotFound)
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// probeTimeout bounds one question to one dependency.
+const probeTimeout = time.Second
+
+// Liveness is the answer of /livez.
+type Liveness struct {
+	Status string `json:"status" enum:"ok" doc:"Always, when there is an answer."`
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is away."`
+	Reason       string                `json:"reason,omitempty" enum:"starting,draining,redis" doc:"Why it is unavailable."`
+	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, temporal."`
+}
+
+// Dependency is how one dependency answered.
+type Dependency struct {
+	Status    string  `json:"status" enum:"ok,unavailable" doc:"Whether it answered in time."`
+	LatencyMS float64 `json:"latency_ms" minimum:"0" doc:"How long the answer took, in milliseconds."`
+}
+
+func getLiveness(*request) (answer, error) {
+	return answer{status: http.StatusOK, body: Liveness{Status: "ok"}}, nil
+}
+
+// getReadiness asks every dependency at the same time. Only Redis is needed to
+// take writes; without the others the API is degraded.
+func getReadiness(r *request) (answer, error) {
+	s := r.server
+	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
+	if s.cfg.PingTemporal != nil {
+		probes["temporal"] = s.cfg.PingTemporal
+	}
+	out := Readiness{Status: "ok", Dependencies: map[string]Dependency{}}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for name, probe := range probes {
+		all.Go(func() {
+			d := ask(r.ctx, name, probe)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Dependencies[name] = d
+		})
+	}
+	all.Wait()
+	for _, d := range out.Dependencies {
+		if d.Status != "ok" {
+			out.Status = "degraded"
+		}
+	}
+	switch {
+	case s.draining.Load():
+		out.Reason = "draining"
+	case !s.dir.ready():
+		out.Reason = "starting"
+	case out.Dependencies["redis"].Status != "ok":
+		out.Reason = "redis"
+	}
+	if out.Reason != "" {
+		out.Status = "unavailable"
+		return answer{status: http.StatusServiceUnavailable, body: out}, nil
+	}
+	return answer{status: http.StatusOK, body: out}, nil
+}
+
+// ask waits for one dependency, no longer than probeTimeout even when it does
+// not heed its context.
+func ask(ctx context.Context, name string, probe func(context.Context) error) Dependency {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	start := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- probe(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	d := Dependency{Status: "ok", LatencyMS: float64(time.Since(start).Microseconds()) / 1000}
+	if err != nil {
+		d.Status = "unavailable"
+		slog.DebugContext(ctx, "dependency does not answer", slog.String("dependency", name), slog.Any("error", err))
+	}
+	return d
+}

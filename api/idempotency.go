@@ -1,0 +1,31 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// maxKey is the longest Idempotency-Key in characters.
+const maxKey = 128
+
+// idempotencyKey returns the one Idempotency-Key header.
+func (r *request) idempotencyKey() (string, error) {
+	key, ok := r.single(headerIdempotencyKey)
+	if !ok || !visible(key, maxKey) {
+		return "", refuse(CodeKeyRequired)
+	}
+	return key, nil
+}
+
+// bodyHash is the hex SHA-256 of a request after parsing, with defaults filled
+// in: member order, white space and explicit defaults make no difference.
+func bodyHash(parsed any) (string, error) {
+	canonical, err := json.Marshal(parsed) // members in the order of the struct, maps sorted
+	if err != nil {
+		return "", fmt.Errorf("encode canonical request: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}

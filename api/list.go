@@ -1,0 +1,135 @@
+package api
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Sizes of a page.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// query reads the parameters of a list and collects every fault. Parameters that
+// nobody asked for are faults: a filter that is not applied would mislead.
+type query struct {
+	values map[string][]string
+	known  []string
+	faults []FieldError
+}
+
+func readQuery(r *request) *query {
+	q := &query{values: map[string][]string{}}
+	r.c.Context().QueryArgs().VisitAll(func(name, value []byte) {
+		q.values[string(name)] = append(q.values[string(name)], string(value))
+	})
+	return q
+}
+
+func (q *query) fault(name string, f fault) {
+	q.faults = append(q.faults, FieldError{name, f.code, f.message})
+}
+
+// text returns a parameter, "" when it is missing. An empty one is a fault.
+func (q *query) text(name string, check func(string) *fault) string {
+	q.known = append(q.known, name)
+	values, ok := q.values[name]
+	switch {
+	case !ok:
+		return ""
+	case len(values) > 1:
+		q.fault(name, fault{faultDuplicate, "is there more than once"})
+		return ""
+	}
+	if f := check(values[0]); f != nil {
+		q.fault(name, *f)
+		return ""
+	}
+	return values[0]
+}
+
+// integer returns a parameter and whether it is there.
+func (q *query) integer(name string, low, high int64) (int64, bool) {
+	text := q.text(name, func(s string) *fault {
+		if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < low || n > high || strconv.FormatInt(n, 10) != s {
+			return &fault{faultRange, fmt.Sprintf("must be a whole number from %d to %d", low, high)}
+		}
+		return nil
+	})
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// page returns limit and cursor.
+func (q *query) page() (limit int, cursor string) {
+	n, ok := q.integer("limit", 1, maxLimit)
+	if !ok {
+		n = defaultLimit
+	}
+	return int(n), q.text("cursor", func(s string) *fault {
+		if s == "" {
+			return &fault{faultFormat, "must be the next_cursor of a page"}
+		}
+		return nil
+	})
+}
+
+// given reports which of the known parameters are there, in their order.
+func (q *query) given(except ...string) map[string]string {
+	out := map[string]string{}
+	for _, name := range q.known {
+		if values := q.values[name]; len(values) == 1 && !slices.Contains(except, name) {
+			out[name] = values[0]
+		}
+	}
+	return out
+}
+
+func (q *query) done() error {
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		if slices.Contains(q.known, name) {
+			continue
+		}
+		if len(name) > maxFieldName {
+			name = name[:maxFieldName]
+		}
+		q.fault(strings.ToValidUTF8(name, "?"), fault{faultUnknown, "is not a parameter of this list"})
+	}
+	if len(q.faults) > 0 {
+		return invalid(q.faults[:min(len(q.faults), maxFaults)]...)
+	}
+	return nil
+}
+
+func badCursor() error {
+	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
+}
+
+// encodeCursor makes the opaque text that continues a list.
+func encodeCursor(position any) Nullable[string] {
+	b, err := json.Marshal(position)
+	if err != nil {
+		return Nullable[string]{} // only plain structs come here
+	}
+	text := base64.RawURLEncoding.EncodeToString(b)
+	return orNull(&text)
+}
+
+// decodeCursor reads it back, strictly: what we did not write is refused.
+func decodeCursor(text string, position any) error {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return fmt.Errorf("cursor: %w", err)
+	}
+	if err := json.Unmarshal(b, position, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("cursor: %w", err)
+	}
+	return nil
+}

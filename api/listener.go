@@ -1,0 +1,208 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Limits of a connection. The read timeout covers a whole request, so that a
+// client cannot hold a connection by sending slowly.
+const (
+	readTimeout  = 15 * time.Second
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 75 * time.Second
+	headerLimit  = 16 << 10
+	// requestTimeout bounds the work of one request; create waits for the charge within it.
+	requestTimeout = 9 * time.Second
+)
+
+// listenerKind says on which listeners a route is.
+type listenerKind int
+
+const (
+	listenPublic listenerKind = 1 << iota
+	listenStaff
+	listenBoth = listenPublic | listenStaff
+)
+
+// String names one listener in metrics.
+func (k listenerKind) String() string {
+	if k == listenStaff {
+		return "staff"
+	}
+	return "public"
+}
+
+// listener is one Fiber app with its address.
+type listener struct {
+	server *Server
+	kind   listenerKind
+	app    *fiber.App
+	ln     *conns
+	open   openPaths
+}
+
+func newListener(s *Server, kind listenerKind) *listener {
+	l := &listener{server: s, kind: kind, open: openPaths{exact: map[string]bool{}}}
+	l.app = fiber.New(fiber.Config{
+		AppName:       "hongbao " + kind.String(),
+		CaseSensitive: true,
+		StrictRouting: true,
+		// Values of a request point into memory that the next request reuses.
+		// Copies of them are cheap against the pool's round trip.
+		Immutable:                    true,
+		StreamRequestBody:            true, // so that a large body is refused in its turn, after auth and route
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    createBodyLimit,
+		ReadBufferSize:               headerLimit,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		DisableStartupMessage:        true,
+		ErrorHandler:                 func(*fiber.Ctx, error) error { return nil }, // enter has rendered everything
+	})
+	web := l.app.Server()
+	web.CloseOnShutdown = true
+	web.ErrorHandler = l.transportError
+	web.Handler = l.around(l.app.Handler())
+	l.app.Use(l.enter, l.authenticate)
+	for _, r := range routes() {
+		if r.listener&kind != 0 {
+			l.open.add(r)
+			l.app.Add(r.method, fiberPath(r.path), l.handler(r))
+			if r.method == fiber.MethodGet {
+				l.app.Head(fiberPath(r.path), l.handler(r))
+			}
+		}
+	}
+	return l
+}
+
+func (l *listener) bind(addr string) error {
+	ln, err := (&net.ListenConfig{}).Listen(l.server.base, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	l.ln = watchConns(ln)
+	return nil
+}
+
+func (l *listener) serve() error {
+	if err := l.app.Listener(l.ln); err != nil && !l.server.draining.Load() {
+		return fmt.Errorf("serve %s: %w", l.ln.Addr(), err)
+	}
+	return nil
+}
+
+func (l *listener) shutdown(grace time.Duration) error {
+	done := make(chan struct{})
+	var closing sync.WaitGroup
+	closing.Go(func() { l.ln.closeQuiet(done) })
+	err := l.app.ShutdownWithTimeout(grace)
+	close(done)
+	closing.Wait()
+	if closeErr := l.ln.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
+		err = errors.Join(err, closeErr)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s listener: requests under way did not end within %v: %w", l.kind, grace, err)
+	case err != nil && !errors.Is(err, net.ErrClosed):
+		return fmt.Errorf("%s listener: %w", l.kind, err)
+	}
+	return nil
+}
+
+// around is where a request enters from its connection. Requests with a method
+// that Fiber does not know go the ordinary way too, where they get 401, 404 or
+// 405 like all others.
+func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	known := map[string]bool{}
+	for _, m := range fiber.DefaultMethods {
+		known[m] = true
+	}
+	return func(ctx *fasthttp.RequestCtx) {
+		if !known[string(ctx.Method())] {
+			ctx.Request.Header.SetMethod(fiber.MethodTrace)
+		}
+		if c, ok := ctx.Conn().(*conn); ok {
+			c.handle(func() { next(ctx) })
+			return
+		}
+		next(ctx)
+	}
+}
+
+// transportError answers requests that never became one: malformed, too slow,
+// too large. The connection is closed afterwards.
+func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
+	c := l.app.AcquireCtx(ctx)
+	defer l.app.ReleaseCtx(c)
+	id := newRequestID()
+	c.Set(fiber.HeaderXRequestID, id)
+	writeProblem(c, fromTransport(err), id)
+}
+
+// enter is around every request: id, deadline, panics, errors, what is left of
+// the body, and the clock.
+func (l *listener) enter(c *fiber.Ctx) error {
+	start := time.Now()
+	id := requestID(c)
+	c.Set(fiber.HeaderXRequestID, id)
+	c.Locals(localRequestID, id)
+	ctx, cancel := context.WithTimeout(l.server.base, requestTimeout)
+	defer cancel()
+	c.SetUserContext(ctx)
+	if err := next(c); err != nil {
+		r := asRefusal(err)
+		r.log(ctx, id, routeOf(c))
+		writeProblem(c, r, id)
+	}
+	leaveBody(c)
+	l.server.metrics.request(l.kind, c.Method(), routeOf(c), c.Response().StatusCode(), time.Since(start))
+	return nil
+}
+
+// next runs the rest of the chain and turns a panic into an error.
+func next(c *fiber.Ctx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &refusal{code: CodeInternal, cause: fmt.Errorf("panic: %v", p)}
+			slog.ErrorContext(c.UserContext(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	return c.Next()
+}
+
+// handler runs a route: role, then body, then the route's own work.
+func (l *listener) handler(r *route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		c.Locals(localRoute, r)
+		req := &request{c: c, ctx: c.UserContext(), server: l.server, route: r, id: c.Locals(localRequestID).(string)}
+		if who, ok := c.Locals(localCaller).(caller); ok {
+			req.caller = who
+		}
+		if r.realm != realmOpen && !r.allows(req.caller.key.Role) {
+			return refuse(CodeForbidden)
+		}
+		if r.body != nil || r.method == fiber.MethodPost {
+			if err := req.readBody(); err != nil {
+				return err
+			}
+		}
+		a, err := r.handle(req)
+		if err != nil {
+			return err
+		}
+		return a.write(c)
+	}
+}

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+// Notification is the body of the sandbox provider's notifications. Nothing in
+// it is believed: the order is asked about.
+type Notification struct {
+	EventID   string `json:"event_id" doc:"Names the event, as the webhook-id header does."`
+	Type      string `json:"type" required:"false" doc:"What kind of event it is." example:"order.succeeded"`
+	OrderNo   string `json:"order_no" doc:"Which order to ask about."`
+	Status    string `json:"status" required:"false" doc:"The order's status as the provider sees it."`
+	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
+}
+
+// receiveNotification stores a signed notification once, however often it
+// comes. An unsigned or wrongly signed one is told no more than that.
+func receiveNotification(r *request) (answer, error) {
+	header := http.Header{}
+	r.c.Request().Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
+	provider := r.server.cfg.Provider
+	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
+	if err != nil {
+		slog.WarnContext(r.ctx, "notification refused", slog.String("request_id", r.id), slog.Any("error", err))
+		return answer{}, refuse(CodeUnauthenticated)
+	}
+	if err := r.server.cfg.Store.NoteNotification(r.ctx, provider.Name(), eventID, orderNo, r.payload); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, nil
+}

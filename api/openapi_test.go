@@ -1,0 +1,176 @@
+package api
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const golden = "testdata/openapi.json"
+
+func TestDocumentGolden(t *testing.T) {
+	got, err := Document("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Document("test")
+	if err != nil || !bytes.Equal(got, again) {
+		t.Fatalf("the document is not the same twice: %v", err)
+	}
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the code says; look at the difference, then run: go test ./api -run TestDocumentGolden -update", golden)
+	}
+}
+
+func loadDocument(t *testing.T) *openapi3.T {
+	t.Helper()
+	raw, err := Document("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestDocumentValid(t *testing.T) {
+	doc := loadDocument(t)
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ids := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.OperationID == "" || ids[op.OperationID] {
+				t.Errorf("%s %s: operation id %q is missing or there twice", method, path, op.OperationID)
+			}
+			ids[op.OperationID] = true
+			if op.Summary == "" || len(op.Tags) != 1 {
+				t.Errorf("%s %s: summary or tag is missing", method, path)
+			}
+			for _, p := range op.Parameters {
+				if p.Value.Description == "" {
+					t.Errorf("%s %s: parameter %s has no description", method, path, p.Value.Name)
+				}
+			}
+			for status, r := range op.Responses.Map() {
+				if r.Value.Description == nil || *r.Value.Description == "" {
+					t.Errorf("%s %s: answer %s has no description", method, path, status)
+				}
+			}
+		}
+	}
+}
+
+// TestMembersDocumented: whoever adds a member says what it is.
+func TestMembersDocumented(t *testing.T) {
+	for name, s := range loadDocument(t).Components.Schemas {
+		for member, m := range s.Value.Properties {
+			if m.Value.Description == "" {
+				t.Errorf("%s.%s has no description", name, member)
+			}
+		}
+	}
+}
+
+// TestRoutesAndDocument: both ways, every route is documented and nothing else is.
+func TestRoutesAndDocument(t *testing.T) {
+	s := bareServer(t)
+	served := map[string]bool{}
+	for _, l := range []*listener{s.public, s.staff} {
+		for _, r := range l.app.GetRoutes(true) {
+			if r.Method != fiber.MethodHead {
+				served[r.Method+" "+r.Path] = true
+			}
+		}
+	}
+	documented := map[string]bool{}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method := range item.Operations() {
+			documented[method+" "+fiberPath(path)] = true
+		}
+	}
+	if a, b := names(served), names(documented); !slices.Equal(a, b) {
+		t.Errorf("served:\n%s\ndocumented:\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+	if len(served) < 15 {
+		t.Errorf("only %d routes", len(served))
+	}
+}
+
+// bareServer is a server that is only looked at.
+func bareServer(t *testing.T) *Server {
+	t.Helper()
+	s := &Server{dir: newDirectory(nil, nil)}
+	var err error
+	if s.metrics, err = newMetrics(prometheus.NewRegistry(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
+	return s
+}
+
+func names(set map[string]bool) []string {
+	var out []string
+	for name := range set {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// TestRequestsAndDocument: what the readers know and what the document says are
+// the same members, and the same of them are required.
+func TestRequestsAndDocument(t *testing.T) {
+	doc := loadDocument(t)
+	for name, read := range map[string]func(*object){
+		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
+		"Grab":         func(o *object) { _, _, _ = grabFrom(o) },
+		"Retry":        func(o *object) { _, _ = reasonFrom(o) },
+	} {
+		o := &object{faults: &[]FieldError{}}
+		read(o)
+		schema := doc.Components.Schemas[name].Value
+		var members []string
+		for member := range schema.Properties {
+			members = append(members, member)
+		}
+		slices.Sort(members)
+		known := slices.Compact(slices.Sorted(slices.Values(o.known)))
+		if !slices.Equal(members, known) {
+			t.Errorf("%s: document has %v, the reader knows %v", name, members, known)
+		}
+		var required []string
+		for _, f := range *o.faults {
+			if f.Code == faultRequired {
+				required = append(required, f.Field)
+			}
+		}
+		slices.Sort(required)
+		documented := slices.Sorted(slices.Values(schema.Required))
+		if !slices.Equal(required, documented) {
+			t.Errorf("%s: document requires %v, the reader %v", name, documented, required)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"encoding/hex"
+	"maps"
+	"time"
+
+	"hongbao/packet"
+)
+
+// Packet is a packet in answers.
+type Packet struct {
+	ID              string            `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
+	Status          PacketStatus      `json:"status" doc:"funding: the charge has no final answer yet. rejected: it was declined, the packet holds no money. scheduled: opens_at lies ahead. open: shares can be grabbed. sold_out: every share was claimed. closing: no more grabs, the refund is under way. closed: final; only a cancelled payout may still raise refunded_amount."`
+	SenderID        string            `json:"sender_id" doc:"Who is charged and gets the remainder back." example:"u1"`
+	Currency        string            `json:"currency" enum:"CNY" doc:"Amounts are in its minor unit, fen."`
+	TotalAmount     Fen               `json:"total_amount" doc:"What the sender puts in." example:"10000"`
+	ShareCount      int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"Into how many shares it is split." example:"10"`
+	Split           SplitMode         `json:"split" doc:"How it is split; see docs/fairness.md."`
+	MinShare        Fen               `json:"min_share" doc:"The least share." example:"1"`
+	MaxShare        Nullable[Fen]     `json:"max_share" doc:"The largest share; null: no cap."`
+	Greeting        string            `json:"greeting" doc:"As given." example:"恭喜发财"`
+	GroupID         Nullable[string]  `json:"group_id" doc:"As given."`
+	Metadata        map[string]string `json:"metadata" doc:"As given."`
+	ClaimedCount    int               `json:"claimed_count" minimum:"0" doc:"Shares that were claimed."`
+	ClaimedAmount   Fen               `json:"claimed_amount" doc:"Their sum, whether or not it was paid already."`
+	RemainingCount  int               `json:"remaining_count" minimum:"0" doc:"Shares that nobody claimed: share_count - claimed_count; 0 when rejected."`
+	RemainingAmount Fen               `json:"remaining_amount" doc:"Their sum: total_amount - claimed_amount, also after it went back; 0 when rejected."`
+	RefundedAmount  Fen               `json:"refunded_amount" doc:"What has come back to the sender: the remainder, and payouts that were cancelled."`
+	CreatedAt       Stamp             `json:"created_at" doc:"When it was created, by the clock of Redis."`
+	OpensAt         Stamp             `json:"opens_at" doc:"When grabs begin."`
+	ExpiresAt       Stamp             `json:"expires_at" doc:"When grabs end: opens_at + expires_in_seconds."`
+	ClosedAt        Nullable[Stamp]   `json:"closed_at" doc:"Set when closed."`
+	Failure         Nullable[Failure] `json:"failure" doc:"Set when rejected."`
+	Fairness        Fairness          `json:"fairness" doc:"How to check the split."`
+	Workflow        WorkflowRef       `json:"workflow" doc:"The workflow that takes care of it."`
+}
+
+// Failure says why a packet was rejected.
+type Failure struct {
+	Code    string `json:"code" doc:"The provider's code, for programs." example:"insufficient_sender_balance"`
+	Message string `json:"message" doc:"For people."`
+}
+
+// Fairness lets everybody check that the split was fixed beforehand.
+type Fairness struct {
+	Algorithm  string           `json:"algorithm" doc:"Names the algorithm of docs/fairness.md." example:"hongbao-split-v1"`
+	Commitment string           `json:"commitment" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the seed, told at creation."`
+	Seed       Nullable[string] `json:"seed" doc:"Hex; told when closed."`
+}
+
+// WorkflowRef names the Temporal workflow that takes care of a packet.
+type WorkflowRef struct {
+	ID string `json:"id" doc:"Its workflow id." example:"packet/3q5k9v0c1m7e2u8h4r6t"`
+}
+
+// snapshot is a packet at one moment, from whichever store knows best.
+type snapshot struct {
+	packet.Packet
+	status   packet.Status
+	counts   packet.Counts
+	failure  *packet.Failure
+	first    *packet.FirstAnswer
+	closedAt time.Time
+	sealed   []byte // the seed, of a record
+}
+
+func ofView(v packet.PoolView) snapshot {
+	return snapshot{Packet: v.Packet, status: v.Status(), failure: v.Failure, first: v.First,
+		counts: packet.Counts{ClaimedCount: v.ClaimedCount, ClaimedAmount: v.ClaimedAmount}}
+}
+
+func ofRecord(rec packet.Record, now time.Time) snapshot {
+	return snapshot{Packet: rec.Packet, status: rec.Status(now), failure: rec.Failure, first: rec.First, counts: rec.Counts,
+		closedAt: rec.ClosedAt, sealed: rec.SealedSeed}
+}
+
+// staticPacket renders what never changes, with the figures of a packet that
+// nobody has grabbed from: the body of a first answer can be made again from it.
+func staticPacket(p packet.Packet, status packet.Status) Packet {
+	out := Packet{
+		ID: p.ID, Status: PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount,
+		Split: SplitMode(p.Split), MinShare: Fen(p.MinShare), Greeting: p.Greeting, GroupID: orNull(p.GroupID), Metadata: p.Metadata,
+		RemainingCount: p.ShareCount, RemainingAmount: Fen(p.TotalAmount),
+		CreatedAt: Stamp(p.CreatedAt), OpensAt: Stamp(p.OpensAt), ExpiresAt: Stamp(p.ExpiresAt),
+		Fairness: Fairness{Algorithm: packet.Algorithm, Commitment: p.Commitment},
+		Workflow: WorkflowRef{ID: "packet/" + p.ID},
+	}
+	if p.MaxShare > 0 {
+		cap := Fen(p.MaxShare)
+		out.MaxShare = orNull(&cap)
+	}
+	if out.Metadata == nil {
+		out.Metadata = map[string]string{}
+	}
+	return out
+}
+
+// render renders the packet as it is. The seed is told only when closed.
+func (s *Server) render(snap snapshot) (Packet, error) {
+	out := staticPacket(snap.Packet, snap.status)
+	out.Metadata = maps.Clone(out.Metadata)
+	out.ClaimedCount, out.ClaimedAmount = snap.counts.ClaimedCount, Fen(snap.counts.ClaimedAmount)
+	out.RemainingCount -= out.ClaimedCount
+	out.RemainingAmount -= out.ClaimedAmount
+	out.RefundedAmount = Fen(snap.counts.RefundedAmount)
+	out.Failure = orNull(failureOf(snap.failure))
+	switch snap.status {
+	case packet.StatusRejected:
+		out.RemainingCount, out.RemainingAmount = 0, 0
+	case packet.StatusClosed:
+		out.ClosedAt = stampOrNull(snap.closedAt)
+		seed, err := packet.OpenSeed(s.cfg.SeedKey, snap.ID, snap.sealed)
+		if err != nil {
+			return out, err
+		}
+		text := hex.EncodeToString(seed[:])
+		out.Fairness.Seed = orNull(&text)
+	}
+	return out, nil
+}
+
+func failureOf(f *packet.Failure) *Failure {
+	if f == nil {
+		return nil
+	}
+	return &Failure{Code: f.Code, Message: f.Message}
+}

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"hongbao/packet"
+)
+
+const (
+	// createBusy is how long another request with the same key is told to wait. It
+	// is longer than one create takes, so two never run at the same time.
+	createBusy = 5 * time.Second
+	// rowTimeout bounds the question whether MySQL knows a packet that Redis does
+	// not. It is an economy on a path that must work without MySQL.
+	rowTimeout = 300 * time.Millisecond
+	// readLimit bounds a read from MySQL.
+	readLimit = 2 * time.Second
+	// Pauses between two looks at a packet that is being funded.
+	firstLook = 5 * time.Millisecond
+	lastLook  = 50 * time.Millisecond
+)
+
+// creation is one create request on its way.
+type creation struct {
+	*request
+	createRequest
+	packet packet.Packet
+}
+
+func createPacket(r *request) (answer, error) {
+	q, err := readCreate(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return answer{}, err
+	}
+	hash, err := bodyHash(q)
+	if err != nil {
+		return answer{}, err
+	}
+	app := r.caller.app
+	c := &creation{request: r, createRequest: q, packet: q.packet(app.ID, packet.NewID(app.Salt, key), hash, r.server.cfg.SeedKey)}
+	return c.run()
+}
+
+// run answers from what Redis knows; a packet that Redis does not know is looked
+// up in MySQL before it is staged, because its pool may have been lost.
+func (c *creation) run() (answer, error) {
+	view, err := c.server.cfg.Pool.View(c.ctx, c.packet.ID)
+	switch {
+	case errors.Is(err, packet.ErrNotFound):
+		ctx, cancel := context.WithTimeout(c.ctx, rowTimeout)
+		defer cancel()
+		rec, err := c.server.cfg.Store.Packet(ctx, c.packet.ID)
+		if err == nil {
+			return c.fromRow(rec)
+		}
+		if !errors.Is(err, packet.ErrNotFound) && !errors.Is(err, packet.ErrUnavailable) {
+			return answer{}, err
+		}
+	case err != nil:
+		return answer{}, err
+	case view.Packet.BodyHash != c.packet.BodyHash:
+		return answer{}, refuse(CodeKeyReused)
+	case view.First != nil:
+		return c.again(*view.First, ofView(view), view.Retired)
+	case view.Retired:
+		return c.asItStands()
+	case view.Now.Before(view.BusyUntil):
+		return answer{}, c.inProgress()
+	}
+	return c.stage()
+}
+
+func (c *creation) inProgress() error {
+	r := refuse(CodeRequestInProgress)
+	r.retryAfter = shortPause
+	return r
+}
+
+// stage makes the packet, or takes over from a request that did not end, and
+// waits for the charge.
+func (c *creation) stage() (answer, error) {
+	life := time.Duration(c.Life) * time.Second
+	staged, err := c.server.cfg.Pool.Create(c.ctx, c.packet, c.Eligible, c.OpensAt, life, createBusy)
+	switch {
+	case errors.Is(err, packet.ErrPast):
+		return answer{}, invalid(FieldError{"opens_at", faultRange, "the packet would have expired already"})
+	case errors.Is(err, packet.ErrTooFar):
+		return answer{}, invalid(FieldError{"opens_at", faultRange, "must be at most 366 days ahead"})
+	case err != nil:
+		return answer{}, err
+	case staged.Existed && !staged.SameBody:
+		return answer{}, refuse(CodeKeyReused)
+	case staged.View.First != nil:
+		return c.again(*staged.View.First, ofView(staged.View), staged.View.Retired)
+	case staged.View.Retired:
+		return c.asItStands()
+	case staged.Existed && staged.View.Now.Before(staged.View.BusyUntil):
+		return answer{}, c.inProgress()
+	}
+	c.server.facts.put(c.packet.ID, facts{app: c.packet.App, opensAt: staged.View.Packet.OpensAt})
+	view, err := c.await(staged.View)
+	if err != nil {
+		return answer{}, err
+	}
+	return c.first(view)
+}
+
+// await looks at the packet until the charge has an answer or the time is over.
+func (c *creation) await(view packet.PoolView) (packet.PoolView, error) {
+	deadline := time.Now().Add(c.server.cfg.FundingWait)
+	for pause := firstLook; view.Status() == packet.StatusFunding && !view.Retired; pause = min(2*pause, lastLook) {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return view, nil
+		}
+		timer := time.NewTimer(min(pause, left))
+		select {
+		case <-c.ctx.Done():
+			timer.Stop()
+			return view, unavailable(c.ctx.Err())
+		case <-timer.C:
+		}
+		next, err := c.server.cfg.Pool.View(c.ctx, c.packet.ID)
+		if err != nil {
+			return view, unavailable(err)
+		}
+		next.Packet = view.Packet // a tombstone has it no more
+		view = next
+	}
+	return view, nil
+}
+
+// first decides the first answer, stores it and gives it; when another request
+// was faster, that one's answer is given.
+func (c *creation) first(view packet.PoolView) (answer, error) {
+	mine := packet.FirstAnswer{HTTPStatus: http.StatusCreated, RequestID: c.id}
+	switch {
+	case view.Status() == packet.StatusRejected:
+		mine.HTTPStatus = http.StatusPaymentRequired
+	case view.Status() == packet.StatusFunding, view.Reason == packet.CloseUnopened:
+		mine.HTTPStatus = http.StatusAccepted
+	}
+	stored, err := c.server.cfg.Pool.Answered(c.ctx, c.packet.ID, mine)
+	if err != nil {
+		return answer{}, unavailable(err)
+	}
+	a, err := c.firstAnswer(stored, ofView(view))
+	a.replayed = stored != mine
+	return a, err
+}
+
+// again gives the first answer once more. Of a retired packet MySQL has the rest.
+func (c *creation) again(first packet.FirstAnswer, snap snapshot, retired bool) (answer, error) {
+	if retired {
+		rec, err := c.row()
+		if err != nil {
+			return answer{}, err
+		}
+		snap = ofRecord(rec, time.Now())
+	}
+	a, err := c.firstAnswer(first, snap)
+	a.replayed = true
+	if r, ok := errors.AsType[*refusal](err); ok {
+		r.replayed = true
+	}
+	return a, err
+}
+
+// firstAnswer renders a first answer from what never changes.
+func (c *creation) firstAnswer(first packet.FirstAnswer, snap snapshot) (answer, error) {
+	status := packet.StatusOpen
+	switch {
+	case first.HTTPStatus == http.StatusPaymentRequired:
+		return c.declined(first, snap)
+	case first.HTTPStatus == http.StatusAccepted:
+		status = packet.StatusFunding
+	case snap.OpensAt.After(snap.CreatedAt):
+		status = packet.StatusScheduled
+	}
+	return answer{status: first.HTTPStatus, body: staticPacket(snap.Packet, status)}, nil
+}
+
+func (c *creation) declined(first packet.FirstAnswer, snap snapshot) (answer, error) {
+	if snap.failure == nil { // this request saw the packet before it was rejected, or as a tombstone
+		fresh, err := c.server.find(c.ctx, c.packet.ID)
+		if err != nil {
+			return answer{}, err
+		}
+		snap.failure = fresh.failure
+	}
+	return answer{}, &refusal{code: CodeFundingDeclined, packetID: c.packet.ID, failure: snap.failure, requestID: first.RequestID}
+}
+
+// fromRow answers for a packet that only MySQL knows. One that was not funded
+// yet is staged again, so that its funding goes on.
+func (c *creation) fromRow(rec packet.Record) (answer, error) {
+	switch {
+	case rec.BodyHash != c.packet.BodyHash:
+		return answer{}, refuse(CodeKeyReused)
+	case rec.First != nil:
+		return c.again(*rec.First, ofRecord(rec, time.Now()), false)
+	case rec.Stored != packet.StatusFunding:
+		return c.standing(rec)
+	}
+	opensAt := rec.OpensAt
+	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
+	a, err := c.stage()
+	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeInvalidRequest {
+		return c.standing(rec) // expired before it was funded
+	}
+	return a, err
+}
+
+func (c *creation) asItStands() (answer, error) {
+	rec, err := c.row()
+	if err != nil {
+		return answer{}, err
+	}
+	return c.standing(rec)
+}
+
+// standing answers with the packet as it is, where no first answer was kept.
+func (c *creation) standing(rec packet.Record) (answer, error) {
+	snap := ofRecord(rec, time.Now())
+	switch rec.Stored {
+	case packet.StatusRejected:
+		return c.declined(packet.FirstAnswer{RequestID: c.id}, snap)
+	case packet.StatusFunding:
+		return answer{status: http.StatusAccepted, body: staticPacket(snap.Packet, packet.StatusFunding)}, nil
+	}
+	body, err := c.server.render(snap)
+	return answer{status: http.StatusCreated, body: body}, err
+}
+
+// row reads the packet's row. That MySQL has none, or is away, is no answer here.
+func (c *creation) row() (packet.Record, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, readLimit)
+	defer cancel()
+	rec, err := c.server.cfg.Store.Packet(ctx, c.packet.ID)
+	if errors.Is(err, packet.ErrNotFound) {
+		return rec, unavailable(err)
+	}
+	return rec, err
+}

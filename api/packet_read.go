@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"hongbao/packet"
+)
+
+// location is where a packet is known best at one moment.
+type location struct {
+	view  packet.PoolView
+	alive bool // view is a pool that was not retired
+	rec   packet.Record
+	// settled: the row (when not alive) knows every claim there ever was.
+	settled bool
+}
+
+// snapshot joins what is known.
+func (l location) snapshot() snapshot {
+	switch {
+	case l.alive && l.rec.ID != "":
+		return merge(l.view, l.rec)
+	case l.alive:
+		return ofView(l.view)
+	}
+	return ofRecord(l.rec, time.Now())
+}
+
+// locate asks Redis, and MySQL when Redis does not hold the pool. Errors:
+// CodePacketNotFound, CodeUnavailable.
+func (s *Server) locate(ctx context.Context, id string) (location, error) {
+	view, err := s.cfg.Pool.View(ctx, id)
+	if err == nil && !view.Retired {
+		return location{view: view, alive: true}, nil
+	}
+	away := errors.Is(err, packet.ErrUnavailable)
+	unknown := errors.Is(err, packet.ErrNotFound)
+	if err != nil && !away && !unknown {
+		return location{}, err
+	}
+	rec, rowErr := s.record(ctx, id)
+	switch {
+	case errors.Is(rowErr, packet.ErrNotFound) && unknown:
+		return location{}, refuse(CodePacketNotFound)
+	case errors.Is(rowErr, packet.ErrNotFound):
+		return location{}, unavailable(errors.Join(err, rowErr)) // Redis knows it, or may know it
+	case rowErr != nil:
+		return location{}, rowErr
+	}
+	settled := err == nil || settled(rec)
+	if away && !settled {
+		return location{}, unavailable(err) // the row of a live packet is behind
+	}
+	return location{rec: rec, settled: settled}, nil
+}
+
+// settled reports whether the row of a packet whose pool is not in Redis can
+// speak for it: nothing can be claimed any more, and every claim was recorded.
+func settled(rec packet.Record) bool {
+	return rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected || !rec.BooksClosedAt.IsZero() || rec.ClaimedCount == rec.ShareCount
+}
+
+// find reads a packet: from Redis alone while grabs are decided there, with
+// MySQL once it closes. Errors as locate.
+func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
+	l, err := s.locate(ctx, id)
+	if err != nil {
+		return snapshot{}, err
+	}
+	if l.alive && l.view.State == packet.PoolClosing {
+		rec, err := s.record(ctx, id)
+		if err != nil && !errors.Is(err, packet.ErrNotFound) && !errors.Is(err, packet.ErrUnavailable) {
+			return snapshot{}, err
+		}
+		l.rec = rec
+	}
+	return l.snapshot(), nil
+}
+
+// record reads a packet's row within readLimit.
+func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return s.cfg.Store.Packet(ctx, id)
+}
+
+// merge joins a pool that gives out nothing any more with its row: Redis knows
+// every claim, MySQL knows refund, seed and closing.
+func merge(view packet.PoolView, rec packet.Record) snapshot {
+	snap := ofView(view)
+	snap.counts.RefundedAmount = rec.RefundedAmount
+	snap.sealed = rec.SealedSeed
+	if rec.Stored == packet.StatusClosed {
+		snap.status, snap.closedAt = packet.StatusClosed, rec.ClosedAt
+		if rec.ClaimedCount > snap.counts.ClaimedCount {
+			snap.counts = rec.Counts
+		}
+	}
+	return snap
+}
+
+// owned is find for the calling app: another app's packet is not found.
+func (r *request) owned(id string) (snapshot, error) {
+	snap, err := r.server.find(r.ctx, id)
+	if err != nil {
+		return snap, err
+	}
+	return snap, r.own(snap.Packet)
+}
+
+// own checks that a packet belongs to the caller, and remembers whose it is.
+func (r *request) own(p packet.Packet) error {
+	r.server.facts.put(p.ID, facts{app: p.App, opensAt: p.OpensAt})
+	if p.App != r.caller.app.ID {
+		return refuse(CodePacketNotFound)
+	}
+	return nil
+}
+
+func getPacket(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	snap, err := r.owned(id)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := r.server.render(snap)
+	return answer{status: http.StatusOK, body: body}, err
+}
+
+// NoMembers is a body that may be left out, or be {}.
+type NoMembers struct{}
+
+func closePacket(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	if len(r.payload) > 0 {
+		o, err := readObject(r.payload)
+		if err != nil {
+			return answer{}, err
+		}
+		if err := o.done(); err != nil {
+			return answer{}, err
+		}
+	}
+	snap, err := r.owned(id)
+	if err != nil {
+		return answer{}, err
+	}
+	_, err = r.server.cfg.Pool.Recall(r.ctx, id)
+	switch {
+	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
+		return answer{}, notOpenYet(snap.OpensAt, shortPause)
+	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
+		return answer{}, unavailable(err) // the pool is lost; nothing can be recalled before it is rebuilt
+	case err != nil && !errors.Is(err, packet.ErrNotFound):
+		return answer{}, err
+	}
+	if snap, err = r.server.find(r.ctx, id); err != nil {
+		return answer{}, err
+	}
+	body, err := r.server.render(snap)
+	return answer{status: http.StatusAccepted, body: body}, err
+}
+
+// ended reports whether a packet gives out nothing any more.
+func ended(s packet.Status) bool {
+	return s == packet.StatusRejected || s == packet.StatusSoldOut || s == packet.StatusClosing || s == packet.StatusClosed
+}
+
+func notOpenYet(opensAt time.Time, pause time.Duration) *refusal {
+	return &refusal{code: CodeNotOpenYet, opensAt: opensAt, retryAfter: pause}
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"hongbao/money"
+	"hongbao/packet"
+)
+
+// CreatePacket is the body of a create request, for the document; createRequest
+// is what it is read into.
+type CreatePacket struct {
+	SenderID         string                      `json:"sender_id" doc:"Who is charged: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
+	TotalAmount      Amount                      `json:"total_amount" doc:"In fen: share_count * min_share at least, share_count * max_share at most." example:"10000"`
+	ShareCount       int                         `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"Into how many shares it is split."`
+	Split            Nullable[SplitMode]         `json:"split" required:"false" doc:"How it is split; random by default."`
+	MinShare         Nullable[Amount]            `json:"min_share" required:"false" doc:"The least share, 1 by default."`
+	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share; null: no cap."`
+	Currency         *string                     `json:"currency" required:"false" doc:"CNY, also by default."`
+	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
+	OpensAt          *time.Time                  `json:"opens_at" required:"false" doc:"RFC 3339, at most 366 days ahead; null: at once. Milliseconds count."`
+	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"Life from opens_at on; 86400 by default."`
+	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
+	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
+	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, 2 KiB as JSON."`
+}
+
+// createRequest is a create request with its defaults filled in. Its JSON is
+// what the body hash is made of: the members and their order are fixed for ever.
+type createRequest struct {
+	SenderID string            `json:"sender_id"`
+	Total    money.Fen         `json:"total_amount"`
+	Count    int               `json:"share_count"`
+	Split    packet.SplitMode  `json:"split"`
+	MinShare money.Fen         `json:"min_share"`
+	MaxShare money.Fen         `json:"max_share"` // 0: no cap
+	Currency string            `json:"currency"`
+	Greeting string            `json:"greeting"`
+	OpensAt  *time.Time        `json:"opens_at"` // UTC, whole milliseconds
+	Life     int64             `json:"expires_in_seconds"`
+	Eligible []string          `json:"eligible_user_ids"` // in the order given; nil: everybody
+	GroupID  *string           `json:"group_id"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// readCreate parses and checks the body of a create request.
+func readCreate(body []byte) (createRequest, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return createRequest{}, err
+	}
+	return createFrom(o)
+}
+
+func createFrom(o *object) (createRequest, error) {
+	var q createRequest
+	q.SenderID = valueOr(o.text("sender_id", true, checkID), "")
+	readSplit(o, &q)
+	q.Currency = valueOr(o.text("currency", false, func(s string) *fault {
+		if s != packet.CurrencyCNY {
+			return &fault{faultEnum, "must be CNY"}
+		}
+		return nil
+	}), packet.CurrencyCNY)
+	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
+	q.OpensAt = readTime(o, "opens_at")
+	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())), int64(packet.DefaultLife.Seconds()))
+	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
+	q.GroupID = o.text("group_id", false, checkID)
+	q.Metadata = o.texts("metadata")
+	if encoded, err := json.Marshal(q.Metadata); err != nil || len(encoded) > packet.MaxMetadata {
+		o.fault("metadata", fault{faultLength, fmt.Sprintf("must have at most %d bytes as JSON", packet.MaxMetadata)})
+	}
+	return q, o.done()
+}
+
+// readSplit reads the members that decide the shares. Relations between them
+// are judged only when each is right by itself.
+func readSplit(o *object, q *createRequest) {
+	total := o.integer("total_amount", true, math.MinInt64, math.MaxInt64)
+	count := o.integer("share_count", true, math.MinInt64, math.MaxInt64)
+	mode := o.text("split", false, nil)
+	least := o.integer("min_share", false, math.MinInt64, math.MaxInt64)
+	most := o.integer("max_share", false, 1, math.MaxInt64)
+	numbers := []string{"total_amount", "share_count", "min_share", "max_share"}
+	unread := o.faulty(numbers...)
+
+	q.Total = money.Fen(valueOr(total, 1))
+	q.Count = int(valueOr(count, 1))
+	q.Split = packet.SplitMode(valueOr(mode, string(packet.SplitRandom)))
+	q.MinShare = money.Fen(valueOr(least, int64(packet.DefaultMinShare)))
+	q.MaxShare = money.Fen(valueOr(most, 0))
+	err := packet.SplitParams{Mode: q.Split, Total: q.Total, Count: q.Count, Min: q.MinShare, Max: q.MaxShare}.Validate()
+	var faults packet.SplitParamErrors
+	if err != nil && !errors.As(err, &faults) {
+		o.fault("split", fault{faultRange, "cannot be split"})
+		return
+	}
+	for _, f := range faults {
+		relation := f.Code == packet.CodeTotalTooSmall || f.Code == packet.CodeTotalTooLarge
+		if !o.faulty(f.Field) && !(relation && unread) {
+			o.fault(f.Field, fault{f.Code, f.Message})
+		}
+	}
+}
+
+// readTime reads an RFC 3339 time; what is finer than a millisecond is cut off.
+func readTime(o *object, name string) *time.Time {
+	text := o.text(name, false, func(s string) *fault {
+		if _, err := time.Parse(time.RFC3339, s); err != nil {
+			return &fault{faultFormat, "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
+		}
+		return nil
+	})
+	if text == nil {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, *text)
+	if err != nil {
+		return nil
+	}
+	at = at.UTC().Truncate(time.Millisecond)
+	return &at
+}
+
+// checkText checks a text for people: at most limit characters, no control characters.
+func checkText(limit int) func(string) *fault {
+	return func(s string) *fault {
+		switch {
+		case utf8.RuneCountInString(s) > limit:
+			return &fault{faultLength, fmt.Sprintf("must have at most %d characters", limit)}
+		case strings.ContainsFunc(s, unicode.IsControl):
+			return &fault{faultCharacters, "must not contain control characters"}
+		}
+		return nil
+	}
+}
+
+func valueOr[T any](v *T, other T) T {
+	if v == nil {
+		return other
+	}
+	return *v
+}
+
+// packet makes the packet that is staged. Its times are Redis' business.
+func (q createRequest) packet(app, id, hash string, seedKey [32]byte) packet.Packet {
+	return packet.Packet{
+		ID: id, App: app, SenderID: q.SenderID, Currency: q.Currency, TotalAmount: q.Total, ShareCount: q.Count, Split: q.Split,
+		MinShare: q.MinShare, MaxShare: q.MaxShare, Greeting: q.Greeting, GroupID: q.GroupID, Metadata: q.Metadata,
+		EligibleCount: len(q.Eligible), BodyHash: hash, Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)),
+	}
+}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+
+	"hongbao/payout"
+)
+
+// Payout is a payout in answers to staff.
+type Payout struct {
+	ID           string                  `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	PacketID     string                  `json:"packet_id" doc:"The packet it pays a share of."`
+	UserID       string                  `json:"user_id" doc:"Who is owed."`
+	ShareIndex   int                     `json:"share_index" minimum:"0" doc:"Which share it pays."`
+	Amount       Fen                     `json:"amount" doc:"What is owed."`
+	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
+	Status       PayoutStatus            `json:"status" doc:"How far it has come; see the payout of a claim."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"Who pays it." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
+	Workflow     WorkflowLink            `json:"workflow" doc:"The workflow that pays it."`
+}
+
+// PayoutFailure says why a payout failed or came back, and what can be done.
+type PayoutFailure struct {
+	Code       string `json:"code" doc:"Why, for programs." example:"account_frozen"`
+	Message    string `json:"message" doc:"For people; the provider's own words where it gave some."`
+	Retryable  bool   `json:"retryable" doc:"Trying again without changing anything can help."`
+	NextAction string `json:"next_action" doc:"What finance should do next."`
+}
+
+// WorkflowLink names a Temporal workflow and where to look at it.
+type WorkflowLink struct {
+	ID  string `json:"id" doc:"Its workflow id." example:"payout/3q5k9v0c1m7e2u8h4r6t/u2"`
+	URL string `json:"url" format:"uri-reference" doc:"In the Temporal UI."`
+}
+
+// Attempt is one order number at the provider; sends and asks are its calls.
+type Attempt struct {
+	No        int              `json:"no" minimum:"1" doc:"1 for the first order number."`
+	Op        string           `json:"op" enum:"charge,transfer,refund" doc:"What the provider is asked to do."`
+	OrderNo   string           `json:"order_no" doc:"Our number at the provider."`
+	Outcome   Nullable[string] `json:"outcome" doc:"The provider's last word about this number: succeeded, pending, needs_recipient, declined, returned, never_received; null before the first."`
+	Code      Nullable[string] `json:"code" doc:"The provider's code, if it gave one."`
+	StartedAt Nullable[Stamp]  `json:"started_at" doc:"First send; null before it."`
+	EndedAt   Nullable[Stamp]  `json:"ended_at" doc:"When its outcome became final."`
+}
+
+// TimelineEntry is one thing that happened to a payout.
+type TimelineEntry struct {
+	At     Stamp  `json:"at" doc:"When it happened."`
+	Source string `json:"source" doc:"Who: ledger, workflow, provider or finance." example:"provider"`
+	What   string `json:"what" doc:"What happened, for people."`
+}
+
+// PayoutDetail is a payout with everything known about it.
+type PayoutDetail struct {
+	Payout
+	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first."`
+}
+
+// Payouts is a page of payouts.
+type Payouts struct {
+	Items      []Payout         `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+func (s *Server) renderPayout(r payout.Row) Payout {
+	out := Payout{
+		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: r.ShareIndex, Amount: Fen(r.Amount), Currency: r.Currency,
+		Status: PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
+		AttemptCount: r.AttemptCount, CreatedAt: Stamp(r.CreatedAt), UpdatedAt: Stamp(r.UpdatedAt),
+		Workflow: s.workflowLink("payout/" + r.PacketID + "/" + r.UserID),
+	}
+	if f := r.Failure; f != nil {
+		out.Failure = orNull(&PayoutFailure{Code: f.Code, Message: f.Message, Retryable: f.Retryable, NextAction: f.NextAction})
+	}
+	return out
+}
+
+// workflowLink builds the address of a workflow in the Temporal UI. The id may
+// hold slashes and whatever users call themselves.
+func (s *Server) workflowLink(id string) WorkflowLink {
+	base := s.cfg.TemporalUIURL
+	for len(base) > 0 && base[len(base)-1] == '/' {
+		base = base[:len(base)-1]
+	}
+	return WorkflowLink{ID: id, URL: base + "/namespaces/" + url.PathEscape(s.cfg.TemporalNamespace) + "/workflows/" + url.PathEscape(id)}
+}
+
+func (s *Server) renderDetail(d payout.Detail) PayoutDetail {
+	out := PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: []Attempt{}, Timeline: []TimelineEntry{}}
+	for _, a := range d.Attempts {
+		out.Attempts = append(out.Attempts, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
+			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt)})
+	}
+	out.Timeline = append(out.Timeline, TimelineEntry{At: Stamp(d.CreatedAt), Source: "ledger", What: "claim booked, payout owed"})
+	for _, e := range d.Events {
+		out.Timeline = append(out.Timeline, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
+	}
+	slices.SortStableFunc(out.Timeline, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
+	return out
+}

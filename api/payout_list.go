@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+	"unicode/utf8"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// maxAge bounds older_than_seconds: some hundred years.
+const maxAge = 1 << 33
+
+// payoutCursor is the last payout of a page, with the filters of the list and
+// the moment they were first applied: pages of one list fit together.
+type payoutCursor struct {
+	Filters map[string]string `json:"f"`
+	To      time.Time         `json:"to"`
+	At      time.Time         `json:"at"`
+	ID      string            `json:"id"`
+}
+
+func checkStatus(s string) *fault {
+	if !payout.Status(s).Valid() {
+		return &fault{faultEnum, "is not a status of payouts"}
+	}
+	return nil
+}
+
+// checkFilter checks a text that is only compared.
+func checkFilter(s string) *fault {
+	if s == "" || len(s) > maxFieldName || !utf8.ValidString(s) {
+		return &fault{faultFormat, "must have 1 to 128 bytes of UTF-8"}
+	}
+	return nil
+}
+
+// readFilter reads the filters of the list of payouts.
+func readFilter(q *query, now time.Time) payout.Filter {
+	f := payout.Filter{Kind: payout.KindPayout}
+	f.Status = payout.Status(q.text("status", checkStatus))
+	f.PacketID = q.text("packet_id", checkFilter)
+	f.UserID = q.text("user_id", checkID)
+	f.OrderNo = q.text("order_no", checkFilter)
+	f.FailureCode = q.text("failure_code", checkFilter)
+	if age, ok := q.integer("older_than_seconds", 0, maxAge); ok {
+		f.CreatedTo = now.Add(-time.Duration(age) * time.Second)
+	}
+	low, _ := q.integer("amount_min", 0, int64(money.Max))
+	high, capped := q.integer("amount_max", 0, int64(money.Max))
+	if capped && high < low {
+		q.fault("amount_max", fault{faultRange, "must not be below amount_min"})
+	}
+	f.AmountMin, f.AmountMax = money.Fen(low), money.Fen(high)
+	if capped && high == 0 {
+		f.AmountMax, f.AmountMin = 1, math.MaxInt64 // nothing is that small, and 0 would mean no bound
+	}
+	return f
+}
+
+func listPayouts(r *request) (answer, error) {
+	now := time.Now().UTC()
+	q := readQuery(r)
+	filter := readFilter(q, now)
+	given := q.given()
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		next, err := continued(text, given)
+		if err != nil {
+			return answer{}, err
+		}
+		filter, given = next.filter, next.given
+	}
+	filter.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.Payments(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Payouts{Items: []Payout{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(payoutCursor{Filters: given, To: filter.CreatedTo, At: last.CreatedAt, ID: last.ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, r.server.renderPayout(row))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// continuation is a list that goes on.
+type continuation struct {
+	filter payout.Filter
+	given  map[string]string
+}
+
+// continued reads a cursor. It keeps the filters of its list; the client may
+// repeat them, but not change them.
+func continued(text string, given map[string]string) (continuation, error) {
+	var c payoutCursor
+	if decodeCursor(text, &c) != nil || c.ID == "" || len(given) > 0 && !maps.Equal(given, c.Filters) {
+		return continuation{}, badCursor()
+	}
+	q := &query{values: map[string][]string{}}
+	for name, value := range c.Filters {
+		q.values[name] = []string{value}
+	}
+	f := readFilter(q, c.To)
+	if q.done() != nil {
+		return continuation{}, badCursor()
+	}
+	f.CreatedTo, f.AfterTime, f.AfterID = c.To, c.At, c.ID
+	return continuation{filter: f, given: c.Filters}, nil
+}
+
+// payoutID returns the payout id of the path.
+func (r *request) payoutID() (string, error) {
+	id, err := url.PathUnescape(r.c.Params("id"))
+	if err != nil {
+		return "", refuse(CodePayoutNotFound)
+	}
+	parts, err := payout.Parse(id)
+	if err != nil || parts.Kind != payout.KindPayout || parts.PaymentID != id {
+		return "", refuse(CodePayoutNotFound)
+	}
+	return id, nil
+}
+
+func getPayout(r *request) (answer, error) {
+	id, err := r.payoutID()
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	d, err := r.server.cfg.Store.Payment(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return answer{}, refuse(CodePayoutNotFound)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: r.server.renderDetail(d)}, nil
+}

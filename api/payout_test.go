@@ -1,0 +1,262 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/payout"
+)
+
+// failed makes a packet of four equal shares, of which one payout fails.
+func (h *house) failed() (id, payoutID string) {
+	h.t.Helper()
+	id = h.open(h.app, with("share_count", "4", "split", `"equal"`))
+	for _, user := range []string{"a", "用/户~frozen", "c"} {
+		if r := h.grab(h.app, id, user); r.status != http.StatusCreated {
+			h.t.Fatalf("%s", r)
+		}
+	}
+	h.record(id)
+	var c claimBody
+	h.as(h.app, "GET", "/v1/packets/"+id+"/grabs/"+url.PathEscape("用/户~frozen"), "").json(h.t, &c)
+	if c.Payout.Status != "failed" {
+		h.t.Fatalf("%+v", c)
+	}
+	return id, c.Payout.ID
+}
+
+func (h *house) payouts(query string) payoutsBody {
+	h.t.Helper()
+	r := h.as(h.auditor, "GET", "/v1/staff/payouts"+query, "")
+	if r.status != http.StatusOK {
+		h.t.Fatalf("%s: %s", query, r)
+	}
+	var page payoutsBody
+	r.json(h.t, &page)
+	return page
+}
+
+func TestPayoutList(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	other, _ := h.failed()
+	detail, err := h.store.Payment(t.Context(), bad)
+	h.check(err)
+	for query, want := range map[string]int{
+		"": 6, "?packet_id=" + id: 3, "?packet_id=x": 0, "?status=failed": 2, "?status=paid": 4, "?status=unknown": 0, "?user_id=a": 2, "?user_id=A": 0,
+		"?user_id=" + url.QueryEscape("用/户~frozen"): 2, "?order_no=" + detail.OrderNo: 1, "?order_no=nonsense": 0, "?failure_code=account_frozen": 2,
+		"?failure_code=x": 0, "?older_than_seconds=0": 6, "?older_than_seconds=60": 0, "?amount_min=250&amount_max=250": 6, "?amount_min=251": 0, "?amount_max=249": 0,
+		"?amount_max=0": 0, "?packet_id=" + other + "&status=failed&user_id=a": 0, "?packet_id=" + id + "&status=failed&amount_min=1&older_than_seconds=0": 1,
+	} {
+		if page := h.payouts(query); len(page.Items) != want {
+			t.Errorf("%s: %d payouts, want %d", query, len(page.Items), want)
+		}
+	}
+	for _, query := range []string{"status=", "status=x", "status=FAILED", "status=failed&status=paid", "older_than_seconds=-1", "older_than_seconds=1.5", "older_than_seconds=x",
+		"amount_min=-1", "amount_max=9007199254740992", "amount_min=10&amount_max=9", "user_id=", "user_id=%00", "packet_id=", "order_no=" + strings.Repeat("x", 129), "unknown=1", "cursor=x", "limit=500"} {
+		if r := h.as(h.ops, "GET", "/v1/staff/payouts?"+query, ""); r.code() != "invalid_request" {
+			t.Errorf("%s: %s", query, r)
+		}
+	}
+}
+
+func TestPayoutPages(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, _ := h.failed()
+	h.failed()
+	all := h.payouts("?status=paid").Items
+	for _, repeat := range []bool{false, true} {
+		var got []string
+		query := "?status=paid&older_than_seconds=0&limit=1"
+		for range 10 {
+			page := h.payouts(query)
+			for _, p := range page.Items {
+				got = append(got, p.ID)
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			query = "?limit=1&cursor=" + url.QueryEscape(*page.NextCursor)
+			if repeat {
+				query += "&status=paid&older_than_seconds=0"
+			}
+		}
+		var want []string
+		for _, p := range all {
+			want = append(want, p.ID)
+		}
+		if !slices.Equal(got, want) || len(got) != 4 {
+			t.Errorf("filters repeated %v: %v, want %v", repeat, got, want)
+		}
+	}
+	cursor := url.QueryEscape(*h.payouts("?status=paid&limit=1").NextCursor)
+	for _, query := range []string{"&status=failed", "&packet_id=" + id, "&status=paid&packet_id=" + id} {
+		if r := h.as(h.ops, "GET", "/v1/staff/payouts?cursor="+cursor+query, ""); r.code() != "invalid_request" {
+			t.Errorf("other filters with the cursor: %s: %s", query, r)
+		}
+	}
+}
+
+func TestPayoutDetail(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	for _, who := range []owner{h.finance, h.ops, h.auditor} {
+		var p payoutBody
+		r := h.as(who, "GET", "/v1/staff/payouts/"+bad, "")
+		r.json(t, &p)
+		if r.status != 200 || p.Status != "failed" || p.Failure == nil || p.Failure.Code != "account_frozen" || !p.Failure.Retryable || p.Failure.NextAction == "" ||
+			p.AttemptCount != 1 || len(p.Attempts) != 1 || p.Attempts[0].OrderNo != *p.OrderNo || *p.Attempts[0].Outcome != "declined" || p.Attempts[0].EndedAt == nil || len(p.Timeline) < 3 {
+			t.Errorf("%s", r)
+		}
+		want := "http://127.0.0.1:18233/namespaces/hongbao/workflows/payout%2F" + id + "%2F%E7%94%A8%2F%E6%88%B7~frozen"
+		if p.Workflow.ID != "payout/"+id+"/用/户~frozen" || p.Workflow.URL != want {
+			t.Errorf("%+v", p.Workflow)
+		}
+	}
+	for _, path := range []string{"x", "p" + nobody + "0000", "c" + id + "0000", "r" + id + "0000", bad + "01", strings.ToUpper(bad), bad + "%20", "%zz", "%00"} {
+		if r := h.as(h.ops, "GET", "/v1/staff/payouts/"+path, ""); r.code() != "payout_not_found" {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+}
+
+// decided is the answer to a retry.
+type decided struct {
+	Decision struct{ ID, Kind, Reason, By, Status string }
+	Payout   payoutBody
+	Approval *struct{ ID string }
+}
+
+func (h *house) retry(who owner, id, key, body string) result {
+	h.t.Helper()
+	return h.do(call{method: "POST", path: "/v1/staff/payouts/" + id + "/retry", key: who.token, body: body, header: map[string]string{"Idempotency-Key": key}})
+}
+
+func TestRetry(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	for body, want := range map[string]string{
+		`{}`: "reason required", `{"reason":null}`: "reason required", `{"reason":" \n"}`: "reason wrong_length", `{"reason":1}`: "reason wrong_type",
+		`{"reason":"a\u0000"}`: "reason invalid_characters", `{"reason":"` + strings.Repeat("因", 501) + `"}`: "reason wrong_length", `{"reason":"r","evidence":"e"}`: "evidence unknown_field",
+	} {
+		if r := h.retry(h.finance, bad, "k", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
+			t.Errorf("%.60s: %s", body, r)
+		}
+	}
+	first := h.retry(h.finance, bad, "k", `{"reason":"unfrozen"}`)
+	var d decided
+	first.json(t, &d)
+	if first.status != http.StatusAccepted || d.Decision.Kind != "retry" || d.Decision.Reason != "unfrozen" || d.Decision.By != h.finance.key.Owner ||
+		d.Decision.Status != "carried_out" || d.Approval != nil || d.Payout.Status != "pending" || d.Payout.Failure != nil {
+		t.Fatalf("%s", first)
+	}
+	if r := h.retry(h.finance, bad, "k", ` { "reason" : "unfrozen" } `); string(r.body) != string(first.body) || r.status != 202 || r.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", r)
+	}
+	if r := h.retry(h.finance, bad, "k", `{"reason":"other"}`); r.code() != "idempotency_key_reused" {
+		t.Errorf("another body: %s", r)
+	}
+	refused := h.retry(h.finance, bad, "k2", `{"reason":"r"}`)
+	if refused.status != 409 || refused.code() != "not_retryable" {
+		t.Errorf("pending: %s", refused)
+	}
+	st := h.drive(bad) // still frozen: a new number, refused again
+	if st.Status != payout.StatusFailed {
+		t.Fatalf("%+v", st)
+	}
+	if r := h.retry(h.finance, bad, "k2", `{"reason":"r"}`); string(r.body) != string(refused.body) || r.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("a refusal is remembered: %s", r)
+	}
+	control := h.do(call{method: "POST", base: h.provider, path: "/_unfreeze/" + url.PathEscape("用/户~frozen")})
+	if control.status != http.StatusNoContent {
+		t.Fatalf("unfreeze: %s", control)
+	}
+	if r := h.retry(h.finance, bad, "k3", `{"reason":"now really"}`); r.status != 202 {
+		t.Errorf("%s", r)
+	}
+	if st := h.drive(bad); st.Status != payout.StatusPaid {
+		t.Errorf("%+v", st)
+	}
+	if p := h.proof(h.app, id); !p.Balanced || p.Paid != 750 {
+		t.Errorf("%+v", p)
+	}
+	if r := h.retry(h.finance, bad, "k4", `{"reason":"once more"}`); r.code() != "not_retryable" {
+		t.Errorf("paid: %s", r)
+	}
+	if r := h.retry(h.finance, "p"+nobody+"0000", "k5", `{"reason":"r"}`); r.code() != "payout_not_found" {
+		t.Errorf("%s", r)
+	}
+	colleague := h.newOwner("finance")
+	var r result
+	h.eventually("the new key is known", func() bool {
+		r = h.retry(colleague, bad, "k", `{"reason":"another person, the same key"}`)
+		return r.status != http.StatusUnauthorized
+	})
+	if r.code() != "not_retryable" || r.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("the scope of a key is its owner: %s", r)
+	}
+}
+
+// TestRetryApproval: from the approval amount on nothing moves before a second person agrees.
+func TestRetryApproval(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
+	_, bad := h.failed()
+	r := h.retry(h.finance, bad, "k", `{"reason":"r"}`)
+	var d decided
+	r.json(t, &d)
+	if r.status != 202 || d.Decision.Status != "waiting" || d.Approval == nil || d.Approval.ID == "" || d.Payout.Status != "failed" {
+		t.Fatalf("%s", r)
+	}
+	if again := h.retry(h.finance, bad, "k2", `{"reason":"r"}`); again.status != 409 || again.code() != "decision_pending" {
+		t.Errorf("%s", again)
+	}
+	if st, err := h.store.PaymentState(t.Context(), bad); err != nil || st.Status != payout.StatusFailed {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// TestNotification: signed ones are stored once, all others are refused.
+func TestNotification(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, bad := h.failed()
+	body := fmt.Sprintf(`{"event_id":"evt_1","type":"order.succeeded","order_no":"%s01","status":"succeeded","created_at":"2026-01-01T00:00:00.000Z"}`, bad)
+	send := func(header map[string]string, body string) result {
+		t.Helper()
+		return h.do(call{method: "POST", path: "/v1/provider-notifications/sandbox", body: body, header: header})
+	}
+	signed := sign(t, "evt_1", body)
+	for range 2 {
+		if r := send(signed, body); r.status != http.StatusNoContent || len(r.body) != 0 {
+			t.Errorf("%s", r)
+		}
+	}
+	st, err := h.store.PaymentState(t.Context(), bad)
+	if err != nil || st.Step.Do != payout.ActionAsk || st.Status != payout.StatusFailed {
+		t.Errorf("a notification asks and moves nothing: %+v, %v", st, err)
+	}
+	wrong := sign(t, "evt_1", body)
+	wrong["Webhook-Signature"] = "v1,AAAA"
+	for name, r := range map[string]result{
+		"unsigned": send(nil, body), "wrong": send(wrong, body), "changed": send(signed, strings.Replace(body, "succeeded", "declined", 1)),
+		"another id": send(map[string]string{"Webhook-Id": "evt_2", "Webhook-Timestamp": signed["Webhook-Timestamp"], "Webhook-Signature": signed["Webhook-Signature"]}, body),
+		"empty":      send(signed, ""), "not ours to read": send(sign(t, "evt_1", "{}"), "{}"),
+	} {
+		if r.status != http.StatusUnauthorized || r.code() != "unauthenticated" {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	if r := send(signed, body+strings.Repeat(" ", 4<<10)); r.code() != "body_too_large" {
+		t.Errorf("%s", r)
+	}
+	if r := h.do(call{method: "GET", path: "/v1/provider-notifications/sandbox"}); r.status != http.StatusMethodNotAllowed {
+		t.Errorf("%s", r)
+	}
+	if r := h.do(call{method: "POST", path: "/v1/provider-notifications/other", body: body, header: signed}); r.status != http.StatusUnauthorized {
+		t.Errorf("%s", r)
+	}
+}

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"hongbao/access"
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// What the handlers need of other packages. All errors are told apart by
+// errors.Is with those of packet and payout.
+
+// Packets stages and reads packets in Redis.
+type Packets interface {
+	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.Staged, error)
+	Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
+	View(ctx context.Context, id string) (packet.PoolView, error)
+	Recall(ctx context.Context, id string) (packet.PoolView, error)
+}
+
+// Grabs decides and reads claims in Redis.
+type Grabs interface {
+	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.Grabbed, error)
+	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
+	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+}
+
+// KeyMirror keeps apps and keys in Redis, for the time that MySQL is away.
+type KeyMirror interface {
+	Durable(ctx context.Context) error
+	SaveApps(ctx context.Context, blob []byte) error
+	LoadApps(ctx context.Context) ([]byte, error)
+}
+
+// Pool is everything that is asked of Redis.
+type Pool interface {
+	Packets
+	Grabs
+	KeyMirror
+}
+
+// Books reads packets and claims from MySQL.
+type Books interface {
+	Packet(ctx context.Context, id string) (packet.Record, error)
+	Claims(ctx context.Context, packetID string) ([]packet.Paid, error)
+	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
+	Balances(ctx context.Context, packetID string) (payout.Balances, error)
+}
+
+// Payments reads payments from MySQL and records decisions about them.
+type Payments interface {
+	PayoutStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
+	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
+	Payment(ctx context.Context, id string) (payout.Detail, error)
+	RetryPayment(ctx context.Context, w payout.StaffWrite, id string, approveFrom money.Fen, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
+}
+
+// Keys reads apps and keys from MySQL.
+type Keys interface {
+	Access(ctx context.Context) ([]access.App, []access.Key, error)
+	Ping(ctx context.Context) error
+}
+
+// Store is everything that is asked of MySQL.
+type Store interface {
+	Books
+	Payments
+	Keys
+}
+
+// Provider is what the API asks of the payment provider: sums for the proof,
+// and whether a notification is really its.
+type Provider interface {
+	Name() string
+	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
+	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
+}

@@ -1,0 +1,284 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Proof says where the money of a packet is, by three independent sources.
+type Proof struct {
+	PacketID  string `json:"packet_id" doc:"The packet."`
+	Total     Fen    `json:"total" doc:"What the sender was charged: total_amount, and 0 while funding or rejected, when the packet holds no money."`
+	Paid      Fen    `json:"paid" doc:"Paid to winners, outside payments included, without what came back."`
+	Owed      Fen    `json:"owed" doc:"Claimed and not paid: pending, sending, unknown, awaiting_recipient, failed, returned."`
+	Remaining Fen    `json:"remaining" doc:"In the packet: not claimed, or claimed and not booked yet (then it is in_flight too)."`
+	Refunding Fen    `json:"refunding" doc:"On its way back to the sender: remainder and cancelled payouts."`
+	Refunded  Fen    `json:"refunded" doc:"Back with the sender."`
+	Balanced  bool   `json:"balanced" doc:"The ledger sums to total, and Redis and the provider agree with it: differences is empty."`
+	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not booked yet, and money the provider has moved for payments that still wait for its answer."`
+
+	Sources     ProofSources `json:"sources" doc:"What each source says by itself."`
+	Differences []Difference `json:"differences" nullable:"false" doc:"What no running step explains; empty when balanced."`
+}
+
+// ProofSources are the figures of each source by themselves.
+type ProofSources struct {
+	Ledger   LedgerFigures         `json:"ledger" doc:"MySQL."`
+	Redis    Nullable[PoolFigures] `json:"redis" doc:"null: the pool is not in Redis any more."`
+	Provider ProviderFigures       `json:"provider" doc:"The provider's own books."`
+}
+
+// LedgerFigures are balances of the packet's accounts, and sums of its postings.
+type LedgerFigures struct {
+	Holding   int64 `json:"holding" doc:"Account: charged, neither claimed nor going back."`
+	Owed      int64 `json:"owed" doc:"Account: claimed, neither paid nor cancelled."`
+	Refunding int64 `json:"refunding" doc:"Account: going back."`
+	Outside   int64 `json:"outside" doc:"Account: paid by other means."`
+	Suspense  int64 `json:"suspense" doc:"Account: moved twice; 0 unless there is a break, then negative."`
+	Provider  int64 `json:"provider" doc:"Account: minus what is with us."`
+	Charged   Fen   `json:"charged" doc:"Postings."`
+	Claimed   Fen   `json:"claimed" doc:"Postings."`
+	Paid      Fen   `json:"paid" doc:"Postings, by the provider."`
+	Returned  Fen   `json:"returned" doc:"Postings: came back after success, refunds that came back included."`
+	Refunded  Fen   `json:"refunded" doc:"Postings."`
+}
+
+// PoolFigures are what Redis says.
+type PoolFigures struct {
+	Claimed   Fen `json:"claimed" doc:"The sum of all claims."`
+	Remaining Fen `json:"remaining" doc:"total_amount minus that."`
+}
+
+// ProviderFigures are the sums of the provider's own movements.
+type ProviderFigures struct {
+	Charged     Fen `json:"charged" doc:"From the sender."`
+	Transferred Fen `json:"transferred" doc:"To winners."`
+	Returned    Fen `json:"returned" doc:"Transfers and refunds that came back."`
+	Refunded    Fen `json:"refunded" doc:"To the sender."`
+}
+
+// Difference is a disagreement that no running step explains.
+type Difference struct {
+	What     string `json:"what" doc:"Which two figures." example:"provider transferred, ledger paid"`
+	Expected int64  `json:"expected" doc:"By the ledger, or by arithmetic."`
+	Actual   int64  `json:"actual" doc:"What was found."`
+}
+
+// A difference is told when it is still there at the last of proofLooks looks:
+// the sources cannot be read at one instant, and a step may be between two of them.
+const (
+	proofLooks = 5
+	proofPause = 150 * time.Millisecond
+)
+
+func getProof(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := r.owned(id); err != nil {
+		return answer{}, err
+	}
+	for look := 1; ; look++ {
+		p, err := r.server.prove(r.ctx, id)
+		if err != nil {
+			return answer{}, err
+		}
+		if p.Balanced || look == proofLooks {
+			return answer{status: http.StatusOK, body: p}, nil
+		}
+		timer := time.NewTimer(proofPause)
+		select {
+		case <-r.ctx.Done():
+			timer.Stop()
+			return answer{}, unavailable(r.ctx.Err())
+		case <-timer.C:
+		}
+	}
+}
+
+// evidence is what one look at the sources has found.
+type evidence struct {
+	rec      packet.Record // zero: not written yet
+	ledger   payout.Balances
+	view     *packet.PoolView // nil: not in Redis
+	provider payout.ProviderTotals
+}
+
+// prove looks once. It reads in the direction in which facts travel backwards:
+// row and ledger before Redis and the provider, so that these can only be ahead.
+func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
+	var e evidence
+	var err error
+	if e.rec, err = s.record(ctx, id); err != nil && !errors.Is(err, packet.ErrNotFound) {
+		return Proof{}, err
+	}
+	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
+		return Proof{}, err
+	}
+	view, err := s.cfg.Pool.View(ctx, id)
+	switch {
+	case err == nil && !view.Retired:
+		e.view = &view
+	case err != nil && !errors.Is(err, packet.ErrNotFound):
+		return Proof{}, err
+	}
+	if e.provider, err = s.cfg.Provider.Totals(ctx, id); err != nil {
+		return Proof{}, unavailable(err)
+	}
+	a := audit{server: s, id: id, evidence: e}
+	a.proof = a.figures()
+	a.checkLedger()
+	a.checkPool()
+	if err := a.checkProvider(ctx); err != nil {
+		return Proof{}, err
+	}
+	a.proof.Balanced = len(a.proof.Differences) == 0
+	return a.proof, nil
+}
+
+// audit compares the sources.
+type audit struct {
+	evidence
+	server *Server
+	id     string
+	proof  Proof
+}
+
+func (a *audit) figures() Proof {
+	by, of := a.ledger.ByKind, a.ledger.ByAccount
+	p := Proof{
+		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
+		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + of[payout.AccountOutside]), Owed: Fen(of[payout.AccountOwed]),
+		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
+		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned]), Differences: []Difference{},
+	}
+	p.Sources = ProofSources{
+		Ledger: LedgerFigures{
+			Holding: int64(of[payout.AccountHolding]), Owed: int64(of[payout.AccountOwed]), Refunding: int64(of[payout.AccountRefunding]),
+			Outside: int64(of[payout.AccountOutside]), Suspense: int64(of[payout.AccountSuspense]), Provider: int64(of[payout.AccountProvider]),
+			Charged: Fen(by[payout.PostCharge]), Claimed: Fen(by[payout.PostClaim]), Paid: Fen(by[payout.PostPaid]),
+			Returned: Fen(by[payout.PostReturned] + by[payout.PostRefundReturned]), Refunded: Fen(by[payout.PostRefunded]),
+		},
+		Provider: ProviderFigures{Charged: Fen(a.provider.Charged), Transferred: Fen(a.provider.Transferred),
+			Returned: Fen(a.provider.Returned), Refunded: Fen(a.provider.Refunded)},
+	}
+	if a.view != nil {
+		p.Sources.Redis = orNull(&PoolFigures{Claimed: Fen(a.view.ClaimedAmount), Remaining: Fen(a.view.Packet.TotalAmount - a.view.ClaimedAmount)})
+	}
+	return p
+}
+
+func (a *audit) differ(what string, expected, actual money.Fen) {
+	if expected != actual {
+		a.proof.Differences = append(a.proof.Differences, Difference{What: what, Expected: int64(expected), Actual: int64(actual)})
+	}
+}
+
+// checkLedger: the parts make up the whole, and nothing was given out that was not there.
+func (a *audit) checkLedger() {
+	p := &a.proof
+	honoured := a.ledger.ByKind[payout.PostHonoured] // the house's money, outside the packet's total
+	a.differ("ledger: total and its parts", money.Fen(p.Total)+honoured, money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
+	for _, account := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
+		if balance := a.ledger.ByAccount[account]; balance < 0 {
+			a.differ("ledger: "+string(account)+" is below zero", 0, balance)
+		}
+	}
+	switch a.rec.Stored {
+	case packet.StatusOpen, packet.StatusClosing, packet.StatusClosed:
+		a.differ("packet total_amount, ledger charged", a.rec.TotalAmount, a.ledger.ByKind[payout.PostCharge])
+	}
+}
+
+// checkPool: Redis may be ahead by the claims that are on their way to the
+// ledger, but not behind, and not ahead any more once the books are closed.
+func (a *audit) checkPool() {
+	if a.view == nil {
+		return
+	}
+	booked, claimed := a.ledger.ByKind[payout.PostClaim], a.view.ClaimedAmount
+	if claimed > booked && a.rec.BooksClosedAt.IsZero() {
+		a.proof.InFlight += Fen(claimed - booked)
+	} else {
+		a.differ("ledger claimed, redis claimed", booked, claimed)
+	}
+	if a.view.RemainingCount+a.view.ClaimedCount != a.view.Packet.ShareCount {
+		a.differ("share_count, redis claimed and remaining shares", money.Fen(a.view.Packet.ShareCount), money.Fen(a.view.RemainingCount+a.view.ClaimedCount))
+	}
+}
+
+// checkProvider: the provider may be ahead by payments that are open, never
+// behind. Money under a number that was given up is in the ledger as second
+// success; it was moved by a transfer or by a refund.
+func (a *audit) checkProvider(ctx context.Context) error {
+	by, moved := a.ledger.ByKind, a.provider
+	paid, refunded, second := by[payout.PostPaid], by[payout.PostRefunded], by[payout.PostSecondSuccess]
+	asTransfer := min(max(moved.Transferred-paid, 0), second)
+	paid, refunded = paid+asTransfer, refunded+second-asTransfer
+	a.differ("ledger returned, provider returned", by[payout.PostReturned]+by[payout.PostRefundReturned], moved.Returned)
+	for _, side := range []struct {
+		what          string
+		kind          payout.Kind
+		booked, moved money.Fen
+	}{
+		{"ledger charged, provider charged", payout.KindCharge, by[payout.PostCharge], moved.Charged},
+		{"ledger paid, provider transferred", payout.KindPayout, paid, moved.Transferred},
+		{"ledger refunded, provider refunded", payout.KindRefund, refunded, moved.Refunded},
+	} {
+		ahead := side.moved - side.booked
+		if ahead > 0 {
+			open, err := a.open(ctx, side.kind, ahead)
+			if err != nil {
+				return fmt.Errorf("proof of packet %s: %w", a.id, err)
+			}
+			if open >= ahead {
+				a.proof.InFlight += Fen(ahead)
+				continue
+			}
+		}
+		a.differ(side.what, side.booked, side.moved)
+	}
+	return nil
+}
+
+// openPage and openPages bound how many open payments are added up.
+const (
+	openPage  = 500
+	openPages = 20
+)
+
+// open sums payments that wait for the provider's answer, until they explain enough.
+func (a *audit) open(ctx context.Context, kind payout.Kind, enough money.Fen) (money.Fen, error) {
+	var sum money.Fen
+	for _, status := range payout.Statuses {
+		if !status.Open() {
+			continue
+		}
+		f := payout.Filter{Kind: kind, PacketID: a.id, Status: status, Limit: openPage}
+		for range openPages {
+			rows, err := a.server.cfg.Store.Payments(ctx, f)
+			if err != nil {
+				return 0, err
+			}
+			for _, row := range rows {
+				if sum += row.Amount; sum >= enough {
+					return sum, nil
+				}
+			}
+			if len(rows) < openPage {
+				break
+			}
+			last := rows[len(rows)-1]
+			f.AfterTime, f.AfterID = last.CreatedAt, last.ID
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,290 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+
+	"hongbao/packet"
+)
+
+// Keys of what the chain leaves for the handlers.
+const (
+	localRequestID = "request_id"
+	localCaller    = "caller"
+	localRoute     = "route"
+	// localBodyRead: nothing is left of the body. Reading on would take the next
+	// request of the connection for it.
+	localBodyRead = "body_read"
+)
+
+// Limits of bodies in bytes.
+const (
+	createBodyLimit = 1 << 20
+	bodyLimit       = 4 << 10
+	// drainLimit is how much of a body nobody wanted is read, so that the answer
+	// arrives before the connection is reset.
+	drainLimit = 8 << 20
+)
+
+const contentJSON = "application/json"
+
+// request is what a handler gets.
+type request struct {
+	c       *fiber.Ctx
+	ctx     context.Context
+	server  *Server
+	route   *route
+	caller  caller
+	id      string // X-Request-Id
+	payload []byte // the body, read up to the route's limit
+}
+
+// answer is what a handler gives.
+type answer struct {
+	status   int
+	body     any    // encoded as JSON, unless raw is set; nil: no body
+	raw      []byte // already encoded
+	kind     string // content type of raw; "": JSON
+	replayed bool
+	header   map[string]string
+	written  bool // the handler wrote the answer itself
+}
+
+func (a answer) write(c *fiber.Ctx) error {
+	if a.written {
+		return nil
+	}
+	for name, value := range a.header {
+		c.Set(name, value)
+	}
+	if a.replayed {
+		c.Set(headerReplayed, "true")
+	}
+	raw := a.raw
+	if a.body != nil {
+		var err error
+		if raw, err = encode(a.body); err != nil {
+			return err
+		}
+	}
+	c.Status(a.status)
+	if raw == nil {
+		return nil
+	}
+	c.Set(fiber.HeaderContentType, contentJSON)
+	if a.kind != "" {
+		c.Set(fiber.HeaderContentType, a.kind)
+	}
+	c.Response().SetBody(raw)
+	return nil
+}
+
+// encode writes JSON as it is read by programs: no escaping for HTML.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// contentProblem is the content type of errors.
+const contentProblem = "application/problem+json"
+
+func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
+	p := r.problem(instanceOf(c), requestID)
+	raw, err := encode(p)
+	if err != nil {
+		raw = nil
+	}
+	c.Response().ResetBody()
+	c.Status(p.Status)
+	c.Set(fiber.HeaderContentType, contentProblem)
+	if r.code == CodeUnauthenticated {
+		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
+	}
+	if r.retryAfter > 0 {
+		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds(r.retryAfter)))
+	}
+	if r.replayed {
+		c.Set(headerReplayed, "true")
+	}
+	c.Response().SetBody(raw)
+}
+
+// instanceOf is the path of the request in a form that is a valid URI reference.
+func instanceOf(c *fiber.Ctx) string {
+	path := string(c.Context().URI().PathOriginal())
+	if _, err := url.PathUnescape(path); err != nil || !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }) {
+		return (&url.URL{Path: string(bytes.ToValidUTF8([]byte(path), []byte("?")))}).EscapedPath()
+	}
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+func routeOf(c *fiber.Ctx) string {
+	if r, ok := c.Locals(localRoute).(*route); ok {
+		return r.path
+	}
+	return "unmatched"
+}
+
+// visible reports whether s is 1 to max visible ASCII characters.
+func visible(s string, max int) bool {
+	if len(s) == 0 || len(s) > max {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// requestID takes the client's id when it can be told back, else makes one.
+func requestID(c *fiber.Ctx) string {
+	if id := c.Get(fiber.HeaderXRequestID); visible(id, 128) {
+		return id
+	}
+	return newRequestID()
+}
+
+func newRequestID() string { return "req_" + strings.ToLower(rand.Text()) }
+
+// single returns the value of a header that may be sent once.
+func (r *request) single(name string) (string, bool) {
+	values := r.c.Request().Header.PeekAll(name)
+	if len(values) != 1 {
+		return "", false
+	}
+	return string(values[0]), true
+}
+
+// readBody reads the body up to the route's limit.
+func (r *request) readBody() error {
+	head := &r.c.Request().Header
+	stream := r.c.Context().RequestBodyStream()
+	if head.ContentLength() == 0 || stream == nil {
+		return nil
+	}
+	if !r.isJSON() {
+		return refuse(CodeUnsupportedMedia)
+	}
+	limit := r.route.limit()
+	if head.ContentLength() > limit {
+		return refuse(CodeBodyTooLarge)
+	}
+	b, err := io.ReadAll(io.LimitReader(stream, int64(limit)+1))
+	switch {
+	case err != nil:
+		r.c.Context().SetConnectionClose()
+		r.c.Locals(localBodyRead, true)
+		refused := fromTransport(err)
+		if refused.code == CodeMalformedRequest || errors.Is(err, io.EOF) {
+			refused = refuse(CodeMalformedJSON)
+		}
+		return refused
+	case len(b) > limit:
+		return refuse(CodeBodyTooLarge)
+	}
+	r.payload = b
+	r.c.Locals(localBodyRead, true)
+	return nil
+}
+
+func (r *request) isJSON() bool {
+	if coding := r.c.Get(fiber.HeaderContentEncoding); coding != "" && !strings.EqualFold(coding, "identity") {
+		return false
+	}
+	kind, ok := r.single(fiber.HeaderContentType)
+	if !ok {
+		return false
+	}
+	media, _, err := mime.ParseMediaType(kind)
+	return err == nil && media == contentJSON
+}
+
+// leaveBody reads what is left of the body, so that the next request of the
+// connection starts where it should; when that is too much, or broken, the
+// connection ends with the answer.
+func leaveBody(c *fiber.Ctx) {
+	stream := c.Context().RequestBodyStream()
+	if stream == nil || c.Locals(localBodyRead) != nil {
+		return
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit))
+	if err != nil || n == drainLimit {
+		c.Context().SetConnectionClose()
+	}
+}
+
+// packetID returns the packet id of the path. What has not the form of an id is
+// not found like an id that nobody has.
+func (r *request) packetID() (string, error) {
+	id, err := url.PathUnescape(r.c.Params("id"))
+	if err != nil || !packet.ValidID(id) {
+		return "", refuse(CodePacketNotFound)
+	}
+	return id, nil
+}
+
+// userID returns the user id of the path: percent-encoded bytes.
+func (r *request) userID() (string, error) {
+	id, err := url.PathUnescape(r.c.Params("user_id"))
+	if err != nil {
+		return "", invalid(FieldError{"user_id", faultFormat, "is not percent-encoded"})
+	}
+	if fault := checkID(id); fault != nil {
+		return "", invalid(FieldError{"user_id", fault.code, fault.message})
+	}
+	return id, nil
+}
+
+// fault is what is wrong with one value.
+type fault struct{ code, message string }
+
+// Codes of field errors.
+const (
+	faultRequired   = "required"
+	faultUnknown    = "unknown_field"
+	faultDuplicate  = "duplicate"
+	faultType       = "wrong_type"
+	faultInteger    = "not_an_integer"
+	faultRange      = "out_of_range"
+	faultLength     = "wrong_length"
+	faultCharacters = "invalid_characters"
+	faultFormat     = "invalid_format"
+	faultEnum       = "not_allowed"
+)
+
+// checkID checks a user, sender, group or account id: 1 to 64 bytes of UTF-8
+// without control characters.
+func checkID(s string) *fault {
+	switch {
+	case len(s) == 0 || len(s) > packet.MaxUserIDBytes:
+		return &fault{faultLength, fmt.Sprintf("must have 1 to %d bytes", packet.MaxUserIDBytes)}
+	case !utf8.ValidString(s):
+		return &fault{faultCharacters, "must be UTF-8"}
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return &fault{faultCharacters, "must not contain control characters"}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"hongbao/access"
+)
+
+// route is one line of the table that both the Fiber routes and the OpenAPI
+// document are made from.
+type route struct {
+	id       string // operationId
+	method   string
+	path     string // with {parameters}
+	listener listenerKind
+	realm    realm
+	roles    []access.Role // who of the realm; nil: everybody
+	tag      string
+	summary  string
+	about    string
+	params   []param
+	body     any  // zero value of the request's type; nil: the body has no members
+	optional bool // the body may be left out
+	maxBody  int  // bytes; 0: bodyLimit
+	answers  []reply
+	problems []Code // apart from those that every route of its kind has
+	handle   func(*request) (answer, error)
+}
+
+// param is a path, query or header parameter.
+type param struct {
+	in       string
+	name     string
+	about    string
+	required bool
+	schema   any // zero value of a type, for its schema
+	example  any
+	min, max int // of an integer, when max is set
+}
+
+// reply is one good answer.
+type reply struct {
+	status  int
+	about   string
+	body    any    // zero value of the answer's type; nil: none
+	kind    string // content type, "" for JSON
+	headers []param
+	example any
+}
+
+// limit is the size of the largest body the route reads.
+func (r *route) limit() int {
+	if r.maxBody > 0 {
+		return r.maxBody
+	}
+	return bodyLimit
+}
+
+func (r *route) allows(role access.Role) bool {
+	return r.roles == nil || slices.Contains(r.roles, role)
+}
+
+// on is the path with its one parameter filled in.
+func (r *route) on(id string) string { return strings.Replace(r.path, "{id}", id, 1) }
+
+// codes lists every problem the route can answer: its own and those of its kind.
+func (r *route) codes() []Code {
+	codes := slices.Clone(r.problems)
+	if r.realm != realmOpen {
+		codes = append(codes, CodeUnauthenticated, CodeForbidden, CodeUnavailable)
+	}
+	if r.method == http.MethodPost {
+		codes = append(codes, CodeMalformedJSON, CodeRequestTimeout, CodeBodyTooLarge, CodeUnsupportedMedia, CodeInvalidRequest)
+	}
+	codes = append(codes, CodeInternal)
+	var unique []Code
+	for _, row := range catalogue {
+		if slices.Contains(codes, row.code) {
+			unique = append(unique, row.code)
+		}
+	}
+	return unique
+}
+
+// fiberPath turns {name} into :name.
+func fiberPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}
+
+func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+// routes returns the table. Its handlers get everything from the request, so
+// it is the same for every server.
+func routes() []*route {
+	return slices.Concat(packetRoutes(), claimRoutes(), staffRoutes(), platformRoutes())
+}

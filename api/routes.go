@@ -1,0 +1,190 @@
+package api
+
+import (
+	"net/http"
+
+	"hongbao/access"
+	"hongbao/payout"
+)
+
+// Names of headers.
+const (
+	headerIdempotencyKey = "Idempotency-Key"
+	headerReplayed       = "Idempotency-Replayed"
+)
+
+// Parameters that several routes share.
+var (
+	packetParam = param{in: "path", name: "id", required: true, schema: "", example: "3q5k9v0c1m7e2u8h4r6t", about: "The packet's id."}
+	userParam   = param{in: "path", name: "user_id", required: true, schema: "", example: "u2",
+		about: "The user's id, 1 to 64 bytes of UTF-8 without control characters, percent-encoded. Compared byte by byte."}
+	payoutParam = param{in: "path", name: "id", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "The payout's id."}
+	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
+		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body give the first answer again."}
+	limitParam  = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit, about: "How many items, 50 by default."}
+	cursorParam = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the page before. It keeps filters and order."}
+	replayed    = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
+)
+
+func packetRoutes() []*route {
+	return []*route{
+		{
+			id: "createPacket", method: http.MethodPost, path: "/v1/packets", listener: listenPublic, realm: realmApp, tag: "packets",
+			summary: "Create a packet",
+			about: "Charges the sender, splits the total into shares and opens the packet. Repeat with the same Idempotency-Key until an answer " +
+				"arrives: the sender is charged once. Answers 2xx, 402 and 409 are remembered at least as long as the packet lives plus 7 days.",
+			params: []param{keyParam}, body: CreatePacket{}, maxBody: createBodyLimit,
+			answers: []reply{
+				{status: http.StatusCreated, about: "Charged and open, or scheduled when opens_at lies ahead.", body: Packet{}, headers: []param{replayed}},
+				{status: http.StatusAccepted, about: "The charge takes longer than 3 s: status funding. Ask for the packet until that changes.",
+					body: Packet{}, headers: []param{replayed}},
+			},
+			problems: []Code{CodeKeyRequired, CodeFundingDeclined, CodeRequestInProgress, CodeKeyReused},
+			handle:   createPacket,
+		},
+		{
+			id: "getPacket", method: http.MethodGet, path: "/v1/packets/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
+			summary: "Get a packet", params: []param{packetParam},
+			answers:  []reply{{status: http.StatusOK, about: "The packet as it is now.", body: Packet{}}},
+			problems: []Code{CodePacketNotFound}, handle: getPacket,
+		},
+		{
+			id: "closePacket", method: http.MethodPost, path: "/v1/packets/{id}/close", listener: listenPublic, realm: realmApp, tag: "packets",
+			summary: "Recall the remainder",
+			about: "Stops the packet; what nobody took goes back to the sender. Repeatable. A packet that has ended already stays as it is. " +
+				"The body may be left out or be an empty object.",
+			params: []param{packetParam}, body: NoMembers{}, optional: true,
+			answers:  []reply{{status: http.StatusAccepted, about: "The packet; closing goes on by itself.", body: Packet{}}},
+			problems: []Code{CodePacketNotFound, CodeNotOpenYet}, handle: closePacket,
+		},
+		{
+			id: "getProof", method: http.MethodGet, path: "/v1/packets/{id}/proof", listener: listenPublic, realm: realmApp, tag: "packets",
+			summary: "Prove where the money is",
+			about: "Compares the ledger, Redis (while the pool lives) and the provider. total = paid + owed + remaining + refunding + refunded " +
+				"at every moment; what a running step explains is in_flight, everything else is a difference.",
+			params:   []param{packetParam},
+			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: Proof{}}},
+			problems: []Code{CodePacketNotFound}, handle: getProof,
+		},
+	}
+}
+
+func claimRoutes() []*route {
+	return []*route{
+		{
+			id: "grab", method: http.MethodPost, path: "/v1/packets/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
+			summary: "Grab a share",
+			about: "Needs no Idempotency-Key: packet and user are the key. A 2xx means that the claim is on disk and will be paid. The same user " +
+				"gets the same claim for ever; a repeat keeps the first recipient. After a 503 ask again: nothing was taken, or the claim is there.",
+			params: []param{packetParam}, body: Grab{},
+			answers: []reply{
+				{status: http.StatusCreated, about: "Won now.", body: Claim{}},
+				{status: http.StatusOK, about: "This user had one already; replayed is true.", body: Claim{}},
+			},
+			problems: []Code{CodePacketNotFound, CodeNotOpenYet, CodeNotEligible, CodeSoldOut, CodeExpired, CodeRateLimited},
+			handle:   grabShare,
+		},
+		{
+			id: "listGrabs", method: http.MethodGet, path: "/v1/packets/{id}/grabs", listener: listenPublic, realm: realmApp, tag: "claims",
+			summary: "List who got what", about: "Newest first. best_luck is true on exactly one claim once the packet is sold out or closed.",
+			params:   []param{packetParam, limitParam, cursorParam},
+			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
+			problems: []Code{CodePacketNotFound, CodeInvalidRequest}, handle: listGrabs,
+		},
+		{
+			id: "getGrab", method: http.MethodGet, path: "/v1/packets/{id}/grabs/{user_id}", listener: listenPublic, realm: realmApp, tag: "claims",
+			summary: "Get one user's claim", params: []param{packetParam, userParam},
+			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: Claim{}}},
+			problems: []Code{CodePacketNotFound, CodeClaimNotFound, CodeInvalidRequest}, handle: getGrab,
+		},
+	}
+}
+
+func staffRoutes() []*route {
+	text := func(name, about string) param { return param{in: "query", name: name, schema: "", about: about} }
+	count := func(name, about string) param { return param{in: "query", name: name, schema: Fen(0), about: about} }
+	return []*route{
+		{
+			id: "listPayouts", method: http.MethodGet, path: "/v1/staff/payouts", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List payouts", about: "Newest first. All filters have to fit.",
+			params: []param{
+				{in: "query", name: "status", schema: PayoutStatus(""), example: string(payout.StatusFailed), about: "Payouts in this status."},
+				text("packet_id", "Payouts of this packet."), text("user_id", "Payouts to this user."),
+				text("order_no", "The payout that used this order number, in any attempt."), text("failure_code", "Payouts that failed with this code."),
+				count("older_than_seconds", "Payouts made at least this many seconds ago."),
+				count("amount_min", "Payouts of this many fen or more."), count("amount_max", "Payouts of this many fen or less."),
+				limitParam, cursorParam,
+			},
+			answers:  []reply{{status: http.StatusOK, about: "A page of payouts.", body: Payouts{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listPayouts,
+		},
+		{
+			id: "getPayout", method: http.MethodGet, path: "/v1/staff/payouts/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Get a payout with its attempts and timeline", params: []param{payoutParam},
+			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: PayoutDetail{}}},
+			problems: []Code{CodePayoutNotFound}, handle: getPayout,
+		},
+		{
+			id: "retryPayout", method: http.MethodPost, path: "/v1/staff/payouts/{id}/retry", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleFinance}, tag: "staff",
+			summary: "Decide to pay again",
+			about: "For failed and returned payouts. Every earlier order number is asked about before anything is sent. From the approval amount on " +
+				"a second person has to agree first: approval is set, and nothing has moved yet.",
+			params: []param{payoutParam, keyParam}, body: Retry{},
+			answers:  []reply{{status: http.StatusAccepted, about: "Decided.", body: Decided{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodePayoutNotFound, CodeNotRetryable, CodeDecisionPending, CodeKeyReused},
+			handle:   retryPayout,
+		},
+	}
+}
+
+func platformRoutes() []*route {
+	html := "text/html; charset=utf-8"
+	return []*route{
+		{
+			id: "receiveSandboxNotification", method: http.MethodPost, path: "/v1/provider-notifications/sandbox", listener: listenPublic,
+			realm: realmOpen, tag: "platform", summary: "Take a notification of the sandbox provider",
+			about: "Signed as Standard Webhooks says. It moves nothing by itself: it is stored once, and the provider is asked.",
+			params: []param{
+				{in: "header", name: "webhook-id", required: true, schema: "", about: "Names the event."},
+				{in: "header", name: "webhook-timestamp", required: true, schema: "", about: "When it was sent, in seconds."},
+				{in: "header", name: "webhook-signature", required: true, schema: "", about: "One or more signatures."},
+			},
+			body: Notification{}, answers: []reply{{status: http.StatusNoContent, about: "Stored, now or before."}},
+			problems: []Code{CodeUnauthenticated, CodeUnavailable}, handle: receiveNotification,
+		},
+		{
+			id: "getLiveness", method: http.MethodGet, path: "/livez", listener: listenBoth, realm: realmOpen, tag: "platform",
+			summary: "Does the process run?", answers: []reply{{status: http.StatusOK, about: "It does.", body: Liveness{}}}, handle: getLiveness,
+		},
+		{
+			id: "getReadiness", method: http.MethodGet, path: "/readyz", listener: listenBoth, realm: realmOpen, tag: "platform",
+			summary: "Can requests be answered?",
+			answers: []reply{
+				{status: http.StatusOK, about: "Ready; degraded while MySQL or Temporal is away.", body: Readiness{}},
+				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is away or not durable.", body: Readiness{}},
+			},
+			handle: getReadiness,
+		},
+		{
+			id: "getMetrics", method: http.MethodGet, path: "/metrics", listener: listenStaff, realm: realmOpen, tag: "platform",
+			summary: "Metrics for Prometheus", answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}},
+			handle: getMetrics,
+		},
+		{
+			id: "getDocument", method: http.MethodGet, path: "/openapi.json", listener: listenPublic, realm: realmOpen, tag: "platform",
+			summary: "This document", answers: []reply{{status: http.StatusOK, about: "OpenAPI 3.1.", body: map[string]any{}}}, handle: getDocument,
+		},
+		{
+			id: "getDocs", method: http.MethodGet, path: "/docs", listener: listenPublic, realm: realmOpen, tag: "platform",
+			summary: "This document, to read and try", answers: []reply{{status: http.StatusOK, about: "A page.", body: "", kind: html}}, handle: getDocs,
+		},
+		{
+			id: "getDocsAsset", method: http.MethodGet, path: "/docs/{asset}", listener: listenPublic, realm: realmOpen, tag: "platform",
+			summary:  "A part of the docs page",
+			params:   []param{{in: "path", name: "asset", required: true, schema: "", example: "swagger-ui.css", about: "The file's name."}},
+			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: "*/*"}},
+			problems: []Code{CodeNotFound}, handle: getDocsAsset,
+		},
+	}
+}

@@ -1,0 +1,123 @@
+// Package api is the HTTP surface of hongbao over Fiber: two listeners, one for
+// the apps' backends and one for staff, made from one table of routes that the
+// OpenAPI document is made from too. Grabs need Redis alone; MySQL and Temporal
+// may be away. The package holds no state of its own beyond caches of facts
+// that never change.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// Server serves both listeners. Use New, Listen and Serve, in this order.
+type Server struct {
+	cfg     Config
+	dir     *directory
+	facts   *factCache
+	lucky   *luckCache
+	metrics *metrics
+	doc     []byte // the OpenAPI document
+	docs    *docsPage
+
+	public, staff *listener
+	// base is the parent of every request's context. It ends after the drain.
+	base     context.Context
+	stopBase context.CancelFunc
+	draining atomic.Bool
+}
+
+// New prepares a server. It reaches for nothing yet. Errors name every setting
+// that is missing or contradicts another.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
+	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
+		return nil, err
+	}
+	if s.doc, err = Document(cfg.Version); err != nil {
+		return nil, err
+	}
+	if s.docs, err = newDocsPage(); err != nil {
+		return nil, err
+	}
+	s.base, s.stopBase = context.WithCancel(context.Background())
+	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
+	return s, nil
+}
+
+// Listen binds both addresses. Nothing is accepted before Serve.
+func (s *Server) Listen() error {
+	if err := s.public.bind(s.cfg.PublicAddr); err != nil {
+		return fmt.Errorf("public listener: %w", err)
+	}
+	if err := s.staff.bind(s.cfg.StaffAddr); err != nil {
+		_ = s.public.ln.Close()
+		return fmt.Errorf("staff listener: %w", err)
+	}
+	return nil
+}
+
+// PublicAddr is the address of the public listener after Listen.
+func (s *Server) PublicAddr() net.Addr { return s.public.ln.Addr() }
+
+// StaffAddr is the address of the staff listener after Listen.
+func (s *Server) StaffAddr() net.Addr { return s.staff.ln.Addr() }
+
+// Serve answers requests until ctx ends. Then /readyz says so, the listeners
+// close, idle connections are closed, and requests under way get DrainTime to
+// end. It returns nil after a clean end.
+func (s *Server) Serve(ctx context.Context) error {
+	defer s.stopBase()
+	background, stop := context.WithCancel(s.base)
+	refreshed := make(chan struct{})
+	go func() {
+		defer close(refreshed)
+		s.dir.run(background, s.cfg.Refresh)
+	}()
+	ended := make(chan error, 2)
+	for _, l := range []*listener{s.public, s.staff} {
+		go func() { ended <- l.serve() }()
+	}
+	var failed error
+	running := 2
+	select {
+	case <-ctx.Done():
+		slog.InfoContext(ctx, "api drains", slog.Any("cause", context.Cause(ctx)))
+	case failed = <-ended:
+		running--
+	}
+	s.draining.Store(true)
+	s.pause(s.cfg.DrainDelay)
+	err := errors.Join(failed, s.drain())
+	for ; running > 0; running-- {
+		err = errors.Join(err, <-ended)
+	}
+	stop()
+	<-refreshed
+	return err
+}
+
+// pause waits for d, unless a listener cannot go on anyway.
+func (s *Server) pause(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// drain ends both listeners at the same time.
+func (s *Server) drain() error {
+	done := make(chan error, 2)
+	for _, l := range []*listener{s.public, s.staff} {
+		go func() { done <- l.shutdown(s.cfg.DrainTime) }()
+	}
+	return errors.Join(<-done, <-done)
+}

@@ -1,0 +1,280 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"hongbao/access"
+	"hongbao/api"
+	"hongbao/packet"
+)
+
+// sign makes the headers of a notification.
+func sign(t *testing.T, id, body string) map[string]string {
+	t.Helper()
+	hook, err := standardwebhooks.NewWebhook(webhookSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	signature, err := hook.Sign(id, now, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"Webhook-Id": id, "Webhook-Timestamp": strconv.FormatInt(now.Unix(), 10), "Webhook-Signature": signature}
+}
+
+func TestHealth(t *testing.T) {
+	temporal := errors.New("away")
+	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { return temporal } }})
+	for _, base := range []string{h.public, h.staff} {
+		r := h.do(call{method: "GET", base: base, path: "/readyz"})
+		var ready struct {
+			Status       string
+			Dependencies map[string]struct {
+				Status    string
+				LatencyMS *float64 `json:"latency_ms"`
+			}
+		}
+		r.json(t, &ready)
+		if r.status != 200 || ready.Status != "degraded" || ready.Dependencies["temporal"].Status != "unavailable" || ready.Dependencies["redis"].Status != "ok" ||
+			ready.Dependencies["mysql"].Status != "ok" || ready.Dependencies["redis"].LatencyMS == nil {
+			t.Errorf("%s", r)
+		}
+		if r := h.do(call{method: "GET", base: base, path: "/livez"}); r.status != 200 || string(r.body) != `{"status":"ok"}` {
+			t.Errorf("%s", r)
+		}
+		if r := h.do(call{method: "HEAD", base: base, path: "/livez"}); r.status != 200 || len(r.body) != 0 {
+			t.Errorf("HEAD: %s", r)
+		}
+	}
+}
+
+// TestReadyHangs: a dependency that does not heed its context costs a second, not more.
+func TestReadyHangs(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { <-release; return nil } }})
+	start := time.Now()
+	if r := h.get("/readyz"); r.status != 200 || time.Since(start) > 3*time.Second {
+		t.Errorf("%s after %v", r, time.Since(start))
+	}
+}
+
+func TestDocs(t *testing.T) {
+	h := newHouse(t, parts{})
+	page := h.get("/docs")
+	policy := page.header.Get("Content-Security-Policy")
+	if page.status != 200 || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "'sha256-") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
+		t.Errorf("%s: %.200s", policy, page)
+	}
+	for _, other := range []string{"https://", "http://"} {
+		for _, line := range strings.Split(string(page.body), "\n") {
+			if strings.Contains(line, `src="`+other) || strings.Contains(line, `href="`+other) {
+				t.Errorf("the page needs another host: %s", line)
+			}
+		}
+	}
+	for asset, kind := range map[string]string{"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "javascript", "swagger-ui-standalone-preset.js": "javascript", "favicon-32x32.png": "image/png"} {
+		if !strings.Contains(string(page.body), `"/docs/`+asset+`"`) {
+			t.Errorf("the page does not use %s", asset)
+		}
+		r := h.get("/docs/" + asset)
+		if r.status != 200 || !strings.Contains(r.header.Get("Content-Type"), kind) || len(r.body) < 100 {
+			t.Errorf("%s: %d, %s, %d bytes", asset, r.status, r.header.Get("Content-Type"), len(r.body))
+		}
+	}
+	if r := h.get("/docs/nothing.js"); r.code() != "not_found" {
+		t.Errorf("%s", r)
+	}
+	doc := h.get("/openapi.json")
+	want, err := api.Document("test")
+	if err != nil || string(doc.body) != string(want) || !strings.HasPrefix(doc.header.Get("Content-Type"), "application/json") {
+		t.Errorf("document: %v, %.100s", err, doc)
+	}
+}
+
+// TestDrain: idle connections do not delay the end, requests under way are answered.
+func TestDrain(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.DrainDelay = 200 * time.Millisecond; c.FundingWait = time.Second }})
+	idle := h.keepAlive()
+	defer idle.Close()
+	silent, err := net.Dial("tcp", strings.TrimPrefix(h.staff, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	answered := make(chan result, 1)
+	go func() { answered <- h.post(h.app, "k", with()) }()
+	id := packet.NewID(h.app.app.Salt, "k")
+	h.eventually("staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
+	ended := make(chan error, 1)
+	start := time.Now()
+	go func() { ended <- h.stop() }()
+	h.eventually("draining", func() bool {
+		r := h.get("/readyz")
+		return r.status == http.StatusServiceUnavailable && strings.Contains(string(r.body), `"reason":"draining"`)
+	})
+	if r := <-answered; r.status != http.StatusAccepted {
+		t.Errorf("under way: %s", r)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+	if _, err := io.ReadAll(idle); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Logf("idle connection: %v", err) // closed one way or the other
+	}
+	if conn, err := net.Dial("tcp", strings.TrimPrefix(h.public, "http://")); err == nil {
+		conn.Close()
+		t.Error("still listening")
+	}
+}
+
+// keepAlive is a connection that was used once and stays open.
+func (h *house) keepAlive() net.Conn {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.public, "http://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.check(conn.SetDeadline(time.Now().Add(20 * time.Second)))
+	if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		h.t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	res.Body.Close()
+	return conn
+}
+
+// TestPanic: a bug in a handler is a 500 like others, and the server lives on.
+func TestPanic(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = panicking{c.Pool} }})
+	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
+	if r.status != 500 || r.code() != "internal" {
+		t.Errorf("%s", r)
+	}
+	if r := h.get("/livez"); r.status != 200 {
+		t.Errorf("%s", r)
+	}
+}
+
+type panicking struct{ api.Pool }
+
+func (panicking) View(context.Context, string) (packet.PoolView, error) {
+	panic("secret of the house")
+}
+
+// TestInternalError: what nobody has foreseen is told to nobody.
+func TestInternalError(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = failing{c.Pool} }})
+	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
+	if r.status != 500 || strings.Contains(string(r.body), "secret") {
+		t.Errorf("%s", r)
+	}
+}
+
+type failing struct{ api.Pool }
+
+func (failing) View(context.Context, string) (packet.PoolView, error) {
+	return packet.PoolView{}, errors.New("secret: mysql at 10.0.0.1")
+}
+
+// TestStarting: without keys the API is not ready, and says so to everybody.
+func TestStarting(t *testing.T) {
+	h := newHouse(t, parts{})
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	keys := &lateKeys{Store: h.cfg.Store, come: make(chan struct{})}
+	h.cfg.Store, h.cfg.Pool = keys, noMirror{h.cfg.Pool}
+	server, err := api.New(h.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	h.public = "http://" + server.PublicAddr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	defer func() {
+		cancel()
+		h.check(<-served)
+	}()
+	if r := h.get("/readyz"); r.status != 503 || !strings.Contains(string(r.body), `"reason":"starting"`) {
+		t.Errorf("%s", r)
+	}
+	if r := h.as(h.app, "GET", "/v1/packets/"+nobody, ""); r.code() != "unavailable" {
+		t.Errorf("%s", r)
+	}
+	close(keys.come)
+	h.eventually("ready", func() bool { return h.get("/readyz").status == 200 })
+}
+
+type lateKeys struct {
+	api.Store
+	come chan struct{}
+}
+
+func (k *lateKeys) Access(ctx context.Context) ([]access.App, []access.Key, error) {
+	select {
+	case <-k.come:
+		return k.Store.Access(ctx)
+	default:
+		return nil, nil, packet.ErrUnavailable
+	}
+}
+
+type noMirror struct{ api.Pool }
+
+func (noMirror) LoadApps(context.Context) ([]byte, error) { return nil, packet.ErrNotFound }
+
+func TestConfig(t *testing.T) {
+	h := newHouse(t, parts{})
+	for name, change := range map[string]func(*api.Config){
+		"no pool":        func(c *api.Config) { c.Pool = nil },
+		"no address":     func(c *api.Config) { c.StaffAddr = "" },
+		"wait too long":  func(c *api.Config) { c.FundingWait = 5 * time.Second },
+		"negative":       func(c *api.Config) { c.DrainTime = -1 },
+		"temporal UI":    func(c *api.Config) { c.TemporalUIURL = "localhost:8233" },
+		"negative limit": func(c *api.Config) { c.ApprovalAmount = -1 },
+	} {
+		cfg := h.cfg
+		change(&cfg)
+		if _, err := api.New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := h.cfg
+	cfg.StaffAddr = taken.Addr().String()
+	cfg.Metrics = nil
+	server, err := api.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Listen(); err == nil || !strings.Contains(err.Error(), "staff listener") {
+		t.Errorf("busy port: %v", err)
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"go.temporal.io/sdk/client"
+	tlog "go.temporal.io/sdk/log"
+
+	"hongbao/api"
+	"hongbao/money"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+)
+
+// runAPI serves until ctx ends.
+func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
+	slog.SetDefault(logger)
+	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Logger: logger}, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = redis.Close() }()
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
+		WebhookSecret: cfg.SandboxWebhookSecret.Reveal()})
+	if err != nil {
+		return err
+	}
+	defer pay.Close()
+	// Only asked by /readyz: the API starts no workflows, the relay does.
+	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: tlog.NewStructuredLogger(logger)})
+	if err != nil {
+		return fmt.Errorf("temporal client: %w", err)
+	}
+	defer temporal.Close()
+	server, err := api.New(api.Config{
+		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen,
+		Pool: redis, Store: db, Provider: pay,
+		PingTemporal: func(ctx context.Context) error {
+			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+			return err
+		},
+		SeedKey: key32(cfg.SeedKey), ApprovalAmount: money.Fen(cfg.ApprovalAmountFen),
+		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace, Version: version,
+	})
+	if err != nil {
+		return err
+	}
+	if err := server.Listen(); err != nil {
+		return err
+	}
+	return server.Serve(ctx)
+}
