@@ -15,6 +15,7 @@ CREATE TABLE breaks (
     resolved_by VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     reason      VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     UNIQUE KEY breaks_subject (payment_id, order_no, kind),
+    KEY breaks_packet (packet_id, kind),
     KEY breaks_open (resolved_at, created_at)
 ) ENGINE = InnoDB;
 

@@ -87,7 +87,7 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 	cur := attempts[len(attempts)-1]
 	switch p.Status {
 	case StatusSending, StatusUnknown:
-		if cur.Next == ActionSend && now.Before(cur.AskUntil) {
+		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.AskUntil) {
 			return NumberSame
 		}
 		return NumberNone
@@ -105,7 +105,7 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 		}
 	}
 	if cur.Statement == ObsNeverReceived {
-		if cur.open(now) || !now.Before(cur.AskUntil) {
+		if cur.Booked || cur.open(now) || !now.Before(cur.AskUntil) {
 			return NumberNone
 		}
 		return NumberSame

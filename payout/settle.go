@@ -2,6 +2,8 @@ package payout
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,27 +22,53 @@ type Settlement struct {
 // Settle applies one observation to a payment and the attempt it is about. It
 // is the only writer of a payment's status except BeginSend and people's
 // decisions. Errors: ErrTransition when the table forbids the change, which
-// means a defect in this file.
+// means a defect in this package.
 func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, error) {
 	s := Settlement{Payment: p, Attempt: a}
-	if o.ID != "" && o.ID == a.LastObservation {
+	if a.observed(o.ID) {
 		return s, nil
 	}
 	s.Changed = true
 	s.Payment.UpdatedAt = now
-	s.Attempt.LastObservation = o.ID
+	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)
 	s.note(o, now)
 	var err error
-	if s.superseded() {
+	switch {
+	case s.superseded():
 		s.settleSuperseded(o, now)
-	} else if o.Source == SourceSend {
+	case s.Attempt.Booked:
+		err = s.settleBooked(o, now)
+	case o.Source == SourceSend:
 		err = s.settleSend(o, now)
-	} else {
+	default:
 		err = s.settleAsk(o, now)
 	}
 	return s, err
+}
+
+// How many observations are remembered, and in how many bytes: a few runs of
+// one payment at once, each of which repeats no more than its last.
+const (
+	rememberIDs   = 3
+	rememberBytes = 128
+)
+
+func (a *Attempt) observed(id string) bool {
+	return id != "" && slices.Contains(strings.Fields(a.Observed), id)
+}
+
+func (a *Attempt) remember(id string) {
+	if id == "" {
+		return
+	}
+	ids := append([]string{id}, strings.Fields(a.Observed)...)
+	ids = ids[:min(len(ids), rememberIDs)]
+	for len(ids) > 1 && len(strings.Join(ids, " ")) > rememberBytes {
+		ids = ids[:len(ids)-1]
+	}
+	a.Observed = strings.Join(ids, " ")
 }
 
 func describe(o Observation) string {
@@ -55,13 +83,18 @@ func describe(o Observation) string {
 }
 
 // verify turns an answer about something else than what was stored into a
-// break and an unknown outcome: it is never success (rule R4).
+// break and an unknown outcome: it is never success (rule R4), and nothing it
+// says is kept. An answer about another order leaves a send unanswered.
 func (s *Settlement) verify(o Observation) Observation {
 	p, a := s.Payment, s.Attempt
+	kind := ObsUnknown
 	var what string
 	switch {
 	case o.OrderNo != a.OrderNo:
 		what = fmt.Sprintf("answer about order %q, stored %q", o.OrderNo, a.OrderNo)
+		if o.Source == SourceSend {
+			kind = ObsNoAnswer
+		}
 	case o.Account != "" && o.Account != p.Account:
 		what = "answer names another account than the stored request"
 	case o.Amount != 0 && o.Amount != p.Amount:
@@ -70,31 +103,30 @@ func (s *Settlement) verify(o Observation) Observation {
 		return o
 	}
 	s.addBreak(BreakMismatch, what)
-	o.Kind = ObsUnknown
-	return o
+	return Observation{ID: o.ID, Source: o.Source, Kind: kind, OrderNo: a.OrderNo, StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
 // note keeps what the provider said beside the attempt, whatever it changes.
 func (s *Settlement) note(o Observation, now time.Time) {
 	a := &s.Attempt
+	// What a refused request was refused for is what the failure will show.
+	if keep := a.Refused && o.Source == SourceAsk; o.Kind.Definite() || o.Code != "" && !keep {
+		a.Code, a.Message = o.Code, o.Message
+	}
 	if o.Source == SourceAsk {
 		a.Asks++
-		switch o.Kind {
-		case ObsUnknown, ObsNoAnswer, ObsNotSent, ObsRetryAfter:
-		default:
-			a.AskedAt = now
+		if o.Kind.usable() {
+			a.AskedAt = o.asked(now)
 			a.AskRequested = false
 		}
 	} else {
-		if o.Kind == ObsNoAnswer {
+		// While an earlier send is open, this may be the answer to that one.
+		if o.Kind == ObsNoAnswer || now.Before(a.OpenUntil) {
 			a.leaveOpen()
 		} else {
 			a.NotedUntil = time.Time{}
 		}
 		a.Refused = o.Kind == ObsDeclined
-	}
-	if o.Code != "" || o.Kind.Definite() {
-		a.Code, a.Message = o.Code, o.Message
 	}
 	if o.ProviderRef != "" {
 		a.ProviderRef = o.ProviderRef
@@ -102,6 +134,24 @@ func (s *Settlement) note(o Observation, now time.Time) {
 	if o.Token != "" {
 		a.Token = o.Token
 	}
+}
+
+// asked is when the question was put: an answer that was long on its way says
+// nothing about what has happened since.
+func (o Observation) asked(now time.Time) time.Time {
+	if o.StartedAt.IsZero() || o.StartedAt.After(now) {
+		return now
+	}
+	return o.StartedAt
+}
+
+// usable reports whether the answer to a query says anything about the order.
+func (k ObservationKind) usable() bool {
+	switch k {
+	case ObsUnknown, ObsNoAnswer, ObsNotSent, ObsRetryAfter:
+		return false
+	}
+	return true
 }
 
 // superseded reports whether the observation is about a number that a later
@@ -114,44 +164,37 @@ func (s *Settlement) superseded() bool {
 // owed: suspense, and a break.
 func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	a := &s.Attempt
-	if o.Source == SourceAsk && (o.Kind.Definite() || o.Kind == ObsNeverReceived) || o.Kind == ObsSucceeded {
+	if o.Source == SourceAsk {
+		s.askAgain(now)
+		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
+	}
+	switch {
+	case a.Booked && (o.Kind == ObsDeclined || o.Kind == ObsNeverReceived):
+		s.contradiction(o)
+	case o.Kind == ObsSucceeded:
+		a.Statement = o.Kind
+		if !a.Booked {
+			s.secondSuccess(now)
+		}
+	case o.Source == SourceAsk && (o.Kind.Definite() || o.Kind == ObsNeverReceived):
 		a.Statement = o.Kind
 	}
-	if o.Kind == ObsSucceeded && !a.Booked {
-		s.secondSuccess(now)
-	}
-}
-
-func (s *Settlement) secondSuccess(now time.Time) {
-	a := &s.Attempt
-	a.Booked = true
-	a.EndedAt = now
-	s.Postings = append(s.Postings, NewPosting(PostSecondSuccess, a.OrderNo, s.Payment.Amount))
-	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted", s.Payment.Amount))
 }
 
 func (s *Settlement) settleSend(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
-	open := p.Status == StatusSending || p.Status == StatusUnknown
 	switch o.Kind {
 	case ObsSucceeded:
 		return s.succeeded(o, now)
 	case ObsReturned:
-		return s.returned(now)
-	case ObsNeedsRecipient:
-		if !open {
-			return nil
-		}
-		a.Statement = o.Kind
-		s.askAgain(now)
-		return s.viaSending(StatusAwaitingRecipient)
-	case ObsPending:
-		a.Statement = o.Kind
-		s.askAgain(now)
-		if p.Status == StatusUnknown {
-			return p.Move(StatusSending)
-		}
-		return nil
+		return s.returned(o, now)
+	case ObsNeedsRecipient, ObsPending:
+		return s.underway(o, now)
+	}
+	if !p.Status.Open() || p.Status == StatusPending {
+		return nil // too late to say how to go on
+	}
+	switch o.Kind {
 	case ObsDeclined: // to be confirmed by asking (rule R4)
 		if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
 			s.contradiction(o)
@@ -160,197 +203,65 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		a.Next, a.NextAt = ActionAsk, now
 		return nil
 	case ObsRetryAfter, ObsNotSent:
-		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, pause(a.Sends-1)))
-		if p.Status == StatusUnknown {
-			return p.Move(StatusSending)
+		if p.Status == StatusAwaitingRecipient {
+			return nil
 		}
-		return nil
+		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, pause(a.Sends-1)))
+		return p.Move(StatusSending)
 	default: // unknown or no answer: ask, never send again blindly
+		if p.Status == StatusAwaitingRecipient {
+			return nil
+		}
 		a.Next, a.NextAt = ActionAsk, now
 		if o.Kind == ObsNoAnswer {
 			a.NextAt = now.Add(firstPause)
 		}
-		if p.Status == StatusSending {
-			return p.Move(StatusUnknown)
-		}
-		return nil
+		return p.Move(StatusUnknown)
 	}
 }
 
 func (s *Settlement) settleAsk(o Observation, now time.Time) error {
-	p, a := &s.Payment, &s.Attempt
 	switch o.Kind {
 	case ObsSucceeded:
 		return s.succeeded(o, now)
 	case ObsReturned:
-		return s.returned(now)
+		return s.returned(o, now)
 	case ObsDeclined:
 		return s.askedDeclined(o, now)
 	case ObsNeverReceived:
-		return s.askedNeverReceived(now)
-	case ObsPending:
-		if !a.Statement.Definite() || p.Status == StatusPending {
-			a.Statement = o.Kind
-		}
-		s.askAgain(now)
-		switch p.Status {
-		case StatusUnknown:
-			return p.Move(StatusSending)
-		case StatusPending:
-			return p.Move(StatusUnknown)
-		}
-		return nil
-	case ObsNeedsRecipient:
-		a.Statement = o.Kind
-		s.askAgain(now)
-		if p.Status.Open() {
-			return s.viaSending(StatusAwaitingRecipient)
-		}
-		return nil
+		return s.askedNeverReceived(o, now)
+	case ObsPending, ObsNeedsRecipient:
+		return s.underway(o, now)
 	default: // the question was not answered
 		s.askAgain(now)
-		a.NextAt = now.Add(max(o.RetryAfter, pause(a.Asks-1)))
+		s.Attempt.NextAt = now.Add(max(o.RetryAfter, pause(s.Attempt.Asks-1)))
 		return nil
 	}
 }
 
-// succeeded: the money has moved.
-func (s *Settlement) succeeded(o Observation, now time.Time) error {
+// underway: the provider has the order and no final answer. After a definite
+// statement, or of a payment that has failed, that is a contradiction (rule R4).
+func (s *Settlement) underway(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
-	if a.Booked {
-		if a.Statement == ObsReturned {
-			s.contradiction(o)
-		}
-		return nil
-	}
-	if a.Statement == ObsDeclined && o.Source == SourceAsk {
-		// The answer said declined, the query says succeeded: believe it when it is said twice.
+	contradicted := a.Statement.Definite() || p.Status == StatusFailed
+	if contradicted {
 		s.contradiction(o)
-		a.Statement = ObsSucceeded
-		a.AskRequested = !p.Status.Open()
-		return s.askSoonAsUnknown(now)
 	}
-	a.Statement = ObsSucceeded
-	switch p.Status {
-	case StatusPaid, StatusReturned, StatusCancelled, StatusPaidOutside:
-		s.secondSuccess(now)
-		return nil
-	case StatusFailed:
-		s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
-	}
-	if err := p.Move(StatusPaid); err != nil {
-		return err
-	}
-	p.Attempt = a.No
-	p.Failure = nil
-	s.book(now)
-	return nil
-}
-
-func (s *Settlement) book(now time.Time) {
-	a := &s.Attempt
-	a.Booked = true
-	a.EndedAt = now
-	s.Postings = append(s.Postings, NewPosting(successPosting(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
-}
-
-// returned: the money moved and came back, perhaps before we knew that it had moved.
-func (s *Settlement) returned(now time.Time) error {
-	p, a := &s.Payment, &s.Attempt
-	was := a.Statement
-	a.Statement = ObsReturned
-	if p.Kind == KindCharge {
-		s.addBreak(BreakContradiction, "the provider reports a charge as returned")
-		return nil
-	}
-	switch p.Status {
-	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
-		if was != ObsReturned && !a.Booked {
-			// Moved and came back under a number already given up: nothing is left to book.
-			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
-		}
-		return nil
-	}
-	if !a.Booked {
-		s.book(now)
-	}
-	if err := p.Move(StatusReturned); err != nil {
-		return err
-	}
-	p.Failure = NewFailure("returned", a.Message)
-	a.EndedAt = now
-	s.Postings = append(s.Postings, NewPosting(returnPosting(p.Kind), a.OrderNo, p.Amount))
-	return nil
-}
-
-// askedDeclined: a final failure needs two statements, the second by asking.
-func (s *Settlement) askedDeclined(o Observation, now time.Time) error {
-	p, a := &s.Payment, &s.Attempt
-	switch a.Statement {
-	case ObsSucceeded, ObsReturned:
-		s.contradiction(o)
-		if a.Booked || !p.Status.Open() {
-			return nil
-		}
-		a.Statement = ObsDeclined
-		return s.askSoonAsUnknown(now)
-	case ObsDeclined:
-		return s.fail(a.Code, a.Message, now)
-	}
-	a.Statement = ObsDeclined
-	a.Next, a.NextAt = ActionAsk, now.Add(firstPause)
-	if p.Status == StatusPending {
-		return nil // asked about before a new number: said to be final
-	}
-	return nil
-}
-
-func (s *Settlement) askedNeverReceived(now time.Time) error {
-	p, a := &s.Payment, &s.Attempt
-	if a.Booked {
-		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
-		return nil
-	}
-	if !p.Status.Open() {
-		return nil
-	}
-	if !now.Before(a.AskUntil) { // it may simply have forgotten: proves nothing
-		s.askAgain(now)
-		return nil
-	}
-	if p.Status == StatusPending {
-		if a.Statement != ObsDeclined || a.Refused {
-			a.Statement = ObsNeverReceived
-		}
-		return nil
-	}
+	a.Statement = o.Kind
+	s.askAgain(now)
 	switch {
-	case a.Refused && !a.open(now):
-		a.Statement = ObsNeverReceived
-		return s.fail("never_received", a.Message, now)
-	case a.Refused:
-		a.leaveOpen()
-		a.Next, a.NextAt = ActionAsk, a.OpenUntil
-	default:
-		a.Next, a.NextAt = ActionSend, now.Add(pause(a.Sends-1))
-	}
-	if p.Status == StatusSending {
-		return p.Move(StatusUnknown)
-	}
-	return nil
-}
-
-// fail: confirmed final failure. A payment waiting under a new decision keeps its status.
-func (s *Settlement) fail(code, message string, now time.Time) error {
-	p, a := &s.Payment, &s.Attempt
-	if p.Status == StatusPending || !p.Status.Open() {
+	case p.Status == StatusFailed: // its money may still move: go on asking
+		a.AskRequested = true
 		return nil
+	case !p.Status.Open():
+		return nil
+	case contradicted, p.Status == StatusPending:
+		return p.Move(StatusUnknown)
+	case o.Kind == ObsNeedsRecipient:
+		return p.Move(StatusAwaitingRecipient)
+	case p.Status == StatusUnknown:
+		return p.Move(StatusSending)
 	}
-	if err := p.Move(StatusFailed); err != nil {
-		return err
-	}
-	p.Failure = NewFailure(code, message)
-	a.EndedAt = now
 	return nil
 }
 
@@ -358,23 +269,13 @@ func (s *Settlement) askAgain(now time.Time) {
 	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now.Add(pause(s.Attempt.Asks))
 }
 
-func (s *Settlement) askSoonAsUnknown(now time.Time) error {
-	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now.Add(pause(min(s.Attempt.Asks, 4)))
-	switch s.Payment.Status {
-	case StatusSending, StatusAwaitingRecipient, StatusPending:
+// askAgainAsUnknown: the provider contradicts itself; only what it says twice counts.
+func (s *Settlement) askAgainAsUnknown(now time.Time) error {
+	s.askAgain(now)
+	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
 	}
 	return nil
-}
-
-// viaSending moves to a status that pending cannot reach directly.
-func (s *Settlement) viaSending(to Status) error {
-	if s.Payment.Status == StatusPending {
-		if err := s.Payment.Move(StatusUnknown); err != nil {
-			return err
-		}
-	}
-	return s.Payment.Move(to)
 }
 
 func (s *Settlement) contradiction(o Observation) {
@@ -383,4 +284,11 @@ func (s *Settlement) contradiction(o Observation) {
 
 func (s *Settlement) addBreak(kind BreakKind, detail string) {
 	s.Breaks = append(s.Breaks, Break{Kind: kind, OrderNo: s.Attempt.OrderNo, Detail: detail})
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

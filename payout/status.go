@@ -133,20 +133,24 @@ type Attempt struct {
 	Refused bool
 	// Booked: its success is in the ledger.
 	Booked bool
+	// ReturnBooked: so is its return.
+	ReturnBooked bool
 	// Next and NextAt are the program counter while the payment is open.
 	Next   Action
 	NextAt time.Time
-	// AskedAt is when the provider last gave a usable answer to a query.
+	// AskedAt is when the query was put that last got a usable answer.
 	AskedAt time.Time
 	// AskRequested: a notification or a person wants the provider asked, whatever the status.
 	AskRequested bool
-	// LastObservation is the ID of the last observation settled.
-	LastObservation string
-	Code            string
-	Message         string
-	ProviderRef     string
-	Token           string
-	StartedAt       time.Time // first send
-	AskUntil        time.Time // StartedAt + what the provider remembers - 1 day
-	EndedAt         time.Time // when its outcome became final
+	// Observed holds the IDs of the last observations settled, newest first,
+	// separated by spaces: a run that did not hear that its observation was
+	// settled repeats it, perhaps after another run's.
+	Observed    string
+	Code        string
+	Message     string
+	ProviderRef string
+	Token       string
+	StartedAt   time.Time // first send
+	AskUntil    time.Time // StartedAt + what the provider remembers - 1 day
+	EndedAt     time.Time // when its outcome became final
 }

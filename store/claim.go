@@ -84,9 +84,11 @@ func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, detail st
 	})
 }
 
-// ClaimedCount counts the claimed shares of a packet.
-func (s *Store) ClaimedCount(ctx context.Context, packetID string) (int, error) {
+// AccountedFor counts the claims of a packet that MySQL knows: claimed shares,
+// and promises that could not be booked and are kept as breaks (rule R10).
+func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) {
 	var n int
-	err := s.read(ctx).Raw("SELECT COUNT(user_id) FROM shares WHERE packet_id = ?", packetID).Scan(&n).Error
+	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(user_id) FROM shares WHERE packet_id = ?) +
+		(SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ?)`, packetID, packetID, string(payout.BreakShareConflict)).Scan(&n).Error
 	return n, classify(err)
 }

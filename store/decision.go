@@ -44,10 +44,8 @@ func (s *Store) RetryPayment(ctx context.Context, w payout.StaffWrite, id string
 				return err
 			}
 		}
-		listed := payout.Row{Payment: p, OrderNo: orEmpty(row.OrderNo), AttemptCount: row.Attempt}
-		if n := len(attempts); n > 0 {
-			listed.ProviderRef = attempts[n-1].ProviderRef
-		}
+		listed := row.listed(attempts)
+		listed.Payment = p
 		if refused != nil {
 			out.Status, out.Body = render(nil, listed, refused)
 		} else {
@@ -129,17 +127,32 @@ func (tx tx) remember(w payout.StaffWrite, a payout.StaffAnswer) error {
 		w.Owner, w.Route, w.Key, w.BodyHash, a.Status, a.Body, tx.now).Error
 }
 
+type auditHead struct {
+	Seq  int64
+	Hash []byte
+}
+
+// auditHead locks the end of the chain, which the first entry makes. It looks
+// before it inserts: an INSERT IGNORE of a row that is there takes a shared
+// lock, and two transactions that hold it can only deadlock over the exclusive one.
+func (tx tx) auditHead() (auditHead, error) {
+	var head auditHead
+	const lock = "SELECT seq, hash FROM audit_head WHERE id = 1 FOR UPDATE"
+	if err := tx.Raw(lock).Scan(&head).Error; err != nil || head.Hash != nil {
+		return head, err
+	}
+	if err := tx.Exec("INSERT IGNORE INTO audit_head (id, seq, hash) VALUES (1, 0, REPEAT(CHAR(0), 32))").Error; err != nil {
+		return head, err
+	}
+	err := tx.Raw(lock).Scan(&head).Error
+	return head, err
+}
+
 // audit appends one entry to the hash chain: hash = SHA-256(previous hash,
 // JSON of the entry). The head row is locked until commit.
 func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
-	if err := tx.Exec("INSERT IGNORE INTO audit_head (id, seq, hash) VALUES (1, 0, REPEAT(CHAR(0), 32))").Error; err != nil {
-		return err
-	}
-	var head struct {
-		Seq  int64
-		Hash []byte
-	}
-	if err := tx.Raw("SELECT seq, hash FROM audit_head WHERE id = 1 FOR UPDATE").Scan(&head).Error; err != nil {
+	head, err := tx.auditHead()
+	if err != nil {
 		return err
 	}
 	b, err := json.Marshal(before)

@@ -163,9 +163,11 @@ type shareRow struct {
 func (shareRow) TableName() string { return "shares" }
 
 // Fund moves the packet from funding to open and writes one row a share, in one
-// transaction; the charge must be paid. alive is called between batches. A packet that is open or later is left as
-// it is. Returns the row's status afterwards.
-func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen, alive func(done int)) (packet.Status, error) {
+// transaction. A packet that is open or later is left as it is. Returns the
+// row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
+// paid, ErrConflict when the amounts are not the packet's total in its number of
+// shares, ErrUnavailable.
+func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
 	var status packet.Status
 	err := s.inTx(ctx, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -175,12 +177,11 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen, alive 
 		if status = packet.Status(row.Status); status != packet.StatusFunding {
 			return nil
 		}
-		var charge string
-		if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindCharge, id, 0)).Scan(&charge).Error; err != nil {
+		if err := tx.charged(id); err != nil {
 			return err
 		}
-		if payout.Status(charge) != payout.StatusPaid {
-			return fmt.Errorf("packet %s: charge is %q: %w", id, charge, ErrMoved)
+		if sum, err := money.Sum(amounts...); err != nil || int64(sum) != row.TotalAmount || len(amounts) != row.ShareCount {
+			return fmt.Errorf("packet %s: %d shares of %d fen, not %d of %d: %w", id, len(amounts), sum, row.ShareCount, row.TotalAmount, ErrConflict)
 		}
 		if err := tx.movePacket(id, packet.StatusFunding, packet.StatusOpen, nil); err != nil {
 			return err
@@ -194,12 +195,24 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen, alive 
 					return err
 				}
 				batch = batch[:0]
-				alive(i + 1)
 			}
 		}
 		return nil
 	})
 	return status, err
+}
+
+// charged returns ErrMoved unless the packet's charge is paid: nothing may be
+// promised, and nothing refunded, of money that did not come.
+func (tx tx) charged(id string) error {
+	var status string
+	if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindCharge, id, 0)).Scan(&status).Error; err != nil {
+		return err
+	}
+	if payout.Status(status) != payout.StatusPaid {
+		return fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
+	}
+	return nil
 }
 
 // movePacket is the only writer of packets.status: a compare-and-set.
@@ -237,12 +250,14 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-			map[string]any{"failure_code": clip(f.Code, 64), "failure_message": clip(f.Message, 255)})
+			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, 255)})
 	})
 }
 
-// BeginClosing moves open (or, by rule R2, funding) to closing with its reason;
-// the first reason wins. Repeatable. Returns the status afterwards.
+// BeginClosing moves open (or, by rule R2, charged but still funding) to closing
+// with its reason; the first reason wins. Repeatable. Returns the status
+// afterwards. Errors: ErrNotFound, ErrMoved while the charge is not paid,
+// ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := s.inTx(ctx, func(tx tx) error {
@@ -254,6 +269,9 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 		if from != packet.StatusOpen && from != packet.StatusFunding {
 			status = from
 			return nil
+		}
+		if err := tx.charged(id); err != nil {
+			return err
 		}
 		status = packet.StatusClosing
 		return tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)})

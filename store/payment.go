@@ -45,7 +45,7 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
 	}
 	if p.Failure != nil {
-		row.FailureCode, row.FailureMessage = optString(clip(p.Failure.Code, 64)), optString(clip(p.Failure.Message, 255))
+		row.FailureCode, row.FailureMessage = optString(code(p.Failure.Code)), optString(clip(p.Failure.Message, 255))
 	}
 	return row
 }
@@ -92,30 +92,31 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 }
 
 type attemptRow struct {
-	OrderNo         string `gorm:"primaryKey"`
-	PaymentID       string
-	No              int
-	Op              string
-	Request         []byte
-	Sends           int
-	Asks            int
-	NotedUntil      *time.Time
-	OpenUntil       *time.Time
-	Statement       string
-	Refused         bool
-	Booked          bool
-	NextAction      string
-	NextAt          *time.Time
-	AskedAt         *time.Time
-	AskRequested    bool
-	LastObservation string
-	Code            string
-	Message         string
-	ProviderRef     string
-	Token           string
-	StartedAt       time.Time
-	AskUntil        time.Time
-	EndedAt         *time.Time
+	OrderNo      string `gorm:"primaryKey"`
+	PaymentID    string
+	No           int
+	Op           string
+	Request      []byte
+	Sends        int
+	Asks         int
+	NotedUntil   *time.Time
+	OpenUntil    *time.Time
+	Statement    string
+	Refused      bool
+	Booked       bool
+	ReturnBooked bool
+	NextAction   string
+	NextAt       *time.Time
+	AskedAt      *time.Time
+	AskRequested bool
+	Observed     string
+	Code         string
+	Message      string
+	ProviderRef  string
+	Token        string
+	StartedAt    time.Time
+	AskUntil     time.Time
+	EndedAt      *time.Time
 }
 
 func (attemptRow) TableName() string { return "attempts" }
@@ -123,9 +124,9 @@ func (attemptRow) TableName() string { return "attempts" }
 func newAttemptRow(a payout.Attempt) attemptRow {
 	return attemptRow{
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
-		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked, NextAction: string(a.Next),
-		NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested, LastObservation: a.LastObservation,
-		Code: clip(a.Code, 64), Message: clip(a.Message, 255), ProviderRef: clip(a.ProviderRef, 64), Token: clip(a.Token, 512),
+		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
+		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested,
+		Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, 255), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
 		StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(), EndedAt: optTime(a.EndedAt),
 	}
 }
@@ -134,8 +135,8 @@ func (r attemptRow) attempt() payout.Attempt {
 	return payout.Attempt{
 		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
 		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused, Booked: r.Booked,
-		Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt), AskRequested: r.AskRequested,
-		LastObservation: r.LastObservation, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
+		ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt), AskRequested: r.AskRequested,
+		Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
 		StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 }
@@ -257,11 +258,13 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 // StillCurrent reports whether the send noted as number send of an order is
 // still the one that counts: nothing else was sent, and no later number began.
 // Read right before the request leaves, so that a run that was reset or
-// overtaken sends nothing (rule R3).
+// overtaken sends nothing (rule R3), and nothing leaves after the window in
+// which it could land: a note that waited too long is asked about first (R4).
 func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int) (bool, error) {
 	var n int64
 	err := s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
-		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown')`, orderNo, send).Scan(&n).Error
+		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown') AND a.noted_until > ?`,
+		orderNo, send, s.now().UTC()).Scan(&n).Error
 	return n == 1, classify(err)
 }
 

@@ -17,6 +17,15 @@ func (r listedRow) row() payout.Row {
 	return payout.Row{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef), AttemptCount: r.Payment.Attempt}
 }
 
+// listed is the row as lists show it, with the reference of the current attempt.
+func (r paymentRow) listed(attempts []payout.Attempt) payout.Row {
+	l := listedRow{Payment: r}
+	if r.Attempt > 0 && r.Attempt <= len(attempts) {
+		l.ProviderRef = &attempts[r.Attempt-1].ProviderRef
+	}
+	return l.row()
+}
+
 // Payments lists payments of one kind, newest first. Errors: ErrUnavailable.
 func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
 	q := s.read(ctx).Table("payments p").Select("p.*, a.provider_ref").Joins("LEFT JOIN attempts a ON a.order_no = p.order_no").

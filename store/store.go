@@ -260,15 +260,3 @@ func orEmpty(s *string) string {
 	}
 	return *s
 }
-
-// clip shortens s to at most n characters: what others send us must fit its column.
-func clip(s string, n int) string {
-	count := 0
-	for i := range s {
-		if count == n {
-			return s[:i]
-		}
-		count++
-	}
-	return s
-}

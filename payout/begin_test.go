@@ -1,0 +1,280 @@
+package payout
+
+import (
+	"testing"
+	"time"
+)
+
+func (s *script) begins(want Numbering) *script {
+	s.t.Helper()
+	if got := Begin(s.p, s.attempts, s.now); got != want {
+		s.t.Fatalf("%s: numbering %d, want %d", s.p.Status, got, want)
+	}
+	return s
+}
+
+func TestR5_FirstNumber(t *testing.T) {
+	s := story(t, KindPayout).begins(NumberNew).next(ActionSend, 0).sends("")
+	if a := s.attempts[0]; a.OrderNo != OrderNo(s.p.ID, 1) || a.Sends != 1 || s.p.Attempt != 1 || string(a.Request) != "request" ||
+		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) || !a.NotedUntil.Equal(t0.Add(limits.LandingWindow)) {
+		t.Errorf("%+v", a)
+	}
+	for _, status := range Statuses {
+		if status != StatusPending {
+			if got := Begin(Payment{Status: status}, nil, t0); got != NumberNone {
+				t.Errorf("%s without attempts: %d", status, got)
+			}
+		}
+	}
+}
+
+// TestR5_NewNumberOnlyWhenAllAreFinal: after a decision every earlier number is
+// asked about, whatever it said before.
+func TestR5_NewNumberOnlyWhenAllAreFinal(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).begins(NumberNone).retries()
+	s.next(ActionAsk, 1).begins(NumberNone).asks(1, ObsNoAnswer).begins(NumberNone).asks(1, ObsUnknown).begins(NumberNone).is(StatusPending)
+	s.asks(1, ObsDeclined).next(ActionSend, 0).begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
+	s.next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionAsk, 2).begins(NumberNone).asks(2, ObsDeclined).begins(NumberNew).sends(ObsSucceeded)
+	if s.is(StatusPaid).owes(0).broke(); s.p.Attempt != 3 || s.attempts[2].OrderNo != OrderNo(s.p.ID, 3) {
+		t.Errorf("attempt %d, %+v", s.p.Attempt, s.attempts)
+	}
+}
+
+func TestR5_ReturnedIsFinal(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned).owes(amount).retries()
+	s.asks(1, ObsReturned).begins(NumberNew).sends(ObsSucceeded).is(StatusPaid).owes(0).broke()
+}
+
+// TestR5_QueryBeforeTheDecisionDoesNotCount: its answer comes after the decision, but it was put before.
+func TestR5_QueryBeforeTheDecisionDoesNotCount(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined)
+	stale := said(SourceAsk, s.attempt(1).OrderNo, ObsDeclined)
+	stale.StartedAt = s.now
+	s.retries()
+	s.must(s.settle(1, stale))
+	s.begins(NumberNone).next(ActionAsk, 1).asks(1, ObsDeclined).begins(NumberNew)
+}
+
+func TestR5_SameNumberAfterNeverReceived(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries()
+	s.asks(1, ObsNeverReceived).begins(NumberSame).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	if len(s.attempts) != 1 || s.attempts[0].Sends != 2 {
+		t.Errorf("%+v", s.attempts)
+	}
+}
+
+// TestR5_OneThatSucceededSettles: no new number is made, the payment is paid by the old one.
+func TestR5_OneThatSucceededSettles(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries().asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	if s.next(ActionEnd, 0); s.p.Attempt != 1 {
+		t.Errorf("attempt %d", s.p.Attempt)
+	}
+	// After two confirmed refusals one statement is not enough.
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).begins(NumberNone)
+	s.asks(1, ObsSucceeded).is(StatusPaid).broke(BreakContradiction)
+}
+
+func TestR5_AnythingElseIsUnknown(t *testing.T) {
+	failed := func() *script { return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries() }
+	failed().asks(1, ObsPending).is(StatusUnknown).begins(NumberNone)
+	failed().asks(1, ObsNeedsRecipient).is(StatusUnknown).begins(NumberNone)
+	// Said once against another word of before: asked again before a new number.
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
+	s.asks(1, ObsDeclined).begins(NumberNone).next(ActionAsk, 1).asks(1, ObsDeclined).begins(NumberNew)
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).retries()
+	s.asks(1, ObsReturned).begins(NumberNone).next(ActionAsk, 1).asks(1, ObsReturned).begins(NumberNew)
+}
+
+// TestR5_ReturnedThatIsPaidAgain: the provider says the returned money has moved
+// after all. Nothing is sent, nothing is booked twice, a person has to look.
+func TestR5_ReturnedThatIsPaidAgain(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries()
+	s.asks(1, ObsSucceeded).is(StatusUnknown).broke(BreakContradiction).begins(NumberNone)
+	for range 20 {
+		s.after(time.Hour).asks(1, ObsSucceeded).is(StatusUnknown).begins(NumberNone).next(ActionAsk, 1)
+	}
+	n := len(s.posted)
+	if s.asks(1, ObsReturned).is(StatusReturned).owes(amount); len(s.posted) != n {
+		t.Errorf("posted %v", s.posted)
+	}
+	// The same for everything else it may say of a returned order.
+	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
+		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, kind)
+		s.is(StatusUnknown).begins(NumberNone)
+		if s.asks(1, kind); s.p.Status != StatusUnknown || s.step().Do != ActionAsk {
+			t.Errorf("%s: %s, %+v", kind, s.p.Status, s.step())
+		}
+		s.asks(1, ObsReturned).is(StatusReturned).owes(amount)
+		refs := map[string]bool{}
+		for _, p := range s.posted {
+			if refs[p.Reference()] {
+				t.Errorf("%s: %s posted twice", kind, p.Reference())
+			}
+			refs[p.Reference()] = true
+		}
+	}
+}
+
+func TestR5_AskUntil(t *testing.T) {
+	old := limits.Remembers - 24*time.Hour
+	s := story(t, KindPayout).sends(ObsNoAnswer).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1).begins(NumberNone)
+	s.asks(1, ObsSucceeded).is(StatusPaid)
+	// Due to be sent again, but the time is over.
+	s = story(t, KindPayout).sends(ObsNoAnswer).asks(1, ObsNeverReceived).begins(NumberSame).after(old - time.Nanosecond).begins(NumberSame)
+	s.after(time.Nanosecond).begins(NumberNone)
+	if no, err := s.send(); no != "" || err != nil {
+		t.Fatal(no, err)
+	}
+	s.is(StatusUnknown).next(ActionAsk, 1)
+	// Refused and never received, after it: proves nothing.
+	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusSending).next(ActionAsk, 1)
+	// A decision about a number too old to be sent.
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNone)
+	if no, err := s.send(); no != "" || err != nil {
+		t.Fatal(no, err)
+	}
+	s.is(StatusUnknown)
+	// What was confirmed final before stays final when the provider has forgotten it.
+	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNew)
+	story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNew)
+}
+
+// TestR5_NumbersEnd: two digits are all there are.
+func TestR5_NumbersEnd(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
+	for no := 2; no <= MaxAttempts; no++ {
+		s.begins(NumberNew)
+		a := s.attempts[0]
+		a.No, a.OrderNo = no, OrderNo(s.p.ID, no)
+		s.attempts = append(s.attempts, a)
+	}
+	s.begins(NumberNone)
+	if no, err := s.send(); no != "" || err != nil || s.p.Status != StatusUnknown {
+		t.Fatal(no, err, s.p.Status)
+	}
+}
+
+func TestR3_NotedSendIsAskedAbout(t *testing.T) {
+	s := story(t, KindPayout).sends("").next(ActionAsk, 1).begins(NumberNone)
+	if no, err := s.send(); no != "" || err != nil {
+		t.Fatal("sent twice under one note", no, err)
+	}
+	s.asks(1, ObsNoAnswer).begins(NumberNone).asks(1, ObsNeverReceived).begins(NumberSame)
+}
+
+func TestR3_NextOfEveryStatus(t *testing.T) {
+	for _, past := range pasts {
+		s := story(t, KindPayout)
+		past.live(s)
+		step := s.step()
+		if s.p.Status.Open() == (step.Do == ActionEnd) {
+			t.Errorf("%s: %s, next %+v", past.name, s.p.Status, step)
+		}
+		// A notification, or a person, wants it asked: whatever the status.
+		s.attempts[0].AskRequested = true
+		s.next(ActionAsk, 1).asks(1, ObsNoAnswer).next(ActionAsk, 1)
+		if at := s.step().At; !at.After(s.now) {
+			t.Errorf("%s: an unanswered question is asked again at once", past.name)
+		}
+	}
+}
+
+func TestPausesGrowAndAreCapped(t *testing.T) {
+	last := time.Duration(0)
+	for n := range 100 {
+		p := pause(n)
+		if p < last || p > pauseCap || n < 9 && p != firstPause<<n {
+			t.Fatalf("pause(%d) = %v after %v", n, p, last)
+		}
+		last = p
+	}
+	if last != pauseCap || pause(-1) != firstPause || pause(1<<40) != pauseCap {
+		t.Errorf("last %v, before the first %v", last, pause(-1))
+	}
+}
+
+// TestPausesOfEveryAnswer: an open payment whose provider gives the same answers
+// for a day is not asked, or sent, more often than the pauses allow, and goes on
+// to the end of the day.
+func TestPausesOfEveryAnswer(t *testing.T) {
+	const day = 24 * time.Hour
+	most := 30 + 2*int(day/pauseCap) // a send and its query a pause
+	for _, kind := range []Kind{KindPayout, KindCharge, KindRefund} {
+		for _, sent := range allKinds {
+			for _, asked := range allKinds {
+				s := story(t, kind)
+				steps := 0
+				for step := s.step(); step.Do != ActionEnd && s.now.Sub(t0) < day && steps <= most; step = s.step() {
+					steps++
+					if step.At.After(s.now) {
+						s.now = step.At
+					}
+					if step.Do == ActionSend {
+						if no, err := s.send(); err != nil || no == "" {
+							t.Fatalf("%c %s/%s: %q, %v", kind, sent, asked, no, err)
+						}
+						s.answers(SourceSend, 1, sent)
+					} else {
+						s.asks(1, asked)
+					}
+				}
+				if steps > most {
+					t.Errorf("%c, answers %s and %s: %d steps in %v", kind, sent, asked, steps, s.now.Sub(t0))
+				}
+			}
+		}
+	}
+}
+
+func TestRetryAfterIsKept(t *testing.T) {
+	s := story(t, KindPayout).sends("")
+	o := said(SourceSend, s.attempt(1).OrderNo, ObsRetryAfter)
+	o.RetryAfter = time.Hour
+	s.must(s.settle(1, o))
+	if at := s.next(ActionSend, 1).step().At; !at.Equal(s.now.Add(time.Hour)) {
+		t.Errorf("again at %v", at)
+	}
+	s = story(t, KindPayout).sends("")
+	o.Source = SourceAsk
+	s.must(s.settle(1, o))
+	if at := s.next(ActionAsk, 1).step().At; !at.Equal(s.now.Add(time.Hour)) {
+		t.Errorf("asked again at %v", at)
+	}
+}
+
+// TestR5_BookedIsNeverSent: whatever its row says is next.
+func TestR5_BookedIsNeverSent(t *testing.T) {
+	a := Attempt{No: 1, Sends: 1, Next: ActionSend, AskUntil: t0.Add(time.Hour), Statement: ObsNeverReceived, AskedAt: t0}
+	for _, status := range []Status{StatusSending, StatusUnknown, StatusPending} {
+		p := Payment{Status: status, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}
+		a.Booked = false
+		if got := Begin(p, []Attempt{a}, t0); got != NumberSame {
+			t.Errorf("%s: %d", status, got)
+		}
+		a.Booked = true
+		if got := Begin(p, []Attempt{a}, t0); got != NumberNone {
+			t.Errorf("%s, booked: %d", status, got)
+		}
+	}
+	a.Booked, a.OpenUntil = false, t0.Add(time.Second)
+	if got := Begin(Payment{Status: StatusPending, Attempt: 1, DecidedAt: t0.Add(-time.Minute)}, []Attempt{a}, t0); got != NumberNone {
+		t.Errorf("open: %d", got)
+	}
+}
+
+// TestR5_EveryNumberIsAskedAgain: of two numbers the first contradicts what it
+// said before. It is asked again although the second is the current one.
+func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
+	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).next(ActionAsk, 1)
+}
+
+// TestEndedIsAskedAbout: a number whose outcome is final is asked about when the payment is opened again, not sent.
+func TestEndedIsAskedAbout(t *testing.T) {
+	for _, last := range []ObservationKind{ObsSucceeded, ObsReturned} {
+		s := story(t, KindPayout).sends(ObsNotSent).next(ActionSend, 1).asks(1, last)
+		if a := s.attempt(1); a.Next != ActionAsk {
+			t.Errorf("%s: next %s", last, a.Next)
+		}
+	}
+}

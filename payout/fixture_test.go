@@ -1,0 +1,196 @@
+package payout
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+var (
+	t0     = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	limits = Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
+)
+
+const amount = 1234
+
+// books is a payment with its attempts, as the store keeps them, and its part of
+// the ledger. Its methods do what the store's transactions do.
+type books struct {
+	p        Payment
+	attempts []Attempt
+	now      time.Time
+	seq      int
+	posted   []Posting
+	breaks   []Break
+	last     Settlement
+}
+
+func newBooks(kind Kind) *books {
+	id := ID(kind, packetID, 3)
+	return &books{now: t0, p: Payment{ID: id, Kind: kind, PacketID: packetID, App: "app", UserID: "u", ShareIndex: 3, Account: "acct",
+		Amount: amount, Currency: "CNY", Status: StatusPending, CreatedAt: t0, UpdatedAt: t0}}
+}
+
+func (b *books) step() Step { return Next(b.p, b.attempts) }
+
+func (b *books) attempt(no int) *Attempt { return &b.attempts[no-1] }
+
+// send is the store's BeginSend: it returns the order number, or "" when nothing may be sent.
+func (b *books) send() (string, error) {
+	switch Begin(b.p, b.attempts, b.now) {
+	case NumberNone:
+		if len(b.attempts) > 0 && b.step().Do == ActionSend {
+			return "", BackToUnknown(&b.p, &b.attempts[len(b.attempts)-1], b.now)
+		}
+		return "", nil
+	case NumberNew:
+		b.attempts = append(b.attempts, NewAttempt(b.p, len(b.attempts)+1, []byte("request")))
+	}
+	cur := &b.attempts[len(b.attempts)-1]
+	return cur.OrderNo, NoteSend(&b.p, cur, limits, b.now)
+}
+
+// settle is the store's Settle about attempt no.
+func (b *books) settle(no int, o Observation) error {
+	if o.ID == "" {
+		b.seq++
+		o.ID = fmt.Sprintf("run/%d", b.seq)
+	}
+	s, err := Settle(b.p, *b.attempt(no), o, b.now)
+	if err != nil {
+		return err
+	}
+	b.last = s
+	b.p, *b.attempt(no) = s.Payment, s.Attempt
+	b.posted = append(b.posted, s.Postings...)
+	b.breaks = append(b.breaks, s.Breaks...)
+	return nil
+}
+
+func (b *books) retry() error { return Retry(&b.p, b.now) }
+
+// owed is what the ledger says is still owed of a payout whose claim was booked.
+func (b *books) owed() int {
+	owed := amount
+	for _, p := range b.posted {
+		if p.Debit == AccountOwed {
+			owed -= int(p.Amount)
+		}
+		if p.Credit == AccountOwed {
+			owed += int(p.Amount)
+		}
+	}
+	return owed
+}
+
+func (b *books) breakKinds() []BreakKind {
+	var out []BreakKind
+	for _, x := range b.breaks {
+		out = append(out, x.Kind)
+	}
+	return out
+}
+
+// script drives books through a story and fails the test where it goes wrong.
+type script struct {
+	*books
+	t testing.TB
+}
+
+func story(t testing.TB, kind Kind) *script { return &script{newBooks(kind), t} }
+
+func (s *script) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sends begins a send and settles its answer; "" leaves it unanswered on its way.
+func (s *script) sends(kind ObservationKind) *script {
+	s.t.Helper()
+	no, err := s.send()
+	s.must(err)
+	if no == "" {
+		s.t.Fatalf("nothing may be sent: %s, next %+v", s.p.Status, s.step())
+	}
+	if kind != "" {
+		s.answers(SourceSend, len(s.attempts), kind)
+	}
+	return s
+}
+
+func (s *script) asks(no int, kind ObservationKind) *script {
+	s.t.Helper()
+	return s.answers(SourceAsk, no, kind)
+}
+
+func (s *script) answers(source Source, no int, kind ObservationKind) *script {
+	s.t.Helper()
+	s.must(s.settle(no, said(source, s.attempt(no).OrderNo, kind)))
+	return s
+}
+
+func (s *script) after(d time.Duration) *script {
+	s.now = s.now.Add(d)
+	return s
+}
+
+func (s *script) retries() *script {
+	s.t.Helper()
+	s.after(time.Second)
+	s.must(s.retry())
+	s.after(time.Second)
+	return s
+}
+
+func (s *script) is(status Status) *script {
+	s.t.Helper()
+	if s.p.Status != status {
+		s.t.Fatalf("%s, want %s", s.p.Status, status)
+	}
+	if failed := status == StatusFailed || status == StatusReturned; failed != (s.p.Failure != nil) {
+		s.t.Fatalf("%s with failure %v", status, s.p.Failure)
+	}
+	return s
+}
+
+func (s *script) next(do Action, no int) *script {
+	s.t.Helper()
+	got := s.step()
+	want := ""
+	if no > 0 {
+		want = s.attempt(no).OrderNo
+	}
+	if got.Do != do || got.OrderNo != want {
+		s.t.Fatalf("next is %s %s, want %s %s", got.Do, got.OrderNo, do, want)
+	}
+	return s
+}
+
+func (s *script) broke(kinds ...BreakKind) *script {
+	s.t.Helper()
+	if got := s.breakKinds(); fmt.Sprint(got) != fmt.Sprint(kinds) {
+		s.t.Fatalf("breaks %v, want %v", got, kinds)
+	}
+	return s
+}
+
+func (s *script) owes(want int) *script {
+	s.t.Helper()
+	if s.owed() != want {
+		s.t.Fatalf("owed %d, want %d; posted %v", s.owed(), want, s.posted)
+	}
+	return s
+}
+
+func said(source Source, orderNo string, kind ObservationKind) Observation {
+	o := Observation{Source: source, OrderNo: orderNo, Kind: kind}
+	if kind == ObsDeclined {
+		o.Code, o.Message = "payee_declined", "no transfers"
+	}
+	return o
+}
+
+var allKinds = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter,
+	ObsNeverReceived, ObsUnknown, ObsNoAnswer, ObsNotSent}

@@ -1,0 +1,271 @@
+package payout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// sent is one send as it really was, whatever the machine believes.
+type sent struct {
+	no       int
+	at       time.Time
+	answered bool
+}
+
+// liar drives a payment with arbitrary observations: lost, late and stale ones,
+// ones that contradict each other, about any number, from any run. It keeps its
+// own record of what was said and judges what the machine makes of it.
+type liar struct {
+	*books
+	sends    []sent
+	heard    map[int][]Observation // by number, in the order settled
+	settled  []Observation
+	reached  map[Status]bool
+}
+
+func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
+	// What can end a payment is said more often.
+	kind := rapid.SampledFrom(append(slices.Clone(allKinds), ObsDeclined, ObsDeclined, ObsNeverReceived, ObsReturned)).Draw(t, "kind")
+	o := said(source, l.attempt(no).OrderNo, kind)
+	l.seq++
+	o.ID = fmt.Sprintf("run/%d", l.seq)
+	if rapid.Bool().Draw(t, "reference") {
+		o.ProviderRef = "ref"
+	}
+	switch rapid.IntRange(0, 30).Draw(t, "wrong") {
+	case 0:
+		o.Amount = amount + 1
+	case 1:
+		o.Account = "other"
+	case 2:
+		o.OrderNo = "c0123456789abcdefghij000001"
+	}
+	if source == SourceAsk && rapid.IntRange(0, 3).Draw(t, "slow") == 0 {
+		o.StartedAt = l.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
+	}
+	return o
+}
+
+func (l *liar) mismatch(o Observation, no int) bool {
+	return o.OrderNo != l.attempt(no).OrderNo || o.Amount != 0 || o.Account != ""
+}
+
+func (l *liar) hear(t *rapid.T, no int, o Observation) {
+	before, posted, breaks := l.p, len(l.posted), len(l.breaks)
+	if err := l.settle(no, o); err != nil {
+		t.Fatalf("settle %+v: %v", o, err)
+	}
+	l.settled = append(l.settled, o)
+	if l.mismatch(o, no) {
+		if len(l.posted) != posted || len(l.breaks) == breaks || l.p.Status == StatusPaid && before.Status != StatusPaid {
+			t.Fatalf("an answer about something else counted: %+v", l.last)
+		}
+	} else {
+		l.heard[no] = append(l.heard[no], o)
+	}
+	if l.p.Status == StatusFailed && before.Status != StatusFailed {
+		l.judgeFailure(t, no, o)
+	}
+	l.reached[l.p.Status] = true
+	if before.Status == StatusUnknown && l.p.Status == StatusPaid && o.Kind != ObsSucceeded {
+		t.Fatalf("paid by %+v", o)
+	}
+}
+
+// judgeFailure is rule R4: two refusals that agree, the second by asking, or
+// never received after a documented refusal with no send open.
+func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
+	if o.Source != SourceAsk {
+		t.Fatalf("failed by the answer to a send: %+v", o)
+	}
+	heard := l.heard[no]
+	switch o.Kind {
+	case ObsDeclined:
+		agree := 0
+		for _, h := range slices.Backward(heard) {
+			if h.Kind == ObsDeclined {
+				agree++
+			} else if h.Kind == ObsSucceeded || h.Kind == ObsReturned {
+				break
+			}
+		}
+		if agree < 2 {
+			t.Fatalf("failed by %d refusal: %+v", agree, heard)
+		}
+	case ObsNeverReceived:
+		refused := false
+		for _, h := range heard {
+			if h.ProviderRef != "" {
+				t.Fatalf("never received, but it was known as %s: %+v", h.ProviderRef, heard)
+			}
+			if h.Source == SourceSend && h.Kind != ObsNoAnswer {
+				refused = h.Kind == ObsDeclined
+			}
+		}
+		if !refused {
+			t.Fatalf("never received, and the last answer to a send was no refusal: %+v", heard)
+		}
+		for _, s := range l.sends {
+			if s.no == no && !s.answered && o.asked(l.now).Before(s.at.Add(limits.LandingWindow)) {
+				t.Fatalf("never received while the send of %v was open at %v", s.at, o.asked(l.now))
+			}
+		}
+	default:
+		t.Fatalf("failed by %+v", o)
+	}
+}
+
+func (l *liar) Check(t *rapid.T) {
+	refs := map[string]bool{}
+	paid, returned := 0, 0
+	for _, p := range l.posted {
+		if refs[p.Reference()] {
+			t.Fatalf("%s posted twice", p.Reference())
+		}
+		refs[p.Reference()] = true
+		switch p.Kind {
+		case PostPaid:
+			paid++
+		case PostReturned:
+			returned++
+		case PostSecondSuccess:
+		default:
+			t.Fatalf("posted %+v", p)
+		}
+		if paid-returned < 0 || paid-returned > 1 {
+			t.Fatalf("paid %d, returned %d", paid, returned)
+		}
+	}
+	if owed := l.owed(); owed < 0 || owed > amount || (owed == 0) != (l.p.Status == StatusPaid) {
+		t.Fatalf("%s and %d fen owed", l.p.Status, owed)
+	}
+	if (l.p.Failure != nil) != (l.p.Status == StatusFailed || l.p.Status == StatusReturned) {
+		t.Fatalf("%s with failure %+v", l.p.Status, l.p.Failure)
+	}
+	wanted := slices.ContainsFunc(l.attempts, func(a Attempt) bool { return a.AskRequested })
+	if step := l.step(); (l.p.Status.Open() || wanted) == (step.Do == ActionEnd) {
+		t.Fatalf("%s and next %+v", l.p.Status, step)
+	}
+	for _, a := range l.attempts {
+		if a.Sends == 0 || len(a.Observed) > rememberBytes {
+			t.Fatalf("attempt %+v", a)
+		}
+	}
+}
+
+func (l *liar) send(t *rapid.T) {
+	before := slices.Clone(l.attempts)
+	decided := l.p.DecidedAt
+	no, err := l.books.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if no == "" {
+		return
+	}
+	cur := l.attempts[len(l.attempts)-1]
+	l.sends = append(l.sends, sent{no: cur.No, at: l.now})
+	if len(l.attempts) == len(before) {
+		if cur.Booked || !l.now.Before(cur.AskUntil) {
+			t.Fatalf("sent again: %+v", cur)
+		}
+		return
+	}
+	for _, a := range before {
+		if a.Statement != ObsDeclined && a.Statement != ObsReturned || !a.AskedAt.After(decided) {
+			t.Fatalf("number %d made while %+v", cur.No, a)
+		}
+	}
+}
+
+func (l *liar) actions() map[string]func(*rapid.T) {
+	pick := func(t *rapid.T) int {
+		if len(l.attempts) == 0 {
+			t.Skip("nothing sent yet")
+		}
+		return rapid.IntRange(1, len(l.attempts)).Draw(t, "number")
+	}
+	return map[string]func(*rapid.T){
+		"": l.Check,
+		"step": func(t *rapid.T) {
+			switch step := l.step(); step.Do {
+			case ActionSend:
+				l.send(t)
+			case ActionAsk:
+				parts, _ := Parse(step.OrderNo)
+				l.hear(t, parts.Attempt, l.observation(t, SourceAsk, parts.Attempt))
+			default:
+				t.Skip("ended")
+			}
+		},
+		"another run sends": l.send,
+		"another run asks":  func(t *rapid.T) { no := pick(t); l.hear(t, no, l.observation(t, SourceAsk, no)) },
+		"a send is answered": func(t *rapid.T) {
+			var open []int
+			for i, s := range l.sends {
+				if !s.answered && l.now.Before(s.at.Add(limits.LandingWindow)) {
+					open = append(open, i)
+				}
+			}
+			if len(open) == 0 {
+				t.Skip("no send waits for its answer")
+			}
+			s := &l.sends[rapid.SampledFrom(open).Draw(t, "send")]
+			o := l.observation(t, SourceSend, s.no)
+			s.answered = o.Kind != ObsNoAnswer && o.OrderNo == l.attempt(s.no).OrderNo
+			l.hear(t, s.no, o)
+		},
+		"a run repeats": func(t *rapid.T) {
+			if len(l.settled) == 0 {
+				t.Skip("nothing settled yet")
+			}
+			o := l.settled[len(l.settled)-1]
+			parts, _ := Parse(o.OrderNo)
+			if parts.Kind != KindPayout {
+				t.Skip("about another order")
+			}
+			if l.last.Attempt.No != parts.Attempt {
+				t.Skip("settled about another number")
+			}
+			if err := l.settle(parts.Attempt, o); err != nil || l.last.Changed {
+				t.Fatalf("the repeat changed something: %+v, %v", l.last, err)
+			}
+		},
+		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.AskRequested, a.NextAt = true, l.now },
+		"a decision": func(t *rapid.T) {
+			if l.retry() != nil {
+				t.Skip("not failed or returned")
+			}
+		},
+		"time passes": func(t *rapid.T) {
+			l.now = l.now.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second, time.Hour, 10 * 24 * time.Hour}).Draw(t, "d"))
+		},
+	}
+}
+
+// TestR4_FailedMeansConfirmed: whatever providers say and networks lose, in
+// whatever order, no sequence ends failed without the confirmation of rule R4,
+// nothing is posted twice, owed is never negative, and a new number is only made
+// when every earlier one is final.
+func TestR4_FailedMeansConfirmed(t *testing.T) {
+	reached := map[Status]int{}
+	for range 5 {
+		rapid.Check(t, func(t *rapid.T) {
+			l := &liar{books: newBooks(KindPayout), heard: map[int][]Observation{}, reached: map[Status]bool{}}
+			t.Repeat(l.actions())
+			for s := range l.reached {
+				reached[s]++
+			}
+		})
+	}
+	for _, s := range Statuses {
+		if reached[s] == 0 && s != StatusCancelled && s != StatusPaidOutside && s != StatusPending {
+			t.Errorf("no run was ever %s: the model tests too little (%v)", s, reached)
+		}
+	}
+	t.Log(reached)
+}

@@ -1,0 +1,209 @@
+package payout
+
+import (
+	"fmt"
+	"time"
+)
+
+// succeeded: the money has moved, and it is not in the ledger yet.
+func (s *Settlement) succeeded(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
+	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
+		// Answer and query disagree: believe it when it is said twice.
+		s.contradiction(o)
+		a.Statement = ObsSucceeded
+		a.AskRequested = !p.Status.Open() || a.No != p.Attempt
+		return s.askAgainAsUnknown(now)
+	}
+	a.Statement = ObsSucceeded
+	switch p.Status {
+	case StatusPaid, StatusReturned, StatusCancelled, StatusPaidOutside:
+		s.secondSuccess(now)
+		return nil
+	case StatusFailed:
+		s.addBreak(BreakLateSuccess, "the provider reports success of a payment that had failed")
+	}
+	if err := p.Move(StatusPaid); err != nil {
+		return err
+	}
+	p.Attempt = a.No
+	p.Failure = nil
+	s.book(now)
+	return nil
+}
+
+func (s *Settlement) book(now time.Time) {
+	a := &s.Attempt
+	a.Booked = true
+	s.end(now)
+	s.Postings = append(s.Postings, NewPosting(successPosting(s.Payment.Kind), a.OrderNo, s.Payment.Amount))
+}
+
+func (s *Settlement) secondSuccess(now time.Time) {
+	a := &s.Attempt
+	a.Booked = true
+	s.end(now)
+	s.Postings = append(s.Postings, NewPosting(PostSecondSuccess, a.OrderNo, s.Payment.Amount))
+	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted", s.Payment.Amount))
+}
+
+// end: the number's outcome is final. Whatever opens the payment again asks first.
+func (s *Settlement) end(now time.Time) {
+	s.Attempt.EndedAt = now
+	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now
+}
+
+// settleBooked: the success of this number is in the ledger. Only its return
+// moves anything; what else is said of it is a break, and while the payment is
+// open, because a person decided to pay again, it keeps that from happening.
+func (s *Settlement) settleBooked(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
+	if o.Kind == ObsReturned {
+		return s.returned(o, now)
+	}
+	if o.Source == SourceSend {
+		if o.Kind == ObsDeclined {
+			s.contradiction(o)
+		}
+		return nil // what an answer that came late says has been asked for since
+	}
+	s.askAgain(now)
+	switch {
+	case !o.Kind.usable():
+		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
+		return nil
+	case o.Kind == ObsSucceeded && !a.ReturnBooked:
+		a.Statement = o.Kind
+		return nil
+	case o.Kind == ObsNeverReceived && !now.Before(a.AskUntil):
+		return nil // it may simply have forgotten: its last word stands
+	case o.Kind == ObsNeverReceived:
+		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
+	case o.Kind.Definite() || p.Status.Open():
+		s.contradiction(o)
+	}
+	if p.Status.Open() {
+		a.Statement = o.Kind
+		return p.Move(StatusUnknown)
+	}
+	return nil
+}
+
+// returned: the money moved and came back, perhaps before we knew that it had moved.
+func (s *Settlement) returned(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
+	was := a.Statement
+	if !a.Booked && (was == ObsDeclined || was == ObsSucceeded) {
+		// Nothing can come back that was refused: believe it when it is said twice.
+		s.contradiction(o)
+		a.Statement = ObsReturned
+		return s.askAgainAsUnknown(now)
+	}
+	a.Statement = ObsReturned
+	if p.Kind == KindCharge {
+		s.addBreak(BreakContradiction, "the provider reports a charge as returned")
+		return s.askAgainAsUnknown(now)
+	}
+	switch p.Status {
+	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
+		if was != ObsReturned && !a.Booked {
+			// Moved and came back under a number already given up: nothing is left to book.
+			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
+			s.confirm(now)
+		}
+		return nil
+	}
+	if !a.Booked {
+		s.book(now)
+	}
+	if err := p.Move(StatusReturned); err != nil {
+		return err
+	}
+	p.Failure = NewFailure("returned", a.Message)
+	s.end(now)
+	if !a.ReturnBooked {
+		a.ReturnBooked = true
+		s.Postings = append(s.Postings, NewPosting(returnPosting(p.Kind), a.OrderNo, p.Amount))
+	}
+	return nil
+}
+
+// askedDeclined: a final failure needs two statements, the second by asking.
+func (s *Settlement) askedDeclined(o Observation, now time.Time) error {
+	a := &s.Attempt
+	switch a.Statement {
+	case ObsSucceeded, ObsReturned:
+		s.contradiction(o)
+		a.Statement = ObsDeclined
+		return s.askAgainAsUnknown(now)
+	case ObsDeclined:
+		return s.fail(a.Code, a.Message, now)
+	}
+	a.Statement = ObsDeclined
+	s.confirm(now)
+	return nil
+}
+
+// confirm: said once, a final statement is asked about again soon, and before a new number.
+func (s *Settlement) confirm(now time.Time) {
+	a := &s.Attempt
+	a.Next, a.NextAt = ActionAsk, now.Add(firstPause)
+	if s.Payment.Status == StatusPending {
+		a.AskedAt = time.Time{}
+	}
+}
+
+func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
+	p, a := &s.Payment, &s.Attempt
+	if !p.Status.Open() {
+		return nil
+	}
+	if !now.Before(a.AskUntil) { // it may simply have forgotten: proves nothing
+		s.askAgain(now)
+		return nil
+	}
+	if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
+		s.contradiction(o)
+		a.Statement, a.Refused = ObsNeverReceived, false
+		return s.askAgainAsUnknown(now)
+	}
+	// A refusal that left nothing under the number has no reference either.
+	refused := a.Refused && a.ProviderRef == ""
+	if a.ProviderRef != "" {
+		s.addBreak(BreakForgotten, "the provider does not know an order it had accepted")
+	}
+	if p.Status == StatusPending {
+		if a.Statement != ObsDeclined || refused {
+			a.Statement = ObsNeverReceived
+		}
+		return nil
+	}
+	switch {
+	case refused && !a.open(o.asked(now)):
+		a.Statement = ObsNeverReceived
+		return s.fail("never_received", a.Message, now)
+	case refused: // a send may still land: ask until it cannot
+		a.leaveOpen()
+		s.askAgain(now)
+		if a.OpenUntil.Before(a.NextAt) {
+			a.NextAt = a.OpenUntil
+		}
+	default:
+		a.Next, a.NextAt = ActionSend, now.Add(pause(a.Sends-1))
+	}
+	return p.Move(StatusUnknown)
+}
+
+// fail: confirmed final failure. A payment waiting under a new decision keeps its status.
+func (s *Settlement) fail(code, message string, now time.Time) error {
+	p := &s.Payment
+	if p.Status == StatusPending || !p.Status.Open() {
+		return nil
+	}
+	if err := p.Move(StatusFailed); err != nil {
+		return err
+	}
+	p.Failure = NewFailure(code, message)
+	s.end(now)
+	return nil
+}

@@ -1,0 +1,137 @@
+package payout
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated files of this package")
+
+// pasts are the ways a payment can have got where it is. Every one is made by
+// the machine itself, not put together by hand.
+var pasts = []struct {
+	name string
+	live func(s *script)
+}{
+	{"sent", func(s *script) { s.sends("") }},
+	{"sent, no answer", func(s *script) { s.sends(ObsNoAnswer) }},
+	{"sent again after a lost one", func(s *script) {
+		s.sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).after(time.Second).sends("")
+	}},
+	{"accepted", func(s *script) { s.sends(ObsPending) }},
+	{"refused", func(s *script) { s.sends(ObsDeclined) }},
+	{"declined once, asked", func(s *script) { s.sends(ObsNoAnswer).asks(1, ObsDeclined) }},
+	{"disputed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsSucceeded) }},
+	{"waits for the recipient", func(s *script) { s.sends(ObsNeedsRecipient) }},
+	{"paid", func(s *script) { s.sends(ObsSucceeded) }},
+	{"failed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsDeclined) }},
+	{"failed, never received", func(s *script) { s.sends(ObsDeclined).asks(1, ObsNeverReceived) }},
+	{"returned", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned) }},
+	{"decided, failed", func(s *script) { s.sends(ObsDeclined).asks(1, ObsDeclined).retries() }},
+	{"decided, never received", func(s *script) { s.sends(ObsDeclined).asks(1, ObsNeverReceived).retries() }},
+	{"decided, returned", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned).retries() }},
+	{"cancelled", func(s *script) {
+		s.sends(ObsDeclined).asks(1, ObsDeclined)
+		s.p.Status, s.p.Failure = StatusCancelled, nil
+	}},
+	{"paid outside", func(s *script) { s.sends(ObsNoAnswer); s.p.Status = StatusPaidOutside }},
+	{"superseded", func(s *script) {
+		s.sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends("")
+	}},
+}
+
+// TestSettleTable settles every kind of observation, of both sources, in every
+// past of a payment, and compares status, next step, postings and breaks with
+// testdata/settle.txt, which is read as a table by people. -update rewrites it.
+func TestSettleTable(t *testing.T) {
+	var out bytes.Buffer
+	reached := map[Status]bool{}
+	for _, past := range pasts {
+		s := story(t, KindPayout)
+		past.live(s)
+		reached[s.p.Status] = true
+		fmt.Fprintf(&out, "%s: %s, next %s\n", past.name, s.p.Status, showStep(s.books))
+		for _, source := range []Source{SourceSend, SourceAsk} {
+			for _, kind := range allKinds {
+				fmt.Fprintf(&out, "  %-4s %-15s %s\n", source, kind, settled(t, past.live, said(source, "", kind)))
+			}
+		}
+	}
+	for _, status := range Statuses {
+		if !reached[status] {
+			t.Errorf("no past leads to %s", status)
+		}
+	}
+	compareFile(t, filepath.Join("testdata", "settle.txt"), out.Bytes())
+}
+
+// settled tells what one observation about the first number changes.
+func settled(t *testing.T, live func(*script), o Observation) string {
+	s := story(t, KindPayout)
+	live(s)
+	s.after(time.Second)
+	breaks, posted := len(s.breaks), len(s.posted)
+	o.OrderNo = s.attempt(1).OrderNo
+	s.must(s.settle(1, o))
+	text := fmt.Sprintf("%-18s %-22s", s.p.Status, showStep(s.books))
+	if f := s.p.Failure; f != nil {
+		text += " " + f.Code
+	}
+	for _, p := range s.posted[posted:] {
+		text += fmt.Sprintf(" | %s %s->%s", p.Kind, p.Debit, p.Credit)
+	}
+	for _, b := range s.breaks[breaks:] {
+		text += " | break " + string(b.Kind)
+	}
+	return strings.TrimRight(text, " ")
+}
+
+func showStep(b *books) string {
+	step := b.step()
+	text := string(step.Do)
+	if step.OrderNo != "" {
+		text += " " + step.OrderNo[IDLen:]
+	}
+	if wait := step.At.Sub(b.now); !step.At.IsZero() && wait > 0 {
+		text += fmt.Sprintf(" in %v", wait)
+	}
+	return text
+}
+
+func compareFile(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(got, want) {
+		return
+	}
+	gotLines, wantLines := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		var g, w string
+		if i < len(gotLines) {
+			g = gotLines[i]
+		}
+		if i < len(wantLines) {
+			w = wantLines[i]
+		}
+		if g != w {
+			t.Fatalf("%s line %d:\n is   %s\n want %s\nIf that is meant: go test ./payout -update", path, i+1, g, w)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package payout
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+// documented is the list of rule R4, word for word, and what was added to it.
+var documented = map[Status][]Status{
+	StatusPending:           {StatusSending},
+	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
+	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPaidOutside},
+	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned},
+	StatusPaid:              {StatusReturned},
+	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
+	StatusReturned:          {StatusPending, StatusCancelled, StatusPaidOutside},
+}
+
+// added: rule R5 asks about every earlier number before a new one. One that
+// succeeded settles the payment, one that is not final sends it back to asking.
+// A recipient's order of which the provider says less than before is asked about too.
+var added = map[Status][]Status{
+	StatusPending:           {StatusUnknown, StatusPaid},
+	StatusAwaitingRecipient: {StatusUnknown},
+}
+
+func TestR4_TransitionsAsDesigned(t *testing.T) {
+	for _, from := range Statuses {
+		want := slices.Sorted(slices.Values(append(slices.Clone(documented[from]), added[from]...)))
+		got := slices.Sorted(slices.Values(Transitions[from]))
+		if !slices.Equal(got, want) {
+			t.Errorf("from %s: %v, designed %v", from, got, want)
+		}
+	}
+	for from := range Transitions {
+		if !from.Valid() {
+			t.Errorf("%q is not a status", from)
+		}
+	}
+}
+
+func TestR4_CanMoveAgreesWithTheTable(t *testing.T) {
+	for _, from := range Statuses {
+		for _, to := range Statuses {
+			want := slices.Contains(Transitions[from], to)
+			if CanMove(from, to) != want {
+				t.Errorf("CanMove(%s, %s) = %t", from, to, !want)
+			}
+			p := Payment{ID: "p", Status: from}
+			err := p.Move(to)
+			switch {
+			case from == to || want:
+				if err != nil || p.Status != to {
+					t.Errorf("%s to %s: now %s, %v", from, to, p.Status, err)
+				}
+			case !errors.Is(err, ErrTransition) || p.Status != from:
+				t.Errorf("%s to %s: now %s, %v", from, to, p.Status, err)
+			}
+		}
+	}
+	if CanMove("", StatusPaid) || CanMove(StatusPending, "") || Status("").Valid() || Status("Paid").Valid() {
+		t.Error("a word that is no status moves")
+	}
+}
+
+// TestStatusTableWalksItself follows every path from pending: nothing is out of
+// reach, only final statuses are dead ends, and every open status can still end.
+func TestStatusTableWalksItself(t *testing.T) {
+	reach := map[Status]map[Status]bool{}
+	for _, from := range Statuses {
+		seen := map[Status]bool{}
+		for queue := []Status{from}; len(queue) > 0; queue = queue[1:] {
+			for _, to := range Transitions[queue[0]] {
+				if !to.Valid() {
+					t.Fatalf("%s leads to %q, which is no status", queue[0], to)
+				}
+				if !seen[to] {
+					seen[to] = true
+					queue = append(queue, to)
+				}
+			}
+		}
+		reach[from] = seen
+	}
+	for _, s := range Statuses {
+		if s != StatusPending && !reach[StatusPending][s] {
+			t.Errorf("no path from pending to %s", s)
+		}
+		final := s == StatusCancelled || s == StatusPaidOutside
+		if dead := len(Transitions[s]) == 0; dead != final {
+			t.Errorf("%s: dead end %t, want %t", s, dead, final)
+		}
+		if s.Open() && (!reach[s][StatusPaid] || !reach[s][StatusFailed]) {
+			t.Errorf("%s is open and cannot end paid or failed", s)
+		}
+		if s.Open() && final {
+			t.Errorf("%s is both open and final", s)
+		}
+	}
+	for _, final := range []Status{StatusPaid, StatusCancelled, StatusPaidOutside} {
+		for to := range reach[final] {
+			if final == StatusPaid && (to == StatusReturned || reach[StatusReturned][to]) {
+				continue // only by coming back
+			}
+			t.Errorf("%s leads to %s", final, to)
+		}
+	}
+	// Money only leaves the table's paid by coming back.
+	if !slices.Equal(Transitions[StatusPaid], []Status{StatusReturned}) {
+		t.Errorf("from paid: %v", Transitions[StatusPaid])
+	}
+}
+
+func TestFailureCatalogue(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range FailureCodes {
+		if seen[c.Code] {
+			t.Errorf("%s is listed twice", c.Code)
+		}
+		seen[c.Code] = true
+		if c.Code == "" || len(c.Code) > 64 || c.Message == "" || c.NextAction == "" || len(c.Message) > 255 {
+			t.Errorf("%+v: code, message and next action have to be there and fit their columns", c)
+		}
+		f := NewFailure(c.Code, "")
+		if *f != (Failure{c.Code, c.Message, c.Retryable, c.NextAction}) {
+			t.Errorf("%s: %+v", c.Code, f)
+		}
+		if f := NewFailure(c.Code, "theirs"); f.Message != "theirs" || f.NextAction != c.NextAction {
+			t.Errorf("%s: the provider's message is not shown: %+v", c.Code, f)
+		}
+	}
+	if FailureCodes[0].Code != "declined" {
+		t.Error("the first entry is what unknown codes are advised like")
+	}
+	for _, machine := range []string{"declined", "never_received", "returned"} {
+		if !seen[machine] {
+			t.Errorf("%s is set by the machine and not listed", machine)
+		}
+	}
+	if f := NewFailure("", ""); f.Code != "declined" || f.Message == "" {
+		t.Errorf("no code: %+v", f)
+	}
+	if f := NewFailure("brand_new", ""); f.Code != "brand_new" || f.Retryable || f.NextAction != FailureCodes[0].NextAction {
+		t.Errorf("unlisted code: %+v", f)
+	}
+}
+
+func TestR12_PostingsAsDesigned(t *testing.T) {
+	want := map[PostingKind][2]Account{
+		"charge": {"provider", "holding"}, "claim": {"holding", "owed"}, "paid": {"owed", "provider"}, "close": {"holding", "refunding"},
+		"refunded": {"refunding", "provider"}, "cancel": {"owed", "refunding"}, "returned": {"provider", "owed"},
+		"refund_returned": {"provider", "refunding"}, "paid_outside": {"owed", "outside"}, "honoured": {"house", "owed"},
+		"second_success": {"suspense", "provider"},
+	}
+	if len(postingAccounts) != len(want) {
+		t.Errorf("%d kinds of postings, designed %d", len(postingAccounts), len(want))
+	}
+	for kind, accounts := range want {
+		p := NewPosting(kind, "order", 7)
+		if p.Debit != accounts[0] || p.Credit != accounts[1] || p.Amount != 7 || p.Kind != kind || p.OrderNo != "order" {
+			t.Errorf("%s: %+v", kind, p)
+		}
+		if p.Reference() != "order:"+string(kind) {
+			t.Errorf("reference %q", p.Reference())
+		}
+		if !slices.Contains(Accounts, p.Debit) || !slices.Contains(Accounts, p.Credit) || p.Debit == p.Credit {
+			t.Errorf("%s: accounts %s and %s", kind, p.Debit, p.Credit)
+		}
+		if len(OrderNo(ID(KindPayout, packetID, 0), 1))+1+len(kind) > 64 {
+			t.Errorf("%s: reference does not fit its column", kind)
+		}
+	}
+}

@@ -1,0 +1,423 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// owing is an open packet of one share, claimed, and its payout's id.
+func owing(t testing.TB, s *Store) string {
+	t.Helper()
+	p := funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	return payoutID(p, 0)
+}
+
+func parse(t testing.TB, no string) payout.Parts {
+	t.Helper()
+	parts, err := payout.Parse(no)
+	must(t, err)
+	return parts
+}
+
+func TestPaymentThroughTheRows(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	st, err := s.PaymentState(ctx, id)
+	must(t, err)
+	if st.Status != payout.StatusPending || st.Step != (payout.Step{Do: payout.ActionSend}) {
+		t.Errorf("%+v", st)
+	}
+	o := begin(t, s, id)
+	if want := "transfer " + payout.OrderNo(id, 1) + " u 100 CNY "; string(o.Request) != want || o.Send != 1 || o.Op != payout.OpTransfer {
+		t.Errorf("%+v, want %q", o, want)
+	}
+	st, err = s.PaymentState(ctx, id)
+	must(t, err)
+	if st.Status != payout.StatusSending || st.Step.Do != payout.ActionAsk || st.Step.OrderNo != o.OrderNo {
+		t.Errorf("noted: %+v", st)
+	}
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	again := begin(t, s, id)
+	if again.OrderNo != o.OrderNo || again.Send != 2 || string(again.Request) != string(o.Request) {
+		t.Errorf("sent again as %+v", again)
+	}
+	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	obs.Account, obs.Amount, obs.ProviderRef, obs.Message = "u", 100, "ref", "ok"
+	obs.StartedAt, obs.EndedAt = s.Now(), s.Now()
+	st, err = s.Settle(ctx, obs, o.OrderNo)
+	must(t, err)
+	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionEnd || st.Failure != nil {
+		t.Errorf("%+v", st)
+	}
+	d, err := s.Payment(ctx, id)
+	must(t, err)
+	if d.OrderNo != o.OrderNo || d.ProviderRef != "ref" || d.AttemptCount != 1 || len(d.Attempts) != 1 || len(d.Events) != 3 {
+		t.Errorf("%+v", d)
+	}
+	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Asks != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() || a.Message != "ok" {
+		t.Errorf("%+v", a)
+	}
+	if e := d.Events[2]; e.Outcome != "succeeded" || e.Op != "send" || e.OrderNo != o.OrderNo || e.StartedAt.IsZero() || e.Source != "provider" {
+		t.Errorf("%+v", e)
+	}
+	if b, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 || b[0].ProviderRef != "ref" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestAttemptSurvivesItsRow: every field of an attempt comes back as it was
+// written; one forgotten would be a program counter that forgets.
+func TestAttemptSurvivesItsRow(t *testing.T) {
+	s, _ := newStore(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+	want := payout.Attempt{}
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case time.Time:
+			at = at.Add(time.Microsecond)
+			f.Set(reflect.ValueOf(at))
+		case bool:
+			f.SetBool(true)
+		case int:
+			f.SetInt(int64(i + 1))
+		case []byte:
+			f.SetBytes([]byte{0, 255, byte(i)})
+		default:
+			f.SetString(fmt.Sprint("f", i))
+		}
+	}
+	row := newAttemptRow(want)
+	must(t, s.db.Create(&row).Error)
+	var back attemptRow
+	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
+	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read   %+v\nwrote %+v", got, want)
+	}
+	want = payout.Attempt{OrderNo: "zero", PaymentID: "zero", Sends: 1, Request: []byte{}, StartedAt: at, AskUntil: at}
+	row = newAttemptRow(want)
+	must(t, s.db.Create(&row).Error)
+	back = attemptRow{}
+	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = 'zero'").Scan(&back).Error)
+	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read   %+v\nwrote %+v", got, want)
+	}
+}
+
+func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
+	s, _ := newStore(t)
+	id := owing(t, s)
+	bad := errors.New("cannot be encoded")
+	_, err := s.BeginSend(t.Context(), id, limits, func(payout.Instruction) ([]byte, error) { return nil, bad })
+	wantErr(t, err, bad)
+	if st, err := s.PaymentState(t.Context(), id); err != nil || st.Status != payout.StatusPending {
+		t.Errorf("%+v, %v", st, err)
+	}
+	_, err = s.BeginSend(t.Context(), payout.ID('p', newID(), 0), limits, encode)
+	wantErr(t, err, ErrNotFound)
+}
+
+// TestR3_OneOrderAtOnce: many runs begin at the same moment; one of them gets
+// the order, the others are told to ask.
+func TestR3_OneOrderAtOnce(t *testing.T) {
+	s, _ := newStore(t)
+	id := owing(t, s)
+	orders := make([]*payout.Order, 16)
+	for _, err := range together(len(orders), func(i int) error {
+		b, err := s.BeginSend(t.Context(), id, limits, encode)
+		if err == nil && b.Order == nil && b.State.Step.Do != payout.ActionAsk {
+			err = fmt.Errorf("no order, and next %+v", b.State.Step)
+		}
+		orders[i] = b.Order
+		return err
+	}) {
+		must(t, err)
+	}
+	n := 0
+	for _, o := range orders {
+		if o != nil {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d orders to send", n)
+	}
+}
+
+// TestR3_RowIsTheProgramCounter: several runs drive the same payment at once,
+// each only by what the row says, against a provider that loses requests and
+// answers. Every send but the first has an answered question of its own before
+// it, the money is booked once, and all runs see the same end.
+func TestR3_RowIsTheProgramCounter(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	for round := range 8 {
+		id := owing(t, s)
+		var mu sync.Mutex
+		moved := map[string]bool{}
+		sends := 0
+		run := func(i int) error {
+			for n := range 200 {
+				st, err := s.PaymentState(ctx, id)
+				if err != nil {
+					return err
+				}
+				c.pass(time.Second) // what is due later is due now
+				switch st.Step.Do {
+				case payout.ActionEnd:
+					return nil
+				case payout.ActionSend:
+					b, err := s.BeginSend(ctx, id, limits, encode)
+					if err != nil {
+						return err
+					}
+					if b.Order == nil {
+						continue
+					}
+					current, err := s.StillCurrent(ctx, b.Order.OrderNo, b.Order.Send)
+					if err != nil {
+						return err
+					}
+					if !current {
+						continue // overtaken: nothing leaves
+					}
+					mu.Lock()
+					sends++
+					kind := payout.ObsNoAnswer
+					if fate := (round + sends) % 3; fate > 0 { // lost on the way there, or on the way back, or not
+						moved[b.Order.OrderNo] = true
+						if fate == 2 {
+							kind = payout.ObsSucceeded
+						}
+					}
+					mu.Unlock()
+					o := observation(payout.SourceSend, b.Order.OrderNo, kind)
+					if _, err := s.Settle(ctx, o, b.Order.OrderNo); err != nil {
+						return err
+					}
+				default:
+					mu.Lock()
+					kind := payout.ObsNeverReceived
+					if moved[st.Step.OrderNo] {
+						kind = payout.ObsSucceeded
+					}
+					mu.Unlock()
+					o := observation(payout.SourceAsk, st.Step.OrderNo, kind)
+					o.ID = fmt.Sprintf("run-%d/%d", i, n)
+					if _, err := s.Settle(ctx, o, st.Step.OrderNo); err != nil {
+						return err
+					}
+				}
+			}
+			return errors.New("no end")
+		}
+		for _, err := range together(4, run) {
+			must(t, err)
+		}
+		if len(moved) != 1 {
+			t.Errorf("moved under %v", moved)
+		}
+		noted := query[int](t, s, "SELECT SUM(sends) FROM attempts WHERE payment_id = ?", id)
+		asked := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND outcome = 'never_received'", id)
+		if noted > 1+asked || sends > noted {
+			t.Errorf("%d sends noted and %d made after %d answers that nothing had come", noted, sends, asked)
+		}
+		if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE kind = 'paid' AND order_no LIKE CONCAT(?, '%')", id); n != 1 {
+			t.Errorf("%d payments in the ledger", n)
+		}
+	}
+}
+
+// TestR3_StillCurrent: a run that was overtaken sends nothing.
+func TestR3_StillCurrent(t *testing.T) {
+	s, _ := newStore(t)
+	id := owing(t, s)
+	current := func(o payout.Order, want bool) {
+		t.Helper()
+		if got, err := s.StillCurrent(t.Context(), o.OrderNo, o.Send); err != nil || got != want {
+			t.Errorf("send %d: %t, %v", o.Send, got, err)
+		}
+	}
+	one := begin(t, s, id)
+	current(one, true)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsNeverReceived)
+	current(one, true) // nobody has sent since
+	two := begin(t, s, id)
+	current(one, false)
+	current(two, true)
+	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsSucceeded)
+	current(two, false)
+	current(payout.Order{OrderNo: payout.OrderNo(id, 2), Send: 1}, false)
+}
+
+func TestSettleIsRepeatable(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	o := begin(t, s, id)
+	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	for _, err := range together(10, func(int) error {
+		st, err := s.Settle(ctx, obs, o.OrderNo)
+		if err == nil && st.Status != payout.StatusPaid {
+			err = fmt.Errorf("%+v", st)
+		}
+		return err
+	}) {
+		must(t, err)
+	}
+	if d, err := s.Payment(ctx, id); err != nil || len(d.Events) != 1 {
+		t.Errorf("%d events, %v", len(d.Events), err)
+	}
+	for _, no := range []string{"", "nonsense", id, payout.OrderNo(id, 2), payout.OrderNo(payout.ID('p', newID(), 0), 1)} {
+		_, err := s.Settle(ctx, observation(payout.SourceAsk, no, payout.ObsSucceeded), no)
+		wantErr(t, err, ErrNotFound)
+	}
+}
+
+// TestSettleTakesAnyText: whatever a provider says has to fit, or the payment
+// would stay where it is for ever because of a word.
+func TestSettleTakesAnyText(t *testing.T) {
+	s, _ := newStore(t)
+	for i, text := range []string{"余额不足", strings.Repeat("长", 600), "\xff\xfe", "a\x00b", "🧧", strings.Repeat("x", 70_000), "' OR 1=1 --", "\u2028\u202e"} {
+		id := owing(t, s)
+		o := begin(t, s, id)
+		obs := observation(payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+		obs.Code, obs.Message, obs.ProviderRef, obs.Token = text, text, text, text
+		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		obs.ID, obs.Source = "again", payout.SourceAsk
+		st, err := s.Settle(t.Context(), obs, o.OrderNo)
+		if err != nil || st.Status != payout.StatusFailed {
+			t.Errorf("%d: %+v, %v", i, st, err)
+		}
+		obs.ID, obs.OrderNo = "mismatch", text
+		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		if err := s.NoteNotification(t.Context(), provider, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
+			t.Errorf("%d: notification: %v", i, err)
+		}
+	}
+}
+
+// TestCasRefusesMovedRows: a change decided on an old reading of the row is not written.
+func TestCasRefusesMovedRows(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	old, _, err := tx{DB: s.read(ctx)}.load(id, false)
+	must(t, err)
+	o := begin(t, s, id)
+	p := old.payment()
+	p.Status = payout.StatusSending
+	err = s.inTx(ctx, func(tx tx) error { return tx.casPayment(old, p) })
+	wantErr(t, err, ErrMoved)
+	// The same status again, but another version.
+	old, _, err = tx{DB: s.read(ctx)}.load(id, false)
+	must(t, err)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsPending)
+	err = s.inTx(ctx, func(tx tx) error { return tx.casPayment(old, old.payment()) })
+	wantErr(t, err, ErrMoved)
+	err = s.inTx(ctx, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
+	wantErr(t, err, ErrMoved)
+}
+
+func TestR12_LedgerBalances(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 1000, 4) // 250 each
+	want := map[payout.Account]money.Fen{payout.AccountHolding: 1000}
+	check := func(what string, move map[payout.Account]money.Fen) {
+		t.Helper()
+		for a, n := range move {
+			want[a] += n
+		}
+		t.Log(what)
+		balanced(t, s, p, want)
+	}
+	check("charged", nil)
+	for i := range 3 {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+		check("claimed", map[payout.Account]money.Fen{payout.AccountHolding: -250, payout.AccountOwed: 250})
+	}
+	one := pay(t, s, payoutID(p, 0))
+	check("paid", map[payout.Account]money.Fen{payout.AccountOwed: -250})
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsReturned)
+	check("returned", map[payout.Account]money.Fen{payout.AccountOwed: 250})
+	fail(t, s, payoutID(p, 1))
+	check("failed", nil)
+	decide(t, s, payoutID(p, 1))
+	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	pay(t, s, payoutID(p, 1))
+	check("paid under a new number", map[payout.Account]money.Fen{payout.AccountOwed: -250})
+	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded)
+	check("paid under the old one too", map[payout.Account]money.Fen{payout.AccountSuspense: -250})
+	_, err := s.BeginClosing(ctx, p.ID, "expired")
+	must(t, err)
+	_, err = s.CloseBooks(ctx, p.ID, provider)
+	must(t, err)
+	check("books closed", map[payout.Account]money.Fen{payout.AccountHolding: -250, payout.AccountRefunding: 250})
+	refund := pay(t, s, refundID(p))
+	check("refunded", map[payout.Account]money.Fen{payout.AccountRefunding: -250})
+	settle(t, s, payout.SourceAsk, refund.OrderNo, payout.ObsReturned)
+	check("refund came back", map[payout.Account]money.Fen{payout.AccountRefunding: 250})
+	b, err := s.Balances(ctx, p.ID)
+	must(t, err)
+	kinds := map[payout.PostingKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250, "refunded": 250, "refund_returned": 250}
+	if !maps.Equal(b.ByKind, kinds) {
+		t.Errorf("by kind %v", b.ByKind)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'second_success'", p.ID); n != 1 {
+		t.Errorf("%d breaks", n)
+	}
+	if b, err := s.Balances(ctx, newID()); err != nil || len(b.ByKind)+len(b.ByAccount) != 0 {
+		t.Errorf("a packet without transfers: %+v, %v", b, err)
+	}
+}
+
+// TestR12_LedgerRefuses: what a transfer can never be, also not by a defect of ours.
+func TestR12_LedgerRefuses(t *testing.T) {
+	s, _ := newStore(t)
+	p := payout.NewPosting(payout.PostPaid, "order", 5)
+	post := func(change func(*payout.Posting)) error {
+		q := p
+		change(&q)
+		return s.inTx(t.Context(), func(tx tx) error { return tx.post("packet", q) })
+	}
+	must(t, post(func(*payout.Posting) {}))
+	wantErr(t, post(func(*payout.Posting) {}), gorm.ErrDuplicatedKey)
+	must(t, post(func(q *payout.Posting) { q.Kind = payout.PostReturned })) // the other reference
+	for name, change := range map[string]func(*payout.Posting){
+		"nothing":  func(q *payout.Posting) { q.OrderNo, q.Amount = "a", 0 },
+		"negative": func(q *payout.Posting) { q.OrderNo, q.Amount = "b", -1 },
+		"one side": func(q *payout.Posting) { q.OrderNo, q.Credit = "c", q.Debit },
+	} {
+		err := post(change)
+		if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 4025 && my.Number != 3819 { // CHECK: MariaDB, MySQL
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM transfers"); n != 2 {
+		t.Errorf("%d transfers", n)
+	}
+}

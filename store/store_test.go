@@ -1,0 +1,410 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/migrations"
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(stacktest.Wrap(m)) }
+
+const provider = "sandbox"
+
+var limits = payout.Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
+
+// newStore returns a store on an empty, migrated database of its own. Its clock
+// is set by the test, in steps of at least a microsecond, the columns' precision.
+func newStore(t testing.TB) (*Store, *clock) {
+	t.Helper()
+	s, c, _ := newStoreAt(t, stacktest.MariaDB(t))
+	return s, c
+}
+
+func newStoreAt(t testing.TB, dsn string) (*Store, *clock, *sql.DB) {
+	t.Helper()
+	raw, err := OpenSQL(dsn)
+	must(t, err)
+	t.Cleanup(func() { must(t, raw.Close()) })
+	m, err := migrations.NewProvider(raw, nil)
+	must(t, err)
+	_, err = m.Up(t.Context())
+	must(t, err)
+	s, err := Open(Config{DSN: dsn})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	c := &clock{at: time.Now().UTC().Truncate(time.Millisecond)}
+	s.now = c.now
+	return s, c, raw
+}
+
+// clock is the time a store sees. It moves on a millisecond a look, so that rows
+// written one after the other have an order.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(time.Millisecond)
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+func newID() string { return packet.NewID([]byte(rand.Text()), "key") }
+
+func samplePacket(total money.Fen, shares int) packet.Packet {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	group := "group"
+	return packet.Packet{ID: newID(), App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: shares,
+		Split: "equal", MinShare: 1, MaxShare: 9, Greeting: "恭喜发财 🧧", GroupID: &group, Metadata: map[string]string{"k": "v"},
+		BodyHash: strings.Repeat("a", 64), Commitment: strings.Repeat("b", 64), CreatedAt: now, OpensAt: now, ExpiresAt: now.Add(24 * time.Hour)}
+}
+
+// recorded is a packet row in funding with its pending charge.
+func recorded(t testing.TB, s *Store, p packet.Packet) packet.Packet {
+	t.Helper()
+	status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), nil, provider)
+	must(t, err)
+	if status != packet.StatusFunding {
+		t.Fatalf("recorded as %s", status)
+	}
+	return p
+}
+
+func chargeID(p packet.Packet) string { return payout.ID(payout.KindCharge, p.ID, 0) }
+func refundID(p packet.Packet) string { return payout.ID(payout.KindRefund, p.ID, 0) }
+func payoutID(p packet.Packet, share int) string {
+	return payout.ID(payout.KindPayout, p.ID, share)
+}
+
+// funded is an open packet of equal shares.
+func funded(t testing.TB, s *Store, total money.Fen, shares int) packet.Packet {
+	t.Helper()
+	p := samplePacket(total, shares)
+	open(t, s, p)
+	return p
+}
+
+func open(t testing.TB, s *Store, p packet.Packet) {
+	t.Helper()
+	recorded(t, s, p)
+	pay(t, s, chargeID(p))
+	status, err := s.Fund(t.Context(), p.ID, even(p))
+	must(t, err)
+	if status != packet.StatusOpen {
+		t.Fatalf("funded, and %s", status)
+	}
+}
+
+func even(p packet.Packet) []money.Fen {
+	out := make([]money.Fen, p.ShareCount)
+	rest := p.TotalAmount
+	for i := range out {
+		out[i] = rest / money.Fen(len(out)-i)
+		rest -= out[i]
+	}
+	return out
+}
+
+func claimOf(p packet.Packet, share int, user string) packet.Claim {
+	return packet.Claim{PacketID: p.ID, UserID: user, ShareIndex: share, Amount: even(p)[share], ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+}
+
+func claim(t testing.TB, s *Store, p packet.Packet, share int, user string) payout.State {
+	t.Helper()
+	st, err := s.RecordClaim(t.Context(), claimOf(p, share, user), provider)
+	must(t, err)
+	return st
+}
+
+func encode(in payout.Instruction) ([]byte, error) {
+	return fmt.Appendf(nil, "%s %s %s %d %s %s", in.Op, in.OrderNo, in.Account, in.Amount, in.Currency, in.ChargeOrderNo), nil
+}
+
+// begin notes a send and returns its order, which has to be there.
+func begin(t testing.TB, s *Store, id string) payout.Order {
+	t.Helper()
+	b, err := s.BeginSend(t.Context(), id, limits, encode)
+	must(t, err)
+	if b.Order == nil {
+		t.Fatalf("nothing may be sent: %+v", b.State)
+	}
+	return *b.Order
+}
+
+func observation(source payout.Source, orderNo string, kind payout.ObservationKind) payout.Observation {
+	return payout.Observation{ID: rand.Text(), Source: source, Kind: kind, OrderNo: orderNo}
+}
+
+func settle(t testing.TB, s *Store, source payout.Source, orderNo string, kind payout.ObservationKind) payout.State {
+	t.Helper()
+	st, err := s.Settle(t.Context(), observation(source, orderNo, kind), orderNo)
+	must(t, err)
+	return st
+}
+
+// pay carries a pending payment out.
+func pay(t testing.TB, s *Store, id string) payout.Order {
+	t.Helper()
+	o := begin(t, s, id)
+	if st := settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded); st.Status != payout.StatusPaid {
+		t.Fatalf("%s, want paid", st.Status)
+	}
+	return o
+}
+
+// fail refuses a pending payment, confirmed by asking.
+func fail(t testing.TB, s *Store, id string) payout.Order {
+	t.Helper()
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined); st.Status != payout.StatusFailed || st.Failure == nil {
+		t.Fatalf("%+v, want failed", st)
+	}
+	return o
+}
+
+// together runs fn n times at once and returns the errors.
+func together(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { <-start; errs[i] = fn(i) })
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+func query[T any](t testing.TB, s *Store, text string, args ...any) T {
+	t.Helper()
+	var v T
+	must(t, s.sql.QueryRowContext(t.Context(), text, args...).Scan(&v))
+	return v
+}
+
+func TestReadCommitted(t *testing.T) {
+	s, _ := newStore(t)
+	// On every connection, also while others are busy.
+	for _, err := range together(8, func(int) error {
+		conn, err := s.sql.Conn(t.Context())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		var name, level string
+		if err := conn.QueryRowContext(t.Context(), "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')").Scan(&name, &level); err != nil {
+			return err
+		}
+		if level != "READ-COMMITTED" {
+			return fmt.Errorf("isolation %s", level)
+		}
+		return nil
+	}) {
+		must(t, err)
+	}
+	// And in deed: a statement of a transaction sees what was committed after it began.
+	p := recorded(t, s, samplePacket(100, 1))
+	must(t, s.inTx(t.Context(), func(tx tx) error {
+		for _, want := range []string{"", "changed"} {
+			var got *string
+			if err := tx.Raw("SELECT close_reason FROM packets WHERE id = ?", p.ID).Scan(&got).Error; err != nil {
+				return err
+			}
+			if orEmpty(got) != want {
+				t.Errorf("read %q, want %q", orEmpty(got), want)
+			}
+			if want == "" {
+				if _, err := s.sql.ExecContext(t.Context(), "UPDATE packets SET close_reason = 'changed' WHERE id = ?", p.ID); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// TestDeadlockIsRepeated makes two transactions lock two rows crosswise: the
+// server rolls one back (1213), and both come through.
+func TestDeadlockIsRepeated(t *testing.T) {
+	s, _ := newStore(t)
+	a, b := recorded(t, s, samplePacket(100, 1)).ID, recorded(t, s, samplePacket(100, 1)).ID
+	both := make(chan struct{}, 2)
+	var runs, deadlocks int
+	var mu sync.Mutex
+	cross := func(ids [2]string) error {
+		first := true
+		return s.inTx(t.Context(), func(tx tx) error {
+			mu.Lock()
+			runs++
+			mu.Unlock()
+			if _, err := tx.lockPacket(ids[0]); err != nil {
+				return err
+			}
+			if first { // meet here once; a repeat runs alone
+				first = false
+				both <- struct{}{}
+				for len(both) < 2 {
+					select {
+					case <-t.Context().Done():
+						return t.Context().Err()
+					case <-time.After(time.Millisecond):
+					}
+				}
+			}
+			_, err := tx.lockPacket(ids[1])
+			if my, ok := errors.AsType[*mysql.MySQLError](err); ok && my.Number == 1213 {
+				mu.Lock()
+				deadlocks++
+				mu.Unlock()
+			}
+			return err
+		})
+	}
+	for _, err := range together(2, func(i int) error { return cross([][2]string{{a, b}, {b, a}}[i]) }) {
+		must(t, err)
+	}
+	if deadlocks != 1 || runs != 3 {
+		t.Errorf("%d deadlocks in %d runs, want 1 in 3", deadlocks, runs)
+	}
+}
+
+// TestLockTriesEnd: a transaction that meets a deadlock for ever gives up as unavailable, not in an endless loop.
+func TestLockTriesEnd(t *testing.T) {
+	s, _ := newStore(t)
+	runs := 0
+	err := s.inTx(t.Context(), func(tx) error {
+		runs++
+		return &mysql.MySQLError{Number: 1213}
+	})
+	wantErr(t, err, ErrUnavailable)
+	if runs != txTries {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+// TestAway: MySQL is killed. Every call says unavailable within moments, and works again afterwards.
+func TestAway(t *testing.T) {
+	server, dsn := stacktest.FreshMariaDB(t)
+	s, _, _ := newStoreAt(t, dsn)
+	p := funded(t, s, 100, 2)
+	server.Kill()
+	for name, call := range map[string]func(context.Context) error{
+		"Ping": s.Ping,
+		"RecordPacket": func(ctx context.Context) error {
+			_, err := s.RecordPacket(ctx, p, []byte("x"), nil, provider)
+			return err
+		},
+		"RecordClaim": func(ctx context.Context) error {
+			_, err := s.RecordClaim(ctx, claimOf(p, 0, "u"), provider)
+			return err
+		},
+		"BeginSend":    func(ctx context.Context) error { _, err := s.BeginSend(ctx, chargeID(p), limits, encode); return err },
+		"Packet":       func(ctx context.Context) error { _, err := s.Packet(ctx, p.ID); return err },
+		"PaymentState": func(ctx context.Context) error { _, err := s.PaymentState(ctx, chargeID(p)); return err },
+		"Payments": func(ctx context.Context) error {
+			_, err := s.Payments(ctx, payout.Filter{Kind: 'p', Limit: 1})
+			return err
+		},
+		"DueOutbox":    func(ctx context.Context) error { _, err := s.DueOutbox(ctx, 1); return err },
+		"Notification": func(ctx context.Context) error { return s.NoteNotification(ctx, provider, "e", "o", nil) },
+		"Access":       func(ctx context.Context) error { _, _, err := s.Access(ctx); return err },
+		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID, provider); return err },
+		"Balances":     func(ctx context.Context) error { _, err := s.Balances(ctx, p.ID); return err },
+	} {
+		begun := time.Now()
+		err := call(t.Context())
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%s took %v", name, took)
+		}
+		secretFree(t, name, err)
+	}
+	server.Restart(t)
+	claim(t, s, p, 0, "u")
+	// Frozen, not gone: the caller's deadline counts.
+	server.Pause(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := s.Packet(ctx, p.ID)
+	server.Resume(t)
+	wantErr(t, err, ErrUnavailable)
+}
+
+const password = "only-for-tests" // stacktest's
+
+func secretFree(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil && strings.Contains(err.Error(), password) {
+		t.Errorf("%s tells the password: %v", what, err)
+	}
+}
+
+func TestDSNIsNotTold(t *testing.T) {
+	dsn := stacktest.MariaDB(t)
+	for name, bad := range map[string]string{
+		"malformed":     strings.Replace(dsn, "tcp(", "tcp", 1),
+		"port":          strings.Replace(dsn, "tcp(127.0.0.1:", "tcp(127.0.0.1:1", 1),
+		"user":          strings.Replace(dsn, "hongbao:", "nobody:", 1),
+		"database":      strings.Replace(dsn, "/t_", "/none_", 1),
+		"unknown value": dsn + "&tls=" + password,
+	} {
+		s, err := Open(Config{DSN: bad})
+		if err == nil {
+			err = s.Ping(t.Context())
+			must(t, s.Close())
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if name != "unknown value" { // the caller put it there himself
+			secretFree(t, name, err)
+		}
+		if raw, err := OpenSQL(bad); err != nil {
+			if name != "unknown value" {
+				secretFree(t, name, err)
+			}
+		} else {
+			must(t, raw.Close())
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// What others send us has to fit its column whatever it is: a statement that the
+// server refuses because of a text would be repeated for ever, and a payment
+// would stay where it is because of a word.
+
+// clip returns at most the first n characters of s, as valid UTF-8.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "?")
+	count := 0
+	for i := range s {
+		if count == n {
+			return s[:i]
+		}
+		count++
+	}
+	return s
+}
+
+// clipBytes returns at most the first n bytes of s, for columns of bytes. It
+// cuts no character in half.
+func clipBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// codeLen is the width of every column of codes, which are ASCII.
+const codeLen = 64
+
+// code returns a provider's code as a column of codes holds it: what is not
+// printable ASCII is replaced.
+func code(s string) string {
+	return clip(strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s), codeLen)
+}
