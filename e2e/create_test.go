@@ -72,7 +72,7 @@ func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 		{"API", kill("API")}, {"WORKER", kill("WORKER")}, {"PROVIDER", kill("PROVIDER")}, {"FLUSHALL", func() { s.flushAll(t) }},
 	} {
 		t.Run(harm.name, func(t *testing.T) {
-			for i, after := range []time.Duration{0, 4 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond} {
+			for i, after := range []time.Duration{0, 8 * time.Millisecond, 25 * time.Millisecond, 70 * time.Millisecond} {
 				key := rand.Text()
 				body := map[string]any{"sender_id": fmt.Sprintf("sender%d", i), "total_amount": 1000, "share_count": 4}
 				s.interrupted(t, key, body, after, harm.do)

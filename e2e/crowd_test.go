@@ -142,7 +142,14 @@ func TestCrowd(t *testing.T) {
 	cursor := ""
 	seen := 0
 	for {
-		page := s.do(t, "GET", s.api("/v1/packets/"+p.str("id")+"/grabs?limit=50&cursor="+url.QueryEscape(cursor)), s.env("HONGBAO_APP_KEY"), nil)
+		path := "/v1/packets/" + p.str("id") + "/grabs?limit=50"
+		if cursor != "" {
+			path += "&cursor=" + url.QueryEscape(cursor)
+		}
+		page := s.do(t, "GET", s.api(path), s.env("HONGBAO_APP_KEY"), nil)
+		if page.status != 200 {
+			t.Fatalf("%s: %d %s", path, page.status, page.raw)
+		}
 		for _, c := range page.items() {
 			seen++
 			if c.body["best_luck"] == true {

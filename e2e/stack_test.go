@@ -283,7 +283,12 @@ func (s *stack) movements(t testing.TB, packetID string) []answer {
 	t.Helper()
 	var out []answer
 	for after := int64(0); ; {
-		page := s.do(t, "GET", fmt.Sprintf("%s/_movements?after=%d&limit=1000", s.env("HONGBAO_PROVIDER_URL"), after), "", nil).items()
+		var page []answer
+		eventually(t, 20*time.Second, "movements are told", func() bool { // the provider may have just been killed
+			a, err := s.try(t.Context(), "GET", fmt.Sprintf("%s/_movements?after=%d&limit=1000", s.env("HONGBAO_PROVIDER_URL"), after), "", nil)
+			page = a.items()
+			return err == nil && a.status == 200
+		})
 		for _, m := range page {
 			after = m.num("seq")
 			if strings.Contains(m.str("order_no"), packetID) {

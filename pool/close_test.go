@@ -182,7 +182,7 @@ func TestClosePool(t *testing.T) {
 	})
 }
 
-func TestRetire(t *testing.T) {
+func TestR7_Retire(t *testing.T) {
 	p := open(t)
 	ctx := t.Context()
 

@@ -9,7 +9,7 @@ import (
 	"hongbao/packet"
 )
 
-func TestOpenPool(t *testing.T) {
+func TestR7_OpenPool(t *testing.T) {
 	p := open(t)
 	ctx := t.Context()
 

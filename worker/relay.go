@@ -32,8 +32,8 @@ type Quarantine interface {
 
 const (
 	maxSlots   = 64
-	slotLife   = 3 * time.Second
-	slotRenew  = time.Second
+	slotLife   = 2 * time.Second // a dead worker's entries are taken over after that
+	slotRenew  = 500 * time.Millisecond
 	takeOver   = time.Second // how often dead consumers are looked for
 	readCount  = 100
 	readBlock  = 2 * time.Second

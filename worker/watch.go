@@ -14,7 +14,7 @@ import (
 // WatchStore is the part of MySQL the watch needs.
 type WatchStore interface {
 	UnrecordedPackets(ctx context.Context, ids []string) ([]string, error)
-	ClaimedCount(ctx context.Context, packetID string) (int, error)
+	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
 	Stuck(ctx context.Context, before time.Time, limit int) ([]payout.Payment, error)
 }
@@ -120,7 +120,7 @@ func (w *Worker) watchWinners(ctx context.Context, id string) error {
 	if err != nil || view.Retired || view.ClaimedCount == 0 {
 		return ignoreGone(err)
 	}
-	recorded, err := w.cfg.Watch.ClaimedCount(ctx, id)
+	recorded, err := w.cfg.Watch.AccountedFor(ctx, id)
 	if err != nil || recorded >= view.ClaimedCount {
 		return err
 	}

@@ -101,9 +101,10 @@ func (w *Worker) newMain() sdk.Worker {
 		ActivityTaskPollerBehavior:             pollers(),
 		MaxConcurrentActivityExecutionSize:     200,
 		MaxConcurrentWorkflowTaskExecutionSize: 100,
-		StickyScheduleToStartTimeout:           10 * time.Second,
-		WorkerStopTimeout:                      workflows.WorkerStopTimeout,
-		OnFatalError:                           w.fatal,
+		// How long the runs of a worker that died wait for it before another takes them.
+		StickyScheduleToStartTimeout: 5 * time.Second,
+		WorkerStopTimeout:            workflows.WorkerStopTimeout,
+		OnFatalError:                 w.fatal,
 	})
 	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})

@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"testing"
+)
+
+// setFaults replaces the sandbox's fault rules.
+func (s *stack) setFaults(t *testing.T, rules ...map[string]any) {
+	t.Helper()
+	if rules == nil {
+		rules = []map[string]any{}
+	}
+	if a := s.do(t, "PUT", s.env("HONGBAO_PROVIDER_URL")+"/_faults", "", map[string]any{"rules": rules}); a.status != 204 {
+		t.Fatalf("faults: %d %s", a.status, a.raw)
+	}
+}
+
+func fault(op, kind string, rate float64) map[string]any {
+	return map[string]any{"op": op, "kind": kind, "rate": rate}
+}
+
+// TestMixedFaults: a crowd while the provider misbehaves in every way at once;
+// each winner is paid exactly once all the same.
+func TestMixedFaults(t *testing.T) {
+	s := running
+	defer s.setFaults(t)
+	s.setFaults(t,
+		fault("charge", "error_after", 0.5), fault("charge", "pending", 0.3),
+		fault("transfer", "error_before", 0.1), fault("transfer", "error_after", 0.1), fault("transfer", "timeout_before", 0.03),
+		fault("transfer", "timeout_after", 0.03), fault("transfer", "rate_limit", 0.1), fault("transfer", "pending", 0.1),
+		fault("transfer", "low_balance", 0.05), fault("transfer", "contradict", 0.05), fault("transfer", "notify_twice", 0.3),
+		fault("query", "not_found_yet", 0.2), fault("query", "error_before", 0.1), fault("query", "contradict", 0.05),
+		fault("refund", "error_after", 0.5))
+	const total = 40_000
+	p := s.create(t, map[string]any{"sender_id": "sender", "total_amount": total, "share_count": 60})
+	won := s.crowd(t, p.str("id"), users("f", 50), 1)
+	if len(won) != 50 {
+		t.Fatalf("%d winners of 50 users", len(won))
+	}
+	a := s.do(t, "POST", s.api("/v1/packets/"+p.str("id")+"/close"), s.env("HONGBAO_APP_KEY"), nil)
+	if a.status != 202 {
+		t.Fatalf("close: %d %s", a.status, a.raw)
+	}
+	s.settled(t, p.str("id"), total, won)
+}
