@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test unit e2e setup
+.PHONY: help build run status stop reset test lint unit parts e2e setup
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -39,12 +39,20 @@ reset: $(HONGBAO) ## Stop the stack and delete its state
 setup: build
 	@exec $(HONGBAO) dev setup
 
-test: unit e2e ## Pass all tests
+# Packages that need no server; all others start Redis, MariaDB or Temporal of their own.
+UNIT := . ./money/... ./packet/... ./payout/... ./access/... ./workflows/... ./activities/...
 
-unit: setup ## Check format and vet, run unit and real-part tests with the race detector
+test: lint unit parts e2e ## Pass all tests
+
+lint: ## Check format and vet
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
-	go test -race -timeout 10m $$(go list ./... | grep -v '^hongbao/e2e')
+
+unit: ## Run the tests that need no server, with the race detector
+	go test -race -timeout 5m $(UNIT)
+
+parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
+	go test -race -timeout 10m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e))
 
 e2e: setup ## Run the end-to-end tests against the whole stack
 	go test -count=1 -timeout 10m ./e2e/...

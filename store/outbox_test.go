@@ -143,7 +143,9 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 5 {
 		t.Errorf("%d unknown notifications kept", n)
 	}
-	for _, err := range together(6, func(int) error { return s.NoteNotification(ctx, provider, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`)) }) {
+	for _, err := range together(6, func(int) error {
+		return s.NoteNotification(ctx, provider, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
+	}) {
 		must(t, err)
 	}
 	unchanged("a notification of success")

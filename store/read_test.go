@@ -215,7 +215,8 @@ INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT CONCAT('pk', LP
 INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at) SELECT CONCAT('d', seq), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'retry', '', '', '', 'carried_out', NOW(3) FROM seq_1_to_4000;
 INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) SELECT 'finance', 'r', seq, '', 200, '', NOW(3) FROM seq_1_to_4000;
 INSERT INTO notifications (provider, event_id, order_no, known, body, received_at) SELECT 'sandbox', seq, '', 0, '', NOW(3) FROM seq_1_to_4000;
-ANALYZE TABLE packets, shares, payments, attempts, transfers, payment_events, outbox, decisions, staff_idempotency, notifications;`
+INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'mismatch', CONCAT('k', LPAD(seq, 19, '0')), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), '', '', NOW(3), NOW(3) FROM seq_1_to_4000;
+ANALYZE TABLE breaks, packets, shares, payments, attempts, transfers, payment_events, outbox, decisions, staff_idempotency, notifications;`
 
 // TestStatementsUseAnIndex lives payments through every path on full tables and
 // explains each statement that was run: none may read a table from end to end.
@@ -249,7 +250,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"payment":    func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
 		"balances":   func() error { _, err := s.Balances(ctx, p.ID); return err },
 		"recorded":   func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
-		"count":      func() error { _, err := s.ClaimedCount(ctx, p.ID); return err },
+		"count":      func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
 		"statuses":   func() error { _, err := s.PayoutStatuses(ctx, []string{payoutID(p, 0)}); return err },
 		"unrecorded": func() error { _, err := s.UnrecordedPackets(ctx, []string{p.ID}); return err },
 		"closing":    func() error { _, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); return err },
