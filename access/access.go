@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Role of a key.
@@ -42,6 +45,39 @@ type Key struct {
 	SecretHash []byte `json:"secret_hash"`
 }
 
+// KeyRecord is a key with its life. A zero RevokedAt means that it is in use.
+type KeyRecord struct {
+	Key
+	CreatedAt time.Time
+	RevokedAt time.Time
+}
+
+// ValidAppID reports whether id can name an app: 1 to 32 characters of a-z, 0-9,
+// - and _, beginning with a letter or digit.
+func ValidAppID(id string) bool {
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case (c == '-' || c == '_') && i > 0:
+		default:
+			return false
+		}
+	}
+	return 1 <= len(id) && len(id) <= 32
+}
+
+// ValidOwner reports whether owner can name an app or a person: 1 to 64
+// characters, all of them visible.
+func ValidOwner(owner string) bool {
+	for _, r := range owner {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' {
+			return false
+		}
+	}
+	n := utf8.RuneCountInString(owner)
+	return utf8.ValidString(owner) && 1 <= n && n <= 64 && strings.TrimSpace(owner) == owner
+}
+
 // Token form: hb_<role>_<id>_<secret><checksum>. The checksum (CRC-32, 7
 // base32 characters) refuses typing errors without a lookup; the prefix lets
 // secret scanners find leaked keys.
@@ -71,6 +107,16 @@ func ParseToken(token string) (id string, ok bool) {
 		return "", false
 	}
 	return parts[2], true
+}
+
+// RoleOf returns the role a token was made for. Only what is stored of its key
+// counts; this is for making that key. False: it is no token of ours.
+func RoleOf(token string) (Role, bool) {
+	if _, ok := ParseToken(token); !ok {
+		return "", false
+	}
+	role := Role(strings.Split(token, "_")[1])
+	return role, role == RoleApp || role.Staff()
 }
 
 // HashOf returns what is stored of a token: SHA-256. The secret has 260 random

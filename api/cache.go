@@ -3,8 +3,6 @@ package api
 import (
 	"sync"
 	"time"
-
-	"hongbao/packet"
 )
 
 // maxFacts bounds the caches: some megabytes.
@@ -55,10 +53,10 @@ func (c *cache[V]) keep(key string, v V) {
 
 type (
 	factCache = cache[facts]
-	// luckCache holds the luckiest claim of packets that give out nothing any
-	// more; nil: nobody has claimed anything.
-	luckCache = cache[*packet.Claim]
+	// luckCache holds the share with the best luck of packets that give out
+	// nothing any more; nil: nobody has claimed anything.
+	luckCache = cache[*int]
 )
 
 func newFactCache(limit int) *factCache { return newCache[facts](limit) }
-func newLuckCache(limit int) *luckCache { return newCache[*packet.Claim](limit) }
+func newLuckCache(limit int) *luckCache { return newCache[*int](limit) }

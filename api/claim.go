@@ -107,34 +107,25 @@ func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time
 	}
 }
 
-// luckiest returns the luckiest claim of a packet that gives out nothing any
-// more, nil when that is not so yet or nobody has claimed anything.
-func (s *Server) luckiest(ctx context.Context, l location, claims func() ([]packet.Claim, error)) (*packet.Claim, error) {
+// luck tells which share of a packet had the best luck: nil while more can be
+// claimed, and when nobody has claimed anything.
+func (s *Server) luck(l location) *int {
 	id := l.snapshot().ID
 	if best, ok := s.lucky.get(id); ok {
-		return best, nil
+		return best
 	}
-	if l.alive && l.view.State != packet.PoolClosing && (l.view.State != packet.PoolOpen || l.view.RemainingCount > 0) {
-		return nil, nil
+	best, final := l.bestLuck()
+	if final {
+		s.lucky.put(id, best)
 	}
-	all, err := claims()
-	if err != nil {
-		return nil, err
-	}
-	var best *packet.Claim
-	for i := range all {
-		if best == nil || packet.Luckier(all[i], *best) {
-			best = &all[i]
-		}
-	}
-	if best != nil {
-		kept := *best // not the whole list
-		best = &kept
-	}
-	s.lucky.put(id, best)
-	return best, nil
+	return best
 }
 
-func isBest(best *packet.Claim, c packet.Claim) bool {
-	return best != nil && best.UserID == c.UserID && best.ShareIndex == c.ShareIndex
+func (l location) bestLuck() (share *int, final bool) {
+	if l.alive {
+		return l.view.BestLuck()
+	}
+	return l.rec.BestShare, l.settled
 }
+
+func isBest(best *int, c packet.Claim) bool { return best != nil && *best == c.ShareIndex }

@@ -95,7 +95,7 @@ func (r *request) repeated(c packet.Claim) Claim {
 	return out
 }
 
-func (r *request) bestLuck(ctx context.Context, id string) (*packet.Claim, error) {
+func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
 	if best, ok := r.server.lucky.get(id); ok {
 		return best, nil
 	}
@@ -103,7 +103,7 @@ func (r *request) bestLuck(ctx context.Context, id string) (*packet.Claim, error
 	if err != nil {
 		return nil, err
 	}
-	return r.server.luckiest(ctx, l, func() ([]packet.Claim, error) { return r.server.claims(ctx, l) })
+	return r.server.luck(l), nil
 }
 
 // grabFromRow decides in the same order for a packet whose pool is not in Redis.

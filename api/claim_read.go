@@ -1,12 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -18,53 +15,68 @@ type Claims struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
 }
 
-// claims reads every claim of a packet from where all of them are.
-func (s *Server) claims(ctx context.Context, l location) ([]packet.Claim, error) {
-	if l.alive {
-		return s.cfg.Pool.Claims(ctx, l.view.Packet.ID)
-	}
-	if !l.settled {
-		return nil, unavailable(errors.New("the pool is not in redis, and the packet is not closed"))
-	}
-	paid, err := s.cfg.Store.Claims(ctx, l.rec.ID)
-	out := make([]packet.Claim, len(paid))
-	for i, p := range paid {
-		out[i] = p.Claim
-	}
-	return out, err
+// grabCursor is the last claim of a page: its share for MySQL, and how many
+// claims were made before it for Redis.
+type grabCursor struct {
+	PacketID string `json:"p"`
+	Share    int    `json:"s"`
+	Before   int    `json:"n"`
 }
 
-// allClaims locates a packet of the caller and reads its claims. A pool that is
-// retired between the two is looked for again.
-func (r *request) allClaims(id string) (location, []packet.Claim, error) {
+// grabPage is part of the claims of a packet, newest first.
+type grabPage struct {
+	location
+	claims []packet.Claim
+	status func(packet.Claim) payout.Status
+	// made is how many claims had been made with the first one of the page.
+	made int
+}
+
+// grabsAfter locates a packet of the caller and reads a page of its claims from
+// where all of them are. A pool that is retired between the two is looked for again.
+func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, error) {
 	for try := 0; ; try++ {
 		l, err := r.server.locate(r.ctx, id)
 		if err != nil {
-			return l, nil, err
+			return grabPage{}, err
 		}
 		if err := r.own(l.snapshot().Packet); err != nil {
-			return l, nil, err
+			return grabPage{}, err
 		}
-		all, err := r.server.claims(r.ctx, l)
-		if err != nil || !l.alive || len(all) >= l.view.ClaimedCount {
-			return l, all, err
+		if !l.alive {
+			return r.recordedGrabs(l, after, limit)
 		}
-		if try > 0 {
-			return l, nil, unavailable(errors.New("counter and winners of the pool disagree"))
+		claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit)
+		if err == nil {
+			return grabPage{location: l, claims: claims, made: made, status: r.server.statuses(r.ctx, claims, readLimit)}, nil
+		}
+		if try > 0 || !errors.Is(err, packet.ErrNotFound) {
+			return grabPage{}, unavailable(err)
 		}
 	}
 }
 
-// newestFirst orders claims for lists.
-func newestFirst(a, b packet.Claim) int {
-	return cmp.Or(b.ClaimedAt.Compare(a.ClaimedAt), cmp.Compare(b.ShareIndex, a.ShareIndex))
-}
-
-// grabCursor is the last claim of a page.
-type grabCursor struct {
-	PacketID string `json:"p"`
-	At       int64  `json:"t"` // ms
-	Share    int    `json:"s"`
+func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPage, error) {
+	if !l.settled {
+		return grabPage{}, unavailable(errors.New("the pool is not in redis, and the packet is not closed"))
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	paid, err := r.server.cfg.Store.ClaimsBefore(ctx, l.rec.ID, after.Share, limit)
+	if err != nil {
+		return grabPage{}, err
+	}
+	page := grabPage{location: l}
+	status := make(map[int]payout.Status, len(paid))
+	for _, p := range paid {
+		page.claims = append(page.claims, p.Claim)
+		status[p.ShareIndex] = payout.Status(p.PayoutStatus)
+	}
+	page.status = func(c packet.Claim) payout.Status { return status[c.ShareIndex] }
+	if len(paid) > 0 {
+		page.made = paid[0].ShareIndex + 1
+	}
+	return page, nil
 }
 
 func listGrabs(r *request) (answer, error) {
@@ -77,36 +89,22 @@ func listGrabs(r *request) (answer, error) {
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
-	after := grabCursor{}
-	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.PacketID != id) {
+	after := grabCursor{Share: -1, Before: -1}
+	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.PacketID != id || after.Share < 0 || after.Before < 0) {
 		return answer{}, badCursor()
 	}
-	l, all, err := r.allClaims(id)
+	found, err := r.grabsAfter(id, after, limit+1)
 	if err != nil {
 		return answer{}, err
-	}
-	best, err := r.server.luckiest(r.ctx, l, func() ([]packet.Claim, error) { return all, nil })
-	if err != nil {
-		return answer{}, err
-	}
-	slices.SortFunc(all, newestFirst)
-	if cursor != "" {
-		last := packet.Claim{ClaimedAt: time.UnixMilli(after.At), ShareIndex: after.Share}
-		at, _ := slices.BinarySearchFunc(all, last, newestFirst)
-		for at < len(all) && newestFirst(all[at], last) <= 0 {
-			at++
-		}
-		all = all[at:]
 	}
 	page := Claims{Items: []Claim{}}
-	if len(all) > limit {
-		all = all[:limit]
-		last := all[limit-1]
-		page.NextCursor = encodeCursor(grabCursor{PacketID: id, At: last.ClaimedAt.UnixMilli(), Share: last.ShareIndex})
+	if len(found.claims) > limit {
+		found.claims = found.claims[:limit]
+		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: found.claims[limit-1].ShareIndex, Before: found.made - limit})
 	}
-	status := r.server.statuses(r.ctx, all, readLimit)
-	for _, c := range all {
-		item := renderClaim(c, status(c))
+	best := r.server.luck(found.location)
+	for _, c := range found.claims {
+		item := renderClaim(c, found.status(c))
 		item.BestLuck = isBest(best, c)
 		page.Items = append(page.Items, item)
 	}
@@ -133,12 +131,8 @@ func getGrab(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	best, err := r.server.luckiest(r.ctx, l, func() ([]packet.Claim, error) { return r.server.claims(r.ctx, l) })
-	if err != nil && (l.alive || l.settled) {
-		return answer{}, err
-	}
 	out := renderClaim(c, status)
-	out.BestLuck = isBest(best, c)
+	out.BestLuck = isBest(r.server.luck(l), c)
 	return answer{status: http.StatusOK, body: out}, nil
 }
 

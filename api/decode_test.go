@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"testing"
+
+	"hongbao/packet"
 )
 
 // FuzzCreate: whatever comes, it is refused with a known code or read the same
@@ -58,13 +60,19 @@ func orNil[T ~int64](n T) any {
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("e30")
-	f.Add(*encodeCursor(grabCursor{PacketID: "x", At: 1, Share: 2}).Value)
+	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}).Value)
 	f.Add(*encodeCursor(payoutCursor{ID: "p", Filters: map[string]string{"status": "paid"}}).Value)
 	f.Fuzz(func(t *testing.T, text string) {
 		var g grabCursor
 		if decodeCursor(text, &g) == nil {
 			if again := *encodeCursor(g).Value; decodeCursor(again, &grabCursor{}) != nil {
 				t.Fatalf("%q", text)
+			}
+		}
+		if at, filters, err := resume(text, "packets", nil); text != "" && err == nil {
+			again, _, err := resume(*place{at}.cursor("packets", filters).Value, "packets", nil)
+			if err != nil || again != at || !packet.ValidID(at.ID) {
+				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
 		}
 		if c, err := continued(text, nil); err == nil && c.filter.Kind != 'p' {

@@ -34,7 +34,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(stacktest.Wrap(m),
 		// fasthttp's cleaners notice the end of their server up to 10 s late.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		// Looks once a second whether a closed client still wants its server back.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 const sandboxKey = "api-test-key"

@@ -27,9 +27,9 @@ type query struct {
 
 func readQuery(r *request) *query {
 	q := &query{values: map[string][]string{}}
-	r.c.Context().QueryArgs().VisitAll(func(name, value []byte) {
+	for name, value := range r.c.Context().QueryArgs().All() {
 		q.values[string(name)] = append(q.values[string(name)], string(value))
-	})
+	}
 	return q
 }
 

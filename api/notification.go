@@ -19,7 +19,9 @@ type Notification struct {
 // comes. An unsigned or wrongly signed one is told no more than that.
 func receiveNotification(r *request) (answer, error) {
 	header := http.Header{}
-	r.c.Request().Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
+	for name, value := range r.c.Request().Header.All() {
+		header.Add(string(name), string(value))
+	}
 	provider := r.server.cfg.Provider
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {

@@ -32,9 +32,11 @@ func Document(version string) ([]byte, error) {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "hongbao", Version: version, Description: about,
 			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
+		Servers: []*huma.Server{{URL: "/", Description: "Where this document was read; operations tagged staff are on the staff listener."}},
 		Tags: []*huma.Tag{
 			{Name: "packets", Description: "Red packets, for the apps' backends."},
 			{Name: "claims", Description: "Grabs and claims, for the apps' backends."},
+			{Name: "users", Description: "What users sent and received, for the apps' backends."},
 			{Name: "staff", Description: "For the people of the platform; on the staff listener."},
 			{Name: "platform", Description: "Health, metrics, this document, notifications of providers."},
 		},

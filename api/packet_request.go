@@ -113,8 +113,11 @@ func readSplit(o *object, q *createRequest) {
 
 // readTime reads an RFC 3339 time; what is finer than a millisecond is cut off.
 func readTime(o *object, name string) *time.Time {
+	var at time.Time
 	text := o.text(name, false, func(s string) *fault {
-		if _, err := time.Parse(time.RFC3339, s); err != nil {
+		parsed, err := time.Parse(time.RFC3339, s)
+		at = parsed.UTC().Truncate(time.Millisecond)
+		if err != nil || at.Year() < 1 || at.Year() > 9999 { // a zone can lead out of the years that can be written
 			return &fault{faultFormat, "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
 		}
 		return nil
@@ -122,11 +125,6 @@ func readTime(o *object, name string) *time.Time {
 	if text == nil {
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339, *text)
-	if err != nil {
-		return nil
-	}
-	at = at.UTC().Truncate(time.Millisecond)
 	return &at
 }
 

@@ -14,11 +14,13 @@ import (
 // What the handlers need of other packages. All errors are told apart by
 // errors.Is with those of packet and payout.
 
-// Packets stages and reads packets in Redis.
-type Packets interface {
+// Stage stages and reads packets in Redis.
+type Stage interface {
 	Create(ctx context.Context, p packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.Staged, error)
 	Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
+	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
+	Staged(ctx context.Context, app, sender string, after packet.Place, limit int) ([]packet.Place, error)
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 }
 
@@ -26,7 +28,8 @@ type Packets interface {
 type Grabs interface {
 	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.Grabbed, error)
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
-	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
+	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error)
 }
 
 // KeyMirror keeps apps and keys in Redis, for the time that MySQL is away.
@@ -38,7 +41,7 @@ type KeyMirror interface {
 
 // Pool is everything that is asked of Redis.
 type Pool interface {
-	Packets
+	Stage
 	Grabs
 	KeyMirror
 }
@@ -46,7 +49,10 @@ type Pool interface {
 // Books reads packets and claims from MySQL.
 type Books interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
-	Claims(ctx context.Context, packetID string) ([]packet.Paid, error)
+	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
+	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error)
+	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error)
+	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 }

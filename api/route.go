@@ -48,7 +48,6 @@ type reply struct {
 	body    any    // zero value of the answer's type; nil: none
 	kind    string // content type, "" for JSON
 	headers []param
-	example any
 }
 
 // limit is the size of the largest body the route reads.
@@ -95,5 +94,5 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Its handlers get everything from the request, so
 // it is the same for every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), staffRoutes(), platformRoutes())
+	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), staffRoutes(), platformRoutes())
 }

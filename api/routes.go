@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hongbao/access"
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -21,9 +22,10 @@ var (
 	payoutParam = param{in: "path", name: "id", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "The payout's id."}
 	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body give the first answer again."}
-	limitParam  = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit, about: "How many items, 50 by default."}
-	cursorParam = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the page before. It keeps filters and order."}
-	replayed    = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
+	limitParam        = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit, about: "How many items, 50 by default."}
+	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the page before. It keeps filters and order."}
+	packetStatusParam = param{in: "query", name: "status", schema: PacketStatus(""), example: string(packet.StatusOpen), about: "Packets in this status now."}
+	replayed          = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
 )
 
 func packetRoutes() []*route {
@@ -41,6 +43,15 @@ func packetRoutes() []*route {
 			},
 			problems: []Code{CodeKeyRequired, CodeFundingDeclined, CodeRequestInProgress, CodeKeyReused},
 			handle:   createPacket,
+		},
+		{
+			id: "listPackets", method: http.MethodGet, path: "/v1/packets", listener: listenPublic, realm: realmApp, tag: "packets",
+			summary: "List packets", about: "Newest first. All filters have to fit.",
+			params: []param{
+				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam, cursorParam,
+			},
+			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listPackets,
 		},
 		{
 			id: "getPacket", method: http.MethodGet, path: "/v1/packets/{id}", listener: listenPublic, realm: realmApp, tag: "packets",
@@ -96,6 +107,36 @@ func claimRoutes() []*route {
 			summary: "Get one user's claim", params: []param{packetParam, userParam},
 			answers:  []reply{{status: http.StatusOK, about: "The claim.", body: Claim{}}},
 			problems: []Code{CodePacketNotFound, CodeClaimNotFound, CodeInvalidRequest}, handle: getGrab,
+		},
+	}
+}
+
+func userRoutes() []*route {
+	return []*route{
+		{
+			id: "listUserClaims", method: http.MethodGet, path: "/v1/users/{user_id}/claims", listener: listenPublic, realm: realmApp, tag: "users",
+			summary: "List a user's claims", about: "Newest first, from all packets of the app. A claim is there as soon as it is won.",
+			params:   []param{userParam, limitParam, cursorParam},
+			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: UserClaims{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listUserClaims,
+		},
+		{
+			id: "listUserPackets", method: http.MethodGet, path: "/v1/users/{user_id}/packets", listener: listenPublic, realm: realmApp, tag: "users",
+			summary: "List the packets a user sent", about: "Newest first.",
+			params:   []param{userParam, packetStatusParam, limitParam, cursorParam},
+			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listUserPackets,
+		},
+		{
+			id: "getUserSummary", method: http.MethodGet, path: "/v1/users/{user_id}/summary", listener: listenPublic, realm: realmApp, tag: "users",
+			summary: "Sum up a user's year", about: "What a user sent and received in the packets of the app.",
+			params: []param{
+				userParam,
+				{in: "query", name: "year", schema: 0, min: firstYear, max: lastYear, example: 2026, about: "The year; the current one by default."},
+				{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone that the year is of; " + defaultZone + " by default."},
+			},
+			answers:  []reply{{status: http.StatusOK, about: "The summary.", body: Summary{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getSummary,
 		},
 	}
 }

@@ -96,7 +96,7 @@ func (h Home) loadState() (state, error) {
 		return s, fmt.Errorf("stack state: %w", err)
 	}
 	if json.Unmarshal(text, &s) != nil {
-		return state{}, nil
+		return state{}, nil //nolint:nilerr // as good as none, see above
 	}
 	return s, nil
 }

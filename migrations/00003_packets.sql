@@ -34,6 +34,7 @@ CREATE TABLE packets (
     updated_at       DATETIME(3) NOT NULL,
     KEY packets_sender (app_id, sender_id, created_at, id),
     KEY packets_app (app_id, created_at, id),
+    KEY packets_created (created_at, id),
     KEY packets_status (status, expires_at),
     CONSTRAINT packets_known_status CHECK (status IN ('funding', 'rejected', 'open', 'closing', 'closed')),
     CONSTRAINT packets_total CHECK (total_amount > 0 AND share_count > 0),

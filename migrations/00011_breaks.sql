@@ -7,6 +7,7 @@ CREATE TABLE breaks (
     packet_id   VARBINARY(20) NOT NULL,
     payment_id  VARBINARY(25) NOT NULL,
     order_no    VARBINARY(27) NOT NULL,
+    user_id     VARBINARY(64) NOT NULL DEFAULT '' COMMENT 'of a promise that cannot be booked: whose',
     detail      VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     seen        INT           NOT NULL DEFAULT 1,
     created_at  DATETIME(3)   NOT NULL,
@@ -14,7 +15,7 @@ CREATE TABLE breaks (
     resolved_at DATETIME(3)   NULL,
     resolved_by VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     reason      VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
-    UNIQUE KEY breaks_subject (payment_id, order_no, kind),
+    UNIQUE KEY breaks_subject (payment_id, order_no, kind, user_id),
     KEY breaks_packet (packet_id, kind),
     KEY breaks_open (resolved_at, created_at)
 ) ENGINE = InnoDB;

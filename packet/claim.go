@@ -77,7 +77,7 @@ func DecodeClaim(packetID, userID, record string) (Claim, error) {
 	if err := json.Unmarshal([]byte(parts[3]), &c.Profile); err != nil {
 		return bad("profile", err)
 	}
-	if !ValidID(packetID) || userID == "" || index < 0 || index >= MaxShares || amount <= 0 {
+	if !ValidID(packetID) || userID == "" || index < 0 || index >= MaxShares || amount <= 0 || c.Amount.Check() != nil {
 		return bad("range", errors.New("value out of range"))
 	}
 	return c, nil

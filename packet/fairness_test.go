@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"hongbao/money"
 )
 
 const otherPacketID = "1123456789abcdefghij"
@@ -88,4 +91,68 @@ func TestSealSeed(t *testing.T) {
 		refuse(t, key, testPacketID, nil)
 		refuse(t, key, testPacketID, append(sealed, 0))
 	})
+}
+
+// positionPackets is how many packets of ten are split. So many that the bound
+// of chance lies well below the 12% that the last positions have of the largest
+// share when a doubled mean is not shuffled.
+const positionPackets = 15_000
+
+// luckOfPositions counts at which position the largest share lies, over packets
+// with fixed seeds. Shares are handed out in the order of their index, so the
+// position among the grabs is the index.
+func luckOfPositions(t *testing.T, p SplitParams, split func(seed [32]byte) []money.Fen) (best []int64, most int64) {
+	t.Helper()
+	best = make([]int64, p.Count)
+	untied := int64(0)
+	for n := range uint64(positionPackets) {
+		shares := split(testSeed(n))
+		largest := slices.Max(shares)
+		at := slices.Index(shares, largest)
+		if slices.Contains(shares[at+1:], largest) {
+			continue // the clock decides among equals
+		}
+		untied++
+		best[at]++
+	}
+	if untied < positionPackets*99/100 {
+		t.Fatalf("only %d packets without a tie", untied)
+	}
+	return best, binomialBound(untied, 1, int64(p.Count), p.Count)
+}
+
+// TestFairnessOfPositions: no grab position wins the best share more often than
+// chance allows. The bound is the exact binomial one for p < 1e-6 that any of the
+// positions reaches it (Bonferroni); with fixed seeds the test never flickers.
+func TestFairnessOfPositions(t *testing.T) {
+	t.Parallel()
+	const count = 10
+	for _, mode := range []SplitMode{SplitRandom, SplitNormal, SplitEven} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			p := SplitParams{PacketID: testPacketID, Mode: mode, Total: 1_000_000_000, Count: count, Min: 1}
+			best, most := luckOfPositions(t, p, func(seed [32]byte) []money.Fen { return mustSplit(t, seed, p) })
+			for i, times := range best {
+				if times > most {
+					t.Errorf("position %d has the best share %d times of %d, more than %d", i, times, positionPackets, most)
+				}
+			}
+			t.Logf("best share by position: %v, bound %d", best, most)
+		})
+	}
+}
+
+// TestFairnessOfPositionsIsSharp: the bound catches what it is there for. The same
+// shares in the order in which they are drawn, without the shuffle, break it.
+func TestFairnessOfPositionsIsSharp(t *testing.T) {
+	t.Parallel()
+	p := SplitParams{PacketID: testPacketID, Mode: SplitRandom, Total: 1_000_000_000, Count: 10, Min: 1}
+	best, most := luckOfPositions(t, p, func(seed [32]byte) []money.Fen {
+		shares := make([]money.Fen, p.Count)
+		fillAround(shares, p.Min, p, newStream(seed, p.PacketID).doubledMean)
+		return shares
+	})
+	if top := slices.Max(best); top <= most {
+		t.Errorf("without the shuffle the luckiest position wins %d times, within the bound %d: too few packets", top, most)
+	}
 }

@@ -35,8 +35,11 @@ type PoolView struct {
 	RemainingCount int
 	ClaimedCount   int
 	ClaimedAmount  money.Fen
-	Reason         CloseReason // while closing
-	Failure        *Failure    // of a rejected packet
+	// BestShare is the share of the luckiest claim so far (Luckier); nil before
+	// the first claim.
+	BestShare *int
+	Reason    CloseReason // while closing
+	Failure   *Failure    // of a rejected packet
 	// First is nil until the create request was answered for the first time.
 	First *FirstAnswer
 	// BusyUntil: until then another request is creating this packet (Redis TIME).
@@ -65,6 +68,15 @@ func (v PoolView) Status() Status {
 	default:
 		return StatusOpen
 	}
+}
+
+// BestLuck tells which share had the best luck: nil when nobody claimed
+// anything. It is not final while more can be claimed.
+func (v PoolView) BestLuck() (share *int, final bool) {
+	if v.Retired || v.State != PoolClosing && (v.State != PoolOpen || v.RemainingCount > 0) {
+		return nil, false
+	}
+	return v.BestShare, true
 }
 
 // Staged is the answer to staging a packet.

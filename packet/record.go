@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"cmp"
 	"time"
 
 	"hongbao/money"
@@ -15,7 +16,10 @@ type Record struct {
 	Reason  CloseReason
 	Counts
 	// Remainder is what went (or goes) back to the sender; set when the books are closed.
-	Remainder     money.Fen
+	Remainder money.Fen
+	// BestShare is the share of the luckiest claim (Luckier); set once nothing can
+	// be claimed any more, unless nobody claimed anything.
+	BestShare     *int
 	BooksClosedAt time.Time
 	ClosedAt      time.Time
 	SealedSeed    []byte
@@ -53,4 +57,36 @@ type RecordFilter struct {
 	AfterTime time.Time
 	AfterID   string
 	Limit     int
+}
+
+// Place is where something stands in a list that is ordered by time, then id,
+// both falling. The zero Place is before everything: where a list begins.
+type Place struct {
+	At time.Time
+	ID string
+}
+
+// Compare orders places as lists do: the newest first.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(q.At.Compare(p.At), cmp.Compare(q.ID, p.ID))
+}
+
+// Received is a recorded claim as its user sees it among his others.
+type Received struct {
+	Paid
+	SenderID string
+	Greeting string
+	BestLuck bool // of a packet whose books are closed
+}
+
+// Span is a time from From up to, but without, To.
+type Span struct{ From, To time.Time }
+
+// Sums are what one user sent and received in a span of time.
+type Sums struct {
+	SentCount      int
+	SentAmount     money.Fen
+	ReceivedCount  int
+	ReceivedAmount money.Fen
+	BestLuckCount  int
 }

@@ -82,7 +82,7 @@ func fillAround(shares []money.Fen, floor money.Fen, p SplitParams, draw func(to
 	}
 	for i := range last {
 		n := uint64(last - i + 1)
-		surplus := uint64(0)
+		var surplus uint64
 		if nearFloor(left, n, room) {
 			surplus = draw(left, n)
 		} else {

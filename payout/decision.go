@@ -2,10 +2,10 @@ package payout
 
 import "errors"
 
-// ErrDecisionPending: another decision about the payment waits for a second person.
+// ErrDecisionPending means that another decision about the payment waits for a second person.
 var ErrDecisionPending = errors.New("another decision is waiting")
 
-// ErrKeyReused: the Idempotency-Key was used with another body.
+// ErrKeyReused means that the Idempotency-Key was used with another body.
 var ErrKeyReused = errors.New("idempotency key was used with another body")
 
 // StaffWrite is who writes, why, and under which Idempotency-Key.

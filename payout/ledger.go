@@ -95,6 +95,7 @@ func returnPosting(k Kind) PostingKind {
 type Break struct {
 	Kind    BreakKind
 	OrderNo string
+	UserID  string // of a promise that cannot be booked: whose
 	Detail  string
 }
 

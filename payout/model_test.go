@@ -21,10 +21,10 @@ type sent struct {
 // own record of what was said and judges what the machine makes of it.
 type liar struct {
 	*books
-	sends    []sent
-	heard    map[int][]Observation // by number, in the order settled
-	settled  []Observation
-	reached  map[Status]bool
+	sends   []sent
+	heard   map[int][]Observation // by number, in the order settled
+	settled []Observation
+	reached map[Status]bool
 }
 
 func (l *liar) observation(t *rapid.T, source Source, no int) Observation {

@@ -74,7 +74,7 @@ type Detail struct {
 // DecisionKind is what a person decided.
 type DecisionKind string
 
-// The decisions.
+// DecisionRetry sends the payment again.
 const DecisionRetry DecisionKind = "retry"
 
 // DecisionStatus says how far a decision has come.

@@ -123,7 +123,7 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("%+v: code, message and next action have to be there and fit their columns", c)
 		}
 		f := NewFailure(c.Code, "")
-		if *f != (Failure{c.Code, c.Message, c.Retryable, c.NextAction}) {
+		if *f != Failure(c) {
 			t.Errorf("%s: %+v", c.Code, f)
 		}
 		if f := NewFailure(c.Code, "theirs"); f.Message != "theirs" || f.NextAction != c.NextAction {

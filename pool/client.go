@@ -11,35 +11,61 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+// slotsReload is how old the map of slots to masters may get. Without it a
+// replica that took over is only found by an answer of a living node, and the
+// lanes of the dead master ask nobody else.
+const slotsReload = 2 * time.Second
+
 // newClient returns the client for everything but blocking reads.
-func newClient(cfg Config) *redis.Client {
+func newClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = cfg.Lanes + 16 // every lane can flush while other calls go on
+	opt.PoolSize = cfg.Lanes + 16 // of each master: every lane can flush while other calls go on
 	opt.MinIdleConns = 4
-	return redis.NewClient(opt)
+	if cfg.Mode == ModeCluster {
+		return newClusterClient(opt, retries)
+	}
+	opt.MaxRetries = retries
+	return redis.NewClient(opt.Simple())
 }
 
 // newBlockingClient returns a client for one blocking read a lane. It never
 // repeats a read by itself: the entries of a lost answer are pending for the
 // consumer, and only the caller can go back for them.
-func newBlockingClient(cfg Config) *redis.Client {
+func newBlockingClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
-	opt.PoolSize = cfg.Lanes + 8
+	opt.PoolSize = cfg.Lanes + 8 // of each master
+	if cfg.Mode == ModeCluster {
+		return newClusterClient(opt, -1)
+	}
 	opt.MaxRetries = -1
-	return redis.NewClient(opt)
+	return redis.NewClient(opt.Simple())
 }
 
-func options(cfg Config) *redis.Options {
+// newClusterClient returns a client with connections and time limits of their
+// own for each master, so that a dead one holds up its own lanes only. attempts
+// is how often a call is sent again, to another master too; -1: never.
+func newClusterClient(opt *redis.UniversalOptions, attempts int) *redis.ClusterClient {
+	c := opt.Cluster()
+	c.MaxRedirects = attempts
+	c.MaxRetries = -1 // a master's own client would multiply them
+	c.ClusterStateReloadInterval = slotsReload
+	// Every command has its keys where the client finds them. With policies it
+	// would ask some master for the table of commands first, and everybody would
+	// wait behind a dead one.
+	c.DisableRoutingPolicies = true
+	return redis.NewClusterClient(c)
+}
+
+func options(cfg Config) *redis.UniversalOptions {
 	setLogger(cfg.Logger)
-	opt := &redis.Options{
-		Addr:                  cfg.Addr,
+	opt := &redis.UniversalOptions{
+		Addrs:                 cfg.addrs(),
 		ContextTimeoutEnabled: true, // else deadlines of contexts are ignored
 		DialTimeout:           cfg.Timeout,
 		ReadTimeout:           cfg.Timeout,
 		WriteTimeout:          cfg.Timeout,
 		PoolTimeout:           cfg.Timeout,
 		DialerRetries:         1,
-		MaxRetries:            retries,
 		MinRetryBackoff:       5 * time.Millisecond,
 		MaxRetryBackoff:       50 * time.Millisecond,
 		DisableIdentity:       true, // CLIENT SETINFO is of Redis 7.2
@@ -48,8 +74,8 @@ func options(cfg Config) *redis.Options {
 		},
 	}
 	if !cfg.AllowVolatile {
-		// A restarted Redis is met by new connections, so its settings are
-		// checked before the first grab reaches it.
+		// A restarted Redis, and a replica that takes over, is met by new
+		// connections, so its settings are checked before the first grab reaches it.
 		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return checkDurable(ctx, cn) }
 	}
 	return opt

@@ -14,6 +14,10 @@ import (
 // the longest life of a packet plus the 7 days for which creates are remembered.
 const tombstoneLife = 30 * 24 * time.Hour
 
+// retireChunk is how many claims one call of retire.lua takes out: a few
+// milliseconds in which Redis serves nobody else.
+const retireChunk = 1_000
+
 // Recall stops a packet because its sender wants the remainder back and leaves a
 // hand-off for its workflow. It returns the packet as it is then. A packet that
 // is sold out, closing, rejected or retired stays as it is.
@@ -104,7 +108,8 @@ func decodeRemainder(reply []any) (string, packet.Remainder, error) {
 
 // Retire removes the pool of a packet whose books are closed, or that was
 // rejected, and leaves a tombstone with body hash and first answer for 30 days.
-// A repeat, and a packet that is not there, change nothing.
+// A repeat goes on where an interrupted call ended; when that was the end, and
+// for a packet that is not there, it changes nothing.
 //
 // Errors: ErrState while grabs are possible, ErrUnavailable.
 func (p *Pool) Retire(ctx context.Context, id string) error {
@@ -112,10 +117,14 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	reply, err := retireScript.Run(ctx, p.rdb, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live},
-		id, tombstoneLife.Milliseconds()).Slice()
-	if err != nil {
-		return redisError("retire packet "+id, err)
+	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
+	for {
+		reply, err := retireScript.Run(ctx, p.rdb, all, id, tombstoneLife.Milliseconds(), retireChunk).Slice()
+		if err != nil {
+			return redisError("retire packet "+id, err)
+		}
+		if outcome, err := text(reply, 0); err != nil || outcome != "more" {
+			return outcomeError("retire packet "+id, reply)
+		}
 	}
-	return outcomeError("retire packet "+id, reply)
 }

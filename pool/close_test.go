@@ -8,8 +8,10 @@ import (
 	"hongbao/packet"
 )
 
-func TestRecall(t *testing.T) {
-	p := open(t)
+func TestRecall(t *testing.T) { onEach(t, testRecall) }
+
+func testRecall(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 
 	t.Run("open", func(t *testing.T) {
@@ -75,8 +77,10 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-func TestClosePool(t *testing.T) {
-	p := open(t)
+func TestClosePool(t *testing.T) { onEach(t, testClosePool) }
+
+func testClosePool(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	stagedOnly := func(pk packet.Packet) { stage(t, p, pk) }
 	oneOfTwo := func(pk packet.Packet) { openPacket(t, p, pk); mustGrab(t, p, pk.ID, "u") }
@@ -140,7 +144,7 @@ func TestClosePool(t *testing.T) {
 		pk := newPacket(t, 2)
 		stage(t, p, pk)
 		k := p.keys.of(pk.ID)
-		if err := openScript.Run(ctx, p.rdb, []string{k.packet, k.shares}, 0, "0:100").Err(); err != nil {
+		if err := openScript.Run(ctx, p.rdb, []string{k.packet, k.shares, k.staged}, 0, "0:100").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.ClosePool(ctx, pk.ID, packet.CloseUnopened); err != nil {
@@ -182,8 +186,10 @@ func TestClosePool(t *testing.T) {
 	})
 }
 
-func TestR7_Retire(t *testing.T) {
-	p := open(t)
+func TestR7_Retire(t *testing.T) { onEach(t, testR7_Retire) }
+
+func testR7_Retire(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 
 	t.Run("closing", func(t *testing.T) {
@@ -202,8 +208,8 @@ func TestR7_Retire(t *testing.T) {
 		}
 		after := dump(t, p, pk.ID)
 		want := state{
-			Hash:   map[string]string{"retired": "1", "state": "closed", "body_hash": pk.BodyHash, "first": `{"HTTPStatus":201,"RequestID":"r"}`},
-			Shares: []string{}, Winners: map[string]string{}, Eligible: []string{}, HandOffs: handOffs,
+			Hash:   map[string]string{"retired": "1", "state": "closed", "body_hash": pk.BodyHash, "app": "shop", "first": `{"HTTPStatus":201,"RequestID":"r"}`},
+			Shares: []string{}, Winners: map[string]string{}, Eligible: []string{}, Order: []string{}, HandOffs: handOffs,
 		}
 		if !reflect.DeepEqual(after, want) {
 			t.Errorf("after  %+v\nwant %+v", after, want)

@@ -44,12 +44,12 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 		opens = fmt.Sprint(opensAt.UnixMilli())
 	}
 	token := rand.Text()
-	args := append(make([]any, 0, 9+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
-		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token)
+	args := append(make([]any, 0, 11+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
+		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID)
 	for _, user := range guests {
 		args = append(args, user)
 	}
-	reply, err := createScript.Run(ctx, p.rdb, []string{keys.packet, keys.eligible, keys.live, keys.handoff}, args...).Slice()
+	reply, err := createScript.Run(ctx, p.rdb, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...).Slice()
 	if err != nil {
 		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
 	}

@@ -1,7 +1,7 @@
 #!lua
 -- create.lua stages a packet: its hash in state funding, its guest list, its
--- place among the lane's live packets and the hand-off that starts its
--- workflow. A packet that is there already (its tombstone too) is answered as
+-- place among the lane's live packets and among those that MySQL may not know
+-- yet, and the hand-off that starts its workflow. A packet that is there already (its tombstone too) is answered as
 -- it is. One exception: when the same body asks again, no first answer is
 -- stored and the time of the request that was busy with it is over, the caller
 -- becomes the busy one (busy_until is set again, busy_before keeps what it was).
@@ -12,6 +12,9 @@
 -- KEYS[2] eligible user ids, set
 -- KEYS[3] live packets of the lane, sorted set
 -- KEYS[4] hand-off stream of the lane
+-- KEYS[5] staged packets of the lane, sorted set of "<app>\0<sender id>\0<created
+--         at ms, 15 digits>\0<packet id>" and the same without sender id, all
+--         with score 0
 --
 -- ARGV[1]  packet id
 -- ARGV[2]  packet as JSON, times not filled in
@@ -22,6 +25,8 @@
 -- ARGV[7]  how far ahead opens_at may lie, in ms
 -- ARGV[8]  how long the caller is busy with this packet, in ms
 -- ARGV[9]  token of this call
+-- ARGV[10] app
+-- ARGV[11] sender id
 -- ARGV[+1] one eligible user id; none at all: everybody may grab
 --
 -- Returns {outcome, now in ms, packet hash as a flat list}. Outcomes: staged;
@@ -53,21 +58,23 @@ local function fits(key, kind)
   local found = redis.call('TYPE', key)['ok']
   return found == 'none' or found == kind
 end
-if not (fits(KEYS[2], 'set') and fits(KEYS[3], 'zset') and fits(KEYS[4], 'stream')) then
+if not (fits(KEYS[2], 'set') and fits(KEYS[3], 'zset') and fits(KEYS[4], 'stream') and fits(KEYS[5], 'zset')) then
   return redis.error_reply('WRONGTYPE a key of the packet or its lane holds something else')
 end
 
 redis.call('HSET', KEYS[1],
-  'id', ARGV[1], 'state', 'funding', 'packet', ARGV[2], 'body_hash', ARGV[3],
+  'id', ARGV[1], 'app', ARGV[10], 'sender', ARGV[11], 'state', 'funding', 'packet', ARGV[2], 'body_hash', ARGV[3],
   'share_count', ARGV[4], 'remaining', ARGV[4], 'claimed_count', '0', 'claimed_amount', '0',
-  'restricted', #ARGV > 9 and '1' or '0',
+  'restricted', #ARGV > 11 and '1' or '0',
   'created_at', ms(now), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at),
   'busy_until', ms(now + ARGV[8]), 'holder', ARGV[9])
 redis.call('UNLINK', KEYS[2])
-for from = 10, #ARGV, 1000 do
+for from = 12, #ARGV, 1000 do
   redis.call('SADD', KEYS[2], unpack(ARGV, from, math.min(from + 999, #ARGV)))
 end
 redis.call('ZADD', KEYS[3], ms(now), ARGV[1])
+local place = '\0' .. string.format('%015.0f', now) .. '\0' .. ARGV[1]
+redis.call('ZADD', KEYS[5], '0', ARGV[10] .. '\0' .. place, '0', ARGV[10] .. '\0' .. ARGV[11] .. place)
 redis.call('XADD', KEYS[4], '*', 'kind', 'created', 'packet', ARGV[2],
   'created_at', ms(now), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at))
 return {'staged', now, redis.call('HGETALL', KEYS[1])}

@@ -12,8 +12,10 @@ import (
 
 const busy = 10 * time.Second
 
-func TestCreate(t *testing.T) {
-	p := open(t)
+func TestCreate(t *testing.T) { onEach(t, testCreate) }
+
+func testCreate(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 
 	t.Run("OK", func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestCreate(t *testing.T) {
 	})
 
 	t.Run("damaged lane", func(t *testing.T) {
-		p := openFresh(t)
+		p := on.openFresh(t)
 		pk := newPacket(t, 1)
 		if err := p.rdb.Set(ctx, p.keys.of(pk.ID).handoff, "x", 0).Err(); err != nil {
 			t.Fatal(err)
@@ -100,8 +102,10 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-func TestCreateRepeated(t *testing.T) {
-	p := open(t)
+func TestCreateRepeated(t *testing.T) { onEach(t, testCreateRepeated) }
+
+func testCreateRepeated(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	again := func(t *testing.T, pk packet.Packet) packet.Staged {
 		t.Helper()
@@ -211,8 +215,10 @@ func retired(t *testing.T, p *Pool, pk packet.Packet) {
 	}
 }
 
-func TestAnswered(t *testing.T) {
-	p := open(t)
+func TestAnswered(t *testing.T) { onEach(t, testAnswered) }
+
+func testAnswered(t *testing.T, on setup) {
+	p := on.open(t)
 	first, second := packet.FirstAnswer{HTTPStatus: 202, RequestID: "a"}, packet.FirstAnswer{HTTPStatus: 201, RequestID: "b"}
 
 	pk := newPacket(t, 1)

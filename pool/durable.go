@@ -31,11 +31,15 @@ func (e *VolatileError) Is(target error) bool {
 // Durable checks again that Redis keeps what it acknowledges: three
 // commands as cheap as a ping. It returns nil when that is so or when volatile
 // writes are allowed; else ErrVolatile, or ErrUnavailable alone.
+//
+// On a Cluster it is so when some master answers and none that answers loses
+// writes: as long as one lane can be served, its callers need this process.
 func (p *Pool) Durable(ctx context.Context) error {
+	check := checkDurable
 	if p.cfg.AllowVolatile {
-		return p.Ping(ctx)
+		check = func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }
 	}
-	return redisError("check durability", checkDurable(ctx, p.rdb))
+	return p.everyMaster(ctx, "check durability", check).living()
 }
 
 // unknownSetting stands for a setting that the server does not tell. What

@@ -22,6 +22,8 @@ var (
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
 	// ErrLanes: this Redis is in use with another number of lanes.
 	ErrLanes = errors.New("number of lanes differs from the one in use")
+	// ErrClusterNode: Redis is a node of a Cluster, but the mode is single.
+	ErrClusterNode = errors.New("redis is a node of a cluster: set the mode to cluster")
 
 	// ErrNotFound: what was asked for is not in Redis (MySQL may know it).
 	ErrNotFound = fmt.Errorf("redis: %w", packet.ErrNotFound)
@@ -74,8 +76,13 @@ func isReply(err error) bool {
 }
 
 // isTransient reports whether an error reply says that Redis cannot do it now.
+// MOVED and ASK only come out of the client when it may not repeat a call.
 func isTransient(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
 	switch {
+	case moved, ask:
+		return true
 	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err), redis.IsTryAgainError(err),
 		redis.IsMasterDownError(err), redis.IsMaxClientsError(err), redis.IsAuthError(err), redis.IsPermissionError(err),
 		redis.IsOOMError(err), redis.IsNoReplicasError(err), redis.IsExecAbortError(err):

@@ -16,8 +16,10 @@ import (
 
 // TestGrabOutcomes has one line an outcome, in the order of precedence. Each
 // packet has every fault of the lines below it as well.
-func TestGrabOutcomes(t *testing.T) {
-	p := open(t)
+func TestGrabOutcomes(t *testing.T) { onEach(t, testGrabOutcomes) }
+
+func testGrabOutcomes(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	const user = "user"
 	opensAt := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
@@ -159,8 +161,10 @@ func TestGrabOutcomesAreListedInOrder(t *testing.T) {
 	}
 }
 
-func TestGrabWon(t *testing.T) {
-	p := open(t)
+func TestGrabWon(t *testing.T) { onEach(t, testGrabWon) }
+
+func testGrabWon(t *testing.T, on setup) {
+	p := on.open(t)
 	pk := newPacket(t, 2)
 	stage(t, p, pk)
 	if err := p.OpenPool(t.Context(), pk.ID, []money.Fen{70, 130}, nil); err != nil {
@@ -177,7 +181,12 @@ func TestGrabWon(t *testing.T) {
 	if got.Result != packet.GrabWon || !reflect.DeepEqual(got.Claim, want) || time.Since(want.ClaimedAt).Abs() > time.Minute {
 		t.Errorf("grabbed %+v, want %+v", got, want)
 	}
-	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70"})
+	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70",
+		"best": fmt.Sprintf("0:70:%d", want.ClaimedAt.UnixMilli())})
+	place := fmt.Sprintf("shop\x00first\x00%015d\x00%s", want.ClaimedAt.UnixMilli(), pk.ID)
+	if !slices.Equal(after.Order, []string{"first"}) || !slices.Equal(after.Claimed, []string{place}) {
+		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
+	}
 	record := after.Winners["first"]
 	decoded, err := packet.DecodeClaim(pk.ID, "first", record)
 	if err != nil || !reflect.DeepEqual(decoded, want) || !strings.HasPrefix(record, fmt.Sprintf("0:70:%d:{", want.ClaimedAt.UnixMilli())) {
@@ -195,14 +204,20 @@ func TestGrabWon(t *testing.T) {
 	if last.Result != packet.GrabWon || last.Claim.ShareIndex != 1 || last.Claim.Amount != 130 {
 		t.Errorf("last share: %+v", last)
 	}
-	after = changed(t, p, pk.ID, after, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200"})
+	after = changed(t, p, pk.ID, after, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200",
+		"best": fmt.Sprintf("1:130:%d", last.Claim.ClaimedAt.UnixMilli())})
+	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 2 {
+		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
+	}
 	if len(after.Shares) != 0 || len(after.HandOffs) != 3 || !slices.Contains(after.HandOffs[2], "last:"+pk.ID+"=1") {
 		t.Errorf("after the last share %+v", after)
 	}
 }
 
-func TestGrabInvalidPacketID(t *testing.T) {
-	p := open(t)
+func TestGrabInvalidPacketID(t *testing.T) { onEach(t, testGrabInvalidPacketID) }
+
+func testGrabInvalidPacketID(t *testing.T, on setup) {
+	p := on.open(t)
 	for _, id := range []string{"", "short", strings.Repeat("z", packet.IDLen), strings.Repeat("0", 200)} {
 		if g := mustGrab(t, p, id, "u"); g.Result != packet.GrabNotFound {
 			t.Errorf("%q: %v", id, g.Result)
@@ -216,8 +231,10 @@ var strangeUsers = []string{
 	"-1", "1e3", "nil", "%s", "\u202e", strings.Repeat("x", 64), strings.Repeat("x", 63) + "y", strings.Repeat("é", 32),
 }
 
-func TestGrabStrangeUserIDs(t *testing.T) {
-	p := openFresh(t)
+func TestGrabStrangeUserIDs(t *testing.T) { onEach(t, testGrabStrangeUserIDs) }
+
+func testGrabStrangeUserIDs(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	pk := newPacket(t, len(strangeUsers))
 	stage(t, p, pk, strangeUsers...)
 	if err := p.OpenPool(t.Context(), pk.ID, hundreds(pk.ShareCount), nil); err != nil {
@@ -262,8 +279,10 @@ func TestGrabStrangeUserIDs(t *testing.T) {
 }
 
 // R8: no digit of an amount is lost in Lua, which prints 14 of them.
-func TestR8LargeAmounts(t *testing.T) {
-	p := open(t)
+func TestR8LargeAmounts(t *testing.T) { onEach(t, testR8LargeAmounts) }
+
+func testR8LargeAmounts(t *testing.T, on setup) {
+	p := on.open(t)
 	for _, shares := range [][]money.Fen{
 		{money.Max},
 		{money.Max - 1, 1},
@@ -272,8 +291,9 @@ func TestR8LargeAmounts(t *testing.T) {
 		{123456789012345, 234567890123456, 99999999999999},
 	} {
 		pk := newPacket(t, len(shares))
-		sum, err := money.Fen(0), error(nil)
+		var sum money.Fen
 		for _, s := range shares {
+			var err error
 			if sum, err = sum.Add(s); err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,10 @@ import (
 	"hongbao/packet"
 )
 
-func TestHandOffs(t *testing.T) {
-	p := openFresh(t)
+func TestHandOffs(t *testing.T) { onEach(t, testHandOffs) }
+
+func testHandOffs(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	mates := laneMates(t, p, 2, 2)
 	a, b := mates[0], mates[1]
@@ -68,8 +70,10 @@ func TestHandOffs(t *testing.T) {
 	}
 }
 
-func TestReadBadEntries(t *testing.T) {
-	p := openFresh(t)
+func TestReadBadEntries(t *testing.T) { onEach(t, testReadBadEntries) }
+
+func testReadBadEntries(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	pk := newPacket(t, 2)
 	good := map[string]string{"claim:" + pk.ID + ":u": "0:5:1700000000000:{}"}

@@ -7,13 +7,34 @@ import (
 	"hongbao/packet"
 )
 
-// Keys that belong to no lane.
+// keyApps is the mirror of the apps and their key hashes. It belongs to no lane
+// and is needed only while MySQL is away.
+const keyApps = "hb:apps"
+
+// What belongs to no lane and is needed by all of them is kept at three places
+// and is true when two agree. On a Cluster of three or more masters the places
+// are on three of them, so that no single one holds up everybody.
 const (
-	keyLanes = "hb:lanes" // number of lanes in use
-	keyApps  = "hb:apps"  // mirror of the apps and their key hashes
+	places   = 3
+	majority = places/2 + 1
 )
 
-func keyWorker(slot int) string { return "hb:worker:" + strconv.Itoa(slot) }
+// placeTags are the hash tags of the places, each in the middle of a third of
+// the hash slots: apart for every even division among three or more masters.
+var placeTags = func() (tags [places]string) {
+	for i := range tags {
+		tags[i] = tagWithin("p"+strconv.Itoa(i), (4*i+1)*slots/(4*places), (4*i+3)*slots/(4*places)-1)
+	}
+	return tags
+}()
+
+// keyLanes holds the number of lanes in use.
+func keyLanes(place int) string { return "hb:{" + placeTags[place] + "}:lanes" }
+
+// keyWorker holds the lease of a worker slot.
+func keyWorker(slot, place int) string {
+	return "hb:{" + placeTags[place] + "}:worker:" + strconv.Itoa(slot)
+}
 
 // slots is the number of hash slots of Redis Cluster.
 const slots = 16384
@@ -79,8 +100,11 @@ type packetKeys struct {
 	shares   string // list of "<index>:<amount>", taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
+	order    string // list of the winners' user ids in the order of their claims
 	handoff  string // stream of the lane
 	live     string // sorted set of the lane: packet id -> created_at in ms
+	claimed  string // sorted set of the lane: places of the claims of packets that are not retired
+	staged   string // sorted set of the lane: places of packets that MySQL may not know yet
 }
 
 // of returns the keys of a packet; the id must be valid.
@@ -89,12 +113,24 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		handoff: k.handoff(lane), live: k.live(lane),
+		order: base + ":order", handoff: k.handoff(lane), live: k.live(lane), claimed: k.claimed(lane), staged: k.staged(lane),
 	}
 }
 
 func (k keyspace) handoff(lane int) string { return "hb:{" + k.tags[lane] + "}:handoff" }
 func (k keyspace) live(lane int) string    { return "hb:{" + k.tags[lane] + "}:live" }
+func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:claimed" }
+func (k keyspace) staged(lane int) string  { return "hb:{" + k.tags[lane] + "}:staged" }
+
+// prefixOf begins the places of one user of an app in the sorted sets claimed
+// and staged; user "" is everybody, in staged only. A place is prefix, time in ms
+// with 15 digits, zero byte, packet id. All scores are 0, so the places of a user
+// are in the order of time, then id. No id has a zero byte, so no user's places
+// begin like another's.
+func prefixOf(app, user string) string { return app + "\x00" + user + "\x00" }
+
+// placeAt is what a place has after its prefix.
+func placeAt(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
 
 // keysOf returns the keys of a packet, or ErrGone for what cannot be a packet id.
 func (p *Pool) keysOf(id string) (packetKeys, error) {

@@ -28,8 +28,25 @@ func TestLaneTagsAreSpreadEvenly(t *testing.T) {
 // The tags of an installation are in its data: they must never change.
 func TestLaneTagsStay(t *testing.T) {
 	k := newKeyspace(DefaultLanes)
+	if placeTags != [places]string{"p0bd", "p1b", "p2b"} {
+		t.Errorf("tags of places %q", placeTags)
+	}
 	if k.tags[0] != "l00da" || k.tags[7] != "l07dp" || k.tags[63] != "l63s" {
 		t.Errorf("tags %q %q %q", k.tags[0], k.tags[7], k.tags[63])
+	}
+}
+
+// The places are on three masters of every Cluster whose masters have equal
+// parts of the slots.
+func TestPlacesAreApart(t *testing.T) {
+	for n := places; n <= 100; n++ {
+		seen := map[int]bool{}
+		for _, tag := range placeTags {
+			seen[hashSlot(tag)*n/slots] = true
+		}
+		if len(seen) != places {
+			t.Errorf("%d masters: the places are on %d of them", n, len(seen))
+		}
 	}
 }
 
@@ -49,6 +66,7 @@ func TestKeys(t *testing.T) {
 	want := packetKeys{
 		packet: prefix + "packet:" + id, shares: prefix + "packet:" + id + ":shares", winners: prefix + "packet:" + id + ":winners",
 		eligible: prefix + "packet:" + id + ":eligible", handoff: prefix + "handoff", live: prefix + "live",
+		order: prefix + "packet:" + id + ":order", claimed: prefix + "claimed", staged: prefix + "staged",
 	}
 	if got := k.of(id); got != want {
 		t.Errorf("keys\n got %+v\nwant %+v", got, want)

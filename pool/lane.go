@@ -37,6 +37,7 @@ type grabAnswer struct {
 type lane struct {
 	pool    *Pool
 	handoff string
+	claimed string
 
 	mu       sync.Mutex
 	queue    []*grab
@@ -141,7 +142,7 @@ type grabCall struct {
 }
 
 func newGrabCall(l *lane, batch []*grab) *grabCall {
-	c := &grabCall{lane: l, batch: batch, keys: []string{l.handoff}, asked: make(map[who]int, len(batch))}
+	c := &grabCall{lane: l, batch: batch, keys: []string{l.handoff, l.claimed}, asked: make(map[who]int, len(batch))}
 	packets := map[string]int{} // number within KEYS, from 1
 	for i, g := range batch {
 		w := who{g.packetID, g.userID}
@@ -153,7 +154,7 @@ func newGrabCall(l *lane, batch []*grab) *grabCall {
 			n = len(packets) + 1
 			packets[g.packetID] = n
 			k := l.pool.keys.of(g.packetID)
-			c.keys = append(c.keys, k.packet, k.shares, k.winners, k.eligible)
+			c.keys = append(c.keys, k.packet, k.shares, k.winners, k.eligible, k.order)
 		}
 		c.asked[w] = len(c.first)
 		c.first = append(c.first, i)

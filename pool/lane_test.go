@@ -36,8 +36,10 @@ func results(t *testing.T, batch []*grab) []packet.Grabbed {
 	return got
 }
 
-func TestBatch(t *testing.T) {
-	p := open(t)
+func TestBatch(t *testing.T) { onEach(t, testBatch) }
+
+func testBatch(t *testing.T, on setup) {
+	p := on.open(t)
 	mates := laneMates(t, p, 4, 2)
 	open1, open2, funding, missing := mates[0], mates[1], mates[2], mates[3]
 	openPacket(t, p, open1)
@@ -69,8 +71,9 @@ func TestBatch(t *testing.T) {
 			t.Errorf("grab %d: %+v, want %+v", i, got[i], want)
 		}
 	}
-	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200"})
-	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100"})
+	best := fmt.Sprintf("0:100:%d", got[0].Claim.ClaimedAt.UnixMilli())
+	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200", "best": best})
+	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": best})
 	unchanged(t, p, funding.ID, beforeF)
 	// One entry for the whole call: the winners of both packets, and the end of one.
 	entries := dump(t, p, open1.ID).HandOffs
@@ -81,8 +84,10 @@ func TestBatch(t *testing.T) {
 }
 
 // A damaged packet costs its lane mates nothing.
-func TestBatchWithDamagedPacket(t *testing.T) {
-	p := open(t)
+func TestBatchWithDamagedPacket(t *testing.T) { onEach(t, testBatchWithDamagedPacket) }
+
+func testBatchWithDamagedPacket(t *testing.T, on setup) {
+	p := on.open(t)
 	mates := laneMates(t, p, 2, 2)
 	good, bad := mates[0], mates[1]
 	openPacket(t, p, good)
@@ -98,13 +103,15 @@ func TestBatchWithDamagedPacket(t *testing.T) {
 	unchanged(t, p, bad.ID, before)
 }
 
-func TestBatchScriptRefusesOneUserTwice(t *testing.T) {
-	p := open(t)
+func TestBatchScriptRefusesOneUserTwice(t *testing.T) { onEach(t, testBatchScriptRefusesOneUserTwice) }
+
+func testBatchScriptRefusesOneUserTwice(t *testing.T, on setup) {
+	p := on.open(t)
 	pk := newPacket(t, 2)
 	openPacket(t, p, pk)
 	before := dump(t, p, pk.ID)
 	k := p.keys.of(pk.ID)
-	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible}, 1, "u", "{}", 1, "u", "{}").Err(); err == nil {
+	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.claimed, k.packet, k.shares, k.winners, k.eligible, k.order}, 1, "u", "{}", 1, "u", "{}").Err(); err == nil {
 		t.Error("no error")
 	}
 	unchanged(t, p, pk.ID, before)
@@ -120,12 +127,22 @@ func TestBatchPanicReachesEveryCaller(t *testing.T) {
 	}
 }
 
-// A crowd on several packets of one lane: exactly as many winners as shares, and
+// A crowd on several packets of one lane and on others in other lanes, on a
+// Cluster at other masters: exactly as many winners as shares, and
 // exactly the sum, as callers, counters, winners and hand-offs tell it.
-func TestGrabCrowd(t *testing.T) {
-	p := openFresh(t)
+func TestGrabCrowd(t *testing.T) { onEach(t, testGrabCrowd) }
+
+func testGrabCrowd(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	const users, shares = 1000, 100
 	mates := laneMates(t, p, 3, shares)
+	for lane := packet.Lane(mates[0].ID, p.Lanes()); len(mates) < 5; {
+		// A third of the lanes further on is the next master.
+		if pk := newPacket(t, shares); packet.Lane(pk.ID, p.Lanes()) == (lane+p.Lanes()/3)%p.Lanes() {
+			mates = append(mates, pk)
+			lane = packet.Lane(pk.ID, p.Lanes())
+		}
+	}
 	amounts := make([]money.Fen, shares)
 	var sum money.Fen
 	for i := range amounts {
@@ -181,7 +198,10 @@ func TestGrabCrowd(t *testing.T) {
 	}
 
 	h := handoffs(t, p)
-	b := readAll(t, h, packet.Lane(mates[0].ID, p.Lanes()))
+	var b Batch
+	for _, pk := range mates[2:] {
+		b.HandOffs = append(b.HandOffs, readAll(t, h, packet.Lane(pk.ID, p.Lanes())).HandOffs...)
+	}
 	for _, pk := range mates {
 		checkCrowd(t, p, pk.ID, won[pk.ID], sum, b)
 	}
@@ -286,8 +306,10 @@ func TestQueue(t *testing.T) {
 
 // A lane that is idle serves a single grab without waiting for others, and goes
 // idle again.
-func TestLaneGoesIdle(t *testing.T) {
-	p := open(t)
+func TestLaneGoesIdle(t *testing.T) { onEach(t, testLaneGoesIdle) }
+
+func testLaneGoesIdle(t *testing.T, on setup) {
+	p := on.open(t)
 	pk := newPacket(t, 3)
 	openPacket(t, p, pk)
 	for i := range 3 {

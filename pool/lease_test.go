@@ -1,14 +1,17 @@
 package pool
 
 import (
+	"errors"
 	"reflect"
 	"sync"
 	"testing"
 	"time"
 )
 
-func TestSlots(t *testing.T) {
-	p := openFresh(t)
+func TestSlots(t *testing.T) { onEach(t, testSlots) }
+
+func testSlots(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	ctx := t.Context()
 	acquire := func(t *testing.T) Slot {
@@ -35,8 +38,10 @@ func TestSlots(t *testing.T) {
 	}
 	lose := func(t *testing.T, n int) {
 		t.Helper()
-		if err := p.rdb.Del(ctx, keyWorker(n)).Err(); err != nil {
-			t.Fatal(err)
+		for place := range places {
+			if err := p.rdb.Del(ctx, keyWorker(n, place)).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 
@@ -70,19 +75,25 @@ func TestSlots(t *testing.T) {
 	}
 	live(t, "w0", "w1", "w2")
 
-	if err := p.rdb.PExpire(ctx, keyWorker(0), time.Second).Err(); err != nil {
-		t.Fatal(err)
+	for place := range places {
+		if err := p.rdb.PExpire(ctx, keyWorker(0, place), time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := heir.Renew(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if life, err := p.rdb.PTTL(ctx, keyWorker(0)).Result(); err != nil || life < 50*time.Second || life > time.Minute {
-		t.Errorf("renewed for %v, %v", life, err)
+	for place := range places {
+		if life, err := p.rdb.PTTL(ctx, keyWorker(0, place)).Result(); err != nil || life < 50*time.Second || life > time.Minute {
+			t.Errorf("place %d: renewed for %v, %v", place, life, err)
+		}
 	}
 }
 
-func TestSlotRunsOut(t *testing.T) {
-	p := openFresh(t)
+func TestSlotRunsOut(t *testing.T) { onEach(t, testSlotRunsOut) }
+
+func testSlotRunsOut(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	s, err := h.AcquireSlot(t.Context(), 1, 50*time.Millisecond)
 	if err != nil {
@@ -95,8 +106,10 @@ func TestSlotRunsOut(t *testing.T) {
 	wantErr(t, s.Renew(t.Context()), ErrLeaseLost)
 }
 
-func TestSlotsAreExclusive(t *testing.T) {
-	p := openFresh(t)
+func TestSlotsAreExclusive(t *testing.T) { onEach(t, testSlotsAreExclusive) }
+
+func testSlotsAreExclusive(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	var mu sync.Mutex
 	held := map[string]int{}
@@ -117,4 +130,61 @@ func TestSlotsAreExclusive(t *testing.T) {
 	if len(held) != 20 {
 		t.Errorf("held %v", held)
 	}
+}
+
+// One copy of a lease may be gone: the slot stays held, and renewing brings the
+// copy back. One copy alone holds nothing.
+func TestSlotNeedsMajority(t *testing.T) { onEach(t, testSlotNeedsMajority) }
+
+func testSlotNeedsMajority(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	ctx := t.Context()
+	held := func() bool {
+		t.Helper()
+		live, err := h.LiveSlots(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return live["w0"]
+	}
+	lose := func(place int) {
+		t.Helper()
+		if err := p.rdb.Del(ctx, keyWorker(0, place)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := h.AcquireSlot(ctx, 1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place := range places {
+		lose(place)
+		if !held() {
+			t.Errorf("not held without copy %d", place)
+		}
+		if _, err := h.AcquireSlot(ctx, 1, time.Minute); !errors.Is(err, ErrNoSlot) {
+			t.Errorf("without copy %d: acquired by another, %v", place, err)
+		}
+		if err := s.Renew(ctx); err != nil {
+			t.Errorf("without copy %d: %v", place, err)
+		}
+		if n, err := p.rdb.Exists(ctx, keyWorker(0, place)).Result(); n != 1 || err != nil {
+			t.Errorf("copy %d did not come back: %d, %v", place, n, err)
+		}
+	}
+	lose(0)
+	lose(2)
+	if held() {
+		t.Error("held with one copy")
+	}
+	wantErr(t, s.Renew(ctx), ErrLeaseLost)
+	heir, err := h.AcquireSlot(ctx, 1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := heir.Renew(ctx); err != nil {
+		t.Error(err)
+	}
+	wantErr(t, s.Renew(ctx), ErrLeaseLost)
 }

@@ -5,6 +5,7 @@
 --
 -- KEYS[1] packet hash
 -- KEYS[2] shares, list of "<index>:<amount>", taken from the left
+-- KEYS[3] staged packets of the lane; an open one is in MySQL
 --
 -- ARGV[1]  offset: index of the first share of this chunk
 -- ARGV[+1] one share "<index>:<amount>"
@@ -13,7 +14,7 @@
 -- shares loaded); done (open, or any state after it); gone; excess (more shares
 -- than the packet has, nothing done).
 
-local f = redis.call('HMGET', KEYS[1], 'state', 'share_count', 'retired')
+local f = redis.call('HMGET', KEYS[1], 'state', 'share_count', 'retired', 'app', 'sender', 'created_at', 'id')
 local state, count = f[1], tonumber(f[2])
 if not state then return {'gone', 0} end
 if f[3] or (state ~= 'funding' and state ~= 'opening') then return {'done', 0} end
@@ -28,4 +29,7 @@ for from = 2, #ARGV, 1000 do
 end
 if loaded < count then return {'loading', loaded} end
 redis.call('HSET', KEYS[1], 'state', 'open')
+local app, sender = f[4], f[5]
+local place = '\0' .. string.format('%015.0f', f[6]) .. '\0' .. f[7]
+redis.call('ZREM', KEYS[3], app .. '\0' .. place, app .. '\0' .. sender .. place)
 return {'done', loaded}

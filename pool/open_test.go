@@ -9,8 +9,10 @@ import (
 	"hongbao/packet"
 )
 
-func TestR7_OpenPool(t *testing.T) {
-	p := open(t)
+func TestR7_OpenPool(t *testing.T) { onEach(t, testR7_OpenPool) }
+
+func testR7_OpenPool(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 
 	t.Run("in chunks", func(t *testing.T) {
@@ -34,7 +36,7 @@ func TestR7_OpenPool(t *testing.T) {
 	t.Run("goes on where the list ends", func(t *testing.T) {
 		pk := newPacket(t, 4)
 		stage(t, p, pk)
-		if err := openScript.Run(ctx, p.rdb, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares}, 0, "0:100", "1:100", "2:100").Err(); err != nil {
+		if err := openScript.Run(ctx, p.rdb, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).staged}, 0, "0:100", "1:100", "2:100").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if s := dump(t, p, pk.ID); s.Hash["state"] != "opening" {
@@ -126,8 +128,10 @@ func TestR7_OpenPool(t *testing.T) {
 	}
 }
 
-func TestReject(t *testing.T) {
-	p := open(t)
+func TestReject(t *testing.T) { onEach(t, testReject) }
+
+func testReject(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	failure := packet.Failure{Code: "declined", Message: "no money"}
 

@@ -3,6 +3,23 @@
 // change is one Lua script (a .lua file beside the Go file that calls it), so it
 // happens wholly or not at all, and each may be sent twice without harm,
 // because the client repeats calls whose answer was lost.
+//
+// # Lanes and Redis Cluster
+//
+// A packet belongs to a lane, by its id. All keys of a lane carry its hash tag,
+// and a script touches the keys of one lane only, so the same scripts run on one
+// server and on a Redis Cluster (Config.Mode). The tags spread the lanes evenly
+// over the hash slots, and with them over the masters; moving slots moves lanes.
+//
+// Batches, connections and time limits are per lane or per master. While a
+// master is dead, or one of its slots is being moved, calls for its lanes answer
+// ErrUnavailable, and no others: Open, Durable and the worker slots need a
+// majority, not all. For that the Cluster must run with
+// cluster-require-full-coverage no. Every master is checked for durability, and a
+// replica that takes over too; but replication is asynchronous, so a replica may
+// lack the last grabs that its master acknowledged (min-replicas-to-write makes
+// that rarer, not impossible). A master that comes back with its own append-only
+// file lacks none.
 package pool
 
 import (
@@ -10,6 +27,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,10 +53,22 @@ const MaxLanes = 1024
 // retries is how often a call is sent again after a lost connection or answer.
 const retries = 2
 
+// Mode is what kind of Redis the pool runs on.
+type Mode string
+
+// The modes.
+const (
+	ModeSingle  Mode = "single"  // one server
+	ModeCluster Mode = "cluster" // the masters of a Redis Cluster
+)
+
 // Config says where Redis is and how it is used.
 type Config struct {
-	// Addr is host:port.
+	// Addr is host:port. In ModeCluster it may be several, separated by commas:
+	// nodes to learn the others from.
 	Addr string
+	// Mode is the kind of Redis at Addr; "" means ModeSingle.
+	Mode Mode
 	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an
 	// installation: Open refuses a Redis that was used with another number.
 	Lanes int
@@ -55,6 +86,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
+	if c.Mode == "" {
+		c.Mode = ModeSingle
+	}
 	if c.Lanes == 0 {
 		c.Lanes = DefaultLanes
 	}
@@ -68,8 +102,12 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	switch {
-	case c.Addr == "":
+	case c.Mode != ModeSingle && c.Mode != ModeCluster:
+		return c, fmt.Errorf("redis mode %q: not %s or %s", c.Mode, ModeSingle, ModeCluster)
+	case slices.Contains(c.addrs(), ""):
 		return c, errors.New("redis address is empty")
+	case c.Mode == ModeSingle && len(c.addrs()) > 1:
+		return c, fmt.Errorf("several redis addresses in mode %s", ModeSingle)
 	case c.Lanes < 1 || c.Lanes > MaxLanes:
 		return c, fmt.Errorf("lanes %d: not from 1 to %d", c.Lanes, MaxLanes)
 	case c.Timeout < 0 || c.MaxQueued < 0:
@@ -78,11 +116,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// addrs splits Addr.
+func (c Config) addrs() []string { return strings.Split(c.Addr, ",") }
+
 // Pool is the grabbable state of all packets. It is safe for concurrent use.
 type Pool struct {
 	cfg   Config
 	keys  keyspace
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	lanes []*lane
 	// base lives until Close and carries no deadline of any caller.
 	base     context.Context
@@ -93,8 +134,11 @@ type Pool struct {
 // Open connects to Redis, checks that it keeps what it acknowledges and that it
 // was used with the same number of lanes before, and loads the scripts.
 //
+// On a Cluster a minority of masters may be away; they are checked when they are
+// back, and get the scripts with the first call of each.
+//
 // Errors: ErrUnavailable when Redis does not answer, ErrVolatile (a
-// *VolatileError names the settings), ErrLanes.
+// *VolatileError names the settings), ErrLanes, ErrClusterNode.
 func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -103,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg)}
 	p.base, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for n := range cfg.Lanes {
-		p.lanes = append(p.lanes, &lane{pool: p, handoff: p.keys.handoff(n)})
+		p.lanes = append(p.lanes, &lane{pool: p, handoff: p.keys.handoff(n), claimed: p.keys.claimed(n)})
 	}
 	if err := p.start(ctx); err != nil {
 		p.Close()
@@ -113,33 +157,45 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 }
 
 func (p *Pool) start(ctx context.Context) error {
+	// The first node that is asked for the map of a Cluster may be the one that
+	// hangs. Here there is time to ask the next one.
+	if _, err := p.masters(ctx); err != nil {
+		return redisError("find masters", err)
+	}
 	if p.cfg.AllowVolatile {
-		if err := checkDurable(ctx, p.rdb); errors.Is(err, ErrVolatile) {
-			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration", slog.Any("error", err))
-		} else if err != nil {
+		found := p.everyMaster(ctx, "check durability", checkDurable)
+		if errors.Is(found.refused, ErrVolatile) {
+			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration", slog.Any("error", found.refused))
+		} else if err := found.living(); err != nil {
 			return err
 		}
 	}
 	if err := p.checkLanes(ctx); err != nil {
 		return err
 	}
-	return loadScripts(ctx, p.rdb)
+	loaded := p.everyMaster(ctx, "load scripts", loadScripts)
+	p.warnSilent(ctx, loaded)
+	return loaded.living()
 }
 
 // checkLanes keeps the first number of lanes for ever: with another number the
 // same packet id would lead to other keys, and a repeated create to a second packet.
 func (p *Pool) checkLanes(ctx context.Context) error {
-	if err := p.rdb.SetNX(ctx, keyLanes, p.cfg.Lanes, 0).Err(); err != nil {
-		return redisError("store number of lanes", err)
+	same, _, err := p.atPlaces(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
+		err := p.rdb.SetNX(ctx, key, p.cfg.Lanes, 0).Err()
+		if _, moved := redis.IsMovedError(err); moved && p.cfg.Mode == ModeSingle {
+			return false, fmt.Errorf("%w: %w", ErrClusterNode, err)
+		}
+		if err != nil {
+			return false, redisError("store number of lanes", err)
+		}
+		was, err := p.rdb.Get(ctx, key).Int()
+		return was == p.cfg.Lanes, redisError("read number of lanes", err)
+	})
+	if err == nil && !same {
+		return fmt.Errorf("%w: configured %d", ErrLanes, p.cfg.Lanes)
 	}
-	was, err := p.rdb.Get(ctx, keyLanes).Int()
-	if err != nil {
-		return redisError("read number of lanes", err)
-	}
-	if was != p.cfg.Lanes {
-		return fmt.Errorf("%w: configured %d, in use %d", ErrLanes, p.cfg.Lanes, was)
-	}
-	return nil
+	return err
 }
 
 // Close lets the grabs that are under way end, refuses new ones with
@@ -159,8 +215,9 @@ func (p *Pool) Close() error {
 // Lanes returns the number of lanes.
 func (p *Pool) Lanes() int { return p.cfg.Lanes }
 
-// Ping returns nil when Redis answers; else ErrUnavailable, or ErrVolatile when
-// it came back with settings that lose writes.
+// Ping returns nil when Redis answers, of a Cluster every master; else
+// ErrUnavailable, or ErrVolatile when one came back with settings that lose
+// writes.
 func (p *Pool) Ping(ctx context.Context) error {
-	return redisError("ping", p.rdb.Ping(ctx).Err())
+	return p.everyMaster(ctx, "ping", func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }).all()
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"hongbao/devstack/stacktest"
@@ -31,16 +33,60 @@ const patience = 20 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// open returns a pool on the Redis that all tests of this package share.
-func open(t testing.TB) *Pool {
-	t.Helper()
-	return openAt(t, Config{Addr: stacktest.Redis(t)})
+// setup is a kind of Redis that the suite runs on.
+type setup struct {
+	mode  Mode
+	addrs func(testing.TB) []string // of the one that the tests of this package share
 }
 
-// openFresh returns a pool on a Redis of its own.
-func openFresh(t testing.TB) *Pool {
+var setups = []setup{
+	{ModeSingle, func(t testing.TB) []string { return []string{stacktest.Redis(t)} }},
+	{ModeCluster, stacktest.RedisCluster},
+}
+
+// onEach runs a test on one server and on a Cluster of three masters.
+func onEach(t *testing.T, test func(*testing.T, setup)) {
 	t.Helper()
-	return openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
+	for _, on := range setups {
+		t.Run(string(on.mode), func(t *testing.T) { test(t, on) })
+	}
+}
+
+func (on setup) config(t testing.TB) Config {
+	t.Helper()
+	return Config{Mode: on.mode, Addr: strings.Join(on.addrs(t), ",")}
+}
+
+// open returns a pool on the Redis that all tests of this package share.
+func (on setup) open(t testing.TB) *Pool {
+	t.Helper()
+	return openAt(t, on.config(t))
+}
+
+// openFresh returns a pool on a Redis that holds nothing else.
+func (on setup) openFresh(t testing.TB) *Pool {
+	t.Helper()
+	for _, addr := range on.addrs(t) {
+		empty(t, addr)
+		// These tests may leave behind what the others cannot work with.
+		t.Cleanup(func() { empty(t, addr) })
+	}
+	return on.open(t)
+}
+
+// empty deletes all keys of a server.
+func empty(t testing.TB, addr string) {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer c.Close()
+	ctx := context.WithoutCancel(t.Context()) // it is used in a cleanup too
+	keys, err := c.Keys(ctx, "*").Result()
+	for _, key := range keys {
+		err = errors.Join(err, c.Unlink(ctx, key).Err())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func openAt(t testing.TB, cfg Config) *Pool {
@@ -139,7 +185,10 @@ type state struct {
 	Shares   []string
 	Winners  map[string]string
 	Eligible []string
+	Order    []string
 	Live     bool
+	// Claimed and Staged are the packet's places in the lane's sorted sets.
+	Claimed, Staged []string
 	// HandOffs are the lane's entries that name the packet, each with its fields sorted.
 	HandOffs [][]string
 }
@@ -167,6 +216,17 @@ func dump(t testing.TB, p *Pool, id string) state {
 	live, err := p.rdb.ZRange(ctx, keys.live, 0, -1).Result()
 	fail(err)
 	s.Live = slices.Contains(live, id)
+	s.Order, err = p.rdb.LRange(ctx, keys.order, 0, -1).Result()
+	fail(err)
+	for key, to := range map[string]*[]string{keys.claimed: &s.Claimed, keys.staged: &s.Staged} {
+		all, err := p.rdb.ZRange(ctx, key, 0, -1).Result()
+		fail(err)
+		for _, member := range all {
+			if strings.HasSuffix(member, "\x00"+id) {
+				*to = append(*to, member)
+			}
+		}
+	}
 	entries, err := p.rdb.XRange(ctx, keys.handoff, "-", "+").Result()
 	fail(err)
 	for _, e := range entries {
@@ -229,9 +289,11 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-func TestOpen(t *testing.T) {
+func TestOpen(t *testing.T) { onEach(t, testOpen) }
+
+func testOpen(t *testing.T, on setup) {
 	t.Run("OK", func(t *testing.T) {
-		p := open(t)
+		p := on.open(t)
 		if p.Lanes() != DefaultLanes {
 			t.Errorf("%d lanes", p.Lanes())
 		}
@@ -240,16 +302,19 @@ func TestOpen(t *testing.T) {
 		}
 	})
 	t.Run("ErrLanes", func(t *testing.T) {
-		open(t)
-		_, err := Open(t.Context(), Config{Addr: stacktest.Redis(t), Lanes: 32, Logger: quiet})
+		on.open(t)
+		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr, Lanes: 32, Logger: quiet})
 		wantErr(t, err, ErrLanes)
 	})
 	t.Run("ErrUnavailable", func(t *testing.T) {
-		_, err := Open(t.Context(), Config{Addr: "127.0.0.1:1", Logger: quiet})
+		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: "127.0.0.1:1", Logger: quiet})
 		wantErr(t, err, ErrUnavailable)
 	})
 	for name, cfg := range map[string]Config{
 		"no address":     {},
+		"empty address":  {Addr: "127.0.0.1:1,", Mode: ModeCluster},
+		"unknown mode":   {Addr: "127.0.0.1:1", Mode: "sentinel"},
+		"many addresses": {Addr: "127.0.0.1:1,127.0.0.1:2"},
 		"too many lanes": {Addr: "127.0.0.1:1", Lanes: MaxLanes + 1},
 		"negative lanes": {Addr: "127.0.0.1:1", Lanes: -1},
 		"negative time":  {Addr: "127.0.0.1:1", Timeout: -1},
@@ -261,7 +326,7 @@ func TestOpen(t *testing.T) {
 		})
 	}
 	t.Run("closed", func(t *testing.T) {
-		p := open(t)
+		p := on.open(t)
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -271,8 +336,10 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-func TestApps(t *testing.T) {
-	p := openFresh(t)
+func TestApps(t *testing.T) { onEach(t, testApps) }
+
+func testApps(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	_, err := p.LoadApps(t.Context())
 	wantErr(t, err, ErrNotFound)
 	for _, blob := range []string{"first", "second \x00\xff"} {

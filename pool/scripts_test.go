@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 )
@@ -141,6 +140,8 @@ func everyScript(t *testing.T, p *Pool) {
 	must(err)
 	_, err = p.View(ctx, two.ID)
 	must(err)
+	_, _, err = p.ClaimsPage(ctx, two.ID, -1, 10)
+	must(err)
 	_, err = p.ClosePool(ctx, one.ID, packet.CloseSoldOut)
 	must(err)
 	must(p.Retire(ctx, one.ID))
@@ -164,8 +165,10 @@ func everyScript(t *testing.T, p *Pool) {
 	must(s.Release(ctx))
 }
 
-func TestScriptHeaders(t *testing.T) {
-	p := openFresh(t)
+func TestScriptHeaders(t *testing.T) { onEach(t, testScriptHeaders) }
+
+func testScriptHeaders(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	var made calls
 	p.rdb.AddHook(&made)
 	everyScript(t, p)
@@ -207,8 +210,10 @@ func slotOf(key string) int {
 }
 
 // A Redis that was restarted has forgotten the scripts.
-func TestScriptsComeBack(t *testing.T) {
-	p := openFresh(t)
+func TestScriptsComeBack(t *testing.T) { onEach(t, testScriptsComeBack) }
+
+func testScriptsComeBack(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	var made calls
 	p.rdb.AddHook(&made)
 	if err := p.rdb.ScriptFlush(t.Context()).Err(); err != nil {
@@ -222,35 +227,8 @@ func TestScriptsComeBack(t *testing.T) {
 		}
 	}
 	for name := range scripts {
-		if missing[name] != 1 {
-			t.Errorf("%s.lua was missing %d times, want once", name, missing[name])
-		}
-	}
-}
-
-// A node of a Cluster refuses scripts whose keys are in several slots.
-func TestOnClusterNode(t *testing.T) {
-	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := stacktest.FreshRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(port))
-	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer admin.Close()
-	ctx := t.Context()
-	if err := admin.ClusterAddSlotsRange(ctx, 0, slots-1).Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "cluster is up", func() bool {
-		info, err := admin.ClusterInfo(ctx).Result()
-		return err == nil && strings.Contains(info, "cluster_state:ok")
-	})
-	p := openAt(t, Config{Addr: server.Addr})
-	everyScript(t, p)
-	for lane, tag := range p.keys.tags {
-		slot, err := admin.ClusterKeySlot(ctx, p.keys.handoff(lane)).Result()
-		if err != nil || int(slot) != hashSlot(tag) {
-			t.Errorf("lane %d: Redis says slot %d, %v; we say %d", lane, slot, err, hashSlot(tag))
+		if n := missing[name]; n < 1 || n > places { // a script of a lease is called for its copies at the same time
+			t.Errorf("%s.lua was missing %d times", name, n)
 		}
 	}
 }

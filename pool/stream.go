@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,14 +21,17 @@ const maxTakeOver = 50
 
 // Handoffs is the worker's side of the hand-off streams, one stream a lane. An
 // entry stays until Ack, in the list of what is pending for the consumer that
-// read it. Safe for concurrent use; one blocking reader a lane.
+// read it. Safe for concurrent use; one blocking reader a lane: one read of
+// several lanes would be refused by a Cluster, and would wait for the slowest.
 type Handoffs struct {
 	pool     *Pool
-	blocking *redis.Client
+	blocking redis.UniversalClient
 }
 
 // NewHandoffs returns the stream side of a pool, with connections of its own for
 // blocking reads. The pool must stay open until after Close.
+//
+// Errors: ErrUnavailable when no lane can be reached.
 func NewHandoffs(ctx context.Context, p *Pool) (*Handoffs, error) {
 	h := &Handoffs{pool: p, blocking: newBlockingClient(p.cfg)}
 	if err := h.EnsureGroups(ctx); err != nil {
@@ -46,14 +50,28 @@ func (h *Handoffs) Close() error {
 
 // EnsureGroups makes the consumer group of every lane that has none, so that it
 // begins with the stream's first entry. The reading calls do so by themselves
-// when they find that a group is missing.
+// when they find that a group is missing, so lanes that cannot be reached now
+// are left to them.
 //
-// Errors: ErrUnavailable.
+// Errors: ErrUnavailable when no lane can be reached.
 func (h *Handoffs) EnsureGroups(ctx context.Context) error {
-	for lane := range h.pool.cfg.Lanes {
-		if err := h.ensureGroup(ctx, lane); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, h.pool.cfg.Timeout) // the living lanes need no more
+	defer cancel()
+	errs := make([]error, h.pool.cfg.Lanes)
+	var wg sync.WaitGroup
+	for lane := range errs {
+		wg.Go(func() { errs[lane] = h.ensureGroup(ctx, lane) })
+	}
+	wg.Wait()
+	reached := false
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrUnavailable) {
 			return err
 		}
+		reached = reached || err == nil
+	}
+	if !reached {
+		return errs[0]
 	}
 	return nil
 }
@@ -116,7 +134,7 @@ func (h *Handoffs) ReadOwnPending(ctx context.Context, lane int, consumer, after
 	}
 }
 
-func (h *Handoffs) readGroup(ctx context.Context, c *redis.Client, lane int, consumer, after string, count int, block time.Duration) (Batch, []string, error) {
+func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane int, consumer, after string, count int, block time.Duration) (Batch, []string, error) {
 	var streams []redis.XStream
 	err := h.withGroup(ctx, lane, func() (err error) {
 		streams, err = c.XReadGroup(ctx, &redis.XReadGroupArgs{

@@ -81,8 +81,10 @@ func pendingOf(t testing.TB, h *Handoffs, lane int, consumer string) int {
 	return -1 // no such consumer
 }
 
-func TestRead(t *testing.T) {
-	p := openFresh(t)
+func TestRead(t *testing.T) { onEach(t, testRead) }
+
+func testRead(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	ctx := t.Context()
 
@@ -208,19 +210,29 @@ func TestRead(t *testing.T) {
 // blocked is the number of connections that wait in a blocking call.
 func blocked(t testing.TB, p *Pool) int {
 	t.Helper()
-	info, err := p.rdb.InfoMap(t.Context(), "clients").Result()
+	masters, err := p.masters(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n int
-	if _, err := fmt.Sscan(info["Clients"]["blocked_clients"], &n); err != nil {
-		t.Fatal(err)
+	total := 0
+	for _, m := range masters {
+		info, err := m.InfoMap(t.Context(), "clients").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if _, err := fmt.Sscan(info["Clients"]["blocked_clients"], &n); err != nil {
+			t.Fatal(err)
+		}
+		total += n
 	}
-	return n
+	return total
 }
 
-func TestTakeOver(t *testing.T) {
-	p := openFresh(t)
+func TestTakeOver(t *testing.T) { onEach(t, testTakeOver) }
+
+func testTakeOver(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	h := handoffs(t, p)
 	ctx := t.Context()
 	const lane = 3

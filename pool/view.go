@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,11 @@ func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, redisError("view packet "+id, err)
 	}
+	return decodeView(id, reply)
+}
+
+// decodeView reads the reply of view.lua.
+func decodeView(id string, reply []any) (packet.PoolView, error) {
 	h, err := readHash(reply, 0)
 	if err != nil {
 		return packet.PoolView{}, fmt.Errorf("view packet %s: %w", id, err)
@@ -100,6 +106,9 @@ func (h *packetHash) view(id string) (packet.PoolView, error) {
 	}
 	h.json("packet", &v.Packet)
 	h.json("failure", &v.Failure)
+	if best, ok := h.fields["best"]; ok {
+		v.BestShare = h.share(best)
+	}
 	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
 	v.RemainingCount = int(h.int("remaining"))
 	v.ClaimedCount = int(h.int("claimed_count"))
@@ -125,6 +134,16 @@ func (h *packetHash) int(name string) int64 {
 		h.err = fmt.Errorf("%s: %w", name, err)
 	}
 	return n
+}
+
+// share reads the index of "<index>:<amount>:<claimed at ms>".
+func (h *packetHash) share(best string) *int {
+	index, _, _ := strings.Cut(best, ":")
+	n, err := strconv.Atoi(index)
+	if err != nil && h.err == nil {
+		h.err = fmt.Errorf("best: %w", err)
+	}
+	return &n
 }
 
 func (h *packetHash) time(name string) time.Time { return fromMs(h.int(name)) }

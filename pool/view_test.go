@@ -9,8 +9,10 @@ import (
 	"hongbao/packet"
 )
 
-func TestView(t *testing.T) {
-	p := open(t)
+func TestView(t *testing.T) { onEach(t, testView) }
+
+func testView(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	pk := newPacket(t, 2)
 	_, err := p.View(ctx, pk.ID)
@@ -61,8 +63,10 @@ func TestView(t *testing.T) {
 	wantErr(t, err, ErrMalformed)
 }
 
-func TestClaims(t *testing.T) {
-	p := open(t)
+func TestClaims(t *testing.T) { onEach(t, testClaims) }
+
+func testClaims(t *testing.T, on setup) {
+	p := on.open(t)
 	ctx := t.Context()
 	const users = 3 * scanCount
 	pk := newPacket(t, users+1)
@@ -113,8 +117,10 @@ func TestClaims(t *testing.T) {
 	wantErr(t, err, packet.ErrBadClaim)
 }
 
-func TestLive(t *testing.T) {
-	p := openFresh(t)
+func TestLive(t *testing.T) { onEach(t, testLive) }
+
+func testLive(t *testing.T, on setup) {
+	p := on.openFresh(t)
 	ctx := t.Context()
 	mates := laneMates(t, p, 300, 1)
 	lane := packet.Lane(mates[0].ID, p.Lanes())

@@ -252,7 +252,7 @@ func TestOddAnswers(t *testing.T) {
 				}
 			}
 			w.WriteHeader(c.status)
-			io.WriteString(w, c.body)
+			_, _ = io.WriteString(w, c.body)
 		}))
 		s := newAdapter(t, server.URL, time.Second)
 		if got := s.Send(context.Background(), payout.Order{Op: payout.OpTransfer, OrderNo: "p1", Request: []byte(`{}`)}); got.Kind != c.sent {
@@ -269,7 +269,7 @@ func TestOddAnswers(t *testing.T) {
 // TestMismatchIsShown: the domain sees what the answer is about, not what was asked.
 func TestMismatchIsShown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"order_no":"other","op":"transfer","account":"else","amount":8,"currency":"CNY","status":"succeeded"}`)
+		_, _ = io.WriteString(w, `{"order_no":"other","op":"transfer","account":"else","amount":8,"currency":"CNY","status":"succeeded"}`)
 	}))
 	defer server.Close()
 	s := newAdapter(t, server.URL, time.Second)
@@ -291,7 +291,7 @@ func TestSilence(t *testing.T) {
 	refused := newAdapter(t, "http://"+address, time.Second)
 	cutting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
-		io.WriteString(w, `{"order_no"`)
+		_, _ = io.WriteString(w, `{"order_no"`)
 		panic(http.ErrAbortHandler)
 	}))
 	defer cutting.Close()

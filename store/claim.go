@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"gorm.io/gorm"
+
+	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -60,9 +63,9 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 }
 
 func (tx tx) bookClaim(c packet.Claim, p payout.Payment) error {
-	res := tx.Exec(`UPDATE shares SET user_id = ?, nickname = ?, avatar_url = ?, recipient = ?, claimed_at = ?
+	res := tx.Exec(`UPDATE shares SET app_id = ?, user_id = ?, nickname = ?, avatar_url = ?, recipient = ?, claimed_at = ?
 		WHERE packet_id = ? AND share_index = ? AND user_id IS NULL`,
-		c.UserID, c.Nickname, c.AvatarURL, optString(c.Recipient), c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex)
+		p.App, c.UserID, c.Nickname, c.AvatarURL, optString(c.Recipient), c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -79,7 +82,7 @@ func (tx tx) bookClaim(c packet.Claim, p payout.Payment) error {
 func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	return s.inTx(ctx, func(tx tx) error {
-		return tx.addBreak(c.PacketID, id, payout.Break{Kind: payout.BreakShareConflict, OrderNo: id,
+		return tx.addBreak(c.PacketID, id, payout.Break{Kind: payout.BreakShareConflict, OrderNo: id, UserID: c.UserID,
 			Detail: fmt.Sprintf("user %q was promised %d fen: %s", c.UserID, c.Amount, detail)})
 	})
 }
@@ -91,4 +94,38 @@ func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) 
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(user_id) FROM shares WHERE packet_id = ?) +
 		(SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ?)`, packetID, packetID, string(payout.BreakShareConflict)).Scan(&n).Error
 	return n, classify(err)
+}
+
+// closeBooks writes what was claimed of a packet, for ever, and returns the remainder.
+func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
+	var claimed struct {
+		N    int
+		Sum  int64
+		Last *int
+	}
+	err := tx.Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(share_index) AS last FROM shares WHERE packet_id = ? AND user_id IS NOT NULL",
+		row.ID).Scan(&claimed).Error
+	if err != nil {
+		return 0, err
+	}
+	remainder := row.TotalAmount - claimed.Sum
+	if remainder < 0 {
+		return 0, fmt.Errorf("packet %s: claimed %d of %d fen: %w", row.ID, claimed.Sum, row.TotalAmount, ErrConflict)
+	}
+	best, err := bestShare(tx.DB, row.ID)
+	if err != nil {
+		return 0, err
+	}
+	err = tx.Exec(`UPDATE packets SET books_closed_at = ?, remainder = ?, claimed_count = ?, best_share = ?, last_share = ?, updated_at = ?
+		WHERE id = ? AND books_closed_at IS NULL`, tx.now, remainder, claimed.N, best, claimed.Last, tx.now, row.ID).Error
+	return money.Fen(remainder), err
+}
+
+// bestShare returns the share of the luckiest claim (packet.Luckier); nil when
+// nobody claimed anything. It reads every claim of the packet.
+func bestShare(db *gorm.DB, packetID string) (*int, error) {
+	var best *int
+	err := db.Raw(`SELECT share_index FROM shares WHERE packet_id = ? AND user_id IS NOT NULL
+		ORDER BY amount DESC, claimed_at, share_index LIMIT 1`, packetID).Scan(&best).Error
+	return best, err
 }

@@ -181,22 +181,33 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 }
 
 // TestAuditAtOnce: many decisions about different payments append to the one
-// chain at the same moment, from the first entry on, without a gap or a fork.
+// chain at the same moment, from the first entry on, without a gap or a fork,
+// and, once it has begun, one after the other without deadlocks.
 func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16
+	for _, err := range together(4, func(i int) error {
+		return s.inTx(t.Context(), func(tx tx) error { return tx.audit(staff("first", "h"), "first", fmt.Sprint(i), nil, nil) })
+	}) {
+		must(t, err)
+	}
 	p := funded(t, s, 1600, n)
 	for i := range n {
 		claim(t, s, p, i, fmt.Sprint("u", i))
 		fail(t, s, payoutID(p, i))
 	}
+	const deadlocks = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_DEADLOCKS'"
+	before := query[int](t, s, deadlocks)
 	for _, err := range together(n, func(i int) error {
 		_, err := s.RetryPayment(t.Context(), staff(fmt.Sprint(i), "h"), payoutID(p, i), approveFrom, render)
 		return err
 	}) {
 		must(t, err)
 	}
-	verifyAudit(t, s, n)
+	if after := query[int](t, s, deadlocks); after != before {
+		t.Errorf("%d deadlocks", after-before)
+	}
+	verifyAudit(t, s, n+4)
 }
 
 // verifyAudit recomputes the chain from what is stored.

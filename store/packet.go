@@ -44,6 +44,9 @@ type packetRow struct {
 	Remainder      *int64
 	ClosedAt       *time.Time
 	UpdatedAt      time.Time
+	ClaimedCount   *int
+	BestShare      *int
+	LastShare      *int
 }
 
 func (packetRow) TableName() string { return "packets" }
@@ -77,8 +80,9 @@ func (r packetRow) record() (packet.Record, error) {
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
 		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
 	}
-	if r.Remainder != nil {
-		rec.Remainder = money.Fen(*r.Remainder)
+	if r.Remainder != nil && r.ClaimedCount != nil {
+		rec.Remainder, rec.BestShare = money.Fen(*r.Remainder), r.BestShare
+		rec.ClaimedCount, rec.ClaimedAmount = *r.ClaimedCount, rec.TotalAmount-rec.Remainder
 	}
 	if r.FailureCode != nil {
 		rec.Failure = &packet.Failure{Code: *r.FailureCode, Message: orEmpty(r.FailureMessage)}
@@ -303,18 +307,8 @@ func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen,
 		if row.Status != string(packet.StatusClosing) {
 			return fmt.Errorf("packet %s is %s: %w", id, row.Status, ErrMoved)
 		}
-		var claimed int64
-		if err := tx.Raw("SELECT COALESCE(SUM(amount), 0) FROM shares WHERE packet_id = ? AND user_id IS NOT NULL", id).Scan(&claimed).Error; err != nil {
+		if remainder, err = tx.closeBooks(row); err != nil {
 			return err
-		}
-		remainder = money.Fen(row.TotalAmount - claimed)
-		if remainder < 0 {
-			return fmt.Errorf("packet %s: claimed %d of %d fen: %w", id, claimed, row.TotalAmount, ErrConflict)
-		}
-		res := tx.Exec("UPDATE packets SET books_closed_at = ?, remainder = ?, updated_at = ? WHERE id = ? AND books_closed_at IS NULL",
-			tx.now, int64(remainder), tx.now, id)
-		if res.Error != nil {
-			return res.Error
 		}
 		if remainder == 0 {
 			return nil

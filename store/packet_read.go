@@ -24,80 +24,46 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 	if err != nil {
 		return rec, err
 	}
-	counts, err := s.counts(ctx, []string{id})
-	rec.Counts = counts[id]
+	if rec.BooksClosedAt.IsZero() {
+		if err := s.countClaims(ctx, &rec); err != nil {
+			return rec, err
+		}
+	}
+	refunded, err := s.refunded(ctx, []string{id})
+	rec.RefundedAmount = refunded[id]
 	return rec, err
 }
 
-// counts sums claims and refunds of packets.
-func (s *Store) counts(ctx context.Context, ids []string) (map[string]packet.Counts, error) {
-	var claims []struct {
-		PacketID string
-		N        int
-		Sum      int64
+// countClaims fills in what was claimed of a packet whose books are open, by
+// reading every claim. Once all are claimed, the luckiest is known too.
+func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
+	var claimed struct {
+		N   int
+		Sum int64
 	}
-	err := s.read(ctx).Raw("SELECT packet_id, COUNT(*) AS n, SUM(amount) AS sum FROM shares WHERE packet_id IN ? AND user_id IS NOT NULL GROUP BY packet_id", ids).Scan(&claims).Error
+	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND user_id IS NOT NULL", rec.ID).Scan(&claimed).Error
 	if err != nil {
-		return nil, classify(err)
+		return classify(err)
 	}
+	rec.ClaimedCount, rec.ClaimedAmount = claimed.N, money.Fen(claimed.Sum)
+	if claimed.N == rec.ShareCount {
+		rec.BestShare, err = bestShare(s.read(ctx), rec.ID)
+	}
+	return classify(err)
+}
+
+// refunded sums the refunds of packets.
+func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fen, error) {
 	var refunds []struct {
 		PacketID string
 		Sum      int64
 	}
-	err = s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', 'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
-	if err != nil {
-		return nil, classify(err)
-	}
-	out := map[string]packet.Counts{}
-	for _, c := range claims {
-		out[c.PacketID] = packet.Counts{ClaimedCount: c.N, ClaimedAmount: money.Fen(c.Sum)}
-	}
+	err := s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', 'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
+	out := map[string]money.Fen{}
 	for _, r := range refunds {
-		c := out[r.PacketID]
-		c.RefundedAmount = money.Fen(r.Sum)
-		out[r.PacketID] = c
+		out[r.PacketID] = money.Fen(r.Sum)
 	}
-	return out, nil
-}
-
-// Packets lists packets, newest first. Counts are filled in; Eligible is not.
-func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error) {
-	q := s.read(ctx).Model(&packetRow{}).Omit("eligible")
-	if f.App != "" {
-		q = q.Where("app_id = ?", f.App)
-	}
-	if f.SenderID != "" {
-		q = q.Where("sender_id = ?", f.SenderID)
-	}
-	if len(f.Stored) > 0 {
-		q = q.Where("status IN ?", f.Stored)
-	}
-	if f.AfterID != "" {
-		q = q.Where("(created_at < ? OR (created_at = ? AND id < ?))", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
-	}
-	var rows []packetRow
-	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Find(&rows).Error; err != nil {
-		return nil, classify(err)
-	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	counts, err := s.counts(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]packet.Record, len(rows))
-	for i, r := range rows {
-		if out[i], err = r.record(); err != nil {
-			return nil, err
-		}
-		out[i].Counts = counts[r.ID]
-	}
-	return out, nil
+	return out, classify(err)
 }
 
 // claimRow names its embedded row: gorm skips unexported embedded fields.

@@ -39,7 +39,7 @@ func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, er
 		// An earlier attempt's number finds its payment too: the id is the number without the attempt.
 		parts, err := payout.Parse(f.OrderNo)
 		if err != nil {
-			return nil, nil
+			return nil, nil //nolint:nilerr // what cannot be a number finds nothing
 		}
 		q = q.Where("p.id = ? AND (p.order_no = ? OR EXISTS (SELECT 1 FROM attempts x WHERE x.order_no = ?))", parts.PaymentID, f.OrderNo, f.OrderNo)
 	}
@@ -73,10 +73,7 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	if err != nil {
 		return payout.Detail{}, classify(err)
 	}
-	d := payout.Detail{Row: listedRow{Payment: row}.row(), Attempts: attempts}
-	if n := len(attempts); n > 0 {
-		d.ProviderRef = attempts[n-1].ProviderRef
-	}
+	d := payout.Detail{Row: row.listed(attempts), Attempts: attempts}
 	var rows []eventRow
 	if err := t.Raw("SELECT * FROM payment_events WHERE payment_id = ? ORDER BY id", id).Scan(&rows).Error; err != nil {
 		return d, classify(err)

@@ -204,7 +204,7 @@ func (r *recorder) Trace(_ context.Context, _ time.Time, fc func() (string, int6
 const crowd = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
 	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open', NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
+INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, 'app', CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
 INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, created_at, updated_at, settled_at)
 	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'p', CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('u', seq MOD 500), 0, 'a', 100, 'CNY', '', 'sandbox', 'paid', 1, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) FROM seq_1_to_4000;
 INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, ask_requested, observed, code, message, provider_ref, token, started_at, ask_until)

@@ -3,10 +3,15 @@ package worker
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
 	"hongbao/pool"
 )
 
-const adoptBatch = 50
+const (
+	adoptBatch  = 50
+	lanesAtOnce = 8
+)
 
 // adopt takes over the hand-offs of dead workers: consumers whose lease is
 // gone. Lane after lane, a few entries a call, so that the living are not held up.
@@ -20,14 +25,22 @@ func (r *relay) adopt(ctx context.Context, self string, lanes []*laneReader) err
 		if !alive[self] {
 			continue // our own lease is in doubt: adopt nobody
 		}
-		for _, l := range lanes {
-			if err := r.adoptLane(ctx, l, alive); err != nil {
-				r.warn(ctx, "Hand-offs of a dead worker could not be taken over.", err)
-				break
-			}
-		}
+		r.adoptAll(ctx, lanes, alive)
 	}
 	return ctx.Err()
+}
+
+// adoptAll looks at all lanes, some at a time: one dead Redis master must not
+// keep the lanes of the others waiting.
+func (r *relay) adoptAll(ctx context.Context, lanes []*laneReader, alive map[string]bool) {
+	var group errgroup.Group
+	group.SetLimit(lanesAtOnce)
+	for _, l := range lanes {
+		group.Go(func() error { return r.adoptLane(ctx, l, alive) })
+	}
+	if err := group.Wait(); err != nil { // the first of them; the next look comes in a second
+		r.warn(ctx, "Hand-offs of a dead worker could not be taken over.", err)
+	}
 }
 
 func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]bool) error {

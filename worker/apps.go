@@ -2,10 +2,7 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"sync"
-
-	"hongbao/packet"
 )
 
 // rememberedApps bounds the cache; a packet's app never changes.
@@ -19,21 +16,19 @@ type apps struct {
 	known map[string]string
 }
 
-// of returns the packet's app, "" when its pool is gone from Redis: the payout
-// is started all the same, only its search attribute stays empty.
-func (a *apps) of(ctx context.Context, packetID string) (string, error) {
+// of returns the packet's app, "" when Redis cannot tell: the payout is started
+// all the same, only its search attribute stays empty. A lane whose master is
+// away must not hold up the starts of the others.
+func (a *apps) of(ctx context.Context, packetID string) string {
 	a.mu.Lock()
 	app, ok := a.known[packetID]
 	a.mu.Unlock()
 	if ok {
-		return app, nil
+		return app
 	}
 	view, err := a.pools.View(ctx, packetID)
-	if errors.Is(err, packet.ErrNotFound) {
-		return "", nil
-	}
 	if err != nil {
-		return "", err
+		return ""
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,5 +36,5 @@ func (a *apps) of(ctx context.Context, packetID string) (string, error) {
 		a.known = map[string]string{}
 	}
 	a.known[packetID] = view.Packet.App
-	return view.Packet.App, nil
+	return view.Packet.App
 }

@@ -39,17 +39,20 @@ func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneR
 // it), then waits for new entries; after an error what may have been read
 // unseen is looked for again.
 func (l *laneReader) read(ctx context.Context) error {
+	wait := 200 * time.Millisecond
 	for ctx.Err() == nil {
 		err := l.readPending(ctx)
 		for err == nil && ctx.Err() == nil {
 			var batch pool.Batch
 			if batch, err = l.relay.handoffs.Read(ctx, l.lane, l.consumer, readCount, readBlock); err == nil {
+				wait = 200 * time.Millisecond
 				err = l.take(ctx, batch)
 			}
 		}
 		if ctx.Err() == nil {
 			l.relay.logger.WarnContext(ctx, "Lane could not be read.", slog.Int("lane", l.lane), slog.Any("error", err))
-			pause(ctx, 300*time.Millisecond)
+			pause(ctx, wait)
+			wait = min(2*wait, 2*time.Second)
 		}
 	}
 	return ctx.Err()

@@ -58,6 +58,40 @@ func TestProviderOutcomes(t *testing.T) {
 	}
 }
 
+// TestR8_EveryUserIsPaid: ids are bytes; whatever is allowed in them is paid,
+// under a workflow of its own.
+func TestR8_EveryUserIsPaid(t *testing.T) {
+	r := sharedRig(t)
+	users := []string{"a", "A", "a ", " a", "大伟", "🧧", "é", "e\u0301", "a/b", "a%2Fb", `"'\`, "payout/x", strings.Repeat("龍", 21)}
+	p := r.create(t, spec{total: 10_000, count: len(users), sender: "发红包人"})
+	r.awaitOpen(t, p.ID)
+	var claims []packet.Claim
+	for _, u := range users {
+		g := r.grab(t, p.ID, u)
+		if g.Result != packet.GrabWon {
+			t.Fatalf("grab of %q: %s", u, g.Result)
+		}
+		claims = append(claims, g.Claim)
+	}
+	for _, c := range claims {
+		r.awaitPayout(t, c, payout.StatusPaid, 30*time.Second)
+		eventually(t, 10*time.Second, "run of "+c.UserID, func() bool { return r.runs(t, workflows.PayoutID(p.ID, c.UserID)) == "Completed" })
+	}
+	paid := map[string]int{}
+	for _, m := range r.movements(t, p.ID) {
+		if m.Op == "transfer" {
+			paid[m.Account]++
+		}
+	}
+	for _, u := range users {
+		if paid[u] != 1 {
+			t.Errorf("%q was paid %d times", u, paid[u])
+		}
+	}
+	r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	r.balanced(t, p)
+}
+
 func TestAwaitingRecipient(t *testing.T) {
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 100, count: 1})

@@ -99,7 +99,7 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 	group.Go(func() error { return r.adopt(gctx, slot.Consumer(), readers) })
 	err := group.Wait()
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // told to stop: what broke on the way out is no error
 	}
 	return err
 }
@@ -154,11 +154,7 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	}
 	for _, c := range h.Claims {
 		jobs = append(jobs, job{packetID: c.PacketID, do: func(ctx context.Context) error {
-			app, err := r.apps.of(ctx, c.PacketID)
-			if err != nil {
-				return err
-			}
-			return r.starter.StartPayout(ctx, c, app)
+			return r.starter.StartPayout(ctx, c, r.apps.of(ctx, c.PacketID))
 		}})
 	}
 	for _, id := range h.SoldOut {

@@ -126,13 +126,13 @@ func TestR11_WinnersAreTheTruth(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	addr, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
-	p := r.create(t, spec{total: 1000, count: 10})
+	p := r.create(t, spec{total: 1000, count: 60})
 	r.awaitOpen(t, p.ID)
 	thief := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = thief.Close() }()
 	lane := packet.Lane(p.ID, testLanes)
 	var c packet.Claim
-	for i := range 10 {
+	for i := range 60 {
 		got := make(chan pool.Batch, 1)
 		go func() {
 			b, _ := thief.Read(t.Context(), lane, "w62", 10, 2*time.Second)

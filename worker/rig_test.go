@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	tlog "go.temporal.io/sdk/log"
 
 	"hongbao/activities"
 	"hongbao/devstack/stacktest"
@@ -77,7 +76,7 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	r.pool = must(pool.Open(ctx, pool.Config{Addr: redisAddr, Lanes: testLanes, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.startProvider(t)
-	r.temporal = must(client.NewLazyClient(client.Options{HostPort: temporalAddr, Namespace: namespace, Logger: tlog.NewStructuredLogger(r.logger)}))(t)
+	r.temporal = must(worker.Dial(temporalAddr, namespace, r.logger))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
 	w, _ := r.startWorker(t)
@@ -188,11 +187,10 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 }
 
 type spec struct {
-	sender  string
-	total   money.Fen
-	count   int
-	life    time.Duration
-	opensIn time.Duration
+	sender string
+	total  money.Fen
+	count  int
+	life   time.Duration
 }
 
 // create stages a packet as the API does and returns it.

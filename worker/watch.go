@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
@@ -47,11 +49,13 @@ const (
 // stream nor a run to be right.
 func (w *Worker) watch(ctx context.Context) error {
 	for pause(ctx, watchEvery) {
+		var group errgroup.Group
+		group.SetLimit(lanesAtOnce)
 		for lane := range w.cfg.Lanes {
-			if err := w.watchLane(ctx, lane); err != nil && ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Watch could not compare a lane.", slog.Int("lane", lane), slog.Any("error", err))
-				break // the store is away: next round
-			}
+			group.Go(func() error { return w.watchLane(ctx, lane) })
+		}
+		if err := group.Wait(); err != nil && ctx.Err() == nil { // the first of them; all lanes come again next round
+			w.cfg.Logger.WarnContext(ctx, "Watch could not compare every lane.", slog.Any("error", err))
 		}
 		if err := w.watchPayments(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Logger.WarnContext(ctx, "Watch could not look for stuck payments.", slog.Any("error", err))

@@ -75,7 +75,7 @@ func copyTemplate(part devstack.MariaDB) error {
 	if err != nil {
 		return fmt.Errorf("mariadb template: %w", err)
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := (devstack.MariaDB{Tools: part.Tools, Dir: template}).Init(ctx); err != nil {

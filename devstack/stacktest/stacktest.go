@@ -31,9 +31,6 @@ import (
 // startTimeout bounds the start of one server, on a busy machine too.
 const startTimeout = time.Minute
 
-// stopGrace is how long a server of the tests may take to end by itself.
-const stopGrace = 5 * time.Second
-
 // Runner is *testing.M, or what wraps it.
 type Runner interface{ Run() int }
 

@@ -3,9 +3,11 @@ package stacktest_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +48,41 @@ func TestFreshRedis(t *testing.T) {
 	}
 	if answer := redis(t, server.Addr, "GET k"); answer != "$1\r\nv\r\n" {
 		t.Errorf("after kill and restart: %q", answer)
+	}
+}
+
+func TestRedisCluster(t *testing.T) {
+	addrs, again := stacktest.RedisCluster(t), stacktest.RedisCluster(t)
+	if len(addrs) != 3 || !slices.Equal(addrs, again) {
+		t.Fatalf("masters %v, then %v", addrs, again)
+	}
+	// The slots of a, b and c are 15495, 3300 and 7365: one of each third.
+	for key, owner := range map[string]int{"b": 0, "c": 1, "a": 2} {
+		for i, addr := range addrs {
+			want := "+OK\r\n"
+			if i != owner {
+				want = fmt.Sprintf("-MOVED %d %s\r\n", map[string]int{"a": 15495, "b": 3300, "c": 7365}[key], addrs[owner])
+			}
+			if answer := redis(t, addr, "SET "+key+" v"); answer != want {
+				t.Errorf("SET %s at master %d: %q, want %q", key, i, answer, want)
+			}
+		}
+	}
+	if answer := redis(t, addrs[0], "CONFIG GET appendfsync"); answer != "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n" {
+		t.Errorf("appendfsync: %q", answer)
+	}
+}
+
+func TestFreshRedisCluster(t *testing.T) {
+	nodes := stacktest.FreshRedisCluster(t, "--maxmemory", "64mb")
+	redis(t, nodes[0].Addr, "SET b v")
+	nodes[0].Kill()
+	if answer := redis(t, nodes[1].Addr, "SET c v"); answer != "+OK\r\n" {
+		t.Errorf("with one master dead: %q", answer)
+	}
+	nodes[0].Restart(t)
+	if answer := redis(t, nodes[0].Addr, "CONFIG GET maxmemory"); answer != "*2\r\n$9\r\nmaxmemory\r\n$8\r\n67108864\r\n" {
+		t.Errorf("maxmemory: %q", answer)
 	}
 }
 

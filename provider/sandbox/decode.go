@@ -33,8 +33,8 @@ const (
 // only then does net/http notice when the caller goes away.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *problem) {
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(bodyReadWithin)) // real connections support it
-	defer control.SetReadDeadline(time.Time{})
+	_ = control.SetReadDeadline(time.Now().Add(bodyReadWithin)) // real connections support it
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, problemTooLarge

@@ -198,7 +198,7 @@ func (o *outbox) post(ctx context.Context, d delivery) error {
 		return fmt.Errorf("deliver notification: %w", err)
 	}
 	defer res.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be used again
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return fmt.Errorf("deliver notification: answered %d", res.StatusCode)
 	}

@@ -100,5 +100,5 @@ func (s *Server) writeBody(w http.ResponseWriter, status int, contentType string
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // the caller may be gone; there is nobody left to tell
+	_, _ = w.Write(body) // the caller may be gone; there is nobody left to tell
 }

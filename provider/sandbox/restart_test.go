@@ -23,7 +23,7 @@ func runChild(path string) {
 		os.Exit(1)
 	}
 	fmt.Println(server.Addr())
-	server.Serve(context.Background())
+	fmt.Println("ended", server.Serve(context.Background()))
 }
 
 // TestKill9 sends orders from many callers, kills the process and checks that
@@ -67,7 +67,7 @@ func TestKill9(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait()
+	_ = cmd.Wait() // it was killed
 	callers.Wait()
 
 	st.start()

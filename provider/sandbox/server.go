@@ -102,7 +102,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		if server.Shutdown(drain) != nil {
 			server.Close() // whoever is left had their time
 		}
-		<-served
+		<-served //nolint:errcheck // it says that it was closed
 	case err = <-served:
 		err = fmt.Errorf("serve: %w", err)
 		s.stop()

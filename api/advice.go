@@ -1,0 +1,49 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+)
+
+// advice says for every code what the caller should do. docs/errors.md and the
+// pages that `type` links to are made from it and from the catalogue.
+var advice = map[Code]string{
+	CodeMalformedJSON:     "Check how the body is encoded and whether it was cut off on its way. Repeating it unchanged does not help.",
+	CodeMalformedRequest:  "Check the HTTP client: request line, headers, percent-encoding of the path.",
+	CodeKeyRequired:       "Choose a key per logical operation, your order id is best, keep it, and send it with every repeat.",
+	CodeUnauthenticated:   "Send `Authorization: Bearer <key>`. A revoked or mistyped key looks the same as an unknown one.",
+	CodeFundingDeclined:   "Tell the sender why (`failure`). Nothing was taken; the packet stays readable as `rejected`. A new attempt needs a new Idempotency-Key.",
+	CodeForbidden:         "Use a key of the right role: app keys for app paths, staff keys for staff paths, finance for decisions.",
+	CodeNotEligible:       "Show the user that this packet is not for him. It will not change.",
+	CodeNotFound:          "Check the path against `/openapi.json`, and whether it belongs to the other listener.",
+	CodePacketNotFound:    "Check the id. Another app's packet is not found either.",
+	CodeClaimNotFound:     "This user has not won a share of this packet. A claim that was acknowledged is always found.",
+	CodePayoutNotFound:    "Check the id: it is the `payout.id` of a claim.",
+	CodeMethodNotAllowed:  "Use one of the methods in the Allow header.",
+	CodeRequestTimeout:    "Send the request again, faster. A create with the same Idempotency-Key and a grab of the same user are safe to repeat.",
+	CodeNotOpenYet:        "Show a countdown to `opens_at` (absent while the packet is being funded) and ask again then; Retry-After says when.",
+	CodeSoldOut:           "Show that all shares are gone. It stays the answer for everybody who has no claim.",
+	CodeRequestInProgress: "The first request with this key has not ended. Wait for Retry-After and send the same again; it takes at most 10 s.",
+	CodeNotRetryable:      "Read the payout: only `failed` and `returned` can be retried, and somebody may have been faster.",
+	CodeDecisionPending:   "Another decision about this payout waits for a second person. Let that be approved or rejected first.",
+	CodeExpired:           "Show that the packet is over. What was left goes back to the sender.",
+	CodeBodyTooLarge:      "Keep bodies below 4 KiB; creating a packet may take 1 MiB.",
+	CodeUnsupportedMedia:  "Send `Content-Type: application/json` and no content coding.",
+	CodeInvalidRequest:    "Mend every member listed in `errors`. Repeating it unchanged does not help; nothing was changed.",
+	CodeKeyReused:         "The key belongs to another request. Use a new key for a new operation; look for a mixed-up order id.",
+	CodeRateLimited:       "Wait for Retry-After.",
+	CodeHeadersTooLarge:   "Send fewer or shorter headers.",
+	CodeInternal:          "Report it with the `request_id`. Repeating a create with the same key, or a grab, is safe.",
+	CodeUnavailable:       "Wait for Retry-After and send the same again: nothing was taken, or the repeat finds what was done.",
+}
+
+// ErrorDocument renders docs/errors.md: one section a code.
+func ErrorDocument() string {
+	var b strings.Builder
+	b.WriteString("# Errors\n\nEvery error is `application/problem+json` (RFC 9457). Programs switch on `code`; `type` links to the section of the code, `detail` is for\n" +
+		"people. Generated from `api/errors.go` and `api/advice.go`: `go test ./api -run TestErrorDocument -update`.\n")
+	for _, r := range catalogue {
+		fmt.Fprintf(&b, "\n## %s\n\n%d · %s\n\n%s\n\n%s\n", r.code, r.status, r.title, r.detail, advice[r.code])
+	}
+	return b.String()
+}

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"hongbao/packet"
+)
+
+// Packets is a page of packets.
+type Packets struct {
+	Items      []Packet         `json:"items" nullable:"false" doc:"Newest first. Fewer than limit do not mean the end: next_cursor tells."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// A status such as scheduled is in no column. Its packets are looked for among
+// those that may have it, so many at a time and so many a request; then the page
+// ends early and its cursor goes on.
+const (
+	lookStep = 250
+	lookMost = 2_000
+)
+
+// packetFilter selects packets of an app; empty members select all.
+type packetFilter struct {
+	app    string
+	sender string
+	status packet.Status
+}
+
+// stored lists the statuses of rows that a packet of the filter may have, in the
+// order in which it passes through them. nil: any.
+func (f packetFilter) stored() []packet.Status {
+	switch f.status {
+	case "":
+		return nil
+	case packet.StatusScheduled, packet.StatusOpen, packet.StatusSoldOut, packet.StatusClosing:
+		return []packet.Status{packet.StatusOpen, packet.StatusClosing} // Redis says which, and may be ahead
+	}
+	return []packet.Status{f.status}
+}
+
+// derived reports whether rows alone cannot tell which packets have the status.
+func (f packetFilter) derived() bool { return len(f.stored()) > 1 }
+
+// staged reports whether packets that are in Redis only can pass the filter.
+func (f packetFilter) staged() bool { return f.status == "" || f.status == packet.StatusFunding }
+
+func (f packetFilter) passes(s packet.Status) bool { return f.status == "" || f.status == s }
+
+func checkPacketStatus(s string) *fault {
+	if !slices.Contains(packet.Statuses, packet.Status(s)) {
+		return &fault{faultEnum, "is not a status of packets"}
+	}
+	return nil
+}
+
+func listPackets(r *request) (answer, error) {
+	q := readQuery(r)
+	filters := map[string]string{}
+	put(filters, "sender_id", q.text("sender_id", checkID))
+	put(filters, "status", q.text("status", checkPacketStatus))
+	return r.packetPage(q, "packets", filters)
+}
+
+func listUserPackets(r *request) (answer, error) {
+	user, err := r.userID()
+	if err != nil {
+		return answer{}, err
+	}
+	q := readQuery(r)
+	filters := map[string]string{"sender_id": user}
+	put(filters, "status", q.text("status", checkPacketStatus))
+	return r.packetPage(q, "sent", filters)
+}
+
+func put(filters map[string]string, name, value string) {
+	if value != "" {
+		filters[name] = value
+	}
+}
+
+// packetPage answers with a page of the list of packets that is called list.
+func (r *request) packetPage(q *query, list string, filters map[string]string) (answer, error) {
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	after, filters, err := resume(cursor, list, filters)
+	if err != nil {
+		return answer{}, err
+	}
+	f := packetFilter{app: r.caller.app.ID, sender: filters["sender_id"], status: packet.Status(filters["status"])}
+	if f.sender != "" && checkID(f.sender) != nil || f.status != "" && checkPacketStatus(string(f.status)) != nil {
+		return answer{}, badCursor() // the cursor's filters: it was not made by us
+	}
+	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Packets{Items: []Packet{}}
+	if next != nil {
+		page.NextCursor = next.cursor(list, filters)
+	}
+	for _, snap := range found {
+		item, err := r.server.render(snap)
+		if err != nil {
+			return answer{}, err
+		}
+		page.Items = append(page.Items, item)
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// packetsAfter returns the packets of a page, and where the next one begins; nil
+// when there is none.
+func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Place, limit int) (page []snapshot, next *place, err error) {
+	step := limit + 1
+	if f.derived() {
+		step = max(step, lookStep)
+	}
+	for looked := 0; looked < lookMost; looked += step {
+		some, end, err := s.packetStep(ctx, f, after, step)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, c := range some {
+			if c.known && f.passes(c.status) {
+				if len(page) == limit {
+					return page, &place{after}, nil
+				}
+				page = append(page, c.snapshot)
+			}
+			after = c.at
+		}
+		if end {
+			return page, nil, nil
+		}
+	}
+	return page, &place{after}, nil
+}
+
+// candidate is a packet that may belong to a list.
+type candidate struct {
+	snapshot
+	at    packet.Place
+	known bool // snapshot is set; else there is no such packet after all
+}
+
+// packetStep looks at up to n packets of an app. They are in MySQL, or staged in
+// Redis, or both: staged ones are read first, because a packet leaves that list
+// only after its row was written. end: there are no more.
+func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Place, n int) (some []candidate, end bool, err error) {
+	var staged []packet.Place
+	if f.staged() {
+		if staged, err = s.cfg.Pool.Staged(ctx, f.app, f.sender, after, n); err != nil {
+			return nil, false, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), AfterTime: after.At, AfterID: after.ID, Limit: n})
+	if err != nil {
+		return nil, false, err
+	}
+	byID := make(map[string]packet.Record, len(rows))
+	places := staged
+	for _, rec := range rows {
+		byID[rec.ID] = rec
+		places = append(places, packet.Place{At: rec.CreatedAt, ID: rec.ID})
+	}
+	slices.SortFunc(places, packet.Place.Compare)
+	places = slices.CompactFunc(places, func(a, b packet.Place) bool { return a.ID == b.ID })
+	end = len(staged) < n && len(rows) < n && len(places) <= n
+	some, err = s.candidates(ctx, places[:min(n, len(places))], byID)
+	return some, end, err
+}
+
+// candidates finds out how the packets are now. A row that is final speaks for
+// itself; of the others Redis knows best.
+func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map[string]packet.Record) ([]candidate, error) {
+	var ask []string
+	for _, at := range places {
+		if !final(rows[at.ID].Stored) {
+			ask = append(ask, at.ID)
+		}
+	}
+	views, err := s.cfg.Pool.Views(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]candidate, len(places))
+	for i, at := range places {
+		rec, recorded := rows[at.ID]
+		view, pooled := views[at.ID]
+		c := candidate{at: at, known: true}
+		switch {
+		case final(rec.Stored):
+			c.snapshot = ofRecord(rec, time.Now())
+		case pooled && !view.Retired && view.State == packet.PoolClosing && recorded:
+			c.snapshot = merge(view, rec)
+		case pooled && !view.Retired:
+			c.snapshot = ofView(view)
+		default: // it has moved on since, or its pool is lost
+			c.snapshot, err = s.find(ctx, at.ID)
+			if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodePacketNotFound {
+				c.known, err = false, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// final reports whether a row in this status says everything about its packet.
+func final(stored packet.Status) bool {
+	return stored == packet.StatusClosed || stored == packet.StatusRejected
+}

@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // the time zones, whatever the machine has
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// UserClaim is a claim among all those of its user.
+type UserClaim struct {
+	Claim
+	SenderID string `json:"sender_id" doc:"Who sent the packet." example:"u1"`
+	Greeting string `json:"greeting" doc:"Of the packet."`
+}
+
+// UserClaims is a page of a user's claims.
+type UserClaims struct {
+	Items      []UserClaim      `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// Summary is what a user sent and received in a year.
+type Summary struct {
+	UserID   string          `json:"user_id" doc:"Whose summary it is." example:"u1"`
+	Year     int             `json:"year" doc:"From the first moment of this year to its last, in the time zone." example:"2026"`
+	TZ       string          `json:"tz" doc:"The time zone." example:"Asia/Shanghai"`
+	Sent     SentSummary     `json:"sent" doc:"Packets by the time of their creation: those that were charged, whatever became of them."`
+	Received ReceivedSummary `json:"received" doc:"Claims by the time they were won, paid out or not yet."`
+}
+
+// SentSummary is what a user sent.
+type SentSummary struct {
+	Count  int `json:"count" minimum:"0" doc:"How many packets."`
+	Amount Fen `json:"amount" doc:"The sum of their total_amount."`
+}
+
+// ReceivedSummary is what a user received.
+type ReceivedSummary struct {
+	Count    int `json:"count" minimum:"0" doc:"How many claims."`
+	Amount   Fen `json:"amount" doc:"The sum of their amounts."`
+	BestLuck int `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
+}
+
+// received are a user's claims that Redis holds, with their packets.
+type received struct {
+	claims []packet.Claim
+	views  map[string]packet.PoolView
+}
+
+// live reads claims of a user from Redis. What was retired meanwhile is left
+// out: MySQL has it, and has to be asked after this.
+func (r *request) live(user string, after packet.Place, limit int) (received, error) {
+	claims, err := r.server.cfg.Pool.UserClaims(r.ctx, r.caller.app.ID, user, after, limit)
+	if err != nil {
+		return received{}, err
+	}
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		ids[i] = c.PacketID
+	}
+	views, err := r.server.cfg.Pool.Views(r.ctx, ids)
+	if err != nil {
+		return received{}, err
+	}
+	if len(views) < len(ids) {
+		return received{}, unavailable(errors.New("a pool with claims is lost"))
+	}
+	return received{claims, views}, nil
+}
+
+// best reports whether a claim had the best luck of a packet that gives out
+// nothing any more.
+func (l received) best(c packet.Claim) bool {
+	share, _ := l.views[c.PacketID].BestLuck()
+	return isBest(share, c)
+}
+
+func listUserClaims(r *request) (answer, error) {
+	user, err := r.userID()
+	if err != nil {
+		return answer{}, err
+	}
+	q := readQuery(r)
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	filters := map[string]string{"user_id": user}
+	after, _, err := resume(cursor, "claims", filters)
+	if err != nil {
+		return answer{}, err
+	}
+	items, err := r.userClaims(user, after, limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	page := UserClaims{Items: items}
+	if len(items) > limit {
+		page.Items = items[:limit]
+		page.NextCursor = place{placeOf(page.Items[limit-1])}.cursor("claims", filters)
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+func placeOf(c UserClaim) packet.Place {
+	return packet.Place{At: time.Time(c.ClaimedAt), ID: c.PacketID}
+}
+
+// userClaims joins what Redis holds with what was recorded. A claim is in both
+// from being recorded until its packet is retired: then MySQL knows its payout,
+// and Redis its luck. Its place in the list is the same in both.
+func (r *request) userClaims(user string, after packet.Place, limit int) ([]UserClaim, error) {
+	live, err := r.live(user, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.UserClaims(ctx, r.caller.app.ID, user, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]UserClaim, 0, len(rows)+len(live.claims))
+	recorded := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		recorded[row.PacketID] = true
+		item := UserClaim{Claim: renderClaim(row.Claim, payout.Status(row.PayoutStatus)), SenderID: row.SenderID, Greeting: row.Greeting}
+		item.BestLuck = row.BestLuck || live.best(row.Claim)
+		items = append(items, item)
+	}
+	for _, c := range live.claims {
+		view := live.views[c.PacketID]
+		if recorded[c.PacketID] || view.Retired {
+			continue
+		}
+		item := UserClaim{Claim: renderClaim(c, payout.StatusPending), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
+		item.BestLuck = live.best(c)
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
+	return items[:min(limit, len(items))], nil
+}
+
+// Limits and defaults of summaries.
+const (
+	firstYear   = 2000
+	lastYear    = 9999
+	defaultZone = "Asia/Shanghai"
+	maxZoneName = 64
+	// sumStep is how many claims are read from Redis at a time.
+	sumStep = 1_000
+)
+
+// zone loads a time zone by its IANA name. The machine may know more names:
+// its own zone, and zones that count leap seconds.
+func zone(name string) (*time.Location, error) {
+	first, _, _ := strings.Cut(name, "/")
+	if name == "" || len(name) > maxZoneName || name == "Local" || first == "right" || first == "posix" {
+		return nil, fmt.Errorf("time zone %q", name)
+	}
+	return time.LoadLocation(name)
+}
+
+func checkZone(name string) *fault {
+	if _, err := zone(name); err != nil {
+		return &fault{faultFormat, "must be the IANA name of a time zone such as Asia/Shanghai"}
+	}
+	return nil
+}
+
+func getSummary(r *request) (answer, error) {
+	user, err := r.userID()
+	if err != nil {
+		return answer{}, err
+	}
+	q := readQuery(r)
+	year, given := q.integer("year", firstYear, lastYear)
+	name := q.text("tz", checkZone)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if name == "" {
+		name = defaultZone
+	}
+	loc, err := zone(name)
+	if err != nil {
+		return answer{}, err
+	}
+	if !given {
+		year = int64(time.Now().In(loc).Year())
+	}
+	sums, err := r.sums(user, yearOf(int(year), loc))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: Summary{
+		UserID: user, Year: int(year), TZ: name, Sent: SentSummary{Count: sums.SentCount, Amount: Fen(sums.SentAmount)},
+		Received: ReceivedSummary{Count: sums.ReceivedCount, Amount: Fen(sums.ReceivedAmount), BestLuck: sums.BestLuckCount},
+	}}, nil
+}
+
+func yearOf(year int, loc *time.Location) packet.Span {
+	end := time.Date(year+1, time.January, 1, 0, 0, 0, 0, loc)
+	if last := time.UnixMilli(maxMs); end.After(last) {
+		end = last
+	}
+	return packet.Span{From: time.Date(year, time.January, 1, 0, 0, 0, 0, loc), To: end}
+}
+
+// sums adds up what Redis holds and what only MySQL does: whatever is counted
+// here is left out there, so a claim that is recorded meanwhile counts once.
+func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
+	var held packet.Sums
+	var ids []string
+	for after := (packet.Place{At: in.To}); ; {
+		live, err := r.live(user, after, sumStep)
+		if err != nil {
+			return held, err
+		}
+		for _, c := range live.claims {
+			after = packet.Place{At: c.ClaimedAt, ID: c.PacketID}
+			if c.ClaimedAt.Before(in.From) || live.views[c.PacketID].Retired {
+				continue
+			}
+			ids = append(ids, c.PacketID)
+			held.ReceivedCount++
+			held.ReceivedAmount += c.Amount
+			if live.best(c) {
+				held.BestLuckCount++
+			}
+		}
+		if len(live.claims) < sumStep || after.At.Before(in.From) {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	sums, err := r.server.cfg.Store.Sums(ctx, r.caller.app.ID, user, in, ids)
+	sums.ReceivedCount += held.ReceivedCount
+	sums.ReceivedAmount += held.ReceivedAmount
+	sums.BestLuckCount += held.BestLuckCount
+	return sums, err
+}

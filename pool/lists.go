@@ -1,0 +1,222 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/packet"
+)
+
+var pageScript = newScript("page")
+
+// ClaimsPage returns up to limit claims of a packet, newest first: those among
+// its first upTo claims, or among all when upTo is negative. made is how many
+// claims had been made when the first one returned was made, itself included:
+// the next page is the one with upTo = made - number of claims returned. The
+// cost does not grow with the packet.
+//
+// Errors: ErrGone (no such pool, or retired), ErrUnavailable, ErrMalformed,
+// packet.ErrBadClaim.
+func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	newest := ""
+	if upTo >= 0 {
+		newest = strconv.Itoa(upTo)
+	}
+	reply, err := pageScript.Run(ctx, p.rdb, []string{keys.packet, keys.order, keys.winners}, newest, limit).Slice()
+	if err != nil {
+		return nil, 0, redisError("claims of packet "+id, err)
+	}
+	outcome, err := text(reply, 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("claims of packet %s: %w", id, err)
+	}
+	if outcome == "gone" {
+		return nil, 0, fmt.Errorf("claims of packet %s: %w", id, ErrGone)
+	}
+	first, err := number(reply, 1)
+	if err != nil {
+		return nil, 0, fmt.Errorf("claims of packet %s: %w", id, err)
+	}
+	flat, err := list(reply, 2)
+	if err != nil {
+		return nil, 0, fmt.Errorf("claims of packet %s: %w", id, err)
+	}
+	for i := 0; i+1 < len(flat); i += 2 {
+		user, err := text(flat, i)
+		if err != nil {
+			return nil, 0, fmt.Errorf("claims of packet %s: %w", id, err)
+		}
+		record, err := text(flat, i+1)
+		if err != nil {
+			return nil, 0, fmt.Errorf("claims of packet %s: %w", id, err)
+		}
+		c, err := packet.DecodeClaim(id, user, record)
+		if err != nil {
+			return nil, 0, err
+		}
+		claims = append(claims, c)
+	}
+	return claims, int(first), nil
+}
+
+// UserClaims returns up to limit claims of a user in packets of an app that are
+// not retired, newest first, after the given place. Every claim that was made
+// before the call and is not in MySQL yet is among all of them.
+//
+// Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
+func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error) {
+	for range userClaimsTries {
+		claims, complete, err := p.userClaims(ctx, app, user, after, limit)
+		if err != nil || complete {
+			return claims, err
+		}
+	}
+	return nil, fmt.Errorf("claims of a user: places and winners disagree: %w", ErrUnavailable)
+}
+
+// userClaimsTries is far more than the packets of one user that are retired
+// within a millisecond.
+const userClaimsTries = 5
+
+// userClaims is one try of UserClaims. It is not complete when a packet was
+// retired while it was read; then its place is gone, and a repeat gets on.
+func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Place, limit int) (claims []packet.Claim, complete bool, err error) {
+	places, err := p.places(ctx, p.keys.claimed, app, user, after, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("claims of a user: %w", err)
+	}
+	records := make([]*redis.StringCmd, len(places))
+	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, at := range places {
+			records[i] = pipe.HGet(ctx, p.keys.of(at.ID).winners, user)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, false, redisError("claims of a user", err)
+	}
+	for i, at := range places {
+		record, err := records[i].Result()
+		if errors.Is(err, redis.Nil) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, redisError("claims of a user", err)
+		}
+		c, err := packet.DecodeClaim(at.ID, user, record)
+		if err != nil {
+			return nil, false, err
+		}
+		claims = append(claims, c)
+	}
+	return claims, true, nil
+}
+
+// Staged returns up to limit packets of an app, or of one sender of it when
+// sender is not empty, newest first, after the given place. Every packet that was
+// created before the call and is not in MySQL yet is among all of them; the
+// others are being funded.
+//
+// Errors: ErrUnavailable, ErrMalformed.
+func (p *Pool) Staged(ctx context.Context, app, sender string, after packet.Place, limit int) ([]packet.Place, error) {
+	places, err := p.places(ctx, p.keys.staged, app, sender, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("staged packets: %w", err)
+	}
+	return places, nil
+}
+
+// places reads one user's part of a sorted set of places in every lane.
+func (p *Pool) places(ctx context.Context, key func(lane int) string, app, user string, after packet.Place, limit int) ([]packet.Place, error) {
+	prefix := prefixOf(app, user)
+	span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(limit)}
+	if after != (packet.Place{}) {
+		span.Max = "(" + prefix + placeAt(after.At.UnixMilli(), after.ID)
+	}
+	found := make([]*redis.StringSliceCmd, p.cfg.Lanes)
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for lane := range found {
+			found[lane] = pipe.ZRevRangeByLex(ctx, key(lane), span)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisError("read lanes", err)
+	}
+	var all []packet.Place
+	for _, lane := range found {
+		for _, member := range lane.Val() {
+			at, err := placeOf(member[len(prefix):])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, at)
+		}
+	}
+	slices.SortFunc(all, packet.Place.Compare)
+	return all[:min(limit, len(all))], nil
+}
+
+// placeOf reads what placeAt wrote.
+func placeOf(s string) (packet.Place, error) {
+	at, id, ok := strings.Cut(s, "\x00")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil || !packet.ValidID(id) {
+		return packet.Place{}, fmt.Errorf("%w: place %q", ErrMalformed, s)
+	}
+	return packet.Place{At: fromMs(ms), ID: id}, nil
+}
+
+// Views returns packets as Redis knows them, tombstones too; those that it does
+// not know are missing from the map.
+//
+// Errors: ErrUnavailable, ErrMalformed.
+func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
+	views := make(map[string]packet.PoolView, len(ids))
+	if len(ids) == 0 {
+		return views, nil
+	}
+	replies := make([]*redis.Cmd, len(ids))
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, id := range ids {
+			replies[i] = viewScript.EvalSha(ctx, pipe, []string{p.keys.of(id).packet})
+		}
+		return nil
+	})
+	if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return nil, redisError("view packets", err)
+	}
+	for i, id := range ids {
+		view, err := p.viewOf(ctx, id, replies[i])
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			views[id] = view
+		}
+	}
+	return views, nil
+}
+
+// viewOf decodes one answer of a pipeline of view.lua. A Redis that has
+// forgotten the script is asked again, with the script.
+func (p *Pool) viewOf(ctx context.Context, id string, cmd *redis.Cmd) (packet.PoolView, error) {
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return p.View(ctx, id)
+	}
+	reply, err := cmd.Slice()
+	if err != nil {
+		return packet.PoolView{}, redisError("view packet "+id, err)
+	}
+	return decodeView(id, reply)
+}

@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	tlog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Dial prepares a client of Temporal's frontend. It does not connect: Temporal
+// may come later.
+func Dial(address, namespace string, logger *slog.Logger) (client.Client, error) {
+	c, err := client.NewLazyClient(client.Options{
+		HostPort:          address,
+		Namespace:         namespace,
+		Logger:            tlog.NewStructuredLogger(logger),
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(asciiHeaders)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("temporal client: %w", err)
+	}
+	return c, nil
+}
+
+// resourceHeader is what the SDK sends besides each request, for gateways that
+// route by it: "workflow:" and the workflow's id.
+const resourceHeader = "temporal-resource-id"
+
+// asciiHeaders percent-encodes the resource header where the id, and so the user
+// id in it, is not visible ASCII: gRPC refuses the whole call otherwise, and a
+// user called 大伟 would never be paid. The request itself carries the id as it is.
+func asciiHeaders(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	for i, value := range md.Get(resourceHeader) {
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			md[resourceHeader][i] = url.PathEscape(value)
+			ctx = metadata.NewOutgoingContext(ctx, md)
+		}
+	}
+	return invoker(ctx, method, req, reply, cc, opts...)
+}
