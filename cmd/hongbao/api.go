@@ -9,6 +9,7 @@ type apiConfig struct {
 	Listen               string
 	StaffListen          string
 	RedisAddr            string
+	RedisMode            string
 	AllowVolatileRedis   bool
 	MySQLDSN             Secret
 	Lanes                int
@@ -36,6 +37,7 @@ func newAPICommand(env environment) *cobra.Command {
 				Listen:               c.text("listen"),
 				StaffListen:          c.text("staff-listen"),
 				RedisAddr:            c.text("redis-addr"),
+				RedisMode:            c.text("redis-mode"),
 				AllowVolatileRedis:   c.yes("allow-volatile-redis"),
 				MySQLDSN:             c.secret("mysql-dsn"),
 				Lanes:                int(c.number("lanes")),

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"hongbao/pool"
 )
 
 // environment is what the process was started with.
@@ -158,6 +160,9 @@ func (c config) contradictions() error {
 		if x == y && x != "" && !strings.HasSuffix(x, ":0") { // two free ports differ
 			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
 		}
+	}
+	if addrs := c.values["redis-addr"]; strings.Contains(addrs, ",") && c.values["redis-mode"] != string(pool.ModeCluster) {
+		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_ADDR (--redis-addr) names several nodes, which needs HONGBAO_REDIS_MODE (--redis-mode) cluster", errContradiction))
 	}
 	own := settingsOf(c.command)
 	for i, a := range own {

@@ -24,6 +24,8 @@ func validSettings() map[string]string {
 		"HONGBAO_PROVIDER_KEY":           "s3cret-provider",
 		"HONGBAO_SANDBOX_WEBHOOK_SECRET": "whsec_czNjcmV0LXdlYmhvb2stczNjcmV0LXdlYmhvb2s=",
 		"HONGBAO_PROVIDER_DB":            "/tmp/provider.db",
+		"HONGBAO_KEY_ROLE":               "app",
+		"HONGBAO_ENSURE_KEYS":            "demo=hb_app_abcdefghijkl_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZDAQQJZG",
 	}
 }
 
@@ -79,6 +81,9 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_API_LISTEN", "127.0.0.1:8081", "HONGBAO_API_LISTEN (--listen) and HONGBAO_STAFF_LISTEN (--staff-listen) are both"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", ":6379", "HONGBAO_REDIS_ADDR"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "localhost:0", "HONGBAO_REDIS_ADDR"},
+		{cmdAPI, "HONGBAO_REDIS_ADDR", "localhost:6379,", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
+		{cmdWorker, "HONGBAO_REDIS_ADDR", "localhost:6379,localhost:6380", "needs HONGBAO_REDIS_MODE (--redis-mode) cluster"},
+		{cmdAPI, "HONGBAO_REDIS_MODE", "sentinel", "HONGBAO_REDIS_MODE (--redis-mode) is none of single, cluster"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
@@ -97,6 +102,11 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_LOG_LEVEL", "loud", "is none of debug, info, warn, error"},
 		{cmdWorker, "HONGBAO_TEMPORAL_NAMESPACE", "a\nb", "control character"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
+		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
+		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor"},
+		{cmdKeysNew, "HONGBAO_KEY_APP", "Mall", "HONGBAO_KEY_APP (--app) is not 1 to 32 characters of a-z"},
+		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "", "HONGBAO_ENSURE_KEYS (--keys) is required"},
+		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "demo", "holds no token as number 1"},
 		{cmdDev, "HONGBAO_PORT_API", "8081", "HONGBAO_PORT_API (--port-api) and HONGBAO_PORT_STAFF (--port-staff) are both"},
 		{cmdDev, "HONGBAO_PORT_TEMPORAL_UI", "65536", "HONGBAO_PORT_TEMPORAL_UI (--port-temporal-ui)"},
 		{cmdMigrate, "HONGBAO_LANE", "64", "unknown environment variable HONGBAO_LANE; did you mean HONGBAO_LANES?"},
@@ -168,8 +178,12 @@ func TestSecrets(t *testing.T) {
 func TestHelp(t *testing.T) {
 	paths := map[string][]string{
 		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
+		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "create"}, cmdKeysMake: {"keys", "token"},
+		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "list"},
 		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
+		cmdPackets: {"packets", "show"},
 	}
+	own := map[string]int{cmdPackets: 2} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer
@@ -177,14 +191,14 @@ func TestHelp(t *testing.T) {
 				t.Fatalf("exit code %d", code)
 			}
 			for _, s := range settingsOf(command) {
-				line := lineWith(out.String(), "--"+s.flag+" ")
+				line := lineWith(out.String(), "      --"+s.flag+" ")
 				if !strings.Contains(line, s.env) || !strings.Contains(line, s.usage) || !strings.Contains(line, s.fallback) {
 					t.Errorf("--%s: help says %q", s.flag, line)
 				}
 			}
 			flags := strings.Count(out.String(), "\n      --")
-			if want := len(settingsOf(command)); flags != want {
-				t.Errorf("help lists %d flags, the table %d", flags, want)
+			if want := len(settingsOf(command)) + own[command]; flags != want {
+				t.Errorf("help lists %d flags, not %d", flags, want)
 			}
 		})
 	}

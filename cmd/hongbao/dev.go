@@ -173,7 +173,7 @@ func devSignals(ctx context.Context) (context.Context, context.CancelFunc) {
 // unlessInterrupted drops an error that only says that the person stopped us.
 func unlessInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the person's wish is no error
 	}
 	return err
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"hongbao/access"
+	"hongbao/pool"
 )
 
 // kind is a sort of value: its name in --help and its check. A check returns
@@ -22,18 +25,25 @@ type kind struct {
 }
 
 var (
-	kindText    = kind{"string", checkText}
-	kindListen  = kind{"host:port", checkListen}
-	kindAddress = kind{"host:port", checkAddress}
-	kindURL     = kind{"url", checkURL}
-	kindDSN     = kind{"dsn", checkDSN}
-	kindBool    = kind{"bool", checkBool}
-	kindPort    = kind{"port", between(1, 65535)}
-	kindLanes   = kind{"int", between(1, 256)}
+	kindText      = kind{"string", checkText}
+	kindToken     = kind{"key", checkToken}
+	kindListen    = kind{"host:port", checkListen}
+	kindAddress   = kind{"host:port", checkAddress}
+	kindNodes     = kind{"host:port", checkNodes} // several, separated by commas
+	kindRedisMode = kind{"mode", oneOf(string(pool.ModeSingle), string(pool.ModeCluster))}
+	kindURL       = kind{"url", checkURL}
+	kindDSN       = kind{"dsn", checkDSN}
+	kindBool      = kind{"bool", checkBool}
+	kindPort      = kind{"port", between(1, 65535)}
+	kindLanes     = kind{"int", between(1, 256)}
 	// A retry of less than one fen does not exist, and JSON keeps 2^53 - 1.
 	kindAmount        = kind{"fen", between(0, 1<<53-1)}
 	kindKey32         = kind{"hex", checkKey32}
 	kindWebhookSecret = kind{"secret", checkWebhookSecret}
+	kindAppID         = kind{"id", checkAppID}
+	kindOwner         = kind{"name", checkOwner}
+	kindRole          = kind{"role", oneOf(string(access.RoleApp), string(access.RoleFinance), string(access.RoleOps), string(access.RoleAuditor))}
+	kindTokens        = kind{"owner=token", checkTokens}
 	kindLogFormat     = kind{"format", oneOf("json", "text")}
 	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
 )
@@ -42,6 +52,16 @@ func checkText(value string) error {
 	for _, r := range value {
 		if r < ' ' || r == 0x7f {
 			return errors.New("holds a control character")
+		}
+	}
+	return nil
+}
+
+// checkToken checks what goes into an HTTP header.
+func checkToken(value string) error {
+	for _, r := range value {
+		if r <= ' ' || r > '~' {
+			return errors.New("has other than visible ASCII characters")
 		}
 	}
 	return nil
@@ -61,6 +81,15 @@ func checkAddress(value string) error {
 		return errors.New("is not host:port")
 	}
 	return between(1, 65535)(port)
+}
+
+func checkNodes(value string) error {
+	for address := range strings.SplitSeq(value, ",") {
+		if checkAddress(address) != nil {
+			return errors.New("is not host:port, or several separated by commas")
+		}
+	}
+	return nil
 }
 
 func checkURL(value string) error {
@@ -131,6 +160,25 @@ func checkWebhookSecret(value string) error {
 		return errors.New("holds a key of less than 24 bytes")
 	}
 	return nil
+}
+
+func checkAppID(value string) error {
+	if !access.ValidAppID(value) {
+		return errors.New("is not 1 to 32 characters of a-z, 0-9, - and _, a letter or digit first")
+	}
+	return nil
+}
+
+func checkOwner(value string) error {
+	if !access.ValidOwner(value) {
+		return errors.New("is not 1 to 64 visible characters")
+	}
+	return nil
+}
+
+func checkTokens(value string) error {
+	_, err := parseTokens(value)
+	return err
 }
 
 // Secret is a setting that must not be shown. It prints as [redacted] wherever

@@ -1,6 +1,6 @@
 // Command hongbao is the red-packet payout platform: one binary with the API,
-// the worker, the sandbox payment provider, the database migrations and the
-// local stack as commands.
+// the worker, the sandbox payment provider, the database migrations, apps and
+// keys, and the local stack as commands.
 package main
 
 import (
@@ -24,7 +24,8 @@ func main() {
 const (
 	exitOK     = 0
 	exitFailed = 1 // the command ran and failed
-	exitUsage  = 2 // arguments or settings are wrong; nothing was done
+	exitUsage  = 2 // arguments, settings or input are wrong; nothing was done
+	exitLeft   = 3 // a watched packet closed with shares left
 )
 
 // execute runs one command line and is the only place that decides exit codes.
@@ -37,6 +38,9 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	if err == nil {
 		return exitOK
 	}
+	if errors.Is(err, errLeftOver) {
+		return exitLeft
+	}
 	if !errors.Is(err, errSilent) {
 		_, _ = fmt.Fprintf(stderr, "hongbao: %v\n", err)
 	}
@@ -48,6 +52,9 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 
 // errSilent is an error that has been shown already.
 var errSilent = errors.New("shown already")
+
+// errLeftOver: a packet closed with shares left. It is an outcome, not a failure.
+var errLeftOver = errors.New("closed with shares left")
 
 // usageError is an error in what the caller gave: arguments or settings.
 type usageError struct{ err error }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,6 @@ three. A HONGBAO_ variable that no command knows is an error.`,
 		Args:          noArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	env := newEnvironment(environ)
 	root.AddCommand(
@@ -30,7 +30,12 @@ three. A HONGBAO_ variable that no command knows is an error.`,
 		newWorkerCommand(env),
 		newProviderCommand(env),
 		newMigrateCommand(env),
+		newAppsCommand(env),
+		newKeysCommand(env),
+		newHealthcheckCommand(),
 		newDevCommand(env),
+		newPacketsCommand(env),
+		newVerifyCommand(),
 		newVersionCommand(),
 	)
 	return root
@@ -40,6 +45,22 @@ three. A HONGBAO_ variable that no command knows is an error.`,
 func noArgs(cmd *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(cmd, args); err != nil {
 		return &usageError{err}
+	}
+	return nil
+}
+
+// oneArg refuses any other number of arguments than one as a usage error.
+func oneArg(cmd *cobra.Command, args []string) error {
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// argument checks an argument as a setting of its kind would be.
+func argument(k kind, value string) error {
+	if err := k.check(value); err != nil {
+		return &usageError{fmt.Errorf("the argument %w: %q", err, value)}
 	}
 	return nil
 }

@@ -26,9 +26,16 @@ const (
 	cmdWorker   = "worker"
 	cmdProvider = "provider"
 	cmdMigrate  = "migrate"
+	cmdAppsNew  = "apps create"
+	cmdAppsList = "apps list"
+	cmdKeysNew  = "keys create"
+	cmdKeysList = "keys list|revoke"
+	cmdKeysHave = "keys ensure"
+	cmdKeysMake = "keys token"
 	cmdDev      = "dev"
 	cmdDevSetup = "dev setup"
 	cmdDevState = "dev status|stop|reset"
+	cmdPackets  = "packets create|show|claims|grab|watch"
 )
 
 var settings = []setting{
@@ -40,12 +47,15 @@ var settings = []setting{
 		usage: "address for health and metrics; empty = none", commands: []string{cmdWorker}},
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
 		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
-	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindAddress, required: true,
-		usage: "address of Redis", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
+		usage: "address of Redis; of a Cluster some nodes, separated by commas", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
+		usage: "single (one server) or cluster (Redis Cluster)", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
 		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
-		usage: "MySQL as user:password@tcp(host:port)/database?parseTime=true", commands: []string{cmdAPI, cmdWorker, cmdMigrate}},
+		usage:    "MySQL as user:password@tcp(host:port)/database?parseTime=true",
+		commands: []string{cmdAPI, cmdWorker, cmdMigrate, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
 		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
@@ -69,6 +79,17 @@ var settings = []setting{
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
 		usage: "from this amount in fen a retry needs a second person", commands: []string{cmdAPI}},
 
+	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
+		usage: "what people call the app; empty = its id", commands: []string{cmdAppsNew}},
+	{flag: "role", env: "HONGBAO_KEY_ROLE", kind: kindRole, required: true,
+		usage: "app, finance, ops or auditor", commands: []string{cmdKeysNew, cmdKeysMake}},
+	{flag: "app", env: "HONGBAO_KEY_APP", kind: kindAppID,
+		usage: "the app whose key it is; with role app only", commands: []string{cmdKeysNew}},
+	{flag: "owner", env: "HONGBAO_KEY_OWNER", kind: kindOwner,
+		usage: "who gets the key: a person of the staff; empty with role app = the app's id", commands: []string{cmdKeysNew}},
+	{flag: "keys", env: "HONGBAO_ENSURE_KEYS", kind: kindTokens, secret: true, required: true,
+		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysHave}},
+
 	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
 		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
 	portSetting("API", "the API's public listener", devstack.DefaultPorts.API),
@@ -82,6 +103,11 @@ var settings = []setting{
 		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
 	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
 		usage: "live a packet through after the first start", commands: []string{cmdDev}},
+
+	{flag: "url", env: "HONGBAO_URL", fallback: "http://127.0.0.1:8080", kind: kindURL, required: true,
+		usage: "where the API is", commands: []string{cmdPackets}},
+	{flag: "app-key", env: "HONGBAO_APP_KEY", kind: kindToken, secret: true, required: true,
+		usage: "key of the app", commands: []string{cmdPackets}},
 
 	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
 		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
@@ -100,7 +126,6 @@ func portSetting(name, whose string, fallback int) setting {
 // elsewhere are variables that no command reads and that are fine nevertheless:
 // dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
 var elsewhere = []string{
-	"HONGBAO_URL", "HONGBAO_STAFF_URL", "HONGBAO_APP_KEY", "HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY",
-	"HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
+	"HONGBAO_STAFF_URL", "HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY", "HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }

@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"go.temporal.io/sdk/client"
-	tlog "go.temporal.io/sdk/log"
 
 	"hongbao/api"
 	"hongbao/money"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/worker"
 )
 
 // runAPI serves until ctx ends.
@@ -23,7 +22,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}
@@ -35,9 +34,9 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	}
 	defer pay.Close()
 	// Only asked by /readyz: the API starts no workflows, the relay does.
-	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: tlog.NewStructuredLogger(logger)})
+	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
 	if err != nil {
-		return fmt.Errorf("temporal client: %w", err)
+		return err
 	}
 	defer temporal.Close()
 	server, err := api.New(api.Config{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,9 +73,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 	}
 	defer func() { _ = db.Close() }()
 	for _, id := range []string{"demo", "demo2"} {
-		salt := make([]byte, 32)
-		_, _ = rand.Read(salt) // never fails
-		if err := db.EnsureApp(ctx, access.App{ID: id, Name: id, Salt: salt}); err != nil {
+		if err := db.EnsureApp(ctx, newApp(id, id)); err != nil {
 			return keys, fmt.Errorf("create app %s: %w", id, err)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	tlog "go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
@@ -44,7 +42,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}
@@ -59,9 +57,9 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer pay.Close()
-	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: tlog.NewStructuredLogger(logger)})
+	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
 	if err != nil {
-		return fmt.Errorf("temporal client: %w", err)
+		return err
 	}
 	defer temporal.Close()
 

@@ -8,6 +8,7 @@ import (
 type workerConfig struct {
 	Listen            string // "" = no health listener
 	RedisAddr         string
+	RedisMode         string
 	AllowVolatile     bool
 	MySQLDSN          Secret
 	Lanes             int
@@ -31,6 +32,7 @@ func newWorkerCommand(env environment) *cobra.Command {
 			return runWorker(cmd.Context(), workerConfig{
 				Listen:            c.text("listen"),
 				RedisAddr:         c.text("redis-addr"),
+				RedisMode:         c.text("redis-mode"),
 				AllowVolatile:     c.yes("allow-volatile-redis"),
 				MySQLDSN:          c.secret("mysql-dsn"),
 				Lanes:             int(c.number("lanes")),

@@ -1,0 +1,161 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// maxAnswer is the largest answer in bytes that is read. A page of 200 packets
+// with all their metadata has less than 1 MiB.
+const maxAnswer = 4 << 20
+
+// ErrAnswer is wrapped by errors about an answer that is not one of the API:
+// too large, not JSON, or a list that does not go on.
+var ErrAnswer = errors.New("not an answer of the API")
+
+// CallError is the error of every call that was made: what was asked, how often,
+// and why it ended. Unwrap leads to the *Problem, to the error of the
+// connection, or to ErrAnswer.
+type CallError struct {
+	Method string
+	Path   string // percent-encoded, without query
+	Tries  int
+	// IdempotencyKey is the key that was sent, "" for calls without. Asking again
+	// with it later, in another process too, cannot do the thing twice.
+	IdempotencyKey string
+	Err            error
+}
+
+// Error implements error.
+func (e *CallError) Error() string {
+	if e.Tries > 1 {
+		return fmt.Sprintf("%s %s: %d tries: %v", e.Method, e.Path, e.Tries, e.Err)
+	}
+	return fmt.Sprintf("%s %s: %v", e.Method, e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// caller makes calls. authorize instead of a key, so that printing a client
+// cannot show it.
+type caller struct {
+	base      string // without slash at its end
+	authorize func(http.Header)
+	http      *http.Client
+	retry     Retry
+	userAgent string
+	pause     func(context.Context, time.Duration) error
+}
+
+// call is one logical call, however often it is tried.
+type call struct {
+	method string
+	path   string // percent-encoded
+	query  url.Values
+	key    string // Idempotency-Key; "": none
+	body   any    // JSON; nil: none
+}
+
+// do makes a call until it has an answer that stays, decodes a 2xx into out and
+// returns everything else as a *CallError.
+func (c *caller) do(ctx context.Context, q call, out any) error {
+	tries := 0
+	fail := func(err error) error {
+		return &CallError{Method: q.method, Path: q.path, Tries: tries, IdempotencyKey: q.key, Err: err}
+	}
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = json.Marshal(q.body); err != nil {
+			return fail(fmt.Errorf("encode request: %w", err))
+		}
+	}
+	for {
+		tries++
+		again, err := c.try(ctx, q, body, out)
+		if err == nil {
+			return nil
+		}
+		if !again || tries >= c.retry.Tries || ctx.Err() != nil {
+			return fail(err)
+		}
+		var after time.Duration
+		if p, ok := errors.AsType[*Problem](err); ok {
+			after = p.RetryAfter
+		}
+		wait := c.retry.pauseAfter(tries, after)
+		// The last answer says more than a deadline that is reached by waiting.
+		if deadline, ok := ctx.Deadline(); after > c.retry.MaxRetryAfter || ok && time.Until(deadline) < wait {
+			return fail(err)
+		}
+		if waitErr := c.pause(ctx, wait); waitErr != nil {
+			return fail(errors.Join(waitErr, err))
+		}
+	}
+}
+
+// try makes the request once. again: a repeat may help.
+func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again bool, err error) {
+	own, cancel := context.WithTimeout(ctx, c.retry.TryTimeout)
+	defer cancel()
+	req, err := c.request(own, q, body)
+	if err != nil {
+		return false, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		// url.Error repeats method and address, which CallError has already.
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return true, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case len(text) > maxAnswer:
+		return false, fmt.Errorf("%w: more than %d bytes", ErrAnswer, maxAnswer)
+	case err != nil:
+		return true, fmt.Errorf("read answer: %w", err)
+	case res.StatusCode/100 != 2:
+		p := readProblem(res, text)
+		return worthRepeating(p), p
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return false, fmt.Errorf("%w: %d: %w", ErrAnswer, res.StatusCode, err)
+	}
+	return false, nil
+}
+
+func (c *caller) request(ctx context.Context, q call, body []byte) (*http.Request, error) {
+	address := c.base + q.path
+	if len(q.query) > 0 {
+		address += "?" + q.query.Encode()
+	}
+	var content io.Reader
+	if body != nil {
+		content = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, address, content)
+	if err != nil {
+		return nil, err
+	}
+	c.authorize(req.Header)
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	req.Header.Set("User-Agent", c.userAgent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if q.key != "" {
+		req.Header.Set("Idempotency-Key", q.key)
+	}
+	return req, nil
+}

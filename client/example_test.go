@@ -1,0 +1,145 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"hongbao/client"
+)
+
+// From a key to the first grab.
+func Example() {
+	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	packet, err := c.CreateAndWait(ctx, client.CreateRequest{
+		IdempotencyKey: "order-4711", // of your own books: asking again makes no second packet
+		SenderID:       "alice",
+		TotalAmount:    10_000, // fen
+		ShareCount:     10,
+		Greeting:       "恭喜发财",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	claim, err := c.Grab(ctx, packet.ID, client.GrabRequest{UserID: "bob", Nickname: "Bob"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("bob won ¥%v\n", claim.Amount)
+}
+
+// What a user is told after a grab.
+func ExampleClient_Grab() {
+	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	claim, err := c.Grab(context.Background(), "97h0uojo11oljc4bchnk", client.GrabRequest{UserID: "bob"})
+	var problem *client.Problem
+	switch {
+	case err == nil && claim.Replayed:
+		fmt.Printf("You have ¥%v of this packet already.\n", claim.Amount)
+	case err == nil:
+		fmt.Printf("You won ¥%v!\n", claim.Amount)
+	case client.IsCode(err, client.CodeSoldOut, client.CodeExpired):
+		fmt.Println("Too late.")
+	case client.IsCode(err, client.CodeNotOpenYet) && errors.As(err, &problem) && problem.OpensAt != nil:
+		fmt.Printf("Opens at %v.\n", problem.OpensAt.Local())
+	default:
+		fmt.Println("Please try again.") // and ask again: nothing was taken, or the claim is there
+		log.Print(err)
+	}
+}
+
+// A create that survives the death of its process: the key is stored first.
+func ExampleClient_Create() {
+	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request := client.CreateRequest{IdempotencyKey: "order-4711", SenderID: "alice", TotalAmount: 888, ShareCount: 3}
+	// ... store the request in your database, then:
+	packet, err := c.Create(context.Background(), request)
+	var problem *client.Problem
+	switch {
+	case client.IsCode(err, client.CodeFundingDeclined) && errors.As(err, &problem) && problem.Failure != nil:
+		fmt.Println("Not charged:", problem.Failure.Message)
+	case errors.As(err, &problem):
+		fmt.Println("Refused:", problem.Code, problem.RequestID)
+	case err != nil:
+		fmt.Println("Not known yet; Create again with the same request, after a restart too.")
+	case packet.Status == client.StatusFunding:
+		fmt.Println("The charge takes a little longer; ask for packet", packet.ID)
+	default:
+		fmt.Println("Packet", packet.ID, "is", packet.Status)
+	}
+}
+
+// Pages are fetched as they are needed.
+func ExampleClient_Grabs() {
+	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for claim, err := range c.Grabs(context.Background(), "97h0uojo11oljc4bchnk") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s ¥%v %s\n", claim.UserID, claim.Amount, claim.Payout.Status)
+	}
+}
+
+// Failed payouts and a decision to pay again.
+func ExampleStaff_Payouts() {
+	s, err := client.NewStaff(os.Getenv("HONGBAO_STAFF_URL"), os.Getenv("HONGBAO_FINANCE_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	for payout, err := range s.Payouts(ctx, client.PayoutFilter{Status: client.PayoutFailed, OlderThan: time.Hour}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(payout.ID, payout.Failure.Code, payout.Failure.NextAction)
+		if payout.Failure.Code != "account_frozen" {
+			continue
+		}
+		decided, err := s.RetryPayout(ctx, payout.ID, client.RetryRequest{Reason: "account unfrozen, ticket 4711"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if decided.Approval != nil {
+			fmt.Println("a second person has to agree until", decided.Approval.ExpiresAt)
+		}
+	}
+}
+
+func ExampleIsCode() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = fmt.Fprint(w, `{"code":"sold_out","detail":"The last share was claimed.","status":409}`)
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "key")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.Grab(context.Background(), "97h0uojo11oljc4bchnk", client.GrabRequest{UserID: "carol"})
+	fmt.Println(client.IsCode(err, client.CodeSoldOut))
+	fmt.Println(err)
+	// Output:
+	// true
+	// POST /v1/packets/97h0uojo11oljc4bchnk/grabs: sold_out: The last share was claimed.
+}

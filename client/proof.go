@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"hongbao/money"
+)
+
+// Proof says where the money of a packet is, by three independent sources:
+// Total = Paid + Owed + Remaining + Refunding + Refunded.
+type Proof struct {
+	PacketID  string    `json:"packet_id"`
+	Total     money.Fen `json:"total"`
+	Paid      money.Fen `json:"paid"`
+	Owed      money.Fen `json:"owed"`
+	Remaining money.Fen `json:"remaining"`
+	Refunding money.Fen `json:"refunding"`
+	Refunded  money.Fen `json:"refunded"`
+	Balanced  bool      `json:"balanced"`
+	InFlight  money.Fen `json:"in_flight"` // what running steps explain
+
+	Sources     ProofSources `json:"sources"`
+	Differences []Difference `json:"differences"` // what nothing explains; empty when balanced
+
+	// Raw is the proof as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (p *Proof) UnmarshalJSON(text []byte) error {
+	type plain Proof
+	p.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(p))
+}
+
+// ProofSources are the figures of each source by themselves.
+type ProofSources struct {
+	Ledger   LedgerFigures   `json:"ledger"`
+	Redis    *PoolFigures    `json:"redis"` // nil: the pool is not in Redis any more
+	Provider ProviderFigures `json:"provider"`
+}
+
+// LedgerFigures are balances of the packet's accounts and sums of its postings.
+type LedgerFigures struct {
+	Holding   int64     `json:"holding"`
+	Owed      int64     `json:"owed"`
+	Refunding int64     `json:"refunding"`
+	Outside   int64     `json:"outside"`
+	Suspense  int64     `json:"suspense"`
+	Provider  int64     `json:"provider"`
+	Charged   money.Fen `json:"charged"`
+	Claimed   money.Fen `json:"claimed"`
+	Paid      money.Fen `json:"paid"`
+	Returned  money.Fen `json:"returned"`
+	Refunded  money.Fen `json:"refunded"`
+}
+
+// PoolFigures are what Redis says.
+type PoolFigures struct {
+	Claimed   money.Fen `json:"claimed"`
+	Remaining money.Fen `json:"remaining"`
+}
+
+// ProviderFigures are sums of the provider's own movements.
+type ProviderFigures struct {
+	Charged     money.Fen `json:"charged"`
+	Transferred money.Fen `json:"transferred"`
+	Returned    money.Fen `json:"returned"`
+	Refunded    money.Fen `json:"refunded"`
+}
+
+// Difference is a disagreement that no running step explains.
+type Difference struct {
+	What     string `json:"what"`
+	Expected int64  `json:"expected"`
+	Actual   int64  `json:"actual"`
+}
+
+// Proof compares the books of a packet now.
+func (c *Client) Proof(ctx context.Context, packetID string) (*Proof, error) {
+	p := new(Proof)
+	if err := c.caller.do(ctx, call{method: http.MethodGet, path: "/v1/packets/" + segment(packetID) + "/proof"}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}

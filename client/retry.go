@@ -1,0 +1,79 @@
+package client
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Retry says how often and how fast a call is repeated. Only broken connections,
+// tries that took too long, 503, 429 and 409 request_in_progress are repeated.
+type Retry struct {
+	// Tries is how often a call is made in all; 1: never again. 0: 8.
+	Tries int
+	// MinPause is the shortest pause before the second try; it doubles with every
+	// try up to MaxPause, and each pause is drawn at random between MinPause and
+	// that. 0: 100 ms and 5 s.
+	MinPause, MaxPause time.Duration
+	// TryTimeout bounds one try, of which the context may allow several. 0: 15 s.
+	TryTimeout time.Duration
+	// MaxRetryAfter is the longest Retry-After that is waited for; an answer that
+	// asks for more is returned at once. 0: 30 s.
+	MaxRetryAfter time.Duration
+}
+
+func (r Retry) withDefaults() Retry {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d <= 0 {
+			*d = value
+		}
+	}
+	if r.Tries <= 0 {
+		r.Tries = 8
+	}
+	set(&r.MinPause, 100*time.Millisecond)
+	set(&r.MaxPause, 5*time.Second)
+	set(&r.TryTimeout, 15*time.Second)
+	set(&r.MaxRetryAfter, 30*time.Second)
+	r.MaxPause = max(r.MaxPause, r.MinPause)
+	return r
+}
+
+// pauseAfter returns the pause after the try with this number, from 1. It is
+// never below after, which the server asked for; the random part keeps callers
+// that were refused together from coming back together.
+func (r Retry) pauseAfter(try int, after time.Duration) time.Duration {
+	limit := r.MinPause
+	for range try {
+		limit = min(2*limit, r.MaxPause)
+	}
+	drawn := r.MinPause + rand.N(limit-r.MinPause+1)
+	if after <= 0 {
+		return drawn
+	}
+	return after + rand.N(r.MinPause)
+}
+
+// worthRepeating reports whether the same request may succeed a little later.
+func worthRepeating(p *Problem) bool {
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		return true
+	case http.StatusConflict:
+		return p.Code == CodeRequestInProgress
+	}
+	return false
+}
+
+// retryAfter reads a Retry-After header: seconds or a date. 0: none.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/access"
+	"hongbao/api"
+)
+
+// keyConfig is what `hongbao keys create` is told.
+type keyConfig struct {
+	MySQLDSN Secret
+	Role     access.Role
+	App      string // of role app
+	Owner    string
+}
+
+func newKeysCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "keys",
+		Short: "Create, list and revoke the API keys of apps and staff",
+		Long: fmt.Sprintf(`Create, list and revoke the API keys of apps and staff. MySQL holds only a hash of
+each token. Every API process follows a change within %v.`, api.DefaultRefresh),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newKeysCreateCommand(env), newKeysTokenCommand(env), newKeysEnsureCommand(env),
+		newKeysListCommand(env), newKeysRevokeCommand(env))
+	return group
+}
+
+func newKeysCreateCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create a key and print its token, once",
+		Long: `Create a key. Its token goes to standard output, once: nobody can read it again.
+An app may have several keys, so that a new one can be rolled out before the old
+one is revoked. A person of the staff has one owner name on all his keys: where a
+second person has to approve, owners are compared.`,
+		Example: `  hongbao keys create --role app --app mall
+  hongbao keys create --role finance --owner li-na`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdKeysNew, env)
+			if err != nil {
+				return err
+			}
+			cfg := keyConfig{MySQLDSN: c.secret("mysql-dsn"), Role: access.Role(c.text("role")), App: c.text("app"), Owner: c.text("owner")}
+			if cfg, err = cfg.complete(); err != nil {
+				return &usageError{err}
+			}
+			return createKey(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	addSettings(cmd, cmdKeysNew)
+	return cmd
+}
+
+// complete fills in the owner of an app's key and refuses what does not go together.
+func (c keyConfig) complete() (keyConfig, error) {
+	switch {
+	case c.Role.Staff() && c.App != "":
+		return c, fmt.Errorf("%w: --app goes with role app, not %s", errContradiction, c.Role)
+	case c.Role.Staff() && c.Owner == "":
+		return c, fmt.Errorf("--owner %w with role %s: whose key is it?", errMissing, c.Role)
+	case !c.Role.Staff() && c.App == "":
+		return c, fmt.Errorf("--app %w with role %s", errMissing, c.Role)
+	case c.Owner == "":
+		c.Owner = c.App
+	}
+	return c, nil
+}
+
+func newKeysEnsureCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ensure",
+		Short: "Make given tokens work",
+		Long: `Make given tokens work: create their keys unless they exist, and the apps of
+those with role app. It may be run again and again. The role stands in the token; the
+owner of a token with role app is the app's id. A key that was revoked stays
+revoked. It fails when a key exists with another owner or token.
+
+For installations that are set up without a person, such as docker-compose.yml.
+Where a person sets up, "hongbao keys create" is better: it makes a token that
+nobody has seen.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdKeysHave, env)
+			if err != nil {
+				return err
+			}
+			tokens, err := parseTokens(c.text("keys"))
+			if err != nil {
+				return &usageError{err}
+			}
+			return ensureTokens(cmd.Context(), c.secret("mysql-dsn"), tokens, cmd.OutOrStdout())
+		},
+	}
+	addSettings(cmd, cmdKeysHave)
+	return cmd
+}
+
+func newKeysTokenCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Print a new token without storing anything",
+		Long: `Print a new token. It opens nothing until "hongbao keys ensure" is told of it. For
+files of settings that are written before there is a database.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdKeysMake, env)
+			if err != nil {
+				return err
+			}
+			token, _ := access.NewToken(access.Role(c.text("role")))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
+			return err
+		},
+	}
+	addSettings(cmd, cmdKeysMake)
+	return cmd
+}
+
+func newKeysListCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys, revoked ones too; tokens are not known",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdKeysList, env)
+			if err != nil {
+				return err
+			}
+			return listKeys(cmd.Context(), c.secret("mysql-dsn"), cmd.OutOrStdout())
+		},
+	}
+	addSettings(cmd, cmdKeysList)
+	return cmd
+}
+
+func newKeysRevokeCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke <id>",
+		Short: "End a key for ever",
+		Long: `End a key for ever. The id is that of "hongbao keys list", the third part of
+hb_role_id_secret; a whole token, found where it should not be, does too. Revoking
+a key again changes nothing.`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := readConfig(cmd, cmdKeysList, env)
+			if err != nil {
+				return err
+			}
+			id := args[0]
+			if part, ok := access.ParseToken(id); ok {
+				id = part // a token is not to be repeated in messages
+			}
+			return revokeKey(cmd.Context(), c.secret("mysql-dsn"), id, cmd.OutOrStdout())
+		},
+	}
+	addSettings(cmd, cmdKeysList)
+	return cmd
+}
+
+// givenToken is a token that shall work.
+type givenToken struct {
+	key   access.Key
+	token Secret
+}
+
+// parseTokens reads owner=token pairs, separated by white space. Its errors
+// count the pairs and never show them.
+func parseTokens(text string) ([]givenToken, error) {
+	var out []givenToken
+	seen := map[string]bool{}
+	for i, pair := range strings.Fields(text) {
+		owner, token, _ := strings.Cut(pair, "=")
+		role, ok := access.RoleOf(token)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("holds no token as number %d; want owner=token", i+1)
+		case role == access.RoleApp && !access.ValidAppID(owner), !access.ValidOwner(owner):
+			return nil, fmt.Errorf("holds a wrong owner as number %d", i+1)
+		}
+		id, _ := access.ParseToken(token)
+		if seen[id] {
+			return nil, fmt.Errorf("holds the key of number %d twice", i+1)
+		}
+		seen[id] = true
+		k := access.Key{ID: id, Role: role, Owner: owner, SecretHash: access.HashOf(token)}
+		if role == access.RoleApp {
+			k.AppID = owner
+		}
+		out = append(out, givenToken{key: k, token: Secret{token}})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("holds no owner=token")
+	}
+	return out, nil
+}

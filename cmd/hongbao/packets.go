@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/money"
+)
+
+// newPacketsCommand is what app developers use to try the API by hand and in scripts.
+func newPacketsCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "packets",
+		Short: "Create, look at, grab from and watch packets as an app does",
+		Long: `Create, look at, grab from and watch packets, through the API and with the key
+of an app. In a second terminal beside "hongbao dev":
+
+  . .hongbao/dev.env
+  hongbao packets create --sender alice --total 10000 --shares 10
+
+Amounts are typed in fen (100 fen are one yuan) and shown in yuan. --json prints
+what the API said instead of tables, also when it refused.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newPacketsCreateCommand(env),
+		newPacketsShowCommand(env),
+		newPacketsClaimsCommand(env),
+		newPacketsGrabCommand(env),
+		newPacketsWatchCommand(env),
+	)
+	return cmd
+}
+
+// teller is one packets command at work: where it asks and how it tells.
+type teller struct {
+	client *client.Client
+	out    io.Writer
+	json   bool
+}
+
+// packetsFlags are the flags that every packets command has besides its settings.
+type packetsFlags struct {
+	json    bool
+	timeout time.Duration
+}
+
+// addPacketsFlags declares settings and common flags. timeout 0: none.
+func addPacketsFlags(cmd *cobra.Command, f *packetsFlags, timeout time.Duration) {
+	addSettings(cmd, cmdPackets)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print what the API said instead of tables")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", timeout, "give up after this `time`; 0 = never")
+}
+
+// run reads the settings, makes the client and does the work within the timeout.
+func (f *packetsFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *teller) error, options ...client.Option) error {
+	c, err := readConfig(cmd, cmdPackets, env)
+	if err != nil {
+		return err
+	}
+	options = append([]client.Option{client.WithUserAgent("hongbao-cli/" + version)}, options...)
+	api, err := client.New(c.text("url"), c.secret("app-key").Reveal(), options...)
+	if err != nil {
+		return &usageError{err}
+	}
+	defer api.Close()
+	ctx := cmd.Context()
+	if f.timeout < 0 {
+		return &usageError{errors.New("--timeout is below zero")}
+	}
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+	}
+	t := &teller{client: api, out: cmd.OutOrStdout(), json: f.json}
+	return t.refused(work(ctx, t))
+}
+
+// refused shortens an error to what the API said: code and detail, and the number
+// to tell when asking for help. With --json the refusal itself is printed too.
+func (t *teller) refused(err error) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok {
+		return err
+	}
+	if t.json && json.Valid(p.Raw) {
+		if err := t.raw(p.Raw); err != nil {
+			return err
+		}
+	}
+	if p.RequestID != "" {
+		return fmt.Errorf("%w (request %s)", p, p.RequestID)
+	}
+	return p
+}
+
+// raw prints JSON as it came, on a line of its own.
+func (t *teller) raw(text []byte) error { return printf(t.out, "%s\n", text) }
+
+// packet prints a packet.
+func (t *teller) packet(p *client.Packet) error {
+	if t.json {
+		return t.raw(p.Raw)
+	}
+	show := newTable(t.out)
+	show.AppendRows([]table.Row{
+		{"packet", p.ID},
+		{"status", p.Status},
+		{"sender", p.SenderID},
+		{"total", amount(p.TotalAmount)},
+		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, bounds(p))},
+		{"claimed", fmt.Sprintf("%d, %s", p.ClaimedCount, amount(p.ClaimedAmount))},
+		{"remaining", fmt.Sprintf("%d, %s", p.RemainingCount, amount(p.RemainingAmount))},
+		{"refunded", amount(p.RefundedAmount)},
+		{"opens", when(p.OpensAt)},
+		{"expires", when(p.ExpiresAt)},
+	})
+	if p.ClosedAt != nil {
+		show.AppendRow(table.Row{"closed", when(*p.ClosedAt)})
+	}
+	if p.Failure != nil {
+		show.AppendRow(table.Row{"failure", p.Failure.Code + ": " + p.Failure.Message})
+	}
+	if p.Greeting != "" {
+		show.AppendRow(table.Row{"greeting", p.Greeting})
+	}
+	show.AppendRow(table.Row{"commitment", p.Fairness.Commitment})
+	if p.Fairness.Seed != nil {
+		show.AppendRow(table.Row{"seed", *p.Fairness.Seed})
+	}
+	show.Render()
+	return nil
+}
+
+// bounds says how a packet is split.
+func bounds(p *client.Packet) string {
+	text := fmt.Sprintf("%s, %s or more each", p.Split, shown(p.MinShare))
+	if p.MaxShare != nil {
+		text = fmt.Sprintf("%s, %s to %s each", p.Split, shown(p.MinShare), shown(*p.MaxShare))
+	}
+	return text
+}
+
+// claimTable starts a table of claims.
+func claimTable(out io.Writer) table.Writer {
+	show := newTable(out)
+	show.AppendHeader(table.Row{"share", "user", "amount", "claimed", "payout", "luck"})
+	return show
+}
+
+func claimRow(c *client.Claim) table.Row {
+	luck := ""
+	if c.BestLuck {
+		luck = "best"
+	}
+	return table.Row{c.ShareIndex, c.UserID, shown(c.Amount), when(c.ClaimedAt), c.Payout.Status, luck}
+}
+
+// shown is an amount for people: yuan with its sign.
+func shown(f money.Fen) string { return "¥" + f.String() }
+
+// amount is shown with the fen that are typed.
+func amount(f money.Fen) string { return fmt.Sprintf("%s (%d fen)", shown(f), int64(f)) }
+
+func when(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
+
+// onePacket takes exactly one argument, a packet id.
+func onePacket(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return &usageError{fmt.Errorf("exactly one packet id is needed, not %d", len(args))}
+	}
+	return nil
+}
+
+// completePackets offers the newest packets of the app. Whatever goes wrong,
+// nothing is offered: a shell waits for the answer.
+func completePackets(env environment) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var found []cobra.Completion
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		quick := packetsFlags{timeout: 2 * time.Second}
+		err := quick.run(cmd, env, func(ctx context.Context, t *teller) error {
+			list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
+			if err != nil {
+				return err
+			}
+			for _, p := range list.Items {
+				about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
+				found = append(found, cobra.CompletionWithDesc(p.ID, about))
+			}
+			return nil
+		}, client.WithRetry(client.Retry{Tries: 1}))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/money"
+)
+
+// createFlags are what a sender wants, as typed.
+type createFlags struct {
+	packetsFlags
+	request     client.CreateRequest
+	total       int64
+	least, most int64
+	split       string
+	opensAt     string
+	life        time.Duration
+}
+
+func newPacketsCreateCommand(env environment) *cobra.Command {
+	var f createFlags
+	cmd := &cobra.Command{
+		Use:   "create --sender <user> --total <fen> --shares <n>",
+		Short: "Create a packet and wait until it is funded",
+		Long: `Create a packet: charge the sender, split the total into shares, open it. It waits
+until the charge has an answer. When that does not come in time, or the connection
+breaks, run it again with the --idempotency-key it prints: no second packet is
+made.`,
+		Example: "  hongbao packets create --sender alice --total 10000 --shares 10 --split even --greeting 恭喜发财",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.read(); err != nil {
+				return &usageError{err}
+			}
+			return f.run(cmd, env, f.create)
+		},
+	}
+	addPacketsFlags(cmd, &f.packetsFlags, time.Minute)
+	flags := cmd.Flags()
+	flags.StringVar(&f.request.SenderID, "sender", "", "who is charged: a `user` id (required)")
+	flags.Int64Var(&f.total, "total", 0, "what is put in, in `fen` (required)")
+	flags.IntVar(&f.request.ShareCount, "shares", 0, "how many shares, 1 to 1000000 (required)")
+	flags.StringVar(&f.split, "split", string(client.SplitRandom), "how it is split: "+strings.Join(splits, ", "))
+	flags.Int64Var(&f.least, "min", 1, "the least share, in `fen`")
+	flags.Int64Var(&f.most, "max", 0, "the largest share, in `fen`; 0 = no cap")
+	flags.StringVar(&f.request.Greeting, "greeting", "", "at most 64 characters")
+	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
+	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from then on: whole seconds, 10s to 168h")
+	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
+	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
+	flags.StringToStringVar(&f.request.Metadata, "metadata", nil, "texts of your own: `name=value`, several with commas between")
+	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a new one")
+	complete(cmd, "split", splits...)
+	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "opens-at", "expires-in", "eligible", "group", "metadata", "idempotency-key"} {
+		complete(cmd, name)
+	}
+	return cmd
+}
+
+var splits = []string{string(client.SplitRandom), string(client.SplitEqual), string(client.SplitEven), string(client.SplitNormal)}
+
+// complete offers values for a flag: none means that file names are not offered either.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return values, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	})
+	if err != nil {
+		panic("completion of --" + flag + ": " + err.Error())
+	}
+}
+
+func missingFlag(name string) error { return fmt.Errorf("--%s %w", name, errMissing) }
+
+// read checks what the API could not tell from something else; the rest is its business.
+func (f *createFlags) read() error {
+	var problems error
+	if f.request.SenderID == "" {
+		problems = errors.Join(problems, missingFlag("sender"))
+	}
+	if f.total == 0 {
+		problems = errors.Join(problems, missingFlag("total"))
+	}
+	if f.request.ShareCount == 0 {
+		problems = errors.Join(problems, missingFlag("shares"))
+	}
+	if f.opensAt != "" {
+		at, err := time.Parse(time.RFC3339, f.opensAt)
+		if err != nil {
+			problems = errors.Join(problems, fmt.Errorf("--opens-at %q is not an RFC 3339 time such as 2026-02-17T20:00:00+08:00", f.opensAt))
+		}
+		f.request.OpensAt = at
+	}
+	// 0 and less would be left out of the request, which means the default.
+	if f.life <= 0 || f.life%time.Second != 0 {
+		problems = errors.Join(problems, fmt.Errorf("--expires-in %v is not a number of whole seconds", f.life))
+	}
+	if f.least < 1 || f.most < 0 {
+		problems = errors.Join(problems, fmt.Errorf("--min %d or --max %d is too small", f.least, f.most))
+	}
+	f.request.TotalAmount, f.request.MinShare, f.request.MaxShare = money.Fen(f.total), money.Fen(f.least), money.Fen(f.most)
+	f.request.Split = client.Split(f.split)
+	f.request.ExpiresInSeconds = int(f.life / time.Second)
+	return problems
+}
+
+func (f *createFlags) create(ctx context.Context, t *teller) error {
+	p, err := t.client.CreateAndWait(ctx, f.request)
+	if p != nil {
+		if shown := t.packet(p); shown != nil {
+			return shown
+		}
+	}
+	_, said := errors.AsType[*client.Problem](err)
+	call, called := errors.AsType[*client.CallError](err)
+	if called && call.IdempotencyKey != "" && !said {
+		return fmt.Errorf("%w\nit is not known whether the packet was made: run it again with --idempotency-key %s", err, call.IdempotencyKey)
+	}
+	return err
+}

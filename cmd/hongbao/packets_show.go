@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+)
+
+func newPacketsShowCommand(env environment) *cobra.Command {
+	var f packetsFlags
+	cmd := &cobra.Command{
+		Use:   "show <packet id>",
+		Short: "Show a packet and its newest claims",
+		Long: `Show a packet and its newest claims. With --json it prints the packet alone, as
+"hongbao verify" reads it.`,
+		Args:              onePacket,
+		ValidArgsFunction: completePackets(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.show(ctx, args[0]) })
+		},
+	}
+	addPacketsFlags(cmd, &f, time.Minute)
+	return cmd
+}
+
+// shownClaims is how many claims "show" shows.
+const shownClaims = 20
+
+func (t *teller) show(ctx context.Context, id string) error {
+	p, err := t.client.Packet(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := t.packet(p); err != nil || t.json || p.ClaimedCount == 0 {
+		return err
+	}
+	list, err := t.client.ListGrabs(ctx, id, client.Page{Limit: shownClaims})
+	if err != nil {
+		return err
+	}
+	claims := claimTable(t.out)
+	for i := range list.Items {
+		claims.AppendRow(claimRow(&list.Items[i]))
+	}
+	claims.Render()
+	if list.NextCursor != nil {
+		return printf(t.out, "The newest %d of %d; all of them: hongbao packets claims %s\n", len(list.Items), p.ClaimedCount, id)
+	}
+	return nil
+}
+
+func newPacketsClaimsCommand(env environment) *cobra.Command {
+	var f packetsFlags
+	cmd := &cobra.Command{
+		Use:   "claims <packet id>",
+		Short: "List every claim of a packet: who got what",
+		Long: `List every claim of a packet, newest first. With --json all pages of the API's
+list are printed as one, {"items":[...],"next_cursor":null}, as "hongbao verify
+--claims" reads it.`,
+		Args:              onePacket,
+		ValidArgsFunction: completePackets(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.claims(ctx, args[0]) })
+		},
+	}
+	addPacketsFlags(cmd, &f, 10*time.Minute)
+	return cmd
+}
+
+func (t *teller) claims(ctx context.Context, id string) error {
+	all := struct {
+		Items      []json.RawMessage `json:"items"`
+		NextCursor *string           `json:"next_cursor"`
+	}{Items: []json.RawMessage{}}
+	claims := claimTable(t.out)
+	for c, err := range t.client.Grabs(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if t.json {
+			all.Items = append(all.Items, c.Raw)
+			continue
+		}
+		claims.AppendRow(claimRow(c))
+	}
+	if !t.json {
+		claims.Render()
+		return nil
+	}
+	enc := json.NewEncoder(t.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(all)
+}
+
+func newPacketsGrabCommand(env environment) *cobra.Command {
+	var f packetsFlags
+	var request client.GrabRequest
+	cmd := &cobra.Command{
+		Use:   "grab <packet id> --user <user>",
+		Short: "Grab a share for a user",
+		Long: `Grab a share for a user. A claim that is printed is on disk and will be paid. The
+same user gets the same claim again, however often he grabs.`,
+		Example:           "  hongbao packets grab 97h0uojo11oljc4bchnk --user bob",
+		Args:              onePacket,
+		ValidArgsFunction: completePackets(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if request.UserID == "" {
+				return &usageError{missingFlag("user")}
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.grab(ctx, args[0], request) })
+		},
+	}
+	addPacketsFlags(cmd, &f, time.Minute)
+	flags := cmd.Flags()
+	flags.StringVar(&request.UserID, "user", "", "who grabs: a `user` id (required)")
+	flags.StringVar(&request.Nickname, "nickname", "", "shown with the claim")
+	flags.StringVar(&request.AvatarURL, "avatar-url", "", "shown with the claim")
+	flags.StringVar(&request.Recipient, "recipient", "", "the `account` that is paid; empty = the user id")
+	for _, name := range []string{"user", "nickname", "avatar-url", "recipient"} {
+		complete(cmd, name)
+	}
+	return cmd
+}
+
+func (t *teller) grab(ctx context.Context, id string, request client.GrabRequest) error {
+	c, err := t.client.Grab(ctx, id, request)
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.raw(c.Raw)
+	}
+	verb := "won"
+	if c.Replayed {
+		verb = "had won"
+	}
+	return printf(t.out, "%s %s %s: share %d, payout %s is %s\n", c.UserID, verb, amount(c.Amount), c.ShareIndex, c.Payout.ID, c.Payout.Status)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+)
+
+func newPacketsWatchCommand(env environment) *cobra.Command {
+	var f packetsFlags
+	cmd := &cobra.Command{
+		Use:   "watch <packet id>",
+		Short: "Follow a packet until it is closed",
+		Long: `Follow a packet until it is closed: a live bar on a terminal, elsewhere a line, or
+with --json the packet, whenever something has changed. While the API is away it
+goes on asking.
+
+Exit code: 0 closed and every share was claimed; 3 closed with shares left, which
+went back to the sender; 1 the charge was declined, or the packet could not be
+followed to its end; 2 wrong arguments.`,
+		Args:              onePacket,
+		ValidArgsFunction: completePackets(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.watch(ctx, args[0]) },
+				client.WithRetry(client.Retry{Tries: watchTries}))
+		},
+	}
+	addPacketsFlags(cmd, &f, 0)
+	return cmd
+}
+
+const (
+	// watchTries is how often one look is tried: about an hour at the longest pauses.
+	watchTries = 1200
+	// Pauses between two looks; the short one while something changes.
+	watchSoon  = 200 * time.Millisecond
+	watchLater = time.Second
+)
+
+// onlooker shows what a packet does.
+type onlooker interface {
+	show(p *client.Packet) error
+	end()
+}
+
+func (t *teller) onlooker(p *client.Packet) onlooker {
+	file, isFile := t.out.(*os.File)
+	switch {
+	case t.json:
+		return jsonOnlooker{t.out}
+	case isFile && isatty.IsTerminal(file.Fd()):
+		return barOnlooker{newBarMeter(t.out, string(p.Status), p.ShareCount)}
+	}
+	return lineOnlooker{t.out}
+}
+
+func (t *teller) watch(ctx context.Context, id string) error {
+	p, err := t.client.Packet(ctx, id)
+	if err != nil {
+		return err
+	}
+	view := t.onlooker(p)
+	defer func() { view.end() }()
+	if err := view.show(p); err != nil {
+		return err
+	}
+	for pause := watchSoon; !p.Ended(); pause = min(pause+watchSoon, watchLater) {
+		if err := sleep(ctx, pause); err != nil {
+			return fmt.Errorf("packet %s is still %s: %w", p.ID, p.Status, err)
+		}
+		next, err := t.client.Packet(ctx, id)
+		if err != nil {
+			return err
+		}
+		if next.Status == p.Status && next.ClaimedCount == p.ClaimedCount && next.RefundedAmount == p.RefundedAmount {
+			continue
+		}
+		p, pause = next, 0
+		if err := view.show(p); err != nil {
+			return err
+		}
+	}
+	view.end()
+	view = noOnlooker{}
+	return t.outcome(p)
+}
+
+// outcome tells how a packet ended and turns that into the exit code.
+func (t *teller) outcome(p *client.Packet) error {
+	if p.Status == client.StatusRejected {
+		if p.Failure != nil {
+			return fmt.Errorf("packet %s was rejected: %s: %s", p.ID, p.Failure.Code, p.Failure.Message)
+		}
+		return fmt.Errorf("packet %s was rejected", p.ID)
+	}
+	if !t.json {
+		err := printf(t.out, "closed: %d of %d shares claimed, %s; %s refunded\n", p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount), shown(p.RefundedAmount))
+		if err != nil {
+			return err
+		}
+	}
+	if p.ClaimedCount < p.ShareCount {
+		return errLeftOver
+	}
+	return nil
+}
+
+// lineOnlooker prints a line for each change.
+type lineOnlooker struct{ out io.Writer }
+
+func (o lineOnlooker) show(p *client.Packet) error {
+	return printf(o.out, "%s  %-9s  %d / %d claimed, %s; %s refunded\n",
+		time.Now().Format(time.TimeOnly), p.Status, p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount), shown(p.RefundedAmount))
+}
+
+func (lineOnlooker) end() {}
+
+// jsonOnlooker prints the packet, one line each, for each change.
+type jsonOnlooker struct{ out io.Writer }
+
+func (o jsonOnlooker) show(p *client.Packet) error {
+	var line bytes.Buffer
+	if err := json.Compact(&line, p.Raw); err != nil {
+		return err
+	}
+	return printf(o.out, "%s\n", line.Bytes())
+}
+
+func (jsonOnlooker) end() {}
+
+// barOnlooker is a live bar of the shares that are claimed.
+type barOnlooker struct{ bar *barMeter }
+
+func (o barOnlooker) show(p *client.Packet) error {
+	o.bar.tracker.UpdateMessage(fmt.Sprintf("%s, %s claimed", p.Status, shown(p.ClaimedAmount)))
+	o.bar.set(p.ClaimedCount)
+	switch p.Status {
+	case client.StatusClosed:
+		o.bar.tracker.MarkAsDone() // also when not every share was claimed
+	case client.StatusRejected:
+		o.bar.tracker.MarkAsErrored()
+	}
+	return nil
+}
+
+func (o barOnlooker) end() { o.bar.end() }
+
+// noOnlooker is there when everything was shown.
+type noOnlooker struct{}
+
+func (noOnlooker) show(*client.Packet) error { return nil }
+func (noOnlooker) end()                      {}

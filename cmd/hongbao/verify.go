@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+// verifyFlags is what is verified, and how it is told.
+type verifyFlags struct {
+	claims     string
+	commitment string
+	json       bool
+	rows       int
+}
+
+// defaultRows is how many shares are shown; faulty ones are shown always.
+const defaultRows = 50
+
+func newVerifyCommand() *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify <packet.json>",
+		Short: "Check that a closed packet was split as promised, offline",
+		Long: `Check that a closed packet was split as promised. It asks nobody: it reads what
+GET /v1/packets/{id} answered (- for standard input), computes every share again
+from the seed, and compares it with the claims when they are given.
+
+  hongbao packets show <packet id> --json > packet.json
+  hongbao packets claims <packet id> --json > claims.json
+  hongbao verify packet.json --claims claims.json
+
+docs/fairness.md says what this shows and what it does not.
+
+Exit code: 0 valid; 1 not valid; 2 the input cannot be used: no packet, not
+closed, or split by an algorithm this version does not know.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &usageError{fmt.Errorf("exactly one file with a packet is needed, not %d", len(args))}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return []cobra.Completion{"json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.verify(cmd.InOrStdin(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.claims, "claims", "", "`file` with the claims: pages of GET /v1/packets/{id}/grabs, or their items")
+	flags.StringVar(&f.commitment, "commitment", "", "the commitment as noted when the packet was created, in `hex`")
+	flags.BoolVar(&f.json, "json", false, "print the verdict as JSON")
+	flags.IntVar(&f.rows, "rows", defaultRows, "how many shares the table shows; faulty ones are shown always")
+	if err := cmd.MarkFlagFilename("claims", "json"); err != nil {
+		panic("completion of --claims: " + err.Error())
+	}
+	complete(cmd, "commitment")
+	complete(cmd, "rows")
+	return cmd
+}
+
+func (f verifyFlags) verify(in io.Reader, out io.Writer, packetFile string) error {
+	p, claims, err := f.read(in, packetFile)
+	if err != nil {
+		return &usageError{err}
+	}
+	v, err := judge(p, claims, f.commitment)
+	if err != nil {
+		return &usageError{fmt.Errorf("%s: %w", packetFile, err)}
+	}
+	if f.json {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(v)
+	} else {
+		err = f.print(out, v)
+	}
+	if err == nil && !v.Valid {
+		err = errSilent
+	}
+	return err
+}
+
+// read reads both files. claims is nil when none are given.
+func (f verifyFlags) read(in io.Reader, packetFile string) (judgedPacket, []judgedClaim, error) {
+	var p judgedPacket
+	text, err := readInput(in, packetFile)
+	if err != nil {
+		return p, nil, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, nil, fmt.Errorf("%s: %w: %w", packetFile, errNoPacket, err)
+	}
+	if f.claims == "" {
+		return p, nil, nil
+	}
+	if text, err = readInput(in, f.claims); err != nil {
+		return p, nil, err
+	}
+	claims, err := readClaims(text)
+	if err != nil {
+		return p, nil, fmt.Errorf("%s: %w: %w", f.claims, errNoClaims, err)
+	}
+	return p, claims, nil
+}
+
+func readInput(in io.Reader, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(name)
+}
+
+// readClaims reads one page or several, one after the other, or an array of items.
+func readClaims(text []byte) ([]judgedClaim, error) {
+	all := []judgedClaim{}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var document json.RawMessage
+		err := dec.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var page struct{ Items *[]judgedClaim }
+		switch document[0] {
+		case '[':
+			page.Items = &[]judgedClaim{}
+			err = json.Unmarshal(document, page.Items)
+		default:
+			err = json.Unmarshal(document, &page)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if page.Items == nil {
+			return nil, errors.New("a page has no items")
+		}
+		all = append(all, *page.Items...)
+	}
+}
+
+// print prints the verdict for people.
+func (f verifyFlags) print(out io.Writer, v verdict) error {
+	shares := newTable(out)
+	shares.AppendHeader(table.Row{"share", "computed", "claimed", "user", "fault"})
+	claims, left := map[int][]shareClaim{}, 0
+	for _, c := range v.Claims {
+		claims[c.ShareIndex] = append(claims[c.ShareIndex], c)
+	}
+	for i, share := range v.Shares {
+		row := table.Row{i, shown(share), "", "", ""}
+		faulty := len(claims[i]) > 1
+		for n, c := range claims[i] {
+			faulty = faulty || c.Problem != ""
+			if n == 0 {
+				row = table.Row{i, shown(share), shown(c.Amount), c.UserID, c.Problem}
+			}
+		}
+		if i >= f.rows && !faulty {
+			left++
+			continue
+		}
+		shares.AppendRow(row)
+		for _, c := range claims[i][min(1, len(claims[i])):] {
+			shares.AppendRow(table.Row{"", "", shown(c.Amount), c.UserID, c.Problem})
+		}
+	}
+	shares.Render()
+	if left > 0 {
+		if err := printf(out, "%d more shares without a fault; --rows %d shows them\n", left, len(v.Shares)); err != nil {
+			return err
+		}
+	}
+	for _, c := range v.Checks {
+		mark := "ok    "
+		if !c.OK {
+			mark = "FAULT "
+		}
+		if err := printf(out, "%s %s\n", mark, c.Says); err != nil {
+			return err
+		}
+	}
+	word := "valid"
+	if !v.Valid {
+		word = "NOT VALID"
+	}
+	return printf(out, "packet %s is %s\n", v.PacketID, word)
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hongbao/money"
+	"hongbao/packet"
+)
+
+// judgedPacket is what matters of a packet. Members that must be there are
+// pointers, so that a missing one is not taken for 0.
+type judgedPacket struct {
+	ID            string           `json:"id"`
+	Status        packet.Status    `json:"status"`
+	TotalAmount   *money.Fen       `json:"total_amount"`
+	ShareCount    *int             `json:"share_count"`
+	Split         packet.SplitMode `json:"split"`
+	MinShare      *money.Fen       `json:"min_share"`
+	MaxShare      *money.Fen       `json:"max_share"` // null: no cap
+	ClaimedCount  *int             `json:"claimed_count"`
+	ClaimedAmount *money.Fen       `json:"claimed_amount"`
+	Fairness      struct {
+		Algorithm  string  `json:"algorithm"`
+		Commitment string  `json:"commitment"`
+		Seed       *string `json:"seed"`
+	} `json:"fairness"`
+}
+
+// judgedClaim is what matters of a claim.
+type judgedClaim struct {
+	PacketID   string    `json:"packet_id"`
+	UserID     string    `json:"user_id"`
+	ShareIndex *int      `json:"share_index"`
+	Amount     money.Fen `json:"amount"`
+	ClaimedAt  time.Time `json:"claimed_at"`
+	BestLuck   bool      `json:"best_luck"`
+}
+
+// Errors of input that cannot be judged.
+var (
+	errNoPacket  = errors.New("is not a packet as GET /v1/packets/{id} answers")
+	errNoClaims  = errors.New("is not a list of claims as GET /v1/packets/{id}/grabs answers")
+	errNotClosed = errors.New("the seed is not told yet; it is when the packet is closed")
+	errAlgorithm = errors.New("unknown algorithm")
+)
+
+// verdict is what is found. It is the answer of --json.
+type verdict struct {
+	Valid     bool         `json:"valid"`
+	PacketID  string       `json:"packet_id"`
+	Algorithm string       `json:"algorithm"`
+	Checks    []check      `json:"checks"`
+	Shares    []money.Fen  `json:"shares"` // computed; the index is the share's
+	Claims    []shareClaim `json:"claims"` // null: none were given
+}
+
+// check is one thing that was looked at.
+type check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Says string `json:"says"`
+}
+
+// shareClaim is a claim beside the share it is of.
+type shareClaim struct {
+	ShareIndex int       `json:"share_index"`
+	UserID     string    `json:"user_id"`
+	Amount     money.Fen `json:"amount"`
+	Problem    string    `json:"problem"` // "": none
+}
+
+func (v *verdict) check(name string, ok bool, format string, args ...any) {
+	v.Checks = append(v.Checks, check{Name: name, OK: ok, Says: fmt.Sprintf(format, args...)})
+	v.Valid = v.Valid && ok
+}
+
+// judge computes the shares again and compares. commitment is the one that was
+// noted at creation, "" when none was. Errors mean that nothing can be said.
+func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, error) {
+	seed, err := p.seed()
+	if err != nil {
+		return verdict{}, err
+	}
+	if claims != nil && (p.ClaimedCount == nil || p.ClaimedAmount == nil) {
+		return verdict{}, fmt.Errorf("it %w: claimed_count or claimed_amount is missing", errNoPacket)
+	}
+	v := verdict{Valid: true, PacketID: p.ID, Algorithm: p.Fairness.Algorithm}
+	own := packet.Commitment(seed)
+	if own == p.Fairness.Commitment {
+		v.check("commitment", true, "the seed is the one that was committed to, %s", own)
+	} else {
+		v.check("commitment", false, "SHA-256 of the seed is %s, but the commitment is %s", own, p.Fairness.Commitment)
+	}
+	if commitment != "" {
+		v.check("noted", strings.EqualFold(commitment, p.Fairness.Commitment), "the commitment that was noted at creation is %s", strings.ToLower(commitment))
+	}
+	params := packet.SplitParams{PacketID: p.ID, Mode: p.Split, Total: *p.TotalAmount, Count: *p.ShareCount, Min: *p.MinShare}
+	if p.MaxShare != nil {
+		params.Max = *p.MaxShare
+	}
+	if v.Shares, err = packet.Split(seed, params); err != nil {
+		return verdict{}, fmt.Errorf("cannot be split: %w", err)
+	}
+	v.check("sum", true, "%d shares were computed again, %s in all", len(v.Shares), shown(*p.TotalAmount)) // Split guarantees the sum
+	if claims != nil {
+		v.judgeClaims(p, claims)
+	}
+	return v, nil
+}
+
+// seed returns the seed of a packet that can be judged.
+func (p judgedPacket) seed() (seed [32]byte, err error) {
+	switch {
+	case p.ID == "" || p.TotalAmount == nil || p.ShareCount == nil || p.MinShare == nil || p.Fairness.Commitment == "":
+		return seed, fmt.Errorf("it %w: members are missing", errNoPacket)
+	case p.Fairness.Algorithm != packet.Algorithm:
+		return seed, fmt.Errorf("%w %q; this version knows %s", errAlgorithm, p.Fairness.Algorithm, packet.Algorithm)
+	case p.Fairness.Seed == nil:
+		return seed, errNotClosed
+	}
+	if len(*p.Fairness.Seed) != 2*len(seed) {
+		return seed, fmt.Errorf("the seed has %d characters instead of %d", len(*p.Fairness.Seed), 2*len(seed))
+	}
+	if _, err := hex.Decode(seed[:], []byte(*p.Fairness.Seed)); err != nil {
+		return seed, fmt.Errorf("the seed is not hex: %w", err)
+	}
+	return seed, nil
+}
+
+// judgeClaims compares each claim with its share, and all of them with the packet.
+func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
+	v.Claims = []shareClaim{}
+	shares, users := map[int]bool{}, map[string]bool{}
+	sum, wrong := money.Fen(0), 0
+	for _, c := range claims {
+		s := shareClaim{ShareIndex: -1, UserID: c.UserID, Amount: c.Amount}
+		if c.ShareIndex != nil {
+			s.ShareIndex = *c.ShareIndex
+		}
+		switch i := s.ShareIndex; {
+		case i < 0 || i >= len(v.Shares):
+			s.Problem = "no such share"
+		case c.PacketID != p.ID:
+			s.Problem = "of another packet"
+		case shares[i]:
+			s.Problem = "share claimed twice"
+		case users[c.UserID]:
+			s.Problem = "user has two claims"
+		case c.Amount != v.Shares[i]:
+			s.Problem = "another amount"
+		}
+		if s.Problem != "" {
+			wrong++
+		}
+		shares[s.ShareIndex], users[c.UserID] = true, true
+		sum += c.Amount
+		v.Claims = append(v.Claims, s)
+	}
+	v.check("claims", wrong == 0, "%d of %d claims have the amount of their share", len(claims)-wrong, len(claims))
+	missing := *p.ClaimedCount - len(claims)
+	switch {
+	case missing > 0: // a page, or one's own claim: it can be right by itself
+		v.check("complete", true, "%d of the packet's %d claims are not in the file, so that their sum and best luck were not checked", missing, *p.ClaimedCount)
+		return
+	case missing < 0 || sum != *p.ClaimedAmount:
+		v.check("complete", false, "the packet has %d claims of %s, the file %d of %s", *p.ClaimedCount, shown(*p.ClaimedAmount), len(claims), shown(sum))
+		return
+	}
+	v.check("complete", true, "they are all claims of the packet, %s in all", shown(sum))
+	v.judgeLuck(claims)
+}
+
+// judgeLuck checks who is told to be the luckiest.
+func (v *verdict) judgeLuck(claims []judgedClaim) {
+	if len(claims) == 0 {
+		return
+	}
+	best := slices.MinFunc(claims, func(a, b judgedClaim) int {
+		switch x, y := a.claim(), b.claim(); {
+		case packet.Luckier(x, y):
+			return -1
+		case packet.Luckier(y, x):
+			return 1
+		}
+		return 0
+	})
+	right := true
+	for _, c := range claims {
+		right = right && c.BestLuck == (c.UserID == best.UserID)
+	}
+	v.check("best_luck", right, "best luck has %s with %s", best.UserID, shown(best.Amount))
+}
+
+func (c judgedClaim) claim() packet.Claim {
+	index := -1
+	if c.ShareIndex != nil {
+		index = *c.ShareIndex
+	}
+	return packet.Claim{ShareIndex: index, Amount: c.Amount, ClaimedAt: c.ClaimedAt}
+}

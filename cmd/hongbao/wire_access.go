@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"hongbao/access"
+	"hongbao/store"
+)
+
+// withStore opens the store for a short command.
+func withStore(dsn Secret, act func(*store.Store) error) error {
+	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2})
+	if err != nil {
+		return err
+	}
+	return errors.Join(act(db), db.Close())
+}
+
+// newApp makes an app with a salt of its own.
+func newApp(id, name string) access.App {
+	salt := make([]byte, 32)
+	_, _ = rand.Read(salt) // never fails
+	return access.App{ID: id, Name: name, Salt: salt}
+}
+
+func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
+	if cfg.Name == "" {
+		cfg.Name = cfg.ID
+	}
+	return withStore(cfg.MySQLDSN, func(db *store.Store) error {
+		err := db.CreateApp(ctx, newApp(cfg.ID, cfg.Name))
+		if errors.Is(err, store.ErrConflict) {
+			return fmt.Errorf("app %s exists already and is left as it is: %w", cfg.ID, err)
+		}
+		if err != nil {
+			return fmt.Errorf("create app %s: %w", cfg.ID, err)
+		}
+		_, err = fmt.Fprintf(out, "App %s is created. Its first key: hongbao keys create --role app --app %s\n", cfg.ID, cfg.ID)
+		return err
+	})
+}
+
+func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
+	return withStore(dsn, func(db *store.Store) error {
+		apps, keys, err := db.Access(ctx)
+		if err != nil {
+			return fmt.Errorf("list apps: %w", err)
+		}
+		count := map[string]int{}
+		for _, k := range keys {
+			count[k.AppID]++
+		}
+		t := table.NewWriter()
+		t.SetOutputMirror(out)
+		t.AppendHeader(table.Row{"app", "name", "keys in use"})
+		for _, a := range apps {
+			t.AppendRow(table.Row{a.ID, a.Name, count[a.ID]})
+		}
+		t.SortBy([]table.SortBy{{Name: "app"}})
+		t.Render()
+		return nil
+	})
+}
+
+// createKey prints the token alone to out, for scripts, and what belongs to it to notes.
+func createKey(ctx context.Context, cfg keyConfig, out, notes io.Writer) error {
+	token, id := access.NewToken(cfg.Role)
+	key := access.Key{ID: id, Role: cfg.Role, AppID: cfg.App, Owner: cfg.Owner, SecretHash: access.HashOf(token)}
+	return withStore(cfg.MySQLDSN, func(db *store.Store) error {
+		err := db.CreateKey(ctx, key)
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("create key: %w; `hongbao apps create %s` makes it", err, cfg.App)
+		}
+		if err != nil {
+			return fmt.Errorf("create key: %w", err)
+		}
+		if _, err := fmt.Fprintln(out, token); err != nil {
+			return fmt.Errorf("key %s works, but its token could not be printed; revoke it: %w", id, err)
+		}
+		_, _ = fmt.Fprintf(notes, "Key %s of role %s for %s. The token above is shown this once.\n", id, key.Role, key.Owner)
+		return nil
+	})
+}
+
+// errOtherKey is a key that exists with another owner or token than the one given.
+var errOtherKey = errors.New("exists with another owner or token")
+
+// ensureTokens makes every token work that was not revoked, and says what it did.
+func ensureTokens(ctx context.Context, dsn Secret, tokens []givenToken, out io.Writer) error {
+	return withStore(dsn, func(db *store.Store) error {
+		for _, given := range tokens {
+			done, err := ensureToken(ctx, db, given.key)
+			if err != nil {
+				return fmt.Errorf("key %s of %s: %w", given.key.ID, given.key.Owner, err)
+			}
+			_, _ = fmt.Fprintf(out, "Key %s, role %s, for %s: %s.\n", given.key.ID, given.key.Role, given.key.Owner, done)
+		}
+		return nil
+	})
+}
+
+func ensureToken(ctx context.Context, db *store.Store, want access.Key) (done string, err error) {
+	if want.AppID != "" {
+		if err := db.EnsureApp(ctx, newApp(want.AppID, want.AppID)); err != nil {
+			return "", err
+		}
+	}
+	err = db.CreateKey(ctx, want)
+	if err == nil {
+		return "created", nil
+	}
+	if !errors.Is(err, store.ErrConflict) {
+		return "", err
+	}
+	found, err := db.FindKey(ctx, want.ID)
+	switch {
+	case err != nil:
+		return "", err
+	case !sameKey(found.Key, want):
+		return "", errOtherKey
+	case !found.RevokedAt.IsZero():
+		return "was revoked and stays so", nil
+	}
+	return "is there", nil
+}
+
+func sameKey(a, b access.Key) bool {
+	return a.ID == b.ID && a.Role == b.Role && a.AppID == b.AppID && a.Owner == b.Owner && bytes.Equal(a.SecretHash, b.SecretHash)
+}
+
+func listKeys(ctx context.Context, dsn Secret, out io.Writer) error {
+	return withStore(dsn, func(db *store.Store) error {
+		keys, err := db.ListKeys(ctx)
+		if err != nil {
+			return fmt.Errorf("list keys: %w", err)
+		}
+		t := table.NewWriter()
+		t.SetOutputMirror(out)
+		t.AppendHeader(table.Row{"key", "role", "app", "owner", "created (UTC)", "revoked (UTC)"})
+		for _, k := range keys {
+			t.AppendRow(table.Row{k.ID, k.Role, k.AppID, k.Owner, moment(k.CreatedAt), moment(k.RevokedAt)})
+		}
+		t.Render()
+		return nil
+	})
+}
+
+func revokeKey(ctx context.Context, dsn Secret, id string, out io.Writer) error {
+	return withStore(dsn, func(db *store.Store) error {
+		k, err := db.RevokeKey(ctx, id)
+		if err != nil {
+			return fmt.Errorf("revoke key: %w", err)
+		}
+		_, err = fmt.Fprintf(out, "Key %s of role %s for %s is revoked since %s UTC.\n", k.ID, k.Role, k.Owner, moment(k.RevokedAt))
+		return err
+	})
+}
+
+// moment renders a time in UTC; the zero time is empty.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.DateTime)
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# One-shot in Temporal's admin-tools image: creates Temporal's two databases and
+# brings their schemas up to date with the server of the same version. What is
+# there already is left alone, so every start may run it. SQL_PLUGIN, SQL_HOST,
+# SQL_PORT, SQL_USER and SQL_PASSWORD are temporal-sql-tool's own variables.
+set -eu
+
+for pair in temporal:temporal temporal_visibility:visibility; do
+	database=${pair%%:*}
+	schema=/etc/temporal/schema/mysql/v8/${pair##*:}/versioned
+	temporal-sql-tool --db "$database" create-database
+	temporal-sql-tool --db "$database" setup-schema -v 0.0
+	temporal-sql-tool --db "$database" update-schema -d "$schema"
+done
