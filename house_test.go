@@ -41,8 +41,10 @@ var layers = map[string][]string{
 	"worker":             {"money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
 	"devstack":           {"observe"},
 	"devstack/stacktest": {"devstack"},
-	"cmd/hongbao":        {"*"}, // the only place that wires
-	"e2e":                {},    // tests from outside
+	"client":             {"money"},           // for other people's programs too
+	"cmd/hongbao":        {"*"},               // the only place that wires
+	"bench":              {},                  // measurements, all of them in test files
+	"e2e":                {"client", "money"}, // tests from outside
 }
 
 // workerSees are the names of pool that worker may use: the content of streams.
@@ -291,7 +293,7 @@ func folders(t *testing.T) (out []string) {
 func walk(t *testing.T, visit func(path string, d fs.DirEntry)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && slices.Contains([]string{".git", ".cache", ".hongbao"}, d.Name()) {
+		if err == nil && d.IsDir() && slices.Contains([]string{".git", ".cache", ".hongbao", "node_modules", "build"}, d.Name()) {
 			return filepath.SkipDir
 		}
 		if err == nil {

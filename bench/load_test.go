@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// ask does one thing that is counted. Each is used by one caller only.
+type ask func() error
+
+// errSoldOut is what an ask returns when there is nothing left; it ends the run.
+var errSoldOut = errors.New("nothing left")
+
+// attempt is one run of a subject.
+type attempt struct {
+	callers []ask
+	// finish gets the number of asks that went well. It fails the test unless
+	// exactly these left their traces, and puts away what the attempt made.
+	finish func(tb testing.TB, done int)
+}
+
+// subject is something whose speed is measured.
+type subject struct {
+	name  string
+	begin func(tb testing.TB, callers int, length time.Duration) attempt
+}
+
+// sample is the outcome of one run.
+type sample struct {
+	done      int
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+// run lets all callers ask one after the other, without pauses, for the given
+// time, or until there is nothing left. Each asks once before the clock starts, to
+// have its connection open. What is under way at the end is waited for and counted
+// with the time it took.
+func run(tb testing.TB, s subject, callers int, length time.Duration) sample {
+	tb.Helper()
+	a := s.begin(tb, callers, length)
+	var (
+		ready, ended sync.WaitGroup
+		start        = make(chan struct{})
+		deadline     time.Time // set before start is closed
+		soldOut      atomic.Bool
+		took         = make([][]time.Duration, callers)
+		failed       = make([]error, callers)
+	)
+	ready.Add(callers)
+	for i, once := range a.callers {
+		ended.Go(func() {
+			failed[i] = once()
+			ready.Done()
+			<-start
+			for last := time.Now(); failed[i] == nil && last.Before(deadline) && !soldOut.Load(); {
+				failed[i] = once()
+				if errors.Is(failed[i], errSoldOut) {
+					soldOut.Store(true)
+					failed[i] = nil
+					return
+				}
+				now := time.Now()
+				took[i] = append(took[i], now.Sub(last))
+				last = now
+			}
+		})
+	}
+	ready.Wait()
+	began := time.Now()
+	deadline = began.Add(length)
+	close(start)
+	ended.Wait()
+	elapsed := time.Since(began)
+	for i, err := range failed {
+		if err != nil {
+			tb.Fatalf("%s, caller %d of %d: %v", s.name, i, callers, err)
+		}
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(took...)))
+	if len(all) == 0 {
+		tb.Fatalf("%s: nothing was done within %v", s.name, length)
+	}
+	a.finish(tb, len(all)+callers)
+	return sample{done: len(all), perSecond: float64(len(all)) / elapsed.Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}
+}
+
+// comparison is one subject beside its baseline.
+type comparison struct {
+	title           string
+	callers         int
+	baseline, ours  subject
+	baseRuns, times []sample
+}
+
+// compare runs both alternately, so that what else the machine does, and how warm
+// it is, falls on both.
+func (c *comparison) compare(tb testing.TB, length time.Duration, rounds int) {
+	tb.Helper()
+	for range rounds {
+		c.baseRuns = append(c.baseRuns, run(tb, c.baseline, c.callers, length))
+		c.times = append(c.times, run(tb, c.ours, c.callers, length))
+	}
+}
+
+// rate is the spread of several runs.
+type rate struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func spread(samples []sample, of func(sample) float64) rate {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	n := len(values)
+	return rate{Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
+}
