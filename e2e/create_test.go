@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/client"
 )
 
 // repeatCreate asks with the same key until there is an answer that stays.
@@ -98,7 +100,7 @@ func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 					return charges == 1
 				})
 				if harm.name != "FLUSHALL" { // a pool lost when it was open is closed and refunded at expiry
-					eventually(t, 60*time.Second, "opens", func() bool { return s.packet(t, id).str("status") == "open" })
+					eventually(t, 60*time.Second, "opens", func() bool { return s.packet(t, id).Status == client.StatusOpen })
 				}
 			}
 		})

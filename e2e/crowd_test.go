@@ -3,19 +3,20 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net/url"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/client"
+	"hongbao/money"
 )
 
 // claim is what one user was told he won.
 type claim struct {
 	user   string
-	index  int64
-	amount int64
+	index  int
+	amount money.Fen
 }
 
 // crowd lets users grab until each has a final answer, trying again after 503
@@ -30,12 +31,11 @@ func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[st
 		wg.Go(func() {
 			for range tries {
 				limit <- struct{}{}
-				a := s.grabUntilAnswered(t, id, user)
+				c, ok := s.grab(t, id, user)
 				<-limit
-				if a.status != 200 && a.status != 201 {
+				if !ok {
 					continue
 				}
-				c := claim{user: user, index: a.num("share_index"), amount: a.num("amount")}
 				mu.Lock()
 				if old, ok := won[user]; ok && old != c {
 					t.Errorf("user %q was told %+v, then %+v", user, old, c)
@@ -49,47 +49,39 @@ func (s *stack) crowd(t *testing.T, id string, users []string, tries int) map[st
 	return won
 }
 
-func (s *stack) grabUntilAnswered(t *testing.T, id, user string) answer {
-	deadline := time.Now().Add(60 * time.Second)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		a, err := s.try(ctx, "POST", s.api("/v1/packets/"+id+"/grabs"), s.env("HONGBAO_APP_KEY"), map[string]any{"user_id": user})
-		cancel()
-		switch {
-		case err == nil && a.status != 503:
-			switch a.status {
-			case 200, 201, 409, 410:
-				return a
-			}
-			t.Errorf("grab of %q: %d %s", user, a.status, a.raw)
-			return a
-		case time.Now().After(deadline):
-			t.Errorf("grab of %q had no answer within a minute: %v", user, err)
-			return answer{}
-		}
-		<-time.After(time.Duration(20+rand.IntN(80)) * time.Millisecond)
+// grab grabs until there is an answer that stays. ok: won, now or before.
+func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	got, err := s.app.Grab(ctx, id, client.GrabRequest{UserID: user})
+	switch {
+	case err == nil:
+		return claim{user: user, index: got.ShareIndex, amount: got.Amount}, true
+	case !client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotOpenYet):
+		t.Errorf("grab of %q: %v", user, err)
 	}
+	return claim{}, false
 }
 
 // settled checks that a packet of count shares came to its end: exactly the
 // winners were paid, exactly once, exactly what they were told.
-func (s *stack) settled(t *testing.T, id string, total int64, won map[string]claim) {
+func (s *stack) settled(t *testing.T, id string, total money.Fen, won map[string]claim) {
 	t.Helper()
-	s.awaitStatus(t, id, "closed", 120*time.Second)
+	s.awaitStatus(t, id, client.StatusClosed, 120*time.Second)
 	s.awaitBalanced(t, id)
-	paid := map[string][]int64{}
+	paid := map[string][]money.Fen{}
 	eventually(t, 120*time.Second, fmt.Sprintf("all %d winners are paid", len(won)), func() bool {
-		paid = map[string][]int64{}
+		paid = map[string][]money.Fen{}
 		n := 0
 		for _, m := range s.movements(t, id) {
 			if m.str("op") == "transfer" {
-				paid[m.str("account")] = append(paid[m.str("account")], m.num("amount"))
+				paid[m.str("account")] = append(paid[m.str("account")], money.Fen(m.num("amount")))
 				n++
 			}
 		}
 		return n >= len(won)
 	})
-	var sum, refunded int64
+	var sum, refunded money.Fen
 	for user, c := range won {
 		if got := paid[user]; len(got) != 1 || got[0] != c.amount {
 			t.Errorf("user %q was told %d and paid %v", user, c.amount, got)
@@ -105,7 +97,7 @@ func (s *stack) settled(t *testing.T, id string, total int64, won map[string]cla
 		case "charge":
 			charged++
 		case "refund":
-			refunded += m.num("amount")
+			refunded += money.Fen(m.num("amount"))
 		}
 	}
 	if charged != 1 || sum+refunded != total {
@@ -125,40 +117,35 @@ func users(prefix string, n int) []string {
 func TestCrowd(t *testing.T) {
 	s := running
 	const total = 1_234_567
-	p := s.create(t, map[string]any{"sender_id": "boss", "total_amount": total, "share_count": 120})
+	p := s.create(t, client.CreateRequest{SenderID: "boss", TotalAmount: total, ShareCount: 120})
 	began := time.Now()
-	won := s.crowd(t, p.str("id"), users("crowd", 400), 3)
+	won := s.crowd(t, p.ID, users("crowd", 400), 3)
 	t.Logf("1200 tries answered after %v", time.Since(began))
 	if len(won) != 120 {
 		t.Fatalf("%d winners of 120 shares", len(won))
 	}
-	s.settled(t, p.str("id"), total, won)
+	s.settled(t, p.ID, total, won)
 	t.Logf("closed and every winner paid after %v", time.Since(began))
-	closed := s.packet(t, p.str("id"))
-	if closed.num("refunded_amount") != 0 || closed.str("fairness", "seed") == "" {
-		t.Errorf("closed packet: %s", closed.raw)
+	closed := s.packet(t, p.ID)
+	if closed.RefundedAmount != 0 || closed.Fairness.Seed == nil || *closed.Fairness.Seed == "" {
+		t.Errorf("closed packet: %s", closed.Raw)
 	}
-	best := 0
-	cursor := ""
-	seen := 0
+	best, seen, cursor := 0, 0, ""
 	for {
-		path := "/v1/packets/" + p.str("id") + "/grabs?limit=50"
-		if cursor != "" {
-			path += "&cursor=" + url.QueryEscape(cursor)
+		page, err := s.app.ListGrabs(t.Context(), p.ID, client.Page{Limit: 50, Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
 		}
-		page := s.do(t, "GET", s.api(path), s.env("HONGBAO_APP_KEY"), nil)
-		if page.status != 200 {
-			t.Fatalf("%s: %d %s", path, page.status, page.raw)
-		}
-		for _, c := range page.items() {
+		for _, c := range page.Items {
 			seen++
-			if c.body["best_luck"] == true {
+			if c.BestLuck {
 				best++
 			}
 		}
-		if cursor = page.str("next_cursor"); cursor == "" {
+		if page.NextCursor == nil {
 			break
 		}
+		cursor = *page.NextCursor
 	}
 	if seen != 120 || best != 1 {
 		t.Errorf("%d claims listed, %d best luck", seen, best)
@@ -168,41 +155,36 @@ func TestCrowd(t *testing.T) {
 // TestRefundWithinSeconds: exactly the remainder is back within 5 s of expiry.
 func TestRefundWithinSeconds(t *testing.T) {
 	s := running
-	p := s.create(t, map[string]any{"sender_id": "sender", "total_amount": 1000, "share_count": 10, "expires_in_seconds": 10})
-	won := s.crowd(t, p.str("id"), users("r", 3), 1)
+	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 1000, ShareCount: 10, ExpiresInSeconds: 10})
+	won := s.crowd(t, p.ID, users("r", 3), 1)
 	if len(won) != 3 {
 		t.Fatalf("%d winners", len(won))
 	}
-	expires, err := time.Parse(time.RFC3339, p.str("expires_at"))
-	if err != nil {
-		t.Fatal(err)
+	closed := s.awaitStatus(t, p.ID, client.StatusClosed, 30*time.Second)
+	if closed.ClosedAt == nil {
+		t.Fatalf("closed packet: %s", closed.Raw)
 	}
-	closed := s.awaitStatus(t, p.str("id"), "closed", 30*time.Second)
-	at, err := time.Parse(time.RFC3339, closed.str("closed_at"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if late := at.Sub(expires); late > 5*time.Second || late < 0 {
+	if late := closed.ClosedAt.Sub(p.ExpiresAt); late > 5*time.Second || late < 0 {
 		t.Errorf("closed %v after expiry", late)
 	}
-	if closed.num("refunded_amount")+closed.num("claimed_amount") != 1000 {
-		t.Errorf("refunded %d, claimed %d", closed.num("refunded_amount"), closed.num("claimed_amount"))
+	if closed.RefundedAmount+closed.ClaimedAmount != 1000 {
+		t.Errorf("refunded %d, claimed %d", closed.RefundedAmount, closed.ClaimedAmount)
 	}
-	s.settled(t, p.str("id"), 1000, won)
+	s.settled(t, p.ID, 1000, won)
 }
 
-// TestBytesAreBytes: `a`, `A` and `a ` are three people.
+// TestBytesAreBytes: `a`, `A` and `a ` are three people, and 大伟 is paid like everybody.
 func TestBytesAreBytes(t *testing.T) {
 	s := running
-	p := s.create(t, map[string]any{"sender_id": "sender", "total_amount": 300, "share_count": 3, "split": "equal"})
-	won := s.crowd(t, p.str("id"), []string{"a", "A", "a "}, 2)
-	if len(won) != 3 {
+	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: 400, ShareCount: 4, Split: client.SplitEqual})
+	won := s.crowd(t, p.ID, []string{"a", "A", "a ", "大伟"}, 2)
+	if len(won) != 4 {
 		t.Fatalf("winners: %v", won)
 	}
-	s.settled(t, p.str("id"), 300, won)
-	one := s.do(t, "GET", s.api("/v1/packets/"+p.str("id")+"/grabs/a%20"), s.env("HONGBAO_APP_KEY"), nil)
-	if one.status != 200 || one.str("user_id") != "a " {
-		t.Errorf("claim of `a `: %d %s", one.status, one.raw)
+	s.settled(t, p.ID, 400, won)
+	one, err := s.app.Claim(t.Context(), p.ID, "a ")
+	if err != nil || one.UserID != "a " {
+		t.Errorf("claim of `a `: %+v %v", one, err)
 	}
 }
 
@@ -212,12 +194,12 @@ func TestKillEachChild(t *testing.T) {
 	for _, child := range []string{"API", "WORKER", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL"} {
 		t.Run(child, func(t *testing.T) {
 			const total = 50_000
-			p := s.create(t, map[string]any{"sender_id": "sender", "total_amount": total, "share_count": 60})
+			p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})
 			pid := s.pid(t, child)
 			half := make(chan struct{})
 			go func() {
 				defer close(half)
-				eventually(t, 30*time.Second, "some shares are taken", func() bool { return s.packet(t, p.str("id")).num("claimed_count") >= 5 })
+				eventually(t, 30*time.Second, "some shares are taken", func() bool { return s.packet(t, p.ID).ClaimedCount >= 5 })
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 					t.Error(err)
 				}
@@ -225,7 +207,7 @@ func TestKillEachChild(t *testing.T) {
 			// A few at a time, so that the kill falls into the middle of the crowd.
 			won := map[string]claim{}
 			for part := range 12 {
-				for user, c := range s.crowd(t, p.str("id"), users(fmt.Sprintf("%s%d-", child, part), 10), 1) {
+				for user, c := range s.crowd(t, p.ID, users(fmt.Sprintf("%s%d-", child, part), 10), 1) {
 					won[user] = c
 				}
 				if part == 1 {
@@ -235,7 +217,7 @@ func TestKillEachChild(t *testing.T) {
 			if len(won) != 60 {
 				t.Fatalf("%d winners of 60 shares", len(won))
 			}
-			s.settled(t, p.str("id"), total, won)
+			s.settled(t, p.ID, total, won)
 			if now := s.pid(t, child); now == pid {
 				t.Errorf("%s was not started again", child)
 			}

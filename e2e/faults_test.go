@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"testing"
+
+	"hongbao/client"
 )
 
 // setFaults replaces the sandbox's fault rules.
@@ -32,14 +34,14 @@ func TestMixedFaults(t *testing.T) {
 		fault("query", "not_found_yet", 0.2), fault("query", "error_before", 0.1), fault("query", "contradict", 0.05),
 		fault("refund", "error_after", 0.5))
 	const total = 40_000
-	p := s.create(t, map[string]any{"sender_id": "sender", "total_amount": total, "share_count": 60})
-	won := s.crowd(t, p.str("id"), users("f", 50), 1)
+	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})
+	won := s.crowd(t, p.ID, users("f", 50), 1)
 	if len(won) != 50 {
 		t.Fatalf("%d winners of 50 users", len(won))
 	}
-	a := s.do(t, "POST", s.api("/v1/packets/"+p.str("id")+"/close"), s.env("HONGBAO_APP_KEY"), nil)
+	a := s.do(t, "POST", s.api("/v1/packets/"+p.ID+"/close"), s.env("HONGBAO_APP_KEY"), nil)
 	if a.status != 202 {
 		t.Fatalf("close: %d %s", a.status, a.raw)
 	}
-	s.settled(t, p.str("id"), total, won)
+	s.settled(t, p.ID, total, won)
 }

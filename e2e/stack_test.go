@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/client"
 )
 
 // stack is one running local stack.
@@ -25,9 +26,14 @@ type stack struct {
 	cmd  *exec.Cmd
 	log  string
 	http *http.Client
+	app  *client.Client // of HONGBAO_APP_KEY
 }
 
 var running *stack
+
+// patience repeats for as long as a killed process may take to come back; what
+// bounds a call is its context.
+var patience = client.Retry{Tries: 1000, MinPause: 20 * time.Millisecond, MaxPause: 100 * time.Millisecond, TryTimeout: 10 * time.Second}
 
 func TestMain(m *testing.M) {
 	code := 1
@@ -94,7 +100,8 @@ func start(home string) (*stack, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		if _, err := os.Stat(filepath.Join(home, "dev.env")); err == nil {
-			return s, nil
+			s.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(s.http), client.WithRetry(patience))
+			return s, err
 		}
 		if err := syscall.Kill(s.cmd.Process.Pid, 0); err != nil {
 			break
@@ -122,8 +129,11 @@ func (s *stack) stop() error {
 	if err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		_ = s.cmd.Wait() // it was told to end; how does not matter
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil
@@ -240,42 +250,40 @@ func (s *stack) do(t testing.TB, method, url, key string, body any, header ...st
 	return a
 }
 
-func (s *stack) api(path string) string   { return s.env("HONGBAO_URL") + path }
-func (s *stack) staff(path string) string { return s.env("HONGBAO_STAFF_URL") + path }
+func (s *stack) api(path string) string { return s.env("HONGBAO_URL") + path }
 
 // create creates a packet and waits until it is no longer funding.
-func (s *stack) create(t testing.TB, body map[string]any) answer {
+func (s *stack) create(t testing.TB, r client.CreateRequest) *client.Packet {
 	t.Helper()
-	key := rand.Text()
-	a := s.do(t, "POST", s.api("/v1/packets"), s.env("HONGBAO_APP_KEY"), body, "Idempotency-Key", key)
-	if a.status != 201 && a.status != 202 {
-		t.Fatalf("create: %d %s", a.status, a.raw)
-	}
-	id := a.str("id")
-	eventually(t, 30*time.Second, "packet "+id+" is funded", func() bool {
-		a = s.packet(t, id)
-		return a.status == 200 && a.str("status") != "funding"
-	})
-	return a
-}
-
-func (s *stack) packet(t testing.TB, id string) answer {
-	t.Helper()
-	a, err := s.try(t.Context(), "GET", s.api("/v1/packets/"+id), s.env("HONGBAO_APP_KEY"), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	p, err := s.app.CreateAndWait(ctx, r)
 	if err != nil {
-		return answer{}
+		t.Fatal(err)
 	}
-	return a
+	return p
 }
 
-func (s *stack) awaitStatus(t testing.TB, id, status string, within time.Duration) answer {
+// packet asks for a packet once; while that has no answer, it has no status.
+func (s *stack) packet(t testing.TB, id string) *client.Packet {
 	t.Helper()
-	var a answer
-	eventually(t, within, "packet "+id+" is "+status, func() bool {
-		a = s.packet(t, id)
-		return a.str("status") == status
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	p, err := s.app.Packet(ctx, id)
+	if err != nil {
+		return &client.Packet{ID: id}
+	}
+	return p
+}
+
+func (s *stack) awaitStatus(t testing.TB, id string, status client.Status, within time.Duration) *client.Packet {
+	t.Helper()
+	var p *client.Packet
+	eventually(t, within, fmt.Sprintf("packet %s is %s", id, status), func() bool {
+		p = s.packet(t, id)
+		return p.Status == status
 	})
-	return a
+	return p
 }
 
 // movements are all movements of a packet at the provider.
@@ -302,15 +310,14 @@ func (s *stack) movements(t testing.TB, packetID string) []answer {
 }
 
 // awaitBalanced waits until the proof ties with nothing in flight.
-func (s *stack) awaitBalanced(t testing.TB, id string) answer {
+func (s *stack) awaitBalanced(t testing.TB, id string) {
 	t.Helper()
-	var a answer
 	eventually(t, 60*time.Second, "proof of "+id, func() bool {
-		var err error
-		a, err = s.try(t.Context(), "GET", s.api("/v1/packets/"+id+"/proof"), s.env("HONGBAO_APP_KEY"), nil)
-		return err == nil && a.body["balanced"] == true && a.num("in_flight") == 0
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		p, err := s.app.Proof(ctx, id)
+		return err == nil && p.Balanced && p.InFlight == 0
 	})
-	return a
 }
 
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {

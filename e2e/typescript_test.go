@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestTypeScriptClient: the served OpenAPI document passes a linter, and a
+// client generated from it creates and grabs. Needs npm (.ci/run insists on it).
+func TestTypeScriptClient(t *testing.T) {
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("npm is not installed")
+	}
+	s := running
+	document := s.do(t, "GET", s.api("/openapi.json"), "", nil)
+	if document.status != 200 {
+		t.Fatalf("openapi.json: %d", document.status)
+	}
+	build := filepath.Join("typescript", "build")
+	if err := os.MkdirAll(build, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(build, "openapi.json"), document.raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range [][]string{
+		{"npm", "ci", "--no-audit", "--no-fund"},
+		{"npx", "--no-install", "redocly", "lint", "--config", "redocly.yaml", "build/openapi.json"},
+		{"npx", "--no-install", "openapi-typescript", "build/openapi.json", "-o", "build/schema.d.ts"},
+		{"npx", "--no-install", "tsc"},
+		{"node", "build/grab.js"},
+	} {
+		cmd := exec.CommandContext(t.Context(), step[0], step[1:]...)
+		cmd.Dir = "typescript"
+		cmd.Env = append(os.Environ(), "HONGBAO_URL="+s.env("HONGBAO_URL"), "HONGBAO_APP_KEY="+s.env("HONGBAO_APP_KEY"),
+			"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", step, err, out)
+		}
+	}
+}
