@@ -2,7 +2,11 @@ package api
 
 import (
 	"fmt"
+	"html"
+	"net/http"
 	"strings"
+
+	"github.com/gofiber/fiber/v2"
 )
 
 // advice says for every code what the caller should do. docs/errors.md and the
@@ -46,4 +50,20 @@ func ErrorDocument() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%d · %s\n\n%s\n\n%s\n", r.code, r.status, r.title, r.detail, advice[r.code])
 	}
 	return b.String()
+}
+
+// getErrorPage is what the `type` of an error links to.
+func getErrorPage(r *request) (answer, error) {
+	code := Code(r.c.Params("code"))
+	text, ok := advice[code]
+	if !ok {
+		return answer{}, refuse(CodeNotFound)
+	}
+	status, title, detail := code.row()
+	page := fmt.Sprintf("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>%s</title><h1>%s</h1><p>%d · <code>%s</code><p>%s<p>%s</html>\n",
+		html.EscapeString(title), html.EscapeString(title), status, html.EscapeString(string(code)), html.EscapeString(detail), html.EscapeString(text))
+	return answer{status: http.StatusOK, raw: []byte(page), kind: "text/html; charset=utf-8", header: map[string]string{
+		fiber.HeaderContentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+		fiber.HeaderXContentTypeOptions:   "nosniff",
+	}}, nil
 }

@@ -94,6 +94,12 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s: %d, %s, %d bytes", asset, r.status, r.header.Get("Content-Type"), len(r.body))
 		}
 	}
+	if r := h.get("/errors/sold_out"); r.status != 200 || !strings.Contains(string(r.body), "sold_out") {
+		t.Errorf("page of an error: %d %s", r.status, r.body)
+	}
+	if r := h.get("/errors/nothing"); r.code() != "not_found" {
+		t.Errorf("page of no error: %d %s", r.status, r.body)
+	}
 	if r := h.get("/docs/nothing.js"); r.code() != "not_found" {
 		t.Errorf("%s", r)
 	}

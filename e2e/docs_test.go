@@ -35,6 +35,7 @@ func TestDocumentedCommands(t *testing.T) {
 				t.Fatal("no shell blocks found")
 			}
 			cmd := exec.Command("bash", "-c", script.String())
+			cmd.Dir = ".."
 			cmd.Env = append(os.Environ(), "HONGBAO_HOME="+running.home)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
