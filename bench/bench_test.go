@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestOutput(t *testing.T) {
 		}
 	}
 	out.Reset()
-	writeLines(t, &out, env, results)
+	writeLines(t, &out, env, results, &shelf{})
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines", len(lines))
@@ -116,5 +117,30 @@ func TestShareIndex(t *testing.T) {
 		if got, err := shareIndex([]byte(bad)); err == nil {
 			t.Error(bad, got)
 		}
+	}
+}
+
+func TestPagesOutput(t *testing.T) {
+	ms := func(all ...int) (out times) {
+		for _, n := range all {
+			out = append(out, time.Duration(n)*time.Millisecond)
+		}
+		return out
+	}
+	s := &shelf{Kind: "pages", MariaDB: "10.11", Rows: 2_000, Few: 1_000, results: []latency{
+		{"claims, first page", ms(1, 2, 9), ms(2, 4, 8, 16)}, {"  last page", ms(1), ms(3)}}}
+	var out bytes.Buffer
+	s.write(&out)
+	for _, want := range []string{"MariaDB 10.11", "2000", "claims, first page", "4.00", "16.00", "last page", "3.00"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	want := []any{s, pageTime{"page", "claims, first page", 4, 8, 2, 16, 2, 2}, pageTime{"page", "claims, last page", 3, 3, 3, 3, 1, 3}}
+	if got := s.lines(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := new(shelf).lines(); len(got) != 0 {
+		t.Errorf("nothing was measured: %+v", got)
 	}
 }

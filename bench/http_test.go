@@ -60,6 +60,19 @@ func (a *asker) post(url, user string) error {
 	}
 }
 
+// get reads a page; the answer is valid until the next call.
+func (a *asker) get(url string) error {
+	a.req.Header.SetMethod(http.MethodGet)
+	a.req.SetRequestURI(url)
+	if err := a.client.Do(a.req, a.res); err != nil {
+		return err
+	}
+	if status := a.res.StatusCode(); status != http.StatusOK {
+		return fmt.Errorf("%s: %d %s", url, status, a.res.Body())
+	}
+	return nil
+}
+
 var shareMember = []byte(`"share_index":`)
 
 // shareIndex finds the share in a claim; a JSON decoder for the whole of it would
@@ -82,12 +95,16 @@ type house struct {
 	addr  string
 	app   string
 	token string
+	dsn   string // of MariaDB
 }
+
+// seedKey is the API's key for seeds.
+var seedKey = [32]byte{1}
 
 func newHouse(tb testing.TB, redisAddr string) *house {
 	tb.Helper()
-	h := &house{}
-	books := openStore(tb)
+	h := &house{dsn: stacktest.MariaDB(tb)}
+	books := openStore(tb, h.dsn)
 	h.app, h.token = newApp(tb, books)
 	var err error
 	if h.pool, err = pool.Open(tb.Context(), pool.Config{Addr: redisAddr, Timeout: patience}); err != nil {
@@ -100,7 +117,7 @@ func newHouse(tb testing.TB, redisAddr string) *house {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: books, Provider: pay, SeedKey: [32]byte{1}, Version: "bench"})
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: books, Provider: pay, SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -145,9 +162,8 @@ func awaitReady(tb testing.TB, url string) {
 	}
 }
 
-func openStore(tb testing.TB) *store.Store {
+func openStore(tb testing.TB, dsn string) *store.Store {
 	tb.Helper()
-	dsn := stacktest.MariaDB(tb)
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
 		tb.Fatal(err)

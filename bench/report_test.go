@@ -17,12 +17,14 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/packet"
 )
 
 var (
 	full   = flag.Bool("report", false, "measure in earnest and print the report")
 	length = flag.Duration("length", 3*time.Second, "with -report: time of one run")
 	rounds = flag.Int("rounds", 3, "with -report: runs of each side, of which the median is reported")
+	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from; 0: no pages")
 	lines  = flag.String("json", "", "also write JSON lines to this `file`, relative to the root of the checkout")
 )
 
@@ -38,17 +40,22 @@ type plan struct {
 	callers []int // that grab in Redis
 	packets []int // over which they spread
 	conns   int   // over HTTP
+	rows    int   // that pages are read from
+	calls   int   // of each page
 }
 
 // TestReport goes through every measurement. By default it takes so little time
 // that the numbers say nothing: it shows that measuring works, and that every
 // grab counted is a claim in Redis, once. With -report it is what `make bench` runs.
 func TestReport(t *testing.T) {
-	p := plan{length: 200 * time.Millisecond, rounds: 1, callers: []int{8}, packets: []int{1, 4}, conns: 8}
+	p := plan{length: 200 * time.Millisecond, rounds: 1, callers: []int{8}, packets: []int{1, 4}, conns: 8, rows: 2 * fewRows, calls: 3}
 	out := io.Discard
 	if *full {
-		p = plan{length: *length, rounds: *rounds, callers: []int{20, 128, 1000}, packets: []int{1, 64}, conns: 256}
+		p = plan{length: *length, rounds: *rounds, callers: []int{20, 128, 1000}, packets: []int{1, 64}, conns: 256, rows: *rows, calls: 300}
 		out = os.Stdout
+	}
+	if p.rows != 0 && (p.rows < fewRows || p.rows > packet.MaxShares) {
+		t.Fatalf("%d rows: a packet has up to %d shares, and the baseline %d", p.rows, packet.MaxShares, fewRows)
 	}
 	env := environment(t, p)
 	results := p.measure(t, func(c *comparison) {
@@ -67,8 +74,16 @@ func TestReport(t *testing.T) {
 		}
 	}
 	writeTable(out, env, results)
+	pages := &shelf{}
+	if p.rows > 0 {
+		if *full {
+			fmt.Fprintf(os.Stderr, "filling MariaDB and Redis with %d claims each, for pages\n", p.rows)
+		}
+		t.Run("pages", func(t *testing.T) { pages = p.measurePages(t) })
+		pages.write(out)
+	}
 	if *lines != "" {
-		saveLines(t, *lines, env, results)
+		saveLines(t, *lines, env, results, pages)
 	}
 }
 
@@ -186,7 +201,7 @@ type measurement struct {
 
 // saveLines writes the report for programs. Standard output is go test's: it
 // would put its own lines in between.
-func saveLines(t *testing.T, path string, env surroundings, results []*comparison) {
+func saveLines(t *testing.T, path string, env surroundings, results []*comparison, pages *shelf) {
 	t.Helper()
 	if !filepath.IsAbs(path) {
 		path = filepath.Join("..", path)
@@ -195,13 +210,13 @@ func saveLines(t *testing.T, path string, env surroundings, results []*compariso
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeLines(t, file, env, results)
+	writeLines(t, file, env, results, pages)
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func writeLines(t *testing.T, out io.Writer, env surroundings, results []*comparison) {
+func writeLines(t *testing.T, out io.Writer, env surroundings, results []*comparison, pages *shelf) {
 	t.Helper()
 	enc := json.NewEncoder(out)
 	all := []any{env}
@@ -212,7 +227,7 @@ func writeLines(t *testing.T, out io.Writer, env surroundings, results []*compar
 		}
 		all = append(all, line(c.baseline.name, c.baseRuns, 1), line(c.ours.name, c.times, c.ratio()))
 	}
-	for _, l := range all {
+	for _, l := range append(all, pages.lines()...) {
 		if err := enc.Encode(l); err != nil {
 			t.Fatal(err)
 		}

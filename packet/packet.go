@@ -78,6 +78,11 @@ func (p Packet) SplitParams() SplitParams {
 	return SplitParams{PacketID: p.ID, Mode: p.Split, Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare, Max: p.MaxShare}
 }
 
+// expired reports whether the packet's time is over.
+func (p Packet) expired(now time.Time) bool {
+	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)
+}
+
 // Failure says why a packet was rejected.
 type Failure struct {
 	Code    string `json:"code"`

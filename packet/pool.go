@@ -65,6 +65,8 @@ func (v PoolView) Status() Status {
 		return StatusScheduled
 	case v.RemainingCount == 0:
 		return StatusSoldOut
+	case v.Packet.expired(v.Now): // grabs are refused already, the flag follows
+		return StatusClosing
 	default:
 		return StatusOpen
 	}

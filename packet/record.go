@@ -37,6 +37,8 @@ func (r Record) Status(now time.Time) Status {
 		return StatusScheduled
 	case r.ClaimedCount == r.ShareCount:
 		return StatusSoldOut
+	case r.expired(now): // the workflow follows
+		return StatusClosing
 	default:
 		return StatusOpen
 	}

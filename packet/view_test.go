@@ -55,6 +55,19 @@ func TestRecordStatus(t *testing.T) {
 	}
 }
 
+// TestExpiredIsClosing: past expires_at nobody can grab, whether or not the flag
+// is set yet; sold out stays sold out.
+func TestExpiredIsClosing(t *testing.T) {
+	p := Packet{OpensAt: noon.Add(-time.Hour), ExpiresAt: noon, ShareCount: 1}
+	for claimed, want := range []Status{StatusClosing, StatusSoldOut} {
+		v := PoolView{State: PoolOpen, Packet: p, RemainingCount: 1 - claimed, Now: noon}
+		r := Record{Packet: p, Stored: StatusOpen, Counts: Counts{ClaimedCount: claimed}}
+		if v.Status() != want || r.Status(noon) != want {
+			t.Errorf("%d claimed: Redis says %s, MySQL %s", claimed, v.Status(), r.Status(noon))
+		}
+	}
+}
+
 // TestViewAndRecordAgree: Redis and MySQL tell the same of the same packet.
 func TestViewAndRecordAgree(t *testing.T) {
 	states := map[PoolState]Status{PoolFunding: StatusFunding, PoolRejected: StatusRejected, PoolOpen: StatusOpen, PoolClosing: StatusClosing, PoolClosed: StatusClosed}
