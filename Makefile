@@ -77,5 +77,5 @@ parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race
 e2e: setup ## Run the end-to-end tests against the whole stack
 	go test -count=1 -timeout 10m ./e2e/...
 
-bench: setup ## Measure grabs per second beside baselines, e.g. make bench BENCH='-length 10s -json bench.jsonl'
+bench: setup ## Measure grabs and pages beside baselines, e.g. make bench BENCH='-length 10s -json bench.jsonl'
 	@go test -C bench -count=1 -timeout 60m -run '^TestReport$$' -args -report $(BENCH)
