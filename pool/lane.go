@@ -73,7 +73,10 @@ func (l *lane) close() {
 // serve flushes until the queue is empty.
 func (l *lane) serve() {
 	for {
-		runtime.Gosched() // callers that are ready to run join this batch
+		// Twice: the callers that the last answer woke join this batch; after a single
+		// yield another processor takes this goroutine up before they have run.
+		runtime.Gosched()
+		runtime.Gosched()
 		batch := l.take()
 		if batch == nil {
 			return
