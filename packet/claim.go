@@ -41,16 +41,6 @@ func (c Claim) Account() string {
 // ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
 var ErrBadClaim = errors.New("malformed claim record")
 
-// EncodeProfile returns the part of the claim record that the caller brings;
-// grab.lua puts "<share index>:<amount>:<claimed at ms>:" before it.
-func EncodeProfile(p Profile) (string, error) {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return "", fmt.Errorf("encode profile: %w", err)
-	}
-	return string(b), nil
-}
-
 // DecodeClaim reads a claim record "<share index>:<amount>:<claimed at ms>:<profile>".
 // Errors wrap ErrBadClaim.
 func DecodeClaim(packetID, userID, record string) (Claim, error) {

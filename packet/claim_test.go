@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -24,7 +25,7 @@ func TestClaimRoundTrip(t *testing.T) {
 			ClaimedAt: time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "at")).UTC(),
 			Profile:   Profile{Nickname: text.Draw(t, "nickname"), AvatarURL: text.Draw(t, "avatar"), Recipient: rapid.String().Draw(t, "recipient")},
 		}
-		profile, err := EncodeProfile(want.Profile)
+		profile, err := json.Marshal(want.Profile)
 		if err != nil {
 			t.Fatal(err)
 		}

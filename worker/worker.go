@@ -38,11 +38,12 @@ type Worker struct {
 	cfg   Config
 	relay *relay
 	ready atomic.Bool
+	gone  chan error // what ended the pollers for good
 }
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
-	return &Worker{cfg: cfg, relay: newRelay(cfg)}
+	return &Worker{cfg: cfg, relay: newRelay(cfg), gone: make(chan error, 1)}
 }
 
 // Ready reports whether the canary came back twice in a row within a second
@@ -50,7 +51,8 @@ func New(cfg Config) *Worker {
 func (w *Worker) Ready() bool { return w.ready.Load() }
 
 // Run works until ctx ends; then it lets running activities end. Temporal,
-// Redis and MySQL may come and go meanwhile. The error is nil after a clean stop.
+// Redis and MySQL may come and go meanwhile. The error is nil after a clean stop;
+// it says why when Temporal refused the pollers for good.
 func (w *Worker) Run(ctx context.Context) error {
 	stop, err := w.startWorkers(ctx)
 	if err != nil {
@@ -61,6 +63,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.dispatch(gctx) })
 	group.Go(func() error { return w.watch(gctx) })
 	group.Go(func() error { return w.canary(gctx) })
+	group.Go(func() error {
+		select {
+		case <-gctx.Done():
+			return nil
+		case err := <-w.gone:
+			return fmt.Errorf("temporal refused this worker: %w", err)
+		}
+	})
 	err = group.Wait()
 	w.ready.Store(false)
 	stop()
@@ -128,11 +138,15 @@ func (w *Worker) newDrain() sdk.Worker {
 	return drain
 }
 
-// fatal is told that a worker's pollers gave up (the namespace is gone, say).
-// The process must not stay up without them: readiness goes and the log says why.
+// fatal is told that a worker's pollers gave up (the namespace is gone, say). The
+// process must not stay up without them: Run ends, and whoever supervises it
+// starts it again.
 func (w *Worker) fatal(err error) {
 	w.ready.Store(false)
-	w.cfg.Logger.Error("Temporal refused this worker.", slog.Any("error", err))
+	select {
+	case w.gone <- err:
+	default: // the first one is enough
+	}
 }
 
 func echo(_ context.Context, say string) (string, error) { return say, nil }
