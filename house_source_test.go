@@ -237,7 +237,7 @@ func TestStatusWritesAreCaught(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		"func f() { r := tx.Exec(`UPDATE decisions SET status = ? WHERE id = ? AND status = 'waiting'`); _ = r.RowsAffected }",
+		"func f() { r := tx.Exec(`UPDATE wishes SET status = ? WHERE id = ? AND status = 'waiting'`); _ = r.RowsAffected }",
 		"func f() { tx.Exec(`UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'`) }",
 		"func f() { row := newAttemptRow(a); tx.Save(&row) }",
 		"func f() { tx.Raw(`SELECT status FROM payments WHERE id = ? FOR UPDATE`) }",
@@ -357,7 +357,7 @@ func forbidErrorText(s source, offend func(ast.Node, string)) {
 }
 
 // statusWriters are the only functions that write the status of these tables.
-var statusWriters = map[string]string{"payments": "casPayment", "packets": "movePacket"}
+var statusWriters = map[string]string{"payments": "casPayment", "packets": "movePacket", "decisions": "casDecision"}
 
 var (
 	setsStatus      = regexp.MustCompile(`(?is)\bUPDATE\s+(\w+)\s+SET\b(.*?)\bWHERE\b(.*)`)
@@ -406,7 +406,7 @@ func checkRowWrite(f *ast.FuncDecl, call *ast.CallExpr, looks bool, offend func(
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	switch {
 	case !ok:
-	case slices.Contains(rowWriters, sel.Sel.Name):
+	case slices.Contains(rowWriters, sel.Sel.Name) && len(call.Args) > 0: // without arguments it is a name of gorm's callbacks
 		if f.Name.Name != "movePacket" || !looks {
 			offend(call, sel.Sel.Name+" outside movePacket: write the statement")
 		}

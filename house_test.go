@@ -24,27 +24,30 @@ const module = "hongbao"
 // way, so that each package can be read, tested and replaced by itself; a new
 // package has to be put in here.
 var layers = map[string][]string{
-	"":                   {}, // these tests
-	"money":              {},
-	"access":             {},
-	"observe":            {},
-	"migrations":         {},
-	"packet":             {"money"},
-	"payout":             {"money"},
-	"pool":               {"money", "packet", "payout", "access", "observe"},
-	"store":              {"money", "packet", "payout", "access", "observe"},
-	"provider":           {"money", "packet", "payout", "observe"},
-	"provider/sandbox":   {}, // another company's system: it shares no code with us
-	"api":                {"money", "packet", "payout", "access", "observe"},
-	"activities":         {"money", "packet", "payout", "observe"},
-	"workflows":          {"money", "packet", "payout", "activities"},
-	"worker":             {"money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
-	"devstack":           {"observe"},
-	"devstack/stacktest": {"devstack"},
-	"client":             {"money"},           // for other people's programs too
-	"cmd/hongbao":        {"*"},               // the only place that wires
-	"bench":              {},                  // measurements, all of them in test files
-	"e2e":                {"client", "money"}, // tests from outside
+	"":                      {}, // these tests
+	"money":                 {},
+	"access":                {},
+	"crash":                 {}, // standard library alone, so that every layer may pass a point
+	"observe":               {},
+	"migrations":            {},
+	"packet":                {"money"},
+	"payout":                {"money"},
+	"pool":                  {"crash", "money", "packet", "payout", "access", "observe"},
+	"store":                 {"crash", "money", "packet", "payout", "access", "observe"},
+	"provider":              {"money", "packet", "payout", "observe"},
+	"provider/providertest": {"money", "payout"}, // knows adapters by their interface
+	"provider/sandbox":      {},                  // another company's system: it shares no code with us
+	"api":                   {"money", "packet", "payout", "access", "observe"},
+	"activities":            {"crash", "money", "packet", "payout", "observe"},
+	"workflows":             {"money", "packet", "payout", "activities"},
+	"worker":                {"crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
+	"devstack":              {"observe"},
+	"devstack/stacktest":    {"devstack"},
+	"client":                {"money"},           // for other people's programs too
+	"cmd/hongbao":           {"*"},               // the only place that wires
+	"bench":                 {},                  // measurements, all of them in test files
+	"chaos":                 {},                  // likewise: from outside, all of it in test files
+	"e2e":                   {"client", "money"}, // tests from outside
 }
 
 // workerSees are the names of pool that worker may use: the content of streams.
@@ -75,7 +78,7 @@ var owners = []struct {
 
 // pure packages import nothing but the standard library and money: every rule of
 // money in them can be read and tested without anything running.
-var pure = []string{"money", "access", "packet", "payout"}
+var pure = []string{"money", "access", "crash", "packet", "payout"}
 
 // driverless packages reach no driver by any way, so that a workflow or a step
 // cannot do I/O of its own by accident.

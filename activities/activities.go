@@ -37,8 +37,14 @@ type Cashbook interface {
 	NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
-	StillCurrent(ctx context.Context, orderNo string, send int) (bool, error)
+	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
+	Decisions
+}
+
+// Decisions is the part of MySQL that ends people's decisions.
+type Decisions interface {
+	CarryOut(ctx context.Context, id string) (payout.State, error)
 }
 
 // Pool is the part of Redis that opens and ends pools.
@@ -68,7 +74,8 @@ type Provider interface {
 	Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation
 }
 
-// Starter starts the workflow of a claim; starting it twice is harmless.
+// Starter gives a claim a run unless one is open, and reports whether it started
+// one; starting it twice is harmless.
 type Starter interface {
-	StartPayout(ctx context.Context, c packet.Claim, app string) error
+	RestartPayout(ctx context.Context, c packet.Claim, app string) (bool, error)
 }

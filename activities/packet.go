@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -38,6 +39,10 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 			return "", typed(err)
 		}
 		if len(eligible) != p.EligibleCount {
+			// A packet that is recorded may have lost its pool: a new run reads the row (rule R3).
+			if rec, err := a.Books.Packet(ctx, p.ID); err == nil && rec.BodyHash == p.BodyHash {
+				return rec.Stored, nil
+			}
 			return "", typed(fmt.Errorf("packet %s: eligible list has %d of %d ids: %w", p.ID, len(eligible), p.EligibleCount, packet.ErrGone))
 		}
 	}
@@ -180,7 +185,11 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 			if recorded[c.UserID] {
 				continue
 			}
-			if err := a.Starter.StartPayout(ctx, c, p.App); err != nil {
+			start := func() error { // also when its run was terminated by hand: the relay takes that one for done
+				_, err := a.Starter.RestartPayout(ctx, c, p.App)
+				return err
+			}
+			if err := crash.Do(crash.DrainStart, start); err != nil {
 				return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
 			}
 		}

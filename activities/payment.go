@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"hongbao/crash"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -17,6 +18,8 @@ import (
 type Payments struct {
 	Cashbook Cashbook
 	Provider Provider
+	// Gate parks sends while the provider is in trouble; nil lets all through.
+	Gate *Gate
 }
 
 // RecordClaim books a claim and makes its payout pending. Repeatable. A claim
@@ -40,9 +43,24 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, er
 
 // BeginSend stores number and exact request and notes the send before it goes
 // out, or says what to do instead. A repeat after a lost answer finds its own
-// note and asks: it never sends twice under one note.
+// note and asks: it never sends twice under one note. While the provider is in
+// trouble or held nothing is noted; the step comes back due later (Gate).
 func (a *Payments) BeginSend(ctx context.Context, id string) (payout.Begun, error) {
+	op := opOf(id)
+	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
+		return a.parked(ctx, id, why, wait)
+	}
 	begun, err := a.Cashbook.BeginSend(ctx, id, a.Provider.Limits(), a.Provider.EncodeRequest)
+	switch {
+	case err != nil:
+		a.Gate.cancel(op)
+	case begun.Held != nil:
+		park(&begun.State, payout.ParkedHeld, a.Gate.hold(op, id))
+	case begun.Order == nil:
+		a.Gate.cancel(op)
+	default:
+		a.Gate.begun(id)
+	}
 	return begun, typed(err)
 }
 
@@ -57,8 +75,11 @@ type Sent struct {
 // most once a noted send; whatever goes wrong is an observation, and the row is
 // looked at right before, so that a run that was reset or overtaken sends nothing.
 func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
-	current, err := a.Cashbook.StillCurrent(ctx, o.OrderNo, o.Send)
+	current, err := a.Cashbook.StillCurrent(ctx, o.OrderNo, o.Send, a.Provider.Limits())
 	now := time.Now().UTC()
+	if err != nil || !current {
+		a.Gate.cancel(o.Op)
+	}
 	if err != nil {
 		activity.GetLogger(ctx).Warn("Payment not sent: its row could not be read.", "order_no", o.OrderNo, "error", err)
 		return Sent{Observation: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsNotSent, OrderNo: o.OrderNo, Code: "row_unreadable",
@@ -67,7 +88,14 @@ func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
 	if !current {
 		return Sent{Overtaken: true}, nil
 	}
-	return Sent{Observation: a.Provider.Send(ctx, o)}, nil
+	var sent Sent
+	step := crash.Of(o.OrderNo, crash.ChargeSend, crash.PayoutSend, crash.RefundSend)
+	_ = crash.Do(step, func() error { // whatever happens is an observation
+		sent.Observation = a.Provider.Send(ctx, o)
+		return nil
+	})
+	a.Gate.report(ctx, o.Op, paymentOf(o.OrderNo), sent.Observation)
+	return sent, nil
 }
 
 // Ask asks the provider about an order number. It moves nothing and may be repeated.
@@ -76,7 +104,13 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 	if err != nil {
 		return payout.Observation{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
 	}
-	return a.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo), nil
+	var seen payout.Observation
+	_ = crash.Do(crash.OrderAsk, func() error { // whatever happens is an observation
+		seen = a.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo)
+		return nil
+	})
+	a.Gate.report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
+	return seen, nil
 }
 
 // Settle writes what was observed: status, ledger, breaks and timeline in one
@@ -87,4 +121,11 @@ func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked strin
 		return st, typed(fmt.Errorf("settle %s: %w", asked, err))
 	}
 	return st, nil
+}
+
+// CarryOut ends a decision whose numbers were all asked about: a cancelled
+// payout becomes a refund to the sender. Repeatable.
+func (a *Payments) CarryOut(ctx context.Context, id string) (payout.State, error) {
+	st, err := a.Cashbook.CarryOut(ctx, id)
+	return st, typed(err)
 }

@@ -23,6 +23,7 @@ var advice = map[Code]string{
 	CodePacketNotFound:    "Check the id. Another app's packet is not found either.",
 	CodeClaimNotFound:     "This user has not won a share of this packet. A claim that was acknowledged is always found.",
 	CodePayoutNotFound:    "Check the id: it is the `payout.id` of a claim.",
+	CodeRefundNotFound:    "Check the id: `/v1/staff/refunds?packet_id=` lists the refunds of a packet.",
 	CodeMethodNotAllowed:  "Use one of the methods in the Allow header.",
 	CodeRequestTimeout:    "Send the request again, faster. A create with the same Idempotency-Key and a grab of the same user are safe to repeat.",
 	CodeNotOpenYet:        "Show a countdown to `opens_at` (absent while the packet is being funded) and ask again then; Retry-After says when.",

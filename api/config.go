@@ -41,6 +41,9 @@ type Config struct {
 	// ApprovalAmount: a retry of this amount or more waits for a second person.
 	// 0 means DefaultApprovalAmount.
 	ApprovalAmount money.Fen
+	// ProviderRate is shown to staff: calls a second that all workers together
+	// may make to the provider; 0 is no limit.
+	ProviderRate int64
 	// TemporalUIURL and TemporalNamespace make the links to workflows. Without
 	// the URL answers carry the path alone.
 	TemporalUIURL     string

@@ -132,15 +132,20 @@ func (o *object) checkTwice() {
 
 // done reports members that nobody asked for and returns all faults.
 func (o *object) done() error {
+	o.unknown()
+	if len(*o.faults) == 0 {
+		return nil
+	}
+	return invalid(*o.faults...)
+}
+
+// unknown notes members that nobody asked for.
+func (o *object) unknown() {
 	for _, m := range o.members {
 		if !slices.Contains(o.known, m.name) {
 			o.fault(m.name, fault{faultUnknown, "is not a member of this request"})
 		}
 	}
-	if len(*o.faults) == 0 {
-		return nil
-	}
-	return invalid(*o.faults...)
 }
 
 // get returns the value of a member, false when it is missing or null. Of

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // FuzzCreate: whatever comes, it is refused with a known code or read the same
@@ -61,7 +62,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("e30")
 	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}).Value)
-	f.Add(*encodeCursor(payoutCursor{ID: "p", Filters: map[string]string{"status": "paid"}}).Value)
+	f.Add(*encodeCursor(payoutCursor{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Filters: map[string]string{"status": "paid"}}).Value)
 	f.Fuzz(func(t *testing.T, text string) {
 		var g grabCursor
 		if decodeCursor(text, &g) == nil {
@@ -75,7 +76,7 @@ func FuzzCursor(f *testing.F) {
 				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
 		}
-		if c, err := continued(text, nil); err == nil && c.filter.Kind != 'p' {
+		if c, err := continued(text, nil, payout.KindPayout); err == nil && c.filter.Kind != 'p' {
 			t.Fatalf("%q", text)
 		}
 	})

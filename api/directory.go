@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,7 @@ type directory struct {
 	mirror KeyMirror
 
 	list   atomic.Pointer[map[string]caller] // nil until loaded
+	appIDs atomic.Pointer[[]string]          // ascending
 	mu     sync.Mutex                        // one load at a time
 	last   time.Time                         // of the last load, good or bad
 	stored string                            // what was mirrored last
@@ -96,6 +98,14 @@ func (d *directory) find(ctx context.Context, token string) (caller, error) {
 		return caller{}, unavailable(errors.New("keys are not loaded yet"))
 	}
 	return caller{}, refuse(CodeUnauthenticated)
+}
+
+// apps lists the ids of all apps.
+func (d *directory) apps() []string {
+	if ids := d.appIDs.Load(); ids != nil {
+		return *ids
+	}
+	return nil
 }
 
 func (d *directory) match(id, token string) (caller, bool) {
@@ -168,6 +178,12 @@ func (d *directory) saveMirror(ctx context.Context, found accessList) error {
 }
 
 func (d *directory) use(found accessList) {
+	ids := make([]string, len(found.Apps))
+	for i, a := range found.Apps {
+		ids[i] = a.ID
+	}
+	slices.Sort(ids)
+	d.appIDs.Store(&ids)
 	apps := make(map[string]access.App, len(found.Apps))
 	for _, a := range found.Apps {
 		apps[a.ID] = a

@@ -35,6 +35,7 @@ const (
 	CodePacketNotFound    Code = "packet_not_found"
 	CodeClaimNotFound     Code = "claim_not_found"
 	CodePayoutNotFound    Code = "payout_not_found"
+	CodeRefundNotFound    Code = "refund_not_found"
 	CodeMethodNotAllowed  Code = "method_not_allowed"
 	CodeRequestTimeout    Code = "request_timeout"
 	CodeNotOpenYet        Code = "not_open_yet"
@@ -71,13 +72,14 @@ var catalogue = []struct {
 	{CodePacketNotFound, http.StatusNotFound, "Packet not found", "There is no such packet."},
 	{CodeClaimNotFound, http.StatusNotFound, "Claim not found", "This user has no claim of this packet."},
 	{CodePayoutNotFound, http.StatusNotFound, "Payout not found", "There is no such payout."},
+	{CodeRefundNotFound, http.StatusNotFound, "Refund not found", "There is no such refund."},
 	{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "The Allow header lists the methods of this path."},
 	{CodeRequestTimeout, http.StatusRequestTimeout, "Request timeout", "The request did not arrive in time."},
 	{CodeNotOpenYet, http.StatusConflict, "Not open yet", "The packet cannot be grabbed or closed yet."},
 	{CodeSoldOut, http.StatusConflict, "Sold out", "The last share was claimed."},
 	{CodeRequestInProgress, http.StatusConflict, "Request in progress", "The first request with this Idempotency-Key is still running."},
-	{CodeNotRetryable, http.StatusConflict, "Not retryable", "Only a failed or returned payout can be retried."},
-	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payout waits for a second person."},
+	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision: only what failed or came back can be retried, cancelled or marked as paid."},
+	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is being carried out."},
 	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
 	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
 	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content coding."},

@@ -112,6 +112,12 @@ func (h *house) drive(paymentID string) payout.State {
 			parts, err := payout.Parse(paymentID)
 			h.check(err)
 			o = h.sandbox.Ask(ctx, payout.OpOf(parts.Kind), asked)
+		case payout.ActionCarryOut:
+			if _, err := h.store.CarryOut(ctx, paymentID); err != nil {
+				h.t.Error(err)
+				return st
+			}
+			continue
 		}
 		if _, err := h.store.Settle(ctx, o, asked); err != nil {
 			h.t.Error(err)

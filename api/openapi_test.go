@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gofiber/fiber/v2"
@@ -147,7 +148,10 @@ func TestRequestsAndDocument(t *testing.T) {
 	for name, read := range map[string]func(*object){
 		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
 		"Grab":         func(o *object) { _, _, _ = grabFrom(o) },
-		"Retry":        func(o *object) { _, _ = reasonFrom(o) },
+		"Reason":       func(o *object) { _, _ = reasonFrom(o) },
+		"MarkPaid":     func(o *object) { _, _ = markPaidFrom(o) },
+		"BulkRetry":    func(o *object) { _, _, _ = bulkFrom(o, time.Now()) },
+		"BulkFilter":   func(o *object) { _, _ = readBulkFilter(o, time.Now()) },
 	} {
 		o := &object{faults: &[]FieldError{}}
 		read(o)

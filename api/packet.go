@@ -58,6 +58,8 @@ type WorkflowRef struct {
 type snapshot struct {
 	packet.Packet
 	status   packet.Status
+	stored   packet.Status      // of the row; "" when only Redis was asked
+	reason   packet.CloseReason // "" before it closes
 	counts   packet.Counts
 	failure  *packet.Failure
 	first    *packet.FirstAnswer
@@ -66,12 +68,12 @@ type snapshot struct {
 }
 
 func ofView(v packet.PoolView) snapshot {
-	return snapshot{Packet: v.Packet, status: v.Status(), failure: v.Failure, first: v.First,
+	return snapshot{Packet: v.Packet, status: v.Status(), reason: v.Reason, failure: v.Failure, first: v.First,
 		counts: packet.Counts{ClaimedCount: v.ClaimedCount, ClaimedAmount: v.ClaimedAmount}}
 }
 
 func ofRecord(rec packet.Record, now time.Time) snapshot {
-	return snapshot{Packet: rec.Packet, status: rec.Status(now), failure: rec.Failure, first: rec.First, counts: rec.Counts,
+	return snapshot{Packet: rec.Packet, status: rec.Status(now), stored: rec.Stored, reason: rec.Reason, failure: rec.Failure, first: rec.First, counts: rec.Counts,
 		closedAt: rec.ClosedAt, sealed: rec.SealedSeed}
 }
 

@@ -24,11 +24,12 @@ const (
 	lookMost = 2_000
 )
 
-// packetFilter selects packets of an app; empty members select all.
+// packetFilter selects packets; empty members select all.
 type packetFilter struct {
-	app    string
-	sender string
-	status packet.Status
+	app      string // "": of every app, for staff
+	sender   string
+	status   packet.Status
+	from, to time.Time // created from, and before; zero: no bound
 }
 
 // stored lists the statuses of rows that a packet of the filter may have, in the
@@ -150,19 +151,19 @@ type candidate struct {
 	known bool // snapshot is set; else there is no such packet after all
 }
 
-// packetStep looks at up to n packets of an app. They are in MySQL, or staged in
+// packetStep looks at up to n packets of a filter. They are in MySQL, or staged in
 // Redis, or both: staged ones are read first, because a packet leaves that list
 // only after its row was written. end: there are no more.
 func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Place, n int) (some []candidate, end bool, err error) {
 	var staged []packet.Place
 	if f.staged() {
-		if staged, err = s.cfg.Pool.Staged(ctx, f.app, f.sender, after, n); err != nil {
+		if staged, err = s.staged(ctx, f, after, n); err != nil {
 			return nil, false, err
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), AfterTime: after.At, AfterID: after.ID, Limit: n})
+	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, AfterTime: after.At, AfterID: after.ID, Limit: n})
 	if err != nil {
 		return nil, false, err
 	}
@@ -177,6 +178,30 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 	end = len(staged) < n && len(rows) < n && len(places) <= n
 	some, err = s.candidates(ctx, places[:min(n, len(places))], byID)
 	return some, end, err
+}
+
+// staged lists packets of a filter that are in Redis only: of one app, or of each
+// app in turn. One that was created before the filter's time ends the list.
+func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place, n int) ([]packet.Place, error) {
+	apps := []string{f.app}
+	if f.app == "" {
+		apps = s.dir.apps()
+	}
+	var all []packet.Place
+	for _, app := range apps {
+		some, err := s.cfg.Pool.Staged(ctx, app, f.sender, after, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range some {
+			if at.At.Before(f.from) {
+				break
+			}
+			all = append(all, at)
+		}
+	}
+	slices.SortFunc(all, packet.Place.Compare)
+	return all[:min(n, len(all))], nil
 }
 
 // candidates finds out how the packets are now. A row that is final speaks for
@@ -212,6 +237,9 @@ func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map
 			if err != nil {
 				return nil, err
 			}
+		}
+		if recorded {
+			c.stored = rec.Stored
 		}
 		out[i] = c
 	}

@@ -92,7 +92,7 @@ func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
 func merge(view packet.PoolView, rec packet.Record) snapshot {
 	snap := ofView(view)
 	snap.counts.RefundedAmount = rec.RefundedAmount
-	snap.sealed = rec.SealedSeed
+	snap.sealed, snap.stored = rec.SealedSeed, rec.Stored
 	if rec.Stored == packet.StatusClosed {
 		snap.status, snap.closedAt = packet.StatusClosed, rec.ClosedAt
 		if rec.ClaimedCount > snap.counts.ClaimedCount {

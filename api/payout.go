@@ -55,7 +55,7 @@ type Attempt struct {
 // TimelineEntry is one thing that happened to a payout.
 type TimelineEntry struct {
 	At     Stamp  `json:"at" doc:"When it happened."`
-	Source string `json:"source" doc:"Who: ledger, workflow, provider or finance." example:"provider"`
+	Source string `json:"source" doc:"Who: ledger, workflow, provider, finance or reconciliation." example:"provider"`
 	What   string `json:"what" doc:"What happened, for people."`
 }
 
@@ -96,15 +96,25 @@ func (s *Server) workflowLink(id string) WorkflowLink {
 }
 
 func (s *Server) renderDetail(d payout.Detail) PayoutDetail {
-	out := PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: []Attempt{}, Timeline: []TimelineEntry{}}
+	return PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: renderAttempts(d), Timeline: renderTimeline(d, "claim booked, payout owed")}
+}
+
+func renderAttempts(d payout.Detail) []Attempt {
+	out := []Attempt{}
 	for _, a := range d.Attempts {
-		out.Attempts = append(out.Attempts, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
+		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
 			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt)})
 	}
-	out.Timeline = append(out.Timeline, TimelineEntry{At: Stamp(d.CreatedAt), Source: "ledger", What: "claim booked, payout owed"})
+	return out
+}
+
+// renderTimeline tells what happened to a payment since it was booked, which is
+// told in the words of began.
+func renderTimeline(d payout.Detail, began string) []TimelineEntry {
+	out := []TimelineEntry{{At: Stamp(d.CreatedAt), Source: "ledger", What: began}}
 	for _, e := range d.Events {
-		out.Timeline = append(out.Timeline, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
+		out = append(out, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
 	}
-	slices.SortStableFunc(out.Timeline, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
+	slices.SortStableFunc(out, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
 	return out
 }

@@ -15,6 +15,10 @@ import (
 	"hongbao/payout"
 )
 
+// listLimit bounds the reading of a page of payments. Amounts alone have no index
+// of their own: the newest payments are looked through until enough fit.
+const listLimit = 8 * time.Second
+
 // maxAge bounds older_than_seconds: some hundred years.
 const maxAge = 1 << 33
 
@@ -65,35 +69,44 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	return f
 }
 
-func listPayouts(r *request) (answer, error) {
+// paymentPage reads the page that a request asks for, of payments of one kind.
+func (r *request) paymentPage(kind payout.Kind) (rows []payout.Row, next Nullable[string], err error) {
 	now := time.Now().UTC()
 	q := readQuery(r)
 	filter := readFilter(q, now)
 	given := q.given()
 	limit, text := q.page()
 	if err := q.done(); err != nil {
-		return answer{}, err
+		return nil, next, err
 	}
 	if text != "" {
-		next, err := continued(text, given)
+		more, err := continued(text, given, kind)
 		if err != nil {
-			return answer{}, err
+			return nil, next, err
 		}
-		filter, given = next.filter, next.given
+		filter, given = more.filter, more.given
 	}
-	filter.Limit = limit + 1
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	filter.Kind, filter.Limit = kind, limit+1
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
 	defer cancel()
-	rows, err := r.server.cfg.Store.Payments(ctx, filter)
+	rows, err = r.server.cfg.Store.Payments(ctx, filter)
 	if err != nil {
-		return answer{}, err
+		return nil, next, err
 	}
-	page := Payouts{Items: []Payout{}}
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1]
-		page.NextCursor = encodeCursor(payoutCursor{Filters: given, To: filter.CreatedTo, At: last.CreatedAt, ID: last.ID})
+		next = encodeCursor(payoutCursor{Filters: given, To: filter.CreatedTo, At: last.CreatedAt, ID: last.ID})
 	}
+	return rows, next, nil
+}
+
+func listPayouts(r *request) (answer, error) {
+	rows, next, err := r.paymentPage(payout.KindPayout)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Payouts{Items: []Payout{}, NextCursor: next}
 	for _, row := range rows {
 		page.Items = append(page.Items, r.server.renderPayout(row))
 	}
@@ -107,33 +120,39 @@ type continuation struct {
 }
 
 // continued reads a cursor. It keeps the filters of its list; the client may
-// repeat them, but not change them.
-func continued(text string, given map[string]string) (continuation, error) {
+// repeat them, but not change them. The id says which list it is of.
+func continued(text string, given map[string]string, kind payout.Kind) (continuation, error) {
 	var c payoutCursor
-	if decodeCursor(text, &c) != nil || c.ID == "" || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || len(given) > 0 && !maps.Equal(given, c.Filters) {
 		return continuation{}, badCursor()
 	}
-	q := &query{values: map[string][]string{}}
-	for name, value := range c.Filters {
-		q.values[name] = []string{value}
+	if last, err := payout.Parse(c.ID); err != nil || last.Kind != kind {
+		return continuation{}, badCursor()
 	}
+	q := filtersOf(c.Filters)
 	f := readFilter(q, c.To)
 	if q.done() != nil {
 		return continuation{}, badCursor()
 	}
-	f.CreatedTo, f.AfterTime, f.AfterID = c.To, c.At, c.ID
+	f.Kind, f.CreatedTo, f.AfterTime, f.AfterID = kind, c.To, c.At, c.ID
 	return continuation{filter: f, given: c.Filters}, nil
 }
 
 // payoutID returns the payout id of the path.
 func (r *request) payoutID() (string, error) {
+	return r.paymentID(payout.KindPayout, CodePayoutNotFound)
+}
+
+// paymentID returns the id of a payment of one kind; whatever else is in the path
+// is not found.
+func (r *request) paymentID(kind payout.Kind, missing Code) (string, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil {
-		return "", refuse(CodePayoutNotFound)
+		return "", refuse(missing)
 	}
 	parts, err := payout.Parse(id)
-	if err != nil || parts.Kind != payout.KindPayout || parts.PaymentID != id {
-		return "", refuse(CodePayoutNotFound)
+	if err != nil || parts.Kind != kind || parts.PaymentID != id {
+		return "", refuse(missing)
 	}
 	return id, nil
 }
@@ -143,14 +162,20 @@ func getPayout(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
-	defer cancel()
-	d, err := r.server.cfg.Store.Payment(ctx, id)
-	if errors.Is(err, packet.ErrNotFound) {
-		return answer{}, refuse(CodePayoutNotFound)
-	}
+	d, err := r.payment(id, CodePayoutNotFound)
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{status: http.StatusOK, body: r.server.renderDetail(d)}, nil
+}
+
+// payment reads a payment with everything known about it.
+func (r *request) payment(id string, missing Code) (payout.Detail, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	d, err := r.server.cfg.Store.Payment(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return d, refuse(missing)
+	}
+	return d, err
 }

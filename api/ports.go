@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hongbao/access"
-	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -55,6 +54,7 @@ type Books interface {
 	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
+	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.
@@ -62,8 +62,40 @@ type Payments interface {
 	PayoutStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
-	RetryPayment(ctx context.Context, w payout.StaffWrite, id string, approveFrom money.Fen, render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
+}
+
+// Decisions records what people decide about payments in MySQL.
+type Decisions interface {
+	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error)
+	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
+	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error)
+	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
+}
+
+// Audit reads the audit of decisions from MySQL.
+type Audit interface {
+	Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error)
+	VerifyAudit(ctx context.Context) (payout.AuditCheck, error)
+}
+
+// Holds stops and lets go what is sent to a provider.
+type Holds interface {
+	ProviderState(ctx context.Context, name string) (payout.ProviderState, error)
+	HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error)
+}
+
+// Reconciling reads reconciliations and breaks from MySQL and records what
+// people want and decide about them.
+type Reconciling interface {
+	RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
+		render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
+	Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error)
+	Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error)
+	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
+	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
 // Keys reads apps and keys from MySQL.
@@ -76,6 +108,10 @@ type Keys interface {
 type Store interface {
 	Books
 	Payments
+	Decisions
+	Audit
+	Holds
+	Reconciling
 	Keys
 }
 
@@ -83,6 +119,7 @@ type Store interface {
 // and whether a notification is really its.
 type Provider interface {
 	Name() string
+	Zone() *time.Location // of the days of its statement
 	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
 	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
 }

@@ -86,6 +86,11 @@ func getProof(r *request) (answer, error) {
 	if _, err := r.owned(id); err != nil {
 		return answer{}, err
 	}
+	return r.proofOf(id)
+}
+
+// proofOf looks at the money of a packet until it is balanced, or often enough.
+func (r *request) proofOf(id string) (answer, error) {
 	for look := 1; ; look++ {
 		p, err := r.server.prove(r.ctx, id)
 		if err != nil {
@@ -156,16 +161,16 @@ func (a *audit) figures() Proof {
 	by, of := a.ledger.ByKind, a.ledger.ByAccount
 	p := Proof{
 		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
-		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + of[payout.AccountOutside]), Owed: Fen(of[payout.AccountOwed]),
+		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]), Owed: Fen(of[payout.AccountOwed]),
 		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
-		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned]), Differences: []Difference{},
+		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Differences: []Difference{},
 	}
 	p.Sources = ProofSources{
 		Ledger: LedgerFigures{
 			Holding: int64(of[payout.AccountHolding]), Owed: int64(of[payout.AccountOwed]), Refunding: int64(of[payout.AccountRefunding]),
 			Outside: int64(of[payout.AccountOutside]), Suspense: int64(of[payout.AccountSuspense]), Provider: int64(of[payout.AccountProvider]),
 			Charged: Fen(by[payout.PostCharge]), Claimed: Fen(by[payout.PostClaim]), Paid: Fen(by[payout.PostPaid]),
-			Returned: Fen(by[payout.PostReturned] + by[payout.PostRefundReturned]), Refunded: Fen(by[payout.PostRefunded]),
+			Returned: Fen(by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]), Refunded: Fen(by[payout.PostRefunded]),
 		},
 		Provider: ProviderFigures{Charged: Fen(a.provider.Charged), Transferred: Fen(a.provider.Transferred),
 			Returned: Fen(a.provider.Returned), Refunded: Fen(a.provider.Refunded)},
@@ -223,7 +228,7 @@ func (a *audit) checkProvider(ctx context.Context) error {
 	paid, refunded, second := by[payout.PostPaid], by[payout.PostRefunded], by[payout.PostSecondSuccess]
 	asTransfer := min(max(moved.Transferred-paid, 0), second)
 	paid, refunded = paid+asTransfer, refunded+second-asTransfer
-	a.differ("ledger returned, provider returned", by[payout.PostReturned]+by[payout.PostRefundReturned], moved.Returned)
+	a.differ("ledger returned, provider returned", by[payout.PostReturned]+by[payout.PostRefundReturned]+by[payout.PostSecondReturned], moved.Returned)
 	for _, side := range []struct {
 		what          string
 		kind          payout.Kind

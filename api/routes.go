@@ -3,9 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
 	"hongbao/packet"
-	"hongbao/payout"
 )
 
 // Names of headers.
@@ -142,20 +140,11 @@ func userRoutes() []*route {
 }
 
 func staffRoutes() []*route {
-	text := func(name, about string) param { return param{in: "query", name: name, schema: "", about: about} }
-	count := func(name, about string) param { return param{in: "query", name: name, schema: Fen(0), about: about} }
 	return []*route{
 		{
 			id: "listPayouts", method: http.MethodGet, path: "/v1/staff/payouts", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List payouts", about: "Newest first. All filters have to fit.",
-			params: []param{
-				{in: "query", name: "status", schema: PayoutStatus(""), example: string(payout.StatusFailed), about: "Payouts in this status."},
-				text("packet_id", "Payouts of this packet."), text("user_id", "Payouts to this user."),
-				text("order_no", "The payout that used this order number, in any attempt."), text("failure_code", "Payouts that failed with this code."),
-				count("older_than_seconds", "Payouts made at least this many seconds ago."),
-				count("amount_min", "Payouts of this many fen or more."), count("amount_max", "Payouts of this many fen or less."),
-				limitParam, cursorParam,
-			},
+			params:   append(paymentFilters("Payouts"), limitParam, cursorParam),
 			answers:  []reply{{status: http.StatusOK, about: "A page of payouts.", body: Payouts{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listPayouts,
 		},
@@ -164,17 +153,6 @@ func staffRoutes() []*route {
 			summary: "Get a payout with its attempts and timeline", params: []param{payoutParam},
 			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: PayoutDetail{}}},
 			problems: []Code{CodePayoutNotFound}, handle: getPayout,
-		},
-		{
-			id: "retryPayout", method: http.MethodPost, path: "/v1/staff/payouts/{id}/retry", listener: listenStaff, realm: realmStaff,
-			roles: []access.Role{access.RoleFinance}, tag: "staff",
-			summary: "Decide to pay again",
-			about: "For failed and returned payouts. Every earlier order number is asked about before anything is sent. From the approval amount on " +
-				"a second person has to agree first: approval is set, and nothing has moved yet.",
-			params: []param{payoutParam, keyParam}, body: Retry{},
-			answers:  []reply{{status: http.StatusAccepted, about: "Decided.", body: Decided{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodePayoutNotFound, CodeNotRetryable, CodeDecisionPending, CodeKeyReused},
-			handle:   retryPayout,
 		},
 	}
 }

@@ -55,6 +55,9 @@ func textOrNull(s string) Nullable[string] {
 // MarshalJSON implements json.Marshaler.
 func (n Nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
 
+// UnmarshalJSON implements json.Unmarshaler, for answers that are remembered.
+func (n *Nullable[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &n.Value) }
+
 // Schema implements huma.SchemaProvider: the value's own schema, or null.
 func (Nullable[T]) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(typeOf[T](), true, ""), {Type: "null"}}}

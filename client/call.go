@@ -62,11 +62,18 @@ type call struct {
 	query  url.Values
 	key    string // Idempotency-Key; "": none
 	body   any    // JSON; nil: none
+	// patience is how long one try may take, when that is more than Retry.TryTimeout.
+	patience time.Duration
 }
 
 // do makes a call until it has an answer that stays, decodes a 2xx into out and
 // returns everything else as a *CallError.
 func (c *caller) do(ctx context.Context, q call, out any) error {
+	return c.repeat(ctx, q, func(body []byte) (bool, error) { return c.try(ctx, q, body, out) })
+}
+
+// repeat makes a call, by try, until it has an answer that stays.
+func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (again bool, err error)) error {
 	tries := 0
 	fail := func(err error) error {
 		return &CallError{Method: q.method, Path: q.path, Tries: tries, IdempotencyKey: q.key, Err: err}
@@ -80,7 +87,7 @@ func (c *caller) do(ctx context.Context, q call, out any) error {
 	}
 	for {
 		tries++
-		again, err := c.try(ctx, q, body, out)
+		again, err := try(body)
 		if err == nil {
 			return nil
 		}
@@ -104,7 +111,7 @@ func (c *caller) do(ctx context.Context, q call, out any) error {
 
 // try makes the request once. again: a repeat may help.
 func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again bool, err error) {
-	own, cancel := context.WithTimeout(ctx, c.retry.TryTimeout)
+	own, cancel := context.WithTimeout(ctx, max(q.patience, c.retry.TryTimeout))
 	defer cancel()
 	req, err := c.request(own, q, body)
 	if err != nil {
@@ -112,11 +119,7 @@ func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again b
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		// url.Error repeats method and address, which CallError has already.
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err
-		}
-		return true, err
+		return true, withoutAddress(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
@@ -133,6 +136,14 @@ func (c *caller) try(ctx context.Context, q call, body []byte, out any) (again b
 		return false, fmt.Errorf("%w: %d: %w", ErrAnswer, res.StatusCode, err)
 	}
 	return false, nil
+}
+
+// withoutAddress takes off what url.Error repeats of CallError: method and address.
+func withoutAddress(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
 }
 
 func (c *caller) request(ctx context.Context, q call, body []byte) (*http.Request, error) {

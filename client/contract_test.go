@@ -84,7 +84,32 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/users/{user_id}/summary":         {nil, client.Summary{}},
 	"get /v1/staff/payouts":                   {nil, client.List[client.Payout]{}},
 	"get /v1/staff/payouts/{id}":              {nil, client.PayoutDetail{}},
-	"post /v1/staff/payouts/{id}/retry":       {client.RetryRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/{id}/retry":       {client.DecisionRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/{id}/cancel":      {client.DecisionRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/{id}/mark-paid":   {client.MarkPaidRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/{id}/ask":         {client.DecisionRequest{}, client.Decided{}},
+	"post /v1/staff/payouts/retry":            {client.BulkRetryRequest{}, client.BulkRetried{}},
+	"post /v1/staff/refunds/{id}/retry":       {client.DecisionRequest{}, client.DecidedRefund{}},
+	"post /v1/staff/refunds/{id}/mark-paid":   {client.MarkPaidRequest{}, client.DecidedRefund{}},
+	"get /v1/staff/approvals":                 {nil, client.List[client.ApprovalItem]{}},
+	"post /v1/staff/approvals/{id}/approve":   {client.DecisionRequest{}, client.Answered{}},
+	"post /v1/staff/approvals/{id}/reject":    {client.DecisionRequest{}, client.Answered{}},
+	"get /v1/staff/providers":                 {nil, client.List[client.Provider]{}},
+	"post /v1/staff/providers/{name}/hold":    {client.HoldRequest{}, client.Provider{}},
+	"post /v1/staff/providers/{name}/release": {client.HoldRequest{}, client.Provider{}},
+	"get /v1/staff/reconciliations":           {nil, client.List[client.Reconciliation]{}},
+	"post /v1/staff/reconciliations":          {client.ReconcileRequest{}, client.Reconciliation{}},
+	"get /v1/staff/reconciliations/{id}":      {nil, client.Reconciliation{}},
+	"get /v1/staff/breaks":                    {nil, client.List[client.Break]{}},
+	"post /v1/staff/breaks/{id}/resolve":      {client.ResolveRequest{}, client.Break{}},
+	"get /v1/staff/audit":                     {nil, client.List[client.AuditEntry]{}},
+	"get /v1/staff/audit/verify":              {nil, client.AuditVerdict{}},
+	"get /v1/staff/refunds":                   {nil, client.List[client.Refund]{}},
+	"get /v1/staff/refunds/{id}":              {nil, client.RefundDetail{}},
+	"get /v1/staff/packets":                   {nil, client.List[client.StaffPacket]{}},
+	"get /v1/staff/packets/{id}":              {nil, client.StaffPacketDetail{}},
+	"get /v1/staff/packets/{id}/proof":        {nil, client.Proof{}},
+	"get /v1/staff/export/payouts.csv":        {}, // no JSON
 	"post /v1/provider-notifications/sandbox": {}, // for providers
 }
 
@@ -107,7 +132,7 @@ func TestTypesMatchDocument(t *testing.T) {
 				d.compare(t, name+" sends", op.RequestBody.Content["application/json"].Schema, reflect.TypeOf(types.sends))
 			}
 			for status, answer := range op.Responses {
-				if status[0] == '2' {
+				if status[0] == '2' && types.reads != nil {
 					d.compare(t, name+" reads", answer.Content["application/json"].Schema, reflect.TypeOf(types.reads))
 				}
 			}

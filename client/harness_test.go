@@ -38,7 +38,9 @@ type bank struct {
 	seedKey [32]byte
 	app     access.App
 	client  *client.Client
-	staff   *client.Staff
+	staff   *client.Staff // finance
+	second  *client.Staff // finance, another person
+	auditor *client.Staff
 }
 
 func (b *bank) check(err error) {
@@ -86,7 +88,7 @@ func newBank(t *testing.T) *bank {
 	b.must(err)
 	t.Cleanup(func() { b.check(b.pool.Close()) })
 	b.openProvider()
-	appToken, staffToken := b.newKey(access.RoleApp), b.newKey(access.RoleFinance)
+	appToken, staffToken, secondToken, auditorToken := b.newKey(access.RoleApp), b.newKey(access.RoleFinance), b.newKey(access.RoleFinance), b.newKey(access.RoleAuditor)
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: b.pool, Store: b.store, Provider: b.sandbox,
 		SeedKey: b.seedKey, FundingWait: 300 * time.Millisecond, Version: "test", Refresh: 200 * time.Millisecond})
 	b.must(err)
@@ -98,6 +100,12 @@ func newBank(t *testing.T) *bank {
 	b.staff, err = client.NewStaff("http://"+server.StaffAddr().String(), staffToken)
 	b.must(err)
 	t.Cleanup(b.staff.Close)
+	b.second, err = client.NewStaff("http://"+server.StaffAddr().String(), secondToken)
+	b.must(err)
+	t.Cleanup(b.second.Close)
+	b.auditor, err = client.NewStaff("http://"+server.StaffAddr().String(), auditorToken)
+	b.must(err)
+	t.Cleanup(b.auditor.Close)
 	return b
 }
 

@@ -26,6 +26,7 @@ const (
 	CodePacketNotFound    Code = "packet_not_found"
 	CodeClaimNotFound     Code = "claim_not_found"
 	CodePayoutNotFound    Code = "payout_not_found"
+	CodeRefundNotFound    Code = "refund_not_found"
 	CodeMethodNotAllowed  Code = "method_not_allowed"
 	CodeRequestTimeout    Code = "request_timeout"
 	CodeNotOpenYet        Code = "not_open_yet"

@@ -18,7 +18,7 @@ func TestAgainstAPI(t *testing.T) {
 	shared := newBank(t)
 	for name, test := range map[string]func(*bank, *testing.T){
 		"Life": (*bank).testLife, "Funding": (*bank).testFunding, "Declined": (*bank).testDeclined, "Refusals": (*bank).testRefusals,
-		"Users": (*bank).testUsers, "Payouts": (*bank).testPayouts,
+		"Users": (*bank).testUsers, "Payouts": (*bank).testPayouts, "StaffReads": (*bank).testStaffReads, "Providers": (*bank).testProviders,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *shared
@@ -246,12 +246,46 @@ func (b *bank) testPayouts(t *testing.T) {
 	if detail.UserID != "y~declined" || detail.Failure == nil || len(detail.Attempts) != 1 || len(detail.Timeline) == 0 || detail.Amount != 100 {
 		t.Errorf("detail %+v", detail)
 	}
-	decided, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "unfrozen"})
+	bulk, err := b.staff.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PacketID: p.ID}, Reason: "all of them", DryRun: true})
+	b.must(err)
+	if bulk.Count != 1 || !bulk.DryRun || len(bulk.Items) != 1 || bulk.Items[0].PayoutID != failed || bulk.Items[0].Result != "would_retry" {
+		t.Errorf("bulk %+v", bulk)
+	}
+	if asked, err := b.staff.AskPayout(ctx, failed, client.DecisionRequest{Reason: "to be sure"}); err != nil || asked.Decision.Kind != "ask" {
+		t.Errorf("ask: %+v, %v", asked, err)
+	}
+	b.decideByTwo(ctx, failed)
+	decided, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "unfrozen"})
 	b.must(err)
 	if decided.Decision.Kind != "retry" || decided.Approval != nil || decided.Payout.ID != failed {
 		t.Errorf("decided %+v", decided)
 	}
-	if _, err := b.staff.RetryPayout(ctx, failed, client.RetryRequest{Reason: "again"}); !client.IsCode(err, client.CodeNotRetryable) {
+	if _, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "again"}); !client.IsCode(err, client.CodeNotRetryable) {
 		t.Errorf("second retry: %v", err)
+	}
+}
+
+// decideByTwo proposes a cancel, which nobody but another person can answer, and
+// lets that one refuse it.
+func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
+	b.t.Helper()
+	decided, err := b.staff.CancelPayout(ctx, payoutID, client.DecisionRequest{Reason: "recipient is gone"})
+	b.must(err)
+	if decided.Approval == nil || decided.Decision.Status != "waiting" {
+		b.t.Fatalf("cancel %+v", decided)
+	}
+	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err, client.CodeForbidden) {
+		b.t.Errorf("approved by the one who asked: %v", err)
+	}
+	for item, err := range b.staff.Approvals(ctx, "waiting") {
+		b.must(err)
+		if item.ID != decided.Approval.ID || item.Payout == nil || item.Payout.ID != payoutID || item.Refund != nil || item.AnsweredBy != nil {
+			b.t.Errorf("approval %+v", item)
+		}
+	}
+	answered, err := b.second.Reject(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "found him"})
+	b.must(err)
+	if answered.Decision.Status != "rejected" || answered.Payout == nil || answered.Payout.Status != client.PayoutFailed {
+		b.t.Errorf("rejected %+v", answered)
 	}
 }

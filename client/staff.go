@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"iter"
 	"net/http"
@@ -126,49 +125,6 @@ func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*Payout, 
 func (s *Staff) Payout(ctx context.Context, id string) (*PayoutDetail, error) {
 	d := new(PayoutDetail)
 	if err := s.caller.do(ctx, call{method: http.MethodGet, path: payouts + "/" + segment(id)}, d); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-// RetryRequest is a decision to pay again.
-type RetryRequest struct {
-	// IdempotencyKey names this decision; "": RetryPayout makes one for its own tries.
-	IdempotencyKey string `json:"-"`
-	Reason         string `json:"reason"` // for the audit
-}
-
-// Decided is the answer to a decision.
-type Decided struct {
-	Decision Decision  `json:"decision"`
-	Payout   Payout    `json:"payout"`
-	Approval *Approval `json:"approval"` // set: a second person has to agree, nothing has moved
-}
-
-// Decision is what a person decided.
-type Decision struct {
-	ID     string `json:"id"`
-	Kind   string `json:"kind"`
-	Reason string `json:"reason"`
-	By     string `json:"by"`
-	Status string `json:"status"` // waiting, carried_out, rejected, expired
-}
-
-// Approval is a second person's agreement that is waited for.
-type Approval struct {
-	ID        string    `json:"id"`
-	ExpiresAt time.Time `json:"expires_at"`
-}
-
-// RetryPayout decides to pay a failed or returned payout again. Refusals are
-// problems with CodeNotRetryable, CodeDecisionPending or CodePayoutNotFound.
-func (s *Staff) RetryPayout(ctx context.Context, id string, r RetryRequest) (*Decided, error) {
-	key := r.IdempotencyKey
-	if key == "" {
-		key = rand.Text()
-	}
-	d := new(Decided)
-	if err := s.caller.do(ctx, call{method: http.MethodPost, path: payouts + "/" + segment(id) + "/retry", key: key, body: r}, d); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -58,7 +58,7 @@ func ReadStatus(ctx context.Context, home Home) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	parts := makeParts(home, now.Ports, Tools{}, "", secrets)
+	parts := makeParts(home, now.Ports, Tools{}, "", secrets, nil)
 	addrs := map[string]string{
 		childAPI: hostPort(now.Ports.API), childProvider: hostPort(now.Ports.Provider), childRedis: hostPort(now.Ports.Redis),
 		childMySQL: hostPort(now.Ports.MySQL), childTemporal: hostPort(now.Ports.Temporal), childWorker: now.Health[childWorker],

@@ -35,8 +35,11 @@ func (m MariaDB) Addr() string { return hostPort(m.Port) }
 
 // DSN is the data source name of a database on this server in the form of
 // github.com/go-sql-driver/mysql. It holds the password.
-func (m MariaDB) DSN(database string) string {
-	return fmt.Sprintf("%s:%s@tcp(%s)/%s?parseTime=true", m.User, m.Password, m.Addr(), database)
+func (m MariaDB) DSN(database string) string { return m.dsnAt(m.Addr(), database) }
+
+// dsnAt is DSN for who reaches the server at another address.
+func (m MariaDB) dsnAt(addr, database string) string {
+	return fmt.Sprintf("%s:%s@tcp(%s)/%s?parseTime=true", m.User, m.Password, addr, database)
 }
 
 // Command implements Part. It creates the data folder on the first call, which

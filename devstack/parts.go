@@ -32,34 +32,38 @@ func makeEnv(ports Ports, s secrets) Env {
 }
 
 // makeParts says what the processes of a stack are. Every program gets exactly
-// the settings it needs; the names are those of `hongbao <command> --help`.
-func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets) map[string]Part {
+// the settings it needs; the names are those of `hongbao <command> --help`. The
+// programs reach the other parts by links.
+func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, links Links) map[string]Part {
 	env := makeEnv(ports, s)
 	own := func(command string, settings []variable, ready ...string) *program {
 		return &program{binary: binary, command: command, dir: home.dir, env: settings, ready: ready}
 	}
-	shared := []variable{
-		{"HONGBAO_REDIS_ADDR", env.RedisAddr},
-		{"HONGBAO_MYSQL_DSN", env.MySQLDSN},
-		{"HONGBAO_SEED_KEY", s.SeedKey},
-		{"HONGBAO_PROVIDER_URL", env.ProviderURL},
-		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
-		{"HONGBAO_TEMPORAL_ADDRESS", env.TemporalAddress},
-		{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
+	shared := func(who string) []variable {
+		database := MariaDB{User: mysqlUser, Password: s.MySQLPassword}
+		return []variable{
+			{"HONGBAO_REDIS_ADDR", links.at(who+"-redis", env.RedisAddr)},
+			{"HONGBAO_MYSQL_DSN", database.dsnAt(links.at(who+"-mysql", hostPort(ports.MySQL)), mysqlDatabase)},
+			{"HONGBAO_SEED_KEY", s.SeedKey},
+			{"HONGBAO_PROVIDER_URL", "http://" + links.at(who+"-provider", hostPort(ports.Provider))},
+			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
+			{"HONGBAO_TEMPORAL_ADDRESS", links.at(who+"-temporal", env.TemporalAddress)},
+			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
+		}
 	}
 	api := own(childAPI, append([]variable{
 		{"HONGBAO_API_LISTEN", hostPort(ports.API)},
 		{"HONGBAO_STAFF_LISTEN", hostPort(ports.Staff)},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 		{"HONGBAO_TEMPORAL_UI_URL", env.TemporalUIURL},
-	}, shared...), env.URL+"/readyz", env.StaffURL+"/readyz")
-	worker := own(childWorker, shared)
+	}, shared(childAPI)...), env.URL+"/readyz", env.StaffURL+"/readyz")
+	worker := own(childWorker, shared(childWorker))
 	worker.healthEnv = "HONGBAO_WORKER_LISTEN"
 	provider := own(childProvider, []variable{
 		{"HONGBAO_PROVIDER_LISTEN", hostPort(ports.Provider)},
 		{"HONGBAO_PROVIDER_DB", home.path(homeData, childProvider, "provider.db")},
 		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
-		{"HONGBAO_PROVIDER_WEBHOOK_URL", env.URL + "/v1/provider-notifications/sandbox"},
+		{"HONGBAO_PROVIDER_WEBHOOK_URL", "http://" + links.at("provider-api", hostPort(ports.API)) + "/v1/provider-notifications/sandbox"},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 	}, env.ProviderURL+"/readyz")
 	return map[string]Part{
@@ -81,7 +85,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets) ma
 // makeChildren fills in what start needs.
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
-	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets) {
+	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links) {
 		s.children[name] = newChild(name, part, s.home.LogFile(name))
 	}
 }

@@ -17,6 +17,7 @@ type Options struct {
 	Ports  Ports
 	Tools  Tools
 	Binary string // the hongbao program, whose commands api, worker and provider are run
+	Links  Links  // how the programs reach the other parts; nil: directly
 
 	// Prepare is called when MySQL is up and before worker and API start. It
 	// brings the schema up to date and makes sure that the keys work. It gets

@@ -233,7 +233,7 @@ func testStoppedChild(t *testing.T, s *stack) {
 
 // testKilledChildren kills each child several times: pauses must not grow.
 func testKilledChildren(t *testing.T, s *stack) {
-	parts := makeParts(s.home, s.options.Ports, Tools{}, "", mustSecrets(t, s.home))
+	parts := makeParts(s.home, s.options.Ports, Tools{}, "", mustSecrets(t, s.home), nil)
 	for _, child := range childNames {
 		for round := range 4 {
 			old := s.pid(child)

@@ -66,8 +66,8 @@ func startShared() error {
 	return err
 }
 
-// start runs `hongbao dev` on a home and waits for its dev.env.
-func start(home string) (*stack, error) {
+// start runs `hongbao dev` on a home, with further settings, and waits for its dev.env.
+func start(home string, settings ...string) (*stack, error) {
 	binary, err := filepath.Abs("../.cache/bin/hongbao")
 	if err != nil {
 		return nil, err
@@ -94,6 +94,7 @@ func start(home string) (*stack, error) {
 		}
 		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("HONGBAO_PORT_%s=%d", name, port))
 	}
+	s.cmd.Env = append(s.cmd.Env, settings...)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}

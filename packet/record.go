@@ -56,6 +56,8 @@ type RecordFilter struct {
 	App       string // "": every app (staff)
 	SenderID  string
 	Stored    []Status
+	From      time.Time // created at or after; zero: no bound
+	To        time.Time // created before; zero: no bound
 	AfterTime time.Time
 	AfterID   string
 	Limit     int

@@ -16,7 +16,7 @@ func (s *script) begins(want Numbering) *script {
 func TestR5_FirstNumber(t *testing.T) {
 	s := story(t, KindPayout).begins(NumberNew).next(ActionSend, 0).sends("")
 	if a := s.attempts[0]; a.OrderNo != OrderNo(s.p.ID, 1) || a.Sends != 1 || s.p.Attempt != 1 || string(a.Request) != "request" ||
-		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) || !a.NotedUntil.Equal(t0.Add(limits.LandingWindow)) {
+		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) || !a.NotedUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
 		t.Errorf("%+v", a)
 	}
 	for _, status := range Statuses {
@@ -126,8 +126,8 @@ func TestR5_AskUntil(t *testing.T) {
 		t.Fatal(no, err)
 	}
 	s.is(StatusUnknown).next(ActionAsk, 1)
-	// Refused and never received, after it: proves nothing.
-	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusSending).next(ActionAsk, 1)
+	// Refused and never received, after it: proves nothing. People decide from unknown.
+	story(t, KindPayout).sends(ObsDeclined).after(old).asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1)
 	// A decision about a number too old to be sent.
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).after(old).retries().asks(1, ObsNeverReceived).begins(NumberNone)
 	if no, err := s.send(); no != "" || err != nil {

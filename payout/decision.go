@@ -8,6 +8,9 @@ var ErrDecisionPending = errors.New("another decision is waiting")
 // ErrKeyReused means that the Idempotency-Key was used with another body.
 var ErrKeyReused = errors.New("idempotency key was used with another body")
 
+// ErrInProgress means that the first request under an Idempotency-Key still runs.
+var ErrInProgress = errors.New("the first request still runs")
+
 // StaffWrite is who writes, why, and under which Idempotency-Key.
 type StaffWrite struct {
 	Owner    string

@@ -22,6 +22,7 @@ var movers = map[[2]Status]string{
 	{StatusUnknown, StatusAwaitingRecipient}:  "the recipient has to act",
 	{StatusUnknown, StatusReturned}:           "the money had moved and has come back",
 	{StatusUnknown, StatusSending}:            "the provider has the order, or never received it: the same number is sent again",
+	{StatusUnknown, StatusPending}:            "two persons retry once the provider no longer knows the number: a new one",
 	{StatusUnknown, StatusPaidOutside}:        "two persons, with evidence, once the provider no longer knows the number",
 	{StatusAwaitingRecipient, StatusPaid}:     "the recipient has acted",
 	{StatusAwaitingRecipient, StatusFailed}:   "the recipient has not acted in time, confirmed by asking",

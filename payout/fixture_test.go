@@ -67,7 +67,30 @@ func (b *books) settle(no int, o Observation) error {
 	return nil
 }
 
-func (b *books) retry() error { return Retry(&b.p, b.now) }
+// decide is the store's Decide and, by two persons, its approval.
+func (b *books) decide(kind DecisionKind, second bool) error {
+	e, err := Decide(&b.p, b.attempts, kind, second, b.now)
+	if err != nil {
+		return err
+	}
+	b.posted = append(b.posted, e.Postings...)
+	for i := range b.attempts {
+		b.attempts[i].AskRequested = b.attempts[i].AskRequested || e.AskAll
+	}
+	return nil
+}
+
+// carryOut is the store's CarryOut; it reports what became of the decision.
+func (b *books) carryOut() (DecisionStatus, error) {
+	e, ok, err := CarryOut(&b.p, b.attempts, b.now)
+	if !ok {
+		return DecisionOpen, err
+	}
+	b.posted = append(b.posted, e.Postings...)
+	return e.Status, err
+}
+
+func (b *books) retry() error { return b.decide(DecisionRetry, false) }
 
 // owed is what the ledger says is still owed of a payout whose claim was booked.
 func (b *books) owed() int {

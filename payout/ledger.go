@@ -34,23 +34,29 @@ const (
 	PostReturned       PostingKind = "returned"
 	PostRefundReturned PostingKind = "refund_returned"
 	PostPaidOutside    PostingKind = "paid_outside"
-	PostHonoured       PostingKind = "honoured"
-	PostSecondSuccess  PostingKind = "second_success"
+	// PostRefundPaidOutside: a refund that was made by other means.
+	PostRefundPaidOutside PostingKind = "refund_outside"
+	PostHonoured          PostingKind = "honoured"
+	PostSecondSuccess     PostingKind = "second_success"
+	// PostSecondReturned: what had moved as a second success came back.
+	PostSecondReturned PostingKind = "second_returned"
 )
 
 // postingAccounts says from which account to which each kind moves money.
 var postingAccounts = map[PostingKind][2]Account{
-	PostCharge:         {AccountProvider, AccountHolding},
-	PostClaim:          {AccountHolding, AccountOwed},
-	PostPaid:           {AccountOwed, AccountProvider},
-	PostClose:          {AccountHolding, AccountRefunding},
-	PostRefunded:       {AccountRefunding, AccountProvider},
-	PostCancel:         {AccountOwed, AccountRefunding},
-	PostReturned:       {AccountProvider, AccountOwed},
-	PostRefundReturned: {AccountProvider, AccountRefunding},
-	PostPaidOutside:    {AccountOwed, AccountOutside},
-	PostHonoured:       {AccountHouse, AccountOwed},
-	PostSecondSuccess:  {AccountSuspense, AccountProvider},
+	PostCharge:            {AccountProvider, AccountHolding},
+	PostClaim:             {AccountHolding, AccountOwed},
+	PostPaid:              {AccountOwed, AccountProvider},
+	PostClose:             {AccountHolding, AccountRefunding},
+	PostRefunded:          {AccountRefunding, AccountProvider},
+	PostCancel:            {AccountOwed, AccountRefunding},
+	PostReturned:          {AccountProvider, AccountOwed},
+	PostRefundReturned:    {AccountProvider, AccountRefunding},
+	PostPaidOutside:       {AccountOwed, AccountOutside},
+	PostRefundPaidOutside: {AccountRefunding, AccountOutside},
+	PostHonoured:          {AccountHouse, AccountOwed},
+	PostSecondSuccess:     {AccountSuspense, AccountProvider},
+	PostSecondReturned:    {AccountProvider, AccountSuspense},
 }
 
 // Posting is one append-only transfer of the ledger. Its reference, order

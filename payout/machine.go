@@ -1,7 +1,6 @@
 package payout
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -13,6 +12,8 @@ const (
 	ActionSend Action = "send" // make or repeat a send: BeginSend, then the provider call, then Settle
 	ActionAsk  Action = "ask"  // ask the provider about an order number, then Settle
 	ActionEnd  Action = "end"  // nothing, until a person or a notification says otherwise
+	// ActionCarryOut: carry out the open decision; every number has been asked about.
+	ActionCarryOut Action = "carry_out"
 )
 
 // Step is the next thing to do, and not before when.
@@ -20,6 +21,8 @@ type Step struct {
 	Do      Action    `json:"do"`
 	OrderNo string    `json:"order_no,omitempty"`
 	At      time.Time `json:"at,omitzero"`
+	// Parked says why a send that is due waits until At.
+	Parked Parking `json:"parked,omitempty"`
 }
 
 // Pauses between repeats. They grow by doubling up to the cap and never end:
@@ -46,6 +49,9 @@ func Next(p Payment, attempts []Attempt) Step {
 		}
 	}
 	if !p.Status.Open() {
+		if p.Deciding != "" {
+			return nextOfCancel(p, attempts)
+		}
 		return Step{Do: ActionEnd}
 	}
 	if len(attempts) == 0 {
@@ -99,12 +105,11 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 		if !a.AskedAt.After(p.DecidedAt) {
 			return NumberNone
 		}
-		final := a.Statement == ObsDeclined || a.Statement == ObsReturned
-		if !final && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
+		if !a.refused() && !a.agreed(p) && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
 			return NumberNone
 		}
 	}
-	if cur.Statement == ObsNeverReceived {
+	if cur.Statement == ObsNeverReceived && !cur.agreed(p) {
 		if cur.Booked || cur.open(now) || !now.Before(cur.AskUntil) {
 			return NumberNone
 		}
@@ -114,6 +119,16 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 		return NumberNone
 	}
 	return NumberNew
+}
+
+// refused reports whether the provider's word under this number is final: no
+// money moves, or it came back.
+func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Statement == ObsReturned }
+
+// agreed reports whether two persons took it on themselves that the provider no
+// longer knows this number; that a later one was sent shows that they did.
+func (a Attempt) agreed(p Payment) bool {
+	return a.Forgotten && !a.Booked && (p.NewNumberAgreed || a.No < p.Attempt)
 }
 
 // open reports whether a send may still land. An answered repeat does not close
@@ -135,11 +150,18 @@ func NewAttempt(p Payment, no int, request []byte) Attempt {
 	return Attempt{OrderNo: OrderNo(p.ID, no), PaymentID: p.ID, No: no, Op: OpOf(p.Kind), Request: request}
 }
 
+// LeaveWithin is how long after its note a send may still leave. Whoever comes
+// later asks first: the landing window counts from here, not from the note.
+const LeaveWithin = 5 * time.Second
+
 // NoteSend notes a send before it goes out: whoever reads the row from now on
 // asks before anything else, and the send stays open for the landing window.
 func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	if err := p.Move(StatusSending); err != nil {
 		return err
+	}
+	if a.No != p.Attempt {
+		p.NewNumberAgreed = false
 	}
 	p.Attempt = a.No
 	p.Failure = nil
@@ -150,7 +172,7 @@ func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 	}
 	a.Sends++
 	a.leaveOpen()
-	a.NotedUntil = now.Add(l.LandingWindow)
+	a.NotedUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionAsk, now
 	return nil
 }
@@ -163,21 +185,5 @@ func BackToUnknown(p *Payment, a *Attempt, now time.Time) error {
 	}
 	p.UpdatedAt = now
 	a.Next, a.NextAt = ActionAsk, now.Add(pause(a.Asks))
-	return nil
-}
-
-// Retry sets a failed or returned payment to pending: a person decided. The
-// caller writes decision, audit and outbox row in the same transaction. Returns
-// ErrNotRetryable for every other status.
-func Retry(p *Payment, now time.Time) error {
-	if p.Status != StatusFailed && p.Status != StatusReturned {
-		return fmt.Errorf("payment %s is %s: %w", p.ID, p.Status, ErrNotRetryable)
-	}
-	if err := p.Move(StatusPending); err != nil {
-		return err
-	}
-	p.DecidedAt = now
-	p.UpdatedAt = now
-	p.Failure = nil
 	return nil
 }

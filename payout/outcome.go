@@ -47,6 +47,15 @@ func (s *Settlement) secondSuccess(now time.Time) {
 	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted", s.Payment.Amount))
 }
 
+// secondReturned: money that nobody owed has come back by itself.
+func (s *Settlement) secondReturned(now time.Time) {
+	a := &s.Attempt
+	a.Statement, a.ReturnBooked = ObsReturned, true
+	s.end(now)
+	s.Postings = append(s.Postings, NewPosting(PostSecondReturned, a.OrderNo, s.Payment.Amount))
+	s.addBreak(BreakSecondSuccess, fmt.Sprintf("%d fen moved under a number that no longer counted, and came back", s.Payment.Amount))
+}
+
 // end: the number's outcome is final. Whatever opens the payment again asks first.
 func (s *Settlement) end(now time.Time) {
 	s.Attempt.EndedAt = now
@@ -86,6 +95,8 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		a.Statement = o.Kind
 		return p.Move(StatusUnknown)
 	}
+	// What wanted it asked, the news of a return perhaps, is not answered yet.
+	a.AskRequested = !a.ReturnBooked && now.Before(a.AskUntil)
 	return nil
 }
 
@@ -106,6 +117,10 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	}
 	switch p.Status {
 	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
+		if a.Booked && !a.ReturnBooked {
+			s.secondReturned(now)
+			return nil
+		}
 		if was != ObsReturned && !a.Booked {
 			// Moved and came back under a number already given up: nothing is left to book.
 			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
@@ -148,7 +163,7 @@ func (s *Settlement) askedDeclined(o Observation, now time.Time) error {
 func (s *Settlement) confirm(now time.Time) {
 	a := &s.Attempt
 	a.Next, a.NextAt = ActionAsk, now.Add(firstPause)
-	if s.Payment.Status == StatusPending {
+	if s.Payment.Status == StatusPending || s.Payment.Deciding != "" {
 		a.AskedAt = time.Time{}
 	}
 }
@@ -156,11 +171,17 @@ func (s *Settlement) confirm(now time.Time) {
 func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	if !p.Status.Open() {
+		s.askAgain(now)
+		// It had accepted the order: what wanted it asked is not answered yet.
+		a.AskRequested = a.ProviderRef != "" && !a.Forgotten
 		return nil
 	}
 	if !now.Before(a.AskUntil) { // it may simply have forgotten: proves nothing
 		s.askAgain(now)
-		return nil
+		if p.Status == StatusPending {
+			return nil
+		}
+		return p.Move(StatusUnknown) // people decide from there
 	}
 	if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
 		s.contradiction(o)

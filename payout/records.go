@@ -18,6 +18,8 @@ type State struct {
 type Begun struct {
 	State State  `json:"state"`
 	Order *Order `json:"order,omitempty"`
+	// Held is set when nothing was noted because the provider is held.
+	Held *Hold `json:"-"`
 }
 
 // Due is a payment whose run has to be started or woken.
@@ -74,8 +76,17 @@ type Detail struct {
 // DecisionKind is what a person decided.
 type DecisionKind string
 
-// DecisionRetry sends the payment again.
-const DecisionRetry DecisionKind = "retry"
+// The decisions.
+const (
+	// DecisionRetry pays again, after every earlier number was asked about.
+	DecisionRetry DecisionKind = "retry"
+	// DecisionCancel gives a payout's money back to the packet's sender, by a refund of its own.
+	DecisionCancel DecisionKind = "cancel"
+	// DecisionMarkPaid notes that it was paid by other means, with evidence.
+	DecisionMarkPaid DecisionKind = "mark_paid"
+	// DecisionAsk has the provider asked again. It moves nothing.
+	DecisionAsk DecisionKind = "ask"
+)
 
 // DecisionStatus says how far a decision has come.
 type DecisionStatus string
@@ -83,9 +94,11 @@ type DecisionStatus string
 // The statuses of a decision.
 const (
 	DecisionWaiting    DecisionStatus = "waiting" // for a second person
+	DecisionOpen       DecisionStatus = "open"    // agreed; every number is being asked about first
 	DecisionCarriedOut DecisionStatus = "carried_out"
-	DecisionRejected   DecisionStatus = "rejected"
-	DecisionExpired    DecisionStatus = "expired"
+	DecisionOvertaken  DecisionStatus = "overtaken" // the provider's answer made it pointless
+	DecisionRejected   DecisionStatus = "rejected"  // by the second person
+	DecisionExpired    DecisionStatus = "expired"   // no second person in time
 )
 
 // Decision is one decision of a person about one payment.
@@ -98,9 +111,29 @@ type Decision struct {
 	Role      string
 	Status    DecisionStatus
 	CreatedAt time.Time
-	// ApprovalID and ExpiresAt are set while a second person has to agree.
+	// ApprovalID and ExpiresAt are set when a second person has to agree.
 	ApprovalID string
 	ExpiresAt  time.Time
+	Evidence   string // of mark_paid
+	// ApprovedBy and ApproveReason are the second person's, who may also have rejected.
+	ApprovedBy    string
+	ApproveReason string
+	EndedAt       time.Time
+}
+
+// Approval is a decision that needs, or needed, a second person, with its payment.
+type Approval struct {
+	Decision Decision
+	Row      Row
+}
+
+// ApprovalFilter selects approvals, newest first. Zero members do not filter.
+type ApprovalFilter struct {
+	Status DecisionStatus
+	// AfterTime and AfterID (of the approval) continue a list behind its last item.
+	AfterTime time.Time
+	AfterID   string
+	Limit     int
 }
 
 // Balances are the sums of a packet's ledger.

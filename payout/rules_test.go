@@ -1,7 +1,6 @@
 package payout
 
 import (
-	"errors"
 	"testing"
 	"time"
 )
@@ -70,7 +69,7 @@ func TestR4_NeverReceived(t *testing.T) {
 	t.Run("an earlier send is open", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
 		s.asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1)
-		s.after(limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
+		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusFailed)
 	})
 	t.Run("it lands in the window", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsNoAnswer).after(time.Second).asks(1, ObsNeverReceived).sends(ObsDeclined)
@@ -88,7 +87,7 @@ func TestR4_NeverReceived(t *testing.T) {
 func TestR4_LateAnswerOfAnEarlierSend(t *testing.T) {
 	s := story(t, KindPayout).sends("").after(time.Second).asks(1, ObsNeverReceived).after(time.Second).sends("")
 	s.after(time.Second).answers(SourceSend, 1, ObsDeclined)
-	s.after(limits.LandingWindow-2*time.Second).asks(1, ObsNeverReceived)
+	s.after(LeaveWithin+limits.LandingWindow-2*time.Second).asks(1, ObsNeverReceived)
 	if s.p.Status == StatusFailed {
 		t.Fatal("failed while the second send could still land")
 	}
@@ -253,19 +252,5 @@ func TestObservedFitsItsColumn(t *testing.T) {
 	}
 	if a.observed("0198e3f2-1111-7aaa-8bbb-0123456789ab/1") || !a.observed("0198e3f2-2222-7aaa-8bbb-0123456789ab/22222") || a.observed("0198e3f2-2222") {
 		t.Errorf("%q", a.Observed)
-	}
-}
-
-func TestRetry(t *testing.T) {
-	for _, status := range Statuses {
-		p := Payment{ID: "p", Status: status, Failure: NewFailure("", "")}
-		err := Retry(&p, t0)
-		if status == StatusFailed || status == StatusReturned {
-			if err != nil || p.Status != StatusPending || p.Failure != nil || !p.DecidedAt.Equal(t0) {
-				t.Errorf("%s: %+v, %v", status, p, err)
-			}
-		} else if !errors.Is(err, ErrNotRetryable) || p.Status != status {
-			t.Errorf("%s: %s, %v", status, p.Status, err)
-		}
 	}
 }

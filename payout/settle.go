@@ -17,6 +17,8 @@ type Settlement struct {
 	Event    string
 	// Changed is false when the observation was settled before.
 	Changed bool
+	// Overtaken is the open decision that this observation made pointless.
+	Overtaken DecisionKind
 }
 
 // Settle applies one observation to a payment and the attempt it is about. It
@@ -33,6 +35,8 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)
+	// A question put before it was wanted, at NextAt, knows nothing of what it is wanted for.
+	early := a.AskRequested && o.Source == SourceAsk && o.Kind.usable() && o.asked(now).Before(a.NextAt) && !a.NextAt.After(now)
 	s.note(o, now)
 	var err error
 	switch {
@@ -44,6 +48,12 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 		err = s.settleSend(o, now)
 	default:
 		err = s.settleAsk(o, now)
+	}
+	if early {
+		s.Attempt.AskRequested, s.Attempt.NextAt = true, a.NextAt
+	}
+	if d := s.Payment.Deciding; d != "" && !s.Payment.decidable() {
+		s.Payment.Deciding, s.Overtaken = "", d
 	}
 	return s, err
 }
@@ -118,6 +128,7 @@ func (s *Settlement) note(o Observation, now time.Time) {
 		if o.Kind.usable() {
 			a.AskedAt = o.asked(now)
 			a.AskRequested = false
+			a.Forgotten = o.Kind == ObsNeverReceived && !a.AskedAt.Before(a.AskUntil)
 		}
 	} else {
 		// While an earlier send is open, this may be the answer to that one.
@@ -170,6 +181,10 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	}
 	switch {
 	case a.Booked && (o.Kind == ObsDeclined || o.Kind == ObsNeverReceived):
+		s.contradiction(o)
+	case o.Kind == ObsReturned && a.Booked && !a.ReturnBooked:
+		s.secondReturned(now)
+	case o.Kind == ObsSucceeded && a.ReturnBooked:
 		s.contradiction(o)
 	case o.Kind == ObsSucceeded:
 		a.Statement = o.Kind

@@ -38,11 +38,12 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 
 // Transitions is the one table of allowed status changes (rules R4 and R5).
 // From pending, paid and unknown are reached only when earlier numbers are
-// asked about before a new one is made.
+// asked about before a new one is made; unknown goes to pending and paid_outside
+// only by two persons, once the provider no longer knows the number.
 var Transitions = map[Status][]Status{
 	StatusPending:           {StatusSending, StatusUnknown, StatusPaid},
 	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
-	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPaidOutside},
+	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending, StatusPaidOutside},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown},
 	StatusPaid:              {StatusReturned},
 	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},
@@ -96,9 +97,15 @@ type Payment struct {
 	// DecidedAt is when the row was last set to pending by a person; every
 	// earlier number has to be asked about after it.
 	DecidedAt time.Time
-	Failure   *Failure // set exactly while failed or returned
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	// Deciding is the open decision that is being carried out by asking first: a
+	// cancel. The status stays failed or returned until it is done (rule R5).
+	Deciding DecisionKind
+	// NewNumberAgreed: two persons agreed to a new number although the provider no
+	// longer knows the last one. Spent by the number it makes.
+	NewNumberAgreed bool
+	Failure         *Failure // set exactly while failed or returned
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
 }
 
 // Move changes the status, or returns ErrTransition when the table does not allow it.
@@ -142,6 +149,9 @@ type Attempt struct {
 	AskedAt time.Time
 	// AskRequested: a notification or a person wants the provider asked, whatever the status.
 	AskRequested bool
+	// Forgotten: asked past AskUntil, the provider did not know the number. That
+	// proves nothing; from then on people may decide (rule R5).
+	Forgotten bool
 	// Observed holds the IDs of the last observations settled, newest first,
 	// separated by spaces: a run that did not hear that its observation was
 	// settled repeats it, perhaps after another run's.

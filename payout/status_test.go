@@ -23,6 +23,8 @@ var documented = map[Status][]Status{
 var added = map[Status][]Status{
 	StatusPending:           {StatusUnknown, StatusPaid},
 	StatusAwaitingRecipient: {StatusUnknown},
+	// A new number by two persons, once the provider no longer knows the last one.
+	StatusUnknown: {StatusPending},
 }
 
 func TestR4_TransitionsAsDesigned(t *testing.T) {
@@ -151,7 +153,9 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"charge": {"provider", "holding"}, "claim": {"holding", "owed"}, "paid": {"owed", "provider"}, "close": {"holding", "refunding"},
 		"refunded": {"refunding", "provider"}, "cancel": {"owed", "refunding"}, "returned": {"provider", "owed"},
 		"refund_returned": {"provider", "refunding"}, "paid_outside": {"owed", "outside"}, "honoured": {"house", "owed"},
-		"second_success": {"suspense", "provider"},
+		"second_success":  {"suspense", "provider"},
+		"refund_outside":  {"refunding", "outside"}, // added: POST /refunds/{id}/mark-paid
+		"second_returned": {"provider", "suspense"}, // added: a second success that came back
 	}
 	if len(postingAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(postingAccounts), len(want))

@@ -178,19 +178,19 @@ func (w *world) settleDue() {
 }
 
 func (w *world) sane() {
-	if owed := w.owed(); owed != 0 && owed != amount || (owed == 0) != (w.p.Status == StatusPaid) {
+	if owed := w.owed(); owed != 0 && owed != amount || (owed == 0) != (w.p.Status == StatusPaid || w.p.Status == StatusCancelled) {
 		w.t.Fatalf("%s and %d owed", w.p.Status, owed)
 	}
-	if w.p.Status == StatusFailed {
+	if w.p.Status == StatusFailed || w.p.Status == StatusCancelled {
 		w.provider.pass(w.now)
 		for no, o := range w.provider.orders {
 			if o.is != ObsDeclined && o.is != ObsReturned {
-				w.t.Fatalf("failed while %s is %s", no, o.is)
+				w.t.Fatalf("%s while %s is %s", w.p.Status, no, o.is)
 			}
 		}
 		for _, l := range w.provider.late {
 			if w.provider.orders[l.no] == nil {
-				w.t.Fatalf("failed while %+v may land", l)
+				w.t.Fatalf("%s while %+v may land", w.p.Status, l)
 			}
 		}
 	}
@@ -230,7 +230,8 @@ func (w *world) act() bool {
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(w.t, "ms")) * time.Millisecond)
 	}
 	w.settleDue()
-	if step = w.step(); step.Do == ActionSend {
+	switch step = w.step(); step.Do {
+	case ActionSend:
 		no, err := w.send()
 		if err != nil {
 			w.t.Fatal(err)
@@ -238,15 +239,21 @@ func (w *world) act() bool {
 		if no != "" {
 			w.settleLater(len(w.attempts), w.provider.send(no, w.now))
 		}
-	} else if step.Do == ActionAsk {
+	case ActionAsk:
 		parts, _ := Parse(step.OrderNo)
 		w.settleLater(parts.Attempt, w.provider.ask(step.OrderNo, w.now))
+	case ActionCarryOut:
+		if _, err := w.carryOut(); err != nil {
+			w.t.Fatal(err)
+		}
+		w.sane()
 	}
 	return true
 }
 
 // live drives the payment until nothing is left to do and no answer is under
-// way; people retry what failed or came back a few times.
+// way; people retry or cancel
+// what failed or came back a few times.
 func (w *world) live() {
 	decisions := rapid.IntRange(0, 4).Draw(w.t, "decisions")
 	for range 2000 {
@@ -258,13 +265,13 @@ func (w *world) live() {
 			w.settleDue()
 			continue
 		}
-		if decisions == 0 || w.p.Status == StatusPaid {
+		if decisions == 0 || w.p.Status == StatusPaid || w.p.Status == StatusCancelled {
 			return
 		}
 		decisions--
 		w.now = w.now.Add(time.Second)
 		w.provider.rule = w.provider.bad("still refused", 2)
-		if err := w.retry(); err != nil {
+		if err := w.decide(rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionCancel}).Draw(w.t, "decision"), true); err != nil {
 			w.t.Fatal(err)
 		}
 		w.now = w.now.Add(time.Second)
@@ -285,7 +292,7 @@ func (w *world) judge() {
 		if w.provider.moved != amount || states[ObsSucceeded] != 1 {
 			w.t.Fatalf("paid, and %d fen moved: %v", w.provider.moved, states)
 		}
-	case StatusFailed, StatusReturned:
+	case StatusFailed, StatusReturned, StatusCancelled:
 		if w.provider.moved != 0 || states[ObsSucceeded]+states[ObsPending]+states[ObsNeedsRecipient] != 0 {
 			w.t.Fatalf("%s, and %d fen moved: %v", w.p.Status, w.provider.moved, states)
 		}
@@ -322,7 +329,7 @@ func TestR4_TruthOneRun(t *testing.T) {
 		w.judge()
 		ends[w.p.Status]++
 	})
-	if ends[StatusPaid] == 0 || ends[StatusFailed] == 0 || ends[StatusReturned] == 0 {
+	if ends[StatusPaid] == 0 || ends[StatusFailed] == 0 || ends[StatusReturned] == 0 || ends[StatusCancelled] == 0 {
 		t.Errorf("the model tests too little: %v", ends)
 	}
 }

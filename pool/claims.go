@@ -108,37 +108,27 @@ type LivePacket struct {
 	CreatedAt time.Time
 }
 
-// Live returns the packets of a lane that are not retired, oldest first (rule
-// R11): all that are live during the whole call.
+// LivePage returns up to limit packets of a lane that are not retired, created
+// at or after the given time, the oldest first (rule R11). The cost does not grow
+// with the lane.
 //
 // Errors: ErrUnavailable.
-func (p *Pool) Live(ctx context.Context, lane int) ([]LivePacket, error) {
+func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]LivePacket, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return nil, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
-	seen := map[string]time.Time{}
-	for cursor := uint64(0); ; {
-		pairs, next, err := p.rdb.ZScan(ctx, p.keys.live(lane), cursor, "", scanCount).Result()
-		if err != nil {
-			return nil, redisError("live packets", err)
-		}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			ms, err := strconv.ParseInt(pairs[i+1], 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("live packet %s: %w: %w", pairs[i], ErrMalformed, err)
-			}
-			seen[pairs[i]] = fromMs(ms)
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
+	span := &redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: int64(limit)}
+	if !from.IsZero() {
+		span.Min = strconv.FormatInt(from.UnixMilli(), 10)
 	}
-	live := make([]LivePacket, 0, len(seen))
-	for id, at := range seen {
-		live = append(live, LivePacket{ID: id, CreatedAt: at})
+	found, err := p.rdb.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span).Result()
+	if err != nil {
+		return nil, redisError("live packets", err)
 	}
-	slices.SortFunc(live, func(a, b LivePacket) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
+	live := make([]LivePacket, len(found))
+	for i, z := range found {
+		id, _ := z.Member.(string)
+		live[i] = LivePacket{ID: id, CreatedAt: fromMs(int64(z.Score))}
+	}
 	return live, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 )
@@ -29,7 +30,7 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, err
 	}
-	reply, err := recallScript.Run(ctx, p.rdb, []string{keys.packet, keys.handoff}).Slice()
+	reply, err := change(ctx, crash.RecallFlag, recallScript, p.rdb, []string{keys.packet, keys.handoff}).Slice()
 	if err != nil {
 		return packet.PoolView{}, redisError("recall packet "+id, err)
 	}
@@ -63,7 +64,7 @@ func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReas
 	if err != nil {
 		return packet.Remainder{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
 	}
-	reply, err := closeScript.Run(ctx, p.rdb, []string{keys.packet, keys.shares}, string(reason)).Slice()
+	reply, err := change(ctx, crash.ClosePool, closeScript, p.rdb, []string{keys.packet, keys.shares}, string(reason)).Slice()
 	if err != nil {
 		return packet.Remainder{}, redisError("close packet "+id, err)
 	}
@@ -119,7 +120,7 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
 	for {
-		reply, err := retireScript.Run(ctx, p.rdb, all, id, tombstoneLife.Milliseconds(), retireChunk).Slice()
+		reply, err := change(ctx, crash.PoolRetire, retireScript, p.rdb, all, id, tombstoneLife.Milliseconds(), retireChunk).Slice()
 		if err != nil {
 			return redisError("retire packet "+id, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/crash"
 	"hongbao/packet"
 )
 
@@ -49,7 +50,7 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	for _, user := range guests {
 		args = append(args, user)
 	}
-	reply, err := createScript.Run(ctx, p.rdb, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...).Slice()
+	reply, err := change(ctx, crash.CreateStage, createScript, p.rdb, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...).Slice()
 	if err != nil {
 		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
 	}
@@ -94,7 +95,7 @@ func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer
 	if err != nil {
 		return packet.FirstAnswer{}, fmt.Errorf("encode first answer of packet %s: %w", id, err)
 	}
-	stored, err := answerScript.Run(ctx, p.rdb, []string{keys.packet}, encoded).Text()
+	stored, err := change(ctx, crash.CreateAnswer, answerScript, p.rdb, []string{keys.packet}, encoded).Text()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return packet.FirstAnswer{}, fmt.Errorf("answer packet %s: %w", id, ErrGone)

@@ -39,7 +39,7 @@ func testCreate(t *testing.T, on setup) {
 		if !s.Live || len(s.Shares) != 0 || len(s.Eligible) != 0 || len(s.HandOffs) != 1 || s.Hash["restricted"] != "0" {
 			t.Errorf("state %+v", s)
 		}
-		if live, err := p.Live(ctx, packet.Lane(pk.ID, p.Lanes())); err != nil || !slices.Contains(live, LivePacket{pk.ID, v.Packet.CreatedAt}) {
+		if live, err := p.LivePage(ctx, packet.Lane(pk.ID, p.Lanes()), time.Time{}, 1_000_000); err != nil || !slices.Contains(live, LivePacket{pk.ID, v.Packet.CreatedAt}) {
 			t.Errorf("live %v, %v", live, err)
 		}
 	})

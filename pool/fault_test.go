@@ -118,7 +118,7 @@ func TestRedisAway(t *testing.T) {
 		"count":    func() error { _, err := p.ClaimedCount(ctx, pk.ID); return err },
 		"winners":  func() error { _, err := p.WinnersCount(ctx, pk.ID); return err },
 		"eligible": func() error { _, err := p.Eligible(ctx, pk.ID); return err },
-		"live":     func() error { _, err := p.Live(ctx, 0); return err },
+		"live":     func() error { _, err := p.LivePage(ctx, 0, time.Time{}, 10); return err },
 		"save":     func() error { return p.SaveApps(ctx, nil) },
 		"load":     func() error { _, err := p.LoadApps(ctx); return err },
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"hongbao/crash"
 	"hongbao/packet"
 )
 
@@ -167,7 +168,7 @@ func newGrabCall(l *lane, batch []*grab) *grabCall {
 }
 
 func (c *grabCall) run(ctx context.Context) error {
-	reply, err := grabScript.Run(ctx, c.lane.pool.rdb, c.keys, c.args...).Slice()
+	reply, err := change(ctx, crash.GrabTake, grabScript, c.lane.pool.rdb, c.keys, c.args...).Slice()
 	if err != nil {
 		return redisError("grab", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 )
@@ -36,7 +37,7 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 			}
 			args = append(args, strconv.Itoa(i)+":"+strconv.FormatInt(int64(shares[i]), 10))
 		}
-		reply, err := openScript.Run(ctx, p.rdb, []string{keys.packet, keys.shares, keys.staged}, args...).Slice()
+		reply, err := change(ctx, crash.CreateOpen, openScript, p.rdb, []string{keys.packet, keys.shares, keys.staged}, args...).Slice()
 		if err != nil {
 			return redisError("open packet "+id, err)
 		}
@@ -76,7 +77,7 @@ func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) er
 	if err != nil {
 		return fmt.Errorf("encode failure of packet %s: %w", id, err)
 	}
-	reply, err := rejectScript.Run(ctx, p.rdb, []string{keys.packet, keys.staged}, encoded).Slice()
+	reply, err := change(ctx, crash.RejectPool, rejectScript, p.rdb, []string{keys.packet, keys.staged}, encoded).Slice()
 	if err != nil {
 		return redisError("reject packet "+id, err)
 	}

@@ -163,6 +163,10 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = h.RemoveConsumer(ctx, lane, "heir")
 	must(err)
 	must(s.Release(ctx))
+	pc, err := NewPace(p, "sandbox", 1)
+	must(err)
+	_, err = pc.Turn(ctx, "one")
+	must(err)
 }
 
 func TestScriptHeaders(t *testing.T) { onEach(t, testScriptHeaders) }

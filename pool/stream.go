@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hongbao/crash"
 )
 
 // Group is the consumer group of every lane's hand-off stream.
@@ -161,10 +163,13 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return nil
 	}
 	key := h.pool.keys.handoff(lane)
-	_, err := h.pool.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		tx.XAck(ctx, key, Group, entryIDs...)
-		tx.XDel(ctx, key, entryIDs...)
-		return nil
+	err := crash.Do(crash.RelayAck, func() error {
+		_, err := h.pool.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+			tx.XAck(ctx, key, Group, entryIDs...)
+			tx.XDel(ctx, key, entryIDs...)
+			return nil
+		})
+		return err
 	})
 	return redisError("acknowledge hand-offs of lane "+strconv.Itoa(lane), err)
 }
@@ -222,7 +227,11 @@ func (h *Handoffs) TakeOver(ctx context.Context, lane int, from, to string, limi
 		for i, p := range pending {
 			ids[i] = p.ID
 		}
-		messages, err := h.pool.rdb.XClaim(ctx, &redis.XClaimArgs{Stream: key, Group: Group, Consumer: to, Messages: ids}).Result()
+		var messages []redis.XMessage
+		err = crash.Do(crash.RelayTakeOver, func() (err error) {
+			messages, err = h.pool.rdb.XClaim(ctx, &redis.XClaimArgs{Stream: key, Group: Group, Consumer: to, Messages: ids}).Result()
+			return err
+		})
 		if err != nil {
 			return Batch{}, redisError("take over hand-offs of lane "+strconv.Itoa(lane), err)
 		}

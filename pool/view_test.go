@@ -128,7 +128,7 @@ func testLive(t *testing.T, on setup) {
 	for _, pk := range mates {
 		want = append(want, LivePacket{pk.ID, stage(t, p, pk).View.Packet.CreatedAt})
 	}
-	got, err := p.Live(ctx, lane)
+	got, err := p.LivePage(ctx, lane, time.Time{}, 1000)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d live, %v", len(got), err)
 	}
@@ -140,11 +140,17 @@ func testLive(t *testing.T, on setup) {
 			t.Errorf("%v is missing", w)
 		}
 	}
-	if other, err := p.Live(ctx, (lane+1)%p.Lanes()); err != nil || len(other) != 0 {
+	if page, err := p.LivePage(ctx, lane, want[len(want)-1].CreatedAt.Add(time.Hour), 100); err != nil || len(page) != 0 {
+		t.Errorf("after the last one %v, %v", page, err)
+	}
+	if page, err := p.LivePage(ctx, lane, got[len(got)-1].CreatedAt, 1); err != nil || len(page) != 1 || !page[0].CreatedAt.Equal(got[len(got)-1].CreatedAt) {
+		t.Errorf("from the last one %v, %v", page, err)
+	}
+	if other, err := p.LivePage(ctx, (lane+1)%p.Lanes(), time.Time{}, 100); err != nil || len(other) != 0 {
 		t.Errorf("other lane %v, %v", other, err)
 	}
 	for _, bad := range []int{-1, p.Lanes()} {
-		if _, err := p.Live(ctx, bad); err == nil {
+		if _, err := p.LivePage(ctx, bad, time.Time{}, 100); err == nil {
 			t.Errorf("lane %d: no error", bad)
 		}
 	}

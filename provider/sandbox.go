@@ -233,6 +233,11 @@ type answer struct {
 
 // call makes one HTTP call within the timeout.
 func (s *Sandbox) call(ctx context.Context, method, path string, body []byte) answer {
+	return s.callUpTo(ctx, method, path, body, maxAnswerBytes)
+}
+
+// callUpTo reads at most limit bytes of the answer's body.
+func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte, limit int64) answer {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	// A request can only leave over a connection: without one, nothing was sent.
@@ -253,7 +258,7 @@ func (s *Sandbox) call(ctx context.Context, method, path string, body []byte) an
 	}
 	defer res.Body.Close()
 	a := answer{status: res.StatusCode, header: res.Header, left: true}
-	a.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswerBytes))
+	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)
 	}

@@ -297,6 +297,11 @@ func TestSilence(t *testing.T) {
 	defer cutting.Close()
 	dropping := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer dropping.Close()
+	holding := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then is it noticed that the caller goes
+		<-r.Context().Done()
+	}))
+	defer holding.Close()
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	o := payout.Order{Op: payout.OpTransfer, OrderNo: "p1", Request: []byte(`{}`)}
@@ -310,6 +315,7 @@ func TestSilence(t *testing.T) {
 		{"cancelled before", newAdapter(t, dropping.URL, time.Second), cancelled, payout.ObsNotSent},
 		{"dropped", newAdapter(t, dropping.URL, time.Second), context.Background(), payout.ObsNoAnswer},
 		{"cut", newAdapter(t, cutting.URL, time.Second), context.Background(), payout.ObsNoAnswer},
+		{"held", newAdapter(t, holding.URL, 100*time.Millisecond), context.Background(), payout.ObsNoAnswer},
 	} {
 		if got := c.s.Send(c.ctx, o); got.Kind != c.want || got.OrderNo != "p1" {
 			t.Errorf("%s: %+v", c.name, got)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/access"
+	"hongbao/crash"
 )
 
 // Access reads every app and every key that was not revoked.
@@ -34,14 +35,14 @@ func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) 
 
 // EnsureApp creates an app unless it exists; an existing app keeps its salt for ever.
 func (s *Store) EnsureApp(ctx context.Context, a access.App) error {
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		return tx.Exec("INSERT IGNORE INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
 	})
 }
 
 // EnsureKey creates a key unless it exists.
 func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		return tx.Exec("INSERT IGNORE INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
 			k.ID, string(k.Role), optString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
 	})
@@ -50,7 +51,7 @@ func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
 // CreateApp creates an app. ErrConflict: there is one with this id, whose salt
 // stays what it is. Other errors: ErrUnavailable.
 func (s *Store) CreateApp(ctx context.Context, a access.App) error {
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		err := tx.Exec("INSERT INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
 		if duplicate(err) {
 			return fmt.Errorf("app %s: %w", a.ID, ErrConflict)
@@ -63,7 +64,7 @@ func (s *Store) CreateApp(ctx context.Context, a access.App) error {
 // there is a key with this id, revoked or not. Other errors: ErrUnavailable;
 // then the key may have been created.
 func (s *Store) CreateKey(ctx context.Context, k access.Key) error {
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		if k.AppID != "" {
 			var apps int64
 			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
@@ -130,7 +131,7 @@ func (s *Store) FindKey(ctx context.Context, id string) (access.KeyRecord, error
 // RevokeKey ends a key for ever and returns it. A key that was revoked before
 // keeps that moment. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) RevokeKey(ctx context.Context, id string) (access.KeyRecord, error) {
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.Administration, func(tx tx) error {
 		return tx.Exec("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", tx.now, id).Error
 	})
 	if err != nil {

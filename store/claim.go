@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -19,7 +20,7 @@ import (
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	var out payout.State
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.ClaimBook, func(tx tx) error {
 		var row packetRow
 		if err := tx.Raw("SELECT * FROM packets WHERE id = ? LOCK IN SHARE MODE", c.PacketID).Scan(&row).Error; err != nil {
 			return err
@@ -81,7 +82,7 @@ func (tx tx) bookClaim(c packet.Claim, p payout.Payment) error {
 // NoteShareConflict keeps a promise that could not be booked as a break (rule R10): nothing is lost from sight.
 func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.ClaimConflict, func(tx tx) error {
 		return tx.addBreak(c.PacketID, id, payout.Break{Kind: payout.BreakShareConflict, OrderNo: id, UserID: c.UserID,
 			Detail: fmt.Sprintf("user %q was promised %d fen: %s", c.UserID, c.Amount, detail)})
 	})

@@ -206,6 +206,10 @@ func TestShareConflictIsKept(t *testing.T) {
 	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
 		t.Errorf("seen %d times", n)
 	}
+	// The drain waits until every promise is accounted for: this one too, once.
+	if n, err := s.AccountedFor(t.Context(), p.ID); err != nil || n != 2 {
+		t.Errorf("%d claims accounted for, want the booked one and the promise: %v", n, err)
+	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
 }
 

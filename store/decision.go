@@ -3,26 +3,21 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"hongbao/money"
+	"hongbao/crash"
 	"hongbao/payout"
 )
 
 // approvalLife is how long a second person has to agree.
 const approvalLife = 24 * time.Hour
 
-// RetryPayment records the decision to retry a failed or returned payment: from
-// approveFrom fen on it waits for a second person and nothing moves; else the
-// status change, outbox row and audit entry are made in the same transaction
-// (rule R5: the run then asks about every earlier number before anything is
-// sent). The same key and body get the first answer again. Errors: ErrNotFound,
+// staffWrite runs fn once a key, in one transaction with the answer it gives:
+// the same key and body get the first answer again. Errors: what fn returns,
 // payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) RetryPayment(ctx context.Context, w payout.StaffWrite, id string, approveFrom money.Fen, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
 	run := func(tx tx) error {
 		out = payout.StaffAnswer{}
@@ -30,79 +25,224 @@ func (s *Store) RetryPayment(ctx context.Context, w payout.StaffWrite, id string
 		if err != nil || found {
 			return err
 		}
-		row, attempts, err := tx.load(id, true)
-		if err != nil {
+		if out, err = fn(tx); err != nil {
 			return err
-		}
-		before := row.payment()
-		d, p, refused := tx.decideRetry(w, before, approveFrom)
-		if refused != nil && !errors.Is(refused, payout.ErrNotRetryable) && !errors.Is(refused, payout.ErrDecisionPending) {
-			return refused
-		}
-		if refused == nil {
-			if err := tx.carryOut(w, row, p, d); err != nil {
-				return err
-			}
-		}
-		listed := row.listed(attempts)
-		listed.Payment = p
-		if refused != nil {
-			out.Status, out.Body = render(nil, listed, refused)
-		} else {
-			out.Status, out.Body = render(&d, listed, nil)
 		}
 		return tx.remember(w, out)
 	}
-	err := s.inTx(ctx, run)
+	write := func() error { return s.inTx(ctx, step, run) }
+	err := write()
 	if duplicate(err) { // the same key at the same time: the other one's answer stands
-		err = s.inTx(ctx, run)
+		err = write()
 	}
 	return out, err
 }
 
-func (tx tx) decideRetry(w payout.StaffWrite, p payout.Payment, approveFrom money.Fen) (payout.Decision, payout.Payment, error) {
-	var waiting int64
-	if err := tx.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND expires_at > ?", p.ID, tx.now).Scan(&waiting).Error; err != nil {
-		return payout.Decision{}, p, err
-	}
-	if waiting > 0 {
-		return payout.Decision{}, p, payout.ErrDecisionPending
-	}
-	moved := p
-	if err := payout.Retry(&moved, tx.now); err != nil {
-		return payout.Decision{}, p, err
-	}
-	d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: p.ID, Kind: payout.DecisionRetry, Reason: w.Reason, By: w.Owner, Role: w.Role,
-		Status: payout.DecisionCarriedOut, CreatedAt: tx.now}
-	if p.Amount >= approveFrom {
-		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
-		return d, p, nil
-	}
-	return d, moved, nil
+// Decide records a person's decision about a payment and, unless a second
+// person has to agree first, carries it out in the same transaction: status
+// change, postings, audit entry and the outbox row that starts the run (rules
+// R3 and R5). Refusals that come from the state are answers and remembered
+// too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, crash.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
+			Evidence: c.Evidence, CreatedAt: tx.now}
+		p, err := tx.decide(w, row, attempts, c, &d)
+		return answerDecision(row, attempts, p, &d, err, render)
+	})
 }
 
-func (tx tx) carryOut(w payout.StaffWrite, old paymentRow, p payout.Payment, d payout.Decision) error {
-	var ended *time.Time
-	if d.Status == payout.DecisionCarriedOut {
-		ended = &tx.now
-		if err := tx.casPayment(old, p); err != nil {
-			return err
-		}
-		if err := tx.putOutbox(p.ID, outboxBegin); err != nil {
-			return err
+// answerDecision renders what was decided, or why the state refuses it.
+func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	if err != nil && !refusedByState(err) {
+		return payout.StaffAnswer{}, err
+	}
+	listed := row.listed(attempts)
+	listed.Payment = p
+	if err != nil {
+		d = nil
+	}
+	var out payout.StaffAnswer
+	out.Status, out.Body = render(d, listed, err)
+	return out, nil
+}
+
+func refusedByState(err error) bool {
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending)
+}
+
+// decide returns the payment as it is afterwards.
+func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment, error) {
+	p := row.payment()
+	if err := payout.Permits(p, attempts, c.Kind); err != nil {
+		return p, err
+	}
+	if c.Kind != payout.DecisionAsk {
+		if err := tx.noneWaiting(p.ID); err != nil {
+			return p, err
 		}
 	}
-	err := tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, created_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
-		optString(d.ApprovalID), optTime(d.ExpiresAt), tx.now, ended).Error
+	if payout.NeedsSecond(p, attempts, c, tx.now) {
+		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
+	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
+		return p, err
+	}
+	err := tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence, created_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
+		optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), tx.now, optTime(d.EndedAt)).Error
+	if err != nil {
+		return p, err
+	}
+	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
+}
+
+// noneWaiting refuses a second decision while one waits for a second person.
+// One that waited too long ends here.
+func (tx tx) noneWaiting(paymentID string) error {
+	d, found, err := tx.liveDecision(paymentID, payout.DecisionWaiting)
+	if err != nil || !found {
+		return err
+	}
+	if d.decision(tx.now).Status != payout.DecisionExpired {
+		return payout.ErrDecisionPending
+	}
+	return tx.casDecision(payout.DecisionWaiting, payout.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
+}
+
+// carryOut applies a decision that needs no more agreement: payment, postings
+// and outbox. second tells that two persons made it.
+func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
+	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s decided by %s: %s", d.Kind, d.By, d.Reason)
+	d.Status = effect.Status
+	if effect.Status == payout.DecisionCarriedOut {
+		d.EndedAt = tx.now
+	}
+	if err := tx.casPayment(row, *p); err != nil {
+		return err
+	}
+	for _, post := range effect.Postings {
+		if err := tx.post(p.PacketID, post); err != nil {
+			return err
+		}
+	}
+	for _, kind := range outboxOf(*p, d.Kind, effect.AskAll && len(attempts) > 0) {
+		if err := tx.putOutbox(p.ID, kind); err != nil {
+			return err
+		}
+	}
+	if effect.AskAll {
+		return tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE payment_id = ?", tx.now, p.ID).Error
+	}
+	return nil
+}
+
+// outboxOf names the runs a decision wants.
+func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
+	var out []string
+	switch {
+	case kind == payout.DecisionRetry:
+		out = append(out, outboxBegin)
+	case kind == payout.DecisionCancel:
+		out = append(out, outboxDecide)
+	case kind == payout.DecisionMarkPaid && p.ID == payout.ID(payout.KindRefund, p.PacketID, 0):
+		out = append(out, outboxFinish)
+	}
+	if ask {
+		out = append(out, outboxAsk)
+	}
+	return out
+}
+
+// noteDecision adds timeline and audit of one person's step.
+func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p payout.Payment, d payout.Decision) error {
+	what := fmt.Sprintf("%s by %s: %s", action, w.Owner, w.Reason)
 	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Outcome: string(d.Status), What: what}); err != nil {
 		return err
 	}
-	return tx.audit(w, string(d.Kind), p.ID, map[string]string{"status": old.Status}, map[string]string{"status": string(p.Status), "decision": d.ID})
+	after := map[string]string{"status": string(p.Status), "decision": d.ID, "decision_status": string(d.Status)}
+	if d.Evidence != "" {
+		after["evidence"] = d.Evidence
+	}
+	return tx.audit(w, action, p.ID, map[string]string{"status": row.Status}, after)
+}
+
+// endOpenDecision ends the decision that was being carried out.
+func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) error {
+	d, found, err := tx.liveDecision(paymentID, payout.DecisionOpen)
+	if err != nil || !found {
+		return err
+	}
+	return tx.casDecision(payout.DecisionOpen, payout.Decision{ID: d.ID, Status: status, EndedAt: tx.now})
+}
+
+// CarryOut ends a decision whose numbers were all asked about (rule R5): a
+// cancelled payout's money becomes a refund of its own, which the outbox
+// starts. It changes nothing when it is too early or was done. Errors:
+// ErrNotFound, ErrUnavailable.
+func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
+	var out payout.State
+	err := s.inTx(ctx, crash.DecideCarryOut, func(tx tx) error {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
+		p := row.payment()
+		effect, ok, err := payout.CarryOut(&p, attempts, tx.now)
+		if err != nil {
+			return err
+		}
+		out = state(p, attempts)
+		if !ok {
+			return nil
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		for _, post := range effect.Postings {
+			if err := tx.post(p.PacketID, post); err != nil {
+				return err
+			}
+		}
+		if effect.Status == payout.DecisionCarriedOut {
+			if err := tx.refundOfCancel(p); err != nil {
+				return err
+			}
+		}
+		return tx.noteCarriedOut(row, p, effect.Status)
+	})
+	return out, err
+}
+
+func (tx tx) refundOfCancel(p payout.Payment) error {
+	var sender string
+	if err := tx.Raw("SELECT sender_id FROM packets WHERE id = ?", p.PacketID).Scan(&sender).Error; err != nil {
+		return err
+	}
+	refund := payout.CancelRefund(p, sender, tx.now)
+	if err := tx.insertPayment(refund); err != nil {
+		return err
+	}
+	return tx.putOutbox(refund.ID, outboxBegin)
+}
+
+// noteCarriedOut is the worker's own entry: the persons' are there already.
+func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.DecisionStatus) error {
+	d, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
+	if err != nil {
+		return err
+	}
+	if err := tx.endOpenDecision(p.ID, status); err != nil {
+		return err
+	}
+	w := payout.StaffWrite{Owner: "worker", Role: "system", Reason: "every order number was asked about"}
+	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
 }
 
 func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
@@ -125,55 +265,4 @@ func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, err
 func (tx tx) remember(w payout.StaffWrite, a payout.StaffAnswer) error {
 	return tx.Exec("INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		w.Owner, w.Route, w.Key, w.BodyHash, a.Status, a.Body, tx.now).Error
-}
-
-type auditHead struct {
-	Seq  int64
-	Hash []byte
-}
-
-// auditHead locks the end of the chain, which the first entry makes. It looks
-// before it inserts: an INSERT IGNORE of a row that is there takes a shared
-// lock, and two transactions that hold it can only deadlock over the exclusive one.
-func (tx tx) auditHead() (auditHead, error) {
-	var head auditHead
-	const lock = "SELECT seq, hash FROM audit_head WHERE id = 1 FOR UPDATE"
-	if err := tx.Raw(lock).Scan(&head).Error; err != nil || head.Hash != nil {
-		return head, err
-	}
-	if err := tx.Exec("INSERT IGNORE INTO audit_head (id, seq, hash) VALUES (1, 0, REPEAT(CHAR(0), 32))").Error; err != nil {
-		return head, err
-	}
-	err := tx.Raw(lock).Scan(&head).Error
-	return head, err
-}
-
-// audit appends one entry to the hash chain: hash = SHA-256(previous hash,
-// JSON of the entry). The head row is locked until commit.
-func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
-	head, err := tx.auditHead()
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(before)
-	if err != nil {
-		return fmt.Errorf("encode audit: %w", err)
-	}
-	a, err := json.Marshal(after)
-	if err != nil {
-		return fmt.Errorf("encode audit: %w", err)
-	}
-	at := tx.now.Truncate(time.Millisecond)
-	seq := head.Seq + 1
-	entry, err := json.Marshal([]any{seq, at, w.Owner, w.Role, action, subject, w.Reason, string(b), string(a)})
-	if err != nil {
-		return fmt.Errorf("encode audit: %w", err)
-	}
-	sum := sha256.Sum256(append(append([]byte{}, head.Hash...), entry...))
-	err = tx.Exec("INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		seq, at, w.Owner, w.Role, action, subject, w.Reason, b, a, sum[:]).Error
-	if err != nil {
-		return err
-	}
-	return tx.Exec("UPDATE audit_head SET seq = ?, hash = ? WHERE id = 1", seq, sum[:]).Error
 }

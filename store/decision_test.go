@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/payout"
 )
 
 const approveFrom = money.Fen(100_000)
+
+var retryCommand = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 
 func staff(key, body string) payout.StaffWrite {
 	return payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body, Reason: "确认过"}
@@ -34,7 +37,7 @@ func render(d *payout.Decision, p payout.Row, err error) (int, []byte) {
 
 func retryPayment(t testing.TB, s *Store, w payout.StaffWrite, id string) payout.StaffAnswer {
 	t.Helper()
-	a, err := s.RetryPayment(t.Context(), w, id, approveFrom, render)
+	a, err := s.Decide(t.Context(), w, id, retryCommand, render)
 	must(t, err)
 	return a
 }
@@ -74,7 +77,7 @@ func TestRetryPayment(t *testing.T) {
 		}
 	})
 	t.Run("other body", func(t *testing.T) {
-		_, err := s.RetryPayment(ctx, staff("k", "other"), id, approveFrom, render)
+		_, err := s.Decide(ctx, staff("k", "other"), id, retryCommand, render)
 		wantErr(t, err, payout.ErrKeyReused)
 	})
 	t.Run("other key", func(t *testing.T) {
@@ -92,7 +95,7 @@ func TestRetryPayment(t *testing.T) {
 		}
 	})
 	t.Run("unknown payment", func(t *testing.T) {
-		_, err := s.RetryPayment(ctx, staff("nobody", "h"), payout.ID('p', newID(), 0), approveFrom, render)
+		_, err := s.Decide(ctx, staff("nobody", "h"), payout.ID('p', newID(), 0), retryCommand, render)
 		wantErr(t, err, ErrNotFound)
 		if n := query[int](t, s, "SELECT COUNT(*) FROM staff_idempotency WHERE idem_key = 'nobody'"); n != 0 {
 			t.Error("a 404 is not to be remembered")
@@ -153,7 +156,7 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 		for _, err := range together(len(answers), func(i int) (err error) {
 			w := staff(fmt.Sprint(round, "/", i/3), "h") // three requests under each of two keys
 			w.Owner = fmt.Sprint("finance", i/3)
-			answers[i], err = s.RetryPayment(ctx, w, id, approveFrom, render)
+			answers[i], err = s.Decide(ctx, w, id, retryCommand, render)
 			return err
 		}) {
 			must(t, err)
@@ -187,7 +190,7 @@ func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16
 	for _, err := range together(4, func(i int) error {
-		return s.inTx(t.Context(), func(tx tx) error { return tx.audit(staff("first", "h"), "first", fmt.Sprint(i), nil, nil) })
+		return s.inTx(t.Context(), crash.Administration, func(tx tx) error { return tx.audit(staff("first", "h"), "first", fmt.Sprint(i), nil, nil) })
 	}) {
 		must(t, err)
 	}
@@ -199,7 +202,7 @@ func TestAuditAtOnce(t *testing.T) {
 	const deadlocks = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_DEADLOCKS'"
 	before := query[int](t, s, deadlocks)
 	for _, err := range together(n, func(i int) error {
-		_, err := s.RetryPayment(t.Context(), staff(fmt.Sprint(i), "h"), payoutID(p, i), approveFrom, render)
+		_, err := s.Decide(t.Context(), staff(fmt.Sprint(i), "h"), payoutID(p, i), retryCommand, render)
 		return err
 	}) {
 		must(t, err)

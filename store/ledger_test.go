@@ -9,6 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/payout"
 )
@@ -69,19 +70,23 @@ func TestR12_LedgerBalances(t *testing.T) {
 // TestR12_LedgerRefuses: what a transfer can never be, also not by a defect of ours.
 func TestR12_LedgerRefuses(t *testing.T) {
 	s, _ := newStore(t)
-	p := payout.NewPosting(payout.PostPaid, "order", 5)
+	id := newID()
+	order := func(attempt int) string { return payout.OrderNo(payout.ID(payout.KindPayout, id, 0), attempt) }
+	p := payout.NewPosting(payout.PostPaid, order(1), 5)
 	post := func(change func(*payout.Posting)) error {
 		q := p
 		change(&q)
-		return s.inTx(t.Context(), func(tx tx) error { return tx.post("packet", q) })
+		return s.inTx(t.Context(), crash.Administration, func(tx tx) error { return tx.post(id, q) })
 	}
 	must(t, post(func(*payout.Posting) {}))
 	wantErr(t, post(func(*payout.Posting) {}), gorm.ErrDuplicatedKey)
-	must(t, post(func(q *payout.Posting) { q.Kind = payout.PostReturned })) // the other reference
+	must(t, post(func(q *payout.Posting) { *q = payout.NewPosting(payout.PostReturned, order(1), 5) })) // the other reference
 	for name, change := range map[string]func(*payout.Posting){
-		"nothing":  func(q *payout.Posting) { q.OrderNo, q.Amount = "a", 0 },
-		"negative": func(q *payout.Posting) { q.OrderNo, q.Amount = "b", -1 },
-		"one side": func(q *payout.Posting) { q.OrderNo, q.Credit = "c", q.Debit },
+		"nothing":        func(q *payout.Posting) { q.OrderNo, q.Amount = order(2), 0 },
+		"negative":       func(q *payout.Posting) { q.OrderNo, q.Amount = order(3), -1 },
+		"one side":       func(q *payout.Posting) { q.OrderNo, q.Credit = order(4), q.Debit },
+		"other accounts": func(q *payout.Posting) { q.OrderNo, q.Credit = order(5), payout.AccountHouse },
+		"other packet":   func(q *payout.Posting) { q.OrderNo = payout.OrderNo(payout.ID(payout.KindPayout, newID(), 0), 1) },
 	} {
 		err := post(change)
 		if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 4025 && my.Number != 3819 { // CHECK: MariaDB, MySQL

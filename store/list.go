@@ -14,6 +14,9 @@ import (
 // passes through them: then a packet that moves on meanwhile is not missed.
 func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error) {
 	var rows []packetRow
+	if f.App == "" && f.SenderID != "" && len(f.Stored) == 0 {
+		f.Stored = storedStatuses // the index of senders of all apps goes by status
+	}
 	if len(f.Stored) == 0 {
 		some, err := s.packetRows(ctx, f, "")
 		if err != nil {
@@ -50,6 +53,9 @@ func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Re
 	return out, nil
 }
 
+// storedStatuses are those a row can have, in the order of a packet's life.
+var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing, packet.StatusClosed}
+
 // firstRows orders rows and keeps the first of them. A packet that is there
 // twice has moved on between two reads; the later one counts.
 func firstRows(rows []packetRow, limit int) []packetRow {
@@ -65,8 +71,12 @@ func (r packetRow) place() packet.Place { return packet.Place{At: r.CreatedAt, I
 // optimizer, left alone, may take a shorter one and sort everything it finds.
 func packetsIndex(f packet.RecordFilter, status packet.Status) string {
 	switch {
+	case f.App == "" && f.SenderID != "":
+		return " FORCE INDEX (packets_any_sender)"
+	case f.App == "" && status != "":
+		return " FORCE INDEX (packets_any_status)"
 	case f.App == "":
-		return ""
+		return " FORCE INDEX (packets_created)"
 	case f.SenderID != "" && status != "":
 		return " FORCE INDEX (packets_sender_status)"
 	case f.SenderID != "":
@@ -88,6 +98,12 @@ func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status pa
 	}
 	if status != "" {
 		q = q.Where("status = ?", string(status))
+	}
+	if !f.From.IsZero() {
+		q = q.Where("created_at >= ?", f.From.UTC())
+	}
+	if !f.To.IsZero() {
+		q = q.Where("created_at < ?", f.To.UTC())
 	}
 	if f.AfterID != "" {
 		at := f.AfterTime.UTC()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/payout"
 )
 
@@ -32,7 +33,7 @@ func (s *Store) NoteNotification(ctx context.Context, provider, eventID, orderNo
 		}
 		return tx.putOutbox(parts.PaymentID, outboxAsk)
 	}
-	return s.inTx(ctx, run)
+	return s.inTx(ctx, crash.NotificationNote, run)
 }
 
 // Version reads the number of the newest migration that was applied.

@@ -2,14 +2,22 @@ package store
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"time"
 
+	"hongbao/crash"
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
 const (
 	outboxBegin = "begin" // moved when the payment is no longer pending
 	outboxAsk   = "ask"   // moved when no attempt wants to be asked about
+	// outboxDecide: moved when the open decision is carried out, or overtaken.
+	outboxDecide = "decide"
+	// outboxFinish: moved when the packet of a refund made outside is closed.
+	outboxFinish = "finish"
 )
 
 func (tx tx) putOutbox(paymentID, kind string) error {
@@ -23,35 +31,34 @@ func outboxPause(tries int) time.Duration {
 	return min(200*time.Millisecond<<min(tries, 5), 5*time.Second)
 }
 
+// lostPause is how long an outbox row is put off whose payment is not there: only
+// somebody's hand in the tables makes one, and it must not hold up the others.
+const lostPause = time.Hour
+
+type outboxRow struct {
+	PaymentID, Kind string
+	Tries           int
+}
+
 // DueOutbox returns payments whose run has to be started or woken and puts them
 // off, so that a second worker does not do the same at once. Rows that have
 // moved are deleted. Repeating a start is harmless (rule R3).
 func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) {
 	var out []payout.Due
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.OutboxTake, func(tx tx) error {
 		out = out[:0]
-		var rows []struct {
-			PaymentID, Kind string
-			Tries           int
-		}
+		var rows []outboxRow
 		err := tx.Raw("SELECT payment_id, kind, tries FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now, limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}
 		for _, r := range rows {
-			row, attempts, err := tx.load(r.PaymentID, false)
+			p, due, err := tx.takeOutbox(r)
 			if err != nil {
 				return err
 			}
-			if outboxMoved(r.Kind, row.payment(), attempts) {
-				err = tx.Exec("DELETE FROM outbox WHERE payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Error
-			} else {
-				out = append(out, payout.Due{Payment: row.payment(), Tries: r.Tries})
-				err = tx.Exec("UPDATE outbox SET tries = tries + 1, due_at = ? WHERE payment_id = ? AND kind = ?",
-					tx.now.Add(outboxPause(r.Tries)), r.PaymentID, r.Kind).Error
-			}
-			if err != nil {
-				return err
+			if due {
+				out = append(out, payout.Due{Payment: p, Tries: r.Tries})
 			}
 		}
 		return nil
@@ -59,28 +66,46 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 	return out, err
 }
 
-func outboxMoved(kind string, p payout.Payment, attempts []payout.Attempt) bool {
-	if kind == outboxBegin {
-		return p.Status != payout.StatusPending
+// takeOutbox deletes a row that has moved and puts off one that has not, which is due.
+func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
+	row, attempts, err := tx.load(r.PaymentID, false)
+	if errors.Is(err, ErrNotFound) {
+		slog.Error("Outbox row without a payment; it is put off.", slog.String("payment_id", r.PaymentID), slog.String("kind", r.Kind))
+		return p, false, tx.putOff(r, lostPause)
+	}
+	if err != nil {
+		return p, false, err
+	}
+	p = row.payment()
+	moved, err := tx.outboxMoved(r.Kind, p, attempts)
+	if err != nil {
+		return p, false, err
+	}
+	if moved {
+		return p, false, tx.Exec("DELETE FROM outbox WHERE payment_id = ? AND kind = ?", r.PaymentID, r.Kind).Error
+	}
+	return p, true, tx.putOff(r, outboxPause(r.Tries))
+}
+
+func (tx tx) putOff(r outboxRow, pause time.Duration) error {
+	return tx.Exec("UPDATE outbox SET tries = tries + 1, due_at = ? WHERE payment_id = ? AND kind = ?", tx.now.Add(pause), r.PaymentID, r.Kind).Error
+}
+
+func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attempt) (bool, error) {
+	switch kind {
+	case outboxBegin:
+		return p.Status != payout.StatusPending, nil
+	case outboxDecide:
+		return p.Deciding == "", nil
+	case outboxFinish:
+		var status string
+		err := tx.Raw("SELECT status FROM packets WHERE id = ?", p.PacketID).Scan(&status).Error
+		return status == string(packet.StatusClosed), err
 	}
 	for _, a := range attempts {
 		if a.AskRequested {
-			return false
+			return false, nil
 		}
 	}
-	return true
-}
-
-// Stuck returns open payments that nothing has touched since before: the watch
-// starts their run again. Ordered by age.
-func (s *Store) Stuck(ctx context.Context, before time.Time, limit int) ([]payout.Payment, error) {
-	var rows []paymentRow
-	err := s.read(ctx).Raw(`SELECT p.* FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no
-		WHERE p.status IN ('pending', 'sending', 'unknown', 'awaiting_recipient') AND p.kind IN ('p', 'r', 'h')
-		AND p.updated_at < ? AND (a.next_at IS NULL OR a.next_at < ?) ORDER BY p.updated_at LIMIT ?`, before.UTC(), before.UTC(), limit).Scan(&rows).Error
-	out := make([]payout.Payment, len(rows))
-	for i, r := range rows {
-		out[i] = r.payment()
-	}
-	return out, classify(err)
+	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/payout"
 )
 
@@ -98,7 +99,7 @@ func TestDueOutboxOfManyWorkers(t *testing.T) {
 	}
 	// A row another worker holds is passed over, not waited for.
 	c.pass(time.Minute)
-	must(t, s.inTx(t.Context(), func(tx tx) error {
+	must(t, s.inTx(t.Context(), crash.Administration, func(tx tx) error {
 		if err := tx.Exec("SELECT * FROM outbox WHERE payment_id = ? FOR UPDATE", payoutID(p, 0)).Error; err != nil {
 			return err
 		}
@@ -209,49 +210,6 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 	}
 }
 
-func TestStuck(t *testing.T) {
-	s, c := newStore(t)
-	ctx := t.Context()
-	stuck := func(ago time.Duration) []string {
-		t.Helper()
-		rows, err := s.Stuck(ctx, s.Now().Add(-ago), 100)
-		must(t, err)
-		var ids []string
-		for _, p := range rows {
-			ids = append(ids, p.ID)
-		}
-		return ids
-	}
-	fresh := owing(t, s)
-	c.pass(time.Second)
-	sending := owing(t, s)
-	o := begin(t, s, sending)
-	paid := owing(t, s)
-	pay(t, s, paid)
-	failedPayment(t, s)
-	recorded(t, s, samplePacket(10, 1)) // its charge belongs to the packet's own run
-	if got := stuck(30 * time.Second); len(got) != 0 {
-		t.Errorf("stuck %v at once", got)
-	}
-	c.pass(time.Minute)
-	if got := stuck(30 * time.Second); !slices.Equal(got, []string{fresh, sending}) {
-		t.Errorf("stuck %v, want %s and %s", got, fresh, sending)
-	}
-	// Not stuck while it waits for its next step.
-	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsRetryAfter)
-	obs.RetryAfter = time.Hour
-	_, err := s.Settle(ctx, obs, o.OrderNo)
-	must(t, err)
-	c.pass(2 * time.Minute)
-	if got := stuck(30 * time.Second); !slices.Equal(got, []string{fresh}) {
-		t.Errorf("stuck %v, want %s", got, fresh)
-	}
-	c.pass(time.Hour)
-	if got := stuck(30 * time.Second); !slices.Equal(got, []string{fresh, sending}) {
-		t.Errorf("stuck %v after its time", got)
-	}
-}
-
 func TestQuarantine(t *testing.T) {
 	s, _ := newStore(t)
 	for range 2 {
@@ -260,5 +218,22 @@ func TestQuarantine(t *testing.T) {
 	must(t, s.Quarantine(t.Context(), 3, "1-2", map[string]any{"cannot": func() {}}, "cannot be encoded"))
 	if n := query[int](t, s, "SELECT COUNT(*) FROM quarantine"); n != 2 {
 		t.Errorf("%d entries", n)
+	}
+}
+
+// TestOutboxRowWithoutPayment: it does not hold up the others.
+func TestOutboxRowWithoutPayment(t *testing.T) {
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	must(t, s.db.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)", c.now().Add(-time.Minute), c.now()).Error)
+	decide(t, s, id)
+	due, err := s.DueOutbox(t.Context(), 10)
+	if err != nil || len(due) != 1 || due[0].Payment.ID != id {
+		t.Errorf("%+v, %v", due, err)
+	}
+	c.pass(outboxPause(0))
+	if due, err = s.DueOutbox(t.Context(), 10); err != nil || len(due) != 1 {
+		t.Errorf("%+v, %v", due, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -108,7 +109,7 @@ func (r packetRow) record() (packet.Record, error) {
 // ErrUnavailable.
 func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error) {
 	status := packet.StatusFunding
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.CreateRecord, func(tx tx) error {
 		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
 		if err != nil {
 			return err
@@ -173,7 +174,7 @@ func (shareRow) TableName() string { return "shares" }
 // shares, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
 	var status packet.Status
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.CreateFund, func(tx tx) error {
 		row, err := tx.lockPacket(id)
 		if err != nil {
 			return err
@@ -248,7 +249,7 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 
 // RejectPacket moves funding to rejected after the charge was declined. Repeatable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
 		if err != nil || row.Status == string(packet.StatusRejected) {
 			return err
@@ -264,7 +265,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 // ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.CloseBegin, func(tx tx) error {
 		row, err := tx.lockPacket(id)
 		if err != nil {
 			return err
@@ -285,8 +286,9 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 
 // CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
 func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
-	err := s.read(ctx).Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'", string(reason), id).Error
-	return classify(err)
+	return s.inTx(ctx, crash.CloseReason, func(tx tx) error {
+		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'", string(reason), id).Error
+	})
 }
 
 // CloseBooks closes a packet's books once (rule R6): remainder = total - claimed
@@ -295,7 +297,7 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 // the same at every repeat. Errors: ErrMoved when the packet is not closing.
 func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen, error) {
 	var remainder money.Fen
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.CloseBooks, func(tx tx) error {
 		row, err := tx.lockPacket(id)
 		if err != nil {
 			return err
@@ -338,7 +340,7 @@ func (tx tx) owedRefund(row packetRow, amount money.Fen, provider string) error 
 // whether the packet is closed now; false means that the refund is still under way.
 func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error) {
 	closed := false
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.PacketFinish, func(tx tx) error {
 		closed = false
 		row, err := tx.lockPacket(id)
 		if err != nil {

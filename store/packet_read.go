@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -126,37 +127,18 @@ func (s *Store) PayoutStatuses(ctx context.Context, ids []string) (map[string]pa
 	return out, classify(err)
 }
 
-// Recorded returns which of the given users already have a recorded claim.
+// Recorded returns which of the given users MySQL accounts for, as AccountedFor
+// does: with a recorded claim, or with a promise that could not be booked.
 func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
-	err := s.read(ctx).Raw("SELECT user_id FROM shares WHERE packet_id = ? AND user_id IN ?", packetID, users).Scan(&ids).Error
+	err := s.read(ctx).Raw(`SELECT user_id FROM shares WHERE packet_id = ? AND user_id IN ?
+		UNION ALL SELECT user_id FROM breaks WHERE packet_id = ? AND kind = ? AND user_id IN ?`, packetID, users,
+		packetID, string(payout.BreakShareConflict), users).Scan(&ids).Error
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		out[id] = true
 	}
 	return out, classify(err)
-}
-
-// UnrecordedPackets returns which of the given packet ids have no row.
-func (s *Store) UnrecordedPackets(ctx context.Context, ids []string) ([]string, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	var found []string
-	if err := s.read(ctx).Raw("SELECT id FROM packets WHERE id IN ?", ids).Scan(&found).Error; err != nil {
-		return nil, classify(err)
-	}
-	known := map[string]bool{}
-	for _, id := range found {
-		known[id] = true
-	}
-	var out []string
-	for _, id := range ids {
-		if !known[id] {
-			out = append(out, id)
-		}
-	}
-	return out, nil
 }
 
 // Quarantine keeps a hand-off that cannot be decoded. Repeatable.
@@ -165,7 +147,7 @@ func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields
 	if err != nil {
 		content = []byte(fmt.Sprintf("%q", fmt.Sprint(fields)))
 	}
-	return s.inTx(ctx, func(tx tx) error {
+	return s.inTx(ctx, crash.RelayQuarantine, func(tx tx) error {
 		return tx.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE error = VALUES(error)",
 			lane, entryID, content, clip(strings.ToValidUTF8(cause, "?"), 500), tx.now).Error
 	})

@@ -5,32 +5,35 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/money"
 	"hongbao/payout"
 )
 
 type paymentRow struct {
-	ID             string `gorm:"primaryKey"`
-	Kind           string
-	PacketID       string
-	AppID          string
-	UserID         string
-	ShareIndex     int
-	Account        string
-	Amount         int64
-	Currency       string
-	Remark         string
-	Provider       string
-	Status         string
-	Version        int
-	Attempt        int
-	OrderNo        *string
-	DecidedAt      *time.Time
-	FailureCode    *string
-	FailureMessage *string
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	SettledAt      *time.Time
+	ID              string `gorm:"primaryKey"`
+	Kind            string
+	PacketID        string
+	AppID           string
+	UserID          string
+	ShareIndex      int
+	Account         string
+	Amount          int64
+	Currency        string
+	Remark          string
+	Provider        string
+	Status          string
+	Version         int
+	Attempt         int
+	OrderNo         *string
+	DecidedAt       *time.Time
+	Deciding        string
+	NewNumberAgreed bool
+	FailureCode     *string
+	FailureMessage  *string
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+	SettledAt       *time.Time
 }
 
 func (paymentRow) TableName() string { return "payments" }
@@ -39,7 +42,8 @@ func newPaymentRow(p payout.Payment) paymentRow {
 	row := paymentRow{
 		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
 		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, Status: string(p.Status), Attempt: p.Attempt,
-		DecidedAt: optTime(p.DecidedAt), CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
+		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.Deciding), NewNumberAgreed: p.NewNumberAgreed,
+		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
 	}
 	if p.Attempt > 0 {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
@@ -54,7 +58,8 @@ func (r paymentRow) payment() payout.Payment {
 	p := payout.Payment{
 		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex, Account: r.Account,
 		Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider, Status: payout.Status(r.Status), Attempt: r.Attempt,
-		DecidedAt: orZero(r.DecidedAt), CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding), NewNumberAgreed: r.NewNumberAgreed,
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
 		p.Failure = payout.NewFailure(*r.FailureCode, orEmpty(r.FailureMessage))
@@ -78,9 +83,9 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 			settled = &tx.now
 		}
 	}
-	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?,
+	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?, new_number_agreed = ?,
 		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.FailureCode, row.FailureMessage, tx.now, settled,
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now, settled,
 		old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error
@@ -109,6 +114,7 @@ type attemptRow struct {
 	NextAt       *time.Time
 	AskedAt      *time.Time
 	AskRequested bool
+	Forgotten    bool
 	Observed     string
 	Code         string
 	Message      string
@@ -126,7 +132,7 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested,
-		Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, 255), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
+		Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, 255), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
 		StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(), EndedAt: optTime(a.EndedAt),
 	}
 }
@@ -136,7 +142,7 @@ func (r attemptRow) attempt() payout.Attempt {
 		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
 		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused, Booked: r.Booked,
 		ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt), AskRequested: r.AskRequested,
-		Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
+		Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
 		StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 }
@@ -185,17 +191,29 @@ func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, erro
 // BeginSend notes a send before it goes out (rules R3 to R5): it decides under
 // which number, stores number and exact request before the first send, and moves
 // the payment to sending. Order is nil when nothing may be sent; State then says
-// what to do instead. Errors: ErrNotFound, ErrUnavailable, what encode returns.
+// what to do instead. Held is set when nothing is sent because a person has
+// stopped the provider. Errors: ErrNotFound, ErrUnavailable, what encode returns.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
-	err := s.inTx(ctx, func(tx tx) error {
+	err := s.inTx(ctx, crash.Of(id, crash.ChargeBegin, crash.PayoutBegin, crash.RefundBegin), func(tx tx) error {
 		out = payout.Begun{}
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
 			return err
 		}
 		p := row.payment()
-		switch payout.Begin(p, attempts, tx.now) {
+		numbering := payout.Begin(p, attempts, tx.now)
+		if numbering != payout.NumberNone {
+			provider, err := tx.provider(p.Provider, false)
+			if err != nil {
+				return err
+			}
+			if provider.Hold != nil { // nothing is noted, no number is taken
+				out.State, out.Held = state(p, attempts), provider.Hold
+				return nil
+			}
+		}
+		switch numbering {
 		case payout.NumberNone:
 			return tx.notNow(row, p, attempts, &out)
 		case payout.NumberNew:
@@ -258,13 +276,17 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 // StillCurrent reports whether the send noted as number send of an order is
 // still the one that counts: nothing else was sent, and no later number began.
 // Read right before the request leaves, so that a run that was reset or
-// overtaken sends nothing (rule R3), and nothing leaves after the window in
-// which it could land: a note that waited too long is asked about first (R4).
-func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int) (bool, error) {
+// overtaken sends nothing (rule R3), and nothing leaves later than LeaveWithin
+// after its note: a note that waited too long is asked about first (R4).
+// Past ask_until nothing leaves (R5).
+// Nothing leaves for a provider that is held by now.
+func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error) {
 	var n int64
+	now := s.now().UTC()
 	err := s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
-		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown') AND a.noted_until > ?`,
-		orderNo, send, s.now().UTC()).Scan(&n).Error
+		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown') AND a.noted_until > ? AND a.ask_until > ?
+		AND NOT EXISTS (SELECT 1 FROM providers h WHERE h.name = p.provider AND h.held_at IS NOT NULL)`,
+		orderNo, send, now.Add(limits.LandingWindow), now).Scan(&n).Error
 	return n == 1, classify(err)
 }
 
@@ -277,7 +299,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		return payout.State{}, fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	var out payout.State
-	err = s.inTx(ctx, func(tx tx) error {
+	err = s.inTx(ctx, crash.Of(asked, crash.ChargeSettle, crash.PayoutSettle, crash.RefundSettle), func(tx tx) error {
 		row, attempts, err := tx.load(parts.PaymentID, true)
 		if err != nil {
 			return err
@@ -310,6 +332,11 @@ func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Obs
 	}
 	for _, post := range set.Postings {
 		if err := tx.post(row.PacketID, post); err != nil {
+			return err
+		}
+	}
+	if set.Overtaken != "" {
+		if err := tx.endOpenDecision(row.ID, payout.DecisionOvertaken); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/crash"
 	"hongbao/payout"
 )
 
@@ -97,6 +98,9 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 			f.SetString(fmt.Sprint("f", i))
 		}
 	}
+	// What the table checks: the number is its payment's, the operation is known.
+	want.PaymentID = payoutID(samplePacket(100, 1), 0)
+	want.OrderNo, want.Op = payout.OrderNo(want.PaymentID, want.No), payout.OpTransfer
 	row := newAttemptRow(want)
 	must(t, s.db.Create(&row).Error)
 	var back attemptRow
@@ -104,11 +108,12 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 	if got := back.attempt(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read   %+v\nwrote %+v", got, want)
 	}
-	want = payout.Attempt{OrderNo: "zero", PaymentID: "zero", Sends: 1, Request: []byte{}, StartedAt: at, AskUntil: at}
+	zero := payoutID(samplePacket(100, 1), 0)
+	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{}, StartedAt: at, AskUntil: at}
 	row = newAttemptRow(want)
 	must(t, s.db.Create(&row).Error)
 	back = attemptRow{}
-	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = 'zero'").Scan(&back).Error)
+	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
 	if got := back.attempt(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read   %+v\nwrote %+v", got, want)
 	}
@@ -184,7 +189,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 					if b.Order == nil {
 						continue
 					}
-					current, err := s.StillCurrent(ctx, b.Order.OrderNo, b.Order.Send)
+					current, err := s.StillCurrent(ctx, b.Order.OrderNo, b.Order.Send, limits)
 					if err != nil {
 						return err
 					}
@@ -243,11 +248,11 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 
 // TestR3_StillCurrent: a run that was overtaken sends nothing.
 func TestR3_StillCurrent(t *testing.T) {
-	s, _ := newStore(t)
+	s, c := newStore(t)
 	id := owing(t, s)
 	current := func(o payout.Order, want bool) {
 		t.Helper()
-		if got, err := s.StillCurrent(t.Context(), o.OrderNo, o.Send); err != nil || got != want {
+		if got, err := s.StillCurrent(t.Context(), o.OrderNo, o.Send, limits); err != nil || got != want {
 			t.Errorf("send %d: %t, %v", o.Send, got, err)
 		}
 	}
@@ -257,9 +262,11 @@ func TestR3_StillCurrent(t *testing.T) {
 	current(one, true) // nobody has sent since
 	two := begin(t, s, id)
 	current(one, false)
+	c.pass(payout.LeaveWithin - time.Second)
 	current(two, true)
-	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsSucceeded)
+	c.pass(time.Second) // the landing window counts from here
 	current(two, false)
+	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsSucceeded)
 	current(payout.Order{OrderNo: payout.OrderNo(id, 2), Send: 1}, false)
 }
 
@@ -325,14 +332,14 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	o := begin(t, s, id)
 	p := old.payment()
 	p.Status = payout.StatusSending
-	err = s.inTx(ctx, func(tx tx) error { return tx.casPayment(old, p) })
+	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
 	// The same status again, but another version.
 	old, _, err = tx{DB: s.read(ctx)}.load(id, false)
 	must(t, err)
 	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsPending)
-	err = s.inTx(ctx, func(tx tx) error { return tx.casPayment(old, old.payment()) })
+	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })
 	wantErr(t, err, ErrMoved)
-	err = s.inTx(ctx, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
+	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
 	wantErr(t, err, ErrMoved)
 }

@@ -203,16 +203,16 @@ func (r *recorder) Trace(_ context.Context, _ time.Time, fc func() (string, int6
 // the optimizer has a reason to use an index.
 const crowd = `
 INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
-	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open', NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
+	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open', NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
 INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, 'app', CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
 INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, created_at, updated_at, settled_at)
 	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'p', CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('u', seq MOD 500), 0, 'a', 100, 'CNY', '', 'sandbox', 'paid', 1, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, ask_requested, observed, code, message, provider_ref, token, started_at, ask_until)
-	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', '', 1, 0, 'succeeded', 0, 1, 0, 'ask', 0, '', '', '', '', '', NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 'paid', 'owed', 'provider', 100, '', CONCAT('k', seq), NOW(3) FROM seq_1_to_4000;
+INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, ask_requested, observed, code, message, provider_ref, token, started_at, ask_until, ended_at)
+	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', '', 1, 0, 'succeeded', 0, 1, 0, 'ask', 0, '', '', '', '', '', NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
+INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3) FROM seq_1_to_4000;
 INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), NOW(3), 'provider', 'send', '', 'succeeded', '', '' FROM seq_1_to_4000;
 INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'begin', NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
-INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at) SELECT CONCAT('d', seq), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'retry', '', '', '', 'carried_out', NOW(3) FROM seq_1_to_4000;
+INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at, ended_at) SELECT CONCAT('d', seq), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'retry', '', '', '', 'carried_out', NOW(3), NOW(3) FROM seq_1_to_4000;
 INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) SELECT 'finance', 'r', seq, '', 200, '', NOW(3) FROM seq_1_to_4000;
 INSERT INTO notifications (provider, event_id, order_no, known, body, received_at) SELECT 'sandbox', seq, '', 0, '', NOW(3) FROM seq_1_to_4000;
 INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'mismatch', CONCAT('k', LPAD(seq, 19, '0')), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), '', '', NOW(3), NOW(3) FROM seq_1_to_4000;
@@ -236,24 +236,27 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	due(t, s, 10)
 	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	o := begin(t, s, payoutID(p, 0))
-	_, err = s.StillCurrent(ctx, o.OrderNo, o.Send)
+	_, err = s.StillCurrent(ctx, o.OrderNo, o.Send, limits)
 	must(t, err)
 	must(t, s.NoteNotification(ctx, provider, "event", o.OrderNo, nil))
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Hour)
 	due(t, s, 10)
 	for name, read := range map[string]func() error{
-		"stuck":      func() error { _, err := s.Stuck(ctx, s.Now(), 10); return err },
-		"packet":     func() error { _, err := s.Packet(ctx, p.ID); return err },
-		"claims":     func() error { _, err := s.Claims(ctx, p.ID); return err },
-		"claim":      func() error { _, err := s.Claim(ctx, p.ID, "u1"); return err },
-		"payment":    func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
-		"balances":   func() error { _, err := s.Balances(ctx, p.ID); return err },
-		"recorded":   func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
-		"count":      func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
-		"statuses":   func() error { _, err := s.PayoutStatuses(ctx, []string{payoutID(p, 0)}); return err },
-		"unrecorded": func() error { _, err := s.UnrecordedPackets(ctx, []string{p.ID}); return err },
-		"closing":    func() error { _, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); return err },
+		"waiting": func() error {
+			_, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusPending, packet.Place{}, 10)
+			return err
+		},
+		"packet":   func() error { _, err := s.Packet(ctx, p.ID); return err },
+		"claims":   func() error { _, err := s.Claims(ctx, p.ID); return err },
+		"claim":    func() error { _, err := s.Claim(ctx, p.ID, "u1"); return err },
+		"payment":  func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
+		"balances": func() error { _, err := s.Balances(ctx, p.ID); return err },
+		"recorded": func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
+		"count":    func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
+		"statuses": func() error { _, err := s.PayoutStatuses(ctx, []string{payoutID(p, 0)}); return err },
+		"states":   func() error { _, err := s.PacketStates(ctx, []string{p.ID}); return err },
+		"closing":  func() error { _, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); return err },
 	} {
 		if err := read(); err != nil {
 			t.Fatalf("%s: %v", name, err)

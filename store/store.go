@@ -18,6 +18,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"hongbao/crash"
 	"hongbao/packet"
 )
 
@@ -81,6 +82,11 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 	cfg.InterpolateParams = true
 	cfg.ClientFoundRows = false
 	cfg.Collation = "utf8mb4_bin"
+	// Of a literal with nanoseconds the server warns that it is cut, and then finds
+	// no range of an index with it: it reads every row.
+	if err := cfg.Apply(mysql.TimeTruncate(time.Microsecond)); err != nil {
+		return nil, fmt.Errorf("mysql DSN: %w", err)
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 3 * time.Second
 	}
@@ -137,6 +143,10 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
+	if err := noteWrites(db); err != nil {
+		_ = pool.Close()
+		return nil, fmt.Errorf("open gorm: %w", err)
+	}
 	return &Store{db: db, sql: pool, now: time.Now}, nil
 }
 
@@ -162,13 +172,12 @@ const txTries = 8
 // inTx runs fn in a transaction and repeats it whole after a deadlock or a lock
 // timeout. fn must not keep effects outside the transaction. Failures of the
 // connection come back as ErrUnavailable: the transaction may have committed,
-// so every fn has to be repeatable.
-func (s *Store) inTx(ctx context.Context, fn func(tx tx) error) error {
+// so every fn has to be repeatable. Each transaction is a step of its own in
+// the list of crash points; a new one is put in there.
+func (s *Store) inTx(ctx context.Context, step crash.Step, fn func(tx tx) error) error {
 	var err error
 	for try := range txTries {
-		err = s.db.WithContext(ctx).Transaction(func(db *gorm.DB) error {
-			return fn(tx{DB: db, now: s.now().UTC()})
-		})
+		err = s.transaction(ctx, step, fn)
 		if err == nil || !repeatable(err) {
 			return classify(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 
+	"hongbao/crash"
 	"hongbao/devstack/stacktest"
 	"hongbao/migrations"
 	"hongbao/money"
@@ -286,17 +287,17 @@ func TestReadCommitted(t *testing.T) {
 	}
 	// And in deed: a statement of a transaction sees what was committed after it began.
 	p := recorded(t, s, samplePacket(100, 1))
-	must(t, s.inTx(t.Context(), func(tx tx) error {
+	must(t, s.inTx(t.Context(), crash.Administration, func(tx tx) error {
 		for _, want := range []string{"", "changed"} {
 			var got *string
-			if err := tx.Raw("SELECT close_reason FROM packets WHERE id = ?", p.ID).Scan(&got).Error; err != nil {
+			if err := tx.Raw("SELECT first_request_id FROM packets WHERE id = ?", p.ID).Scan(&got).Error; err != nil {
 				return err
 			}
 			if orEmpty(got) != want {
 				t.Errorf("read %q, want %q", orEmpty(got), want)
 			}
 			if want == "" {
-				if _, err := s.sql.ExecContext(t.Context(), "UPDATE packets SET close_reason = 'changed' WHERE id = ?", p.ID); err != nil {
+				if _, err := s.sql.ExecContext(t.Context(), "UPDATE packets SET first_request_id = 'changed' WHERE id = ?", p.ID); err != nil {
 					return err
 				}
 			}
@@ -315,7 +316,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	var mu sync.Mutex
 	cross := func(ids [2]string) error {
 		first := true
-		return s.inTx(t.Context(), func(tx tx) error {
+		return s.inTx(t.Context(), crash.Administration, func(tx tx) error {
 			mu.Lock()
 			runs++
 			mu.Unlock()
@@ -354,7 +355,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 func TestLockTriesEnd(t *testing.T) {
 	s, _ := newStore(t)
 	runs := 0
-	err := s.inTx(t.Context(), func(tx) error {
+	err := s.inTx(t.Context(), crash.Administration, func(tx) error {
 		runs++
 		return &mysql.MySQLError{Number: 1213}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hongbao/crash"
 	"hongbao/payout"
 )
 
@@ -50,7 +51,11 @@ func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
 	group.SetLimit(dispatchParallel)
 	for _, d := range due {
 		group.Go(func() error {
-			started, err := w.cfg.Starter.Run(ctx, d.Payment)
+			var started bool
+			err := crash.Do(crash.OutboxRun, func() (err error) {
+				started, err = w.cfg.Starter.Run(ctx, d.Payment)
+				return err
+			})
 			if err != nil && ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Run could not be started; the outbox comes again.",
 					slog.String("payment_id", d.Payment.ID), slog.Int("tries", d.Tries), slog.Any("error", err))

@@ -54,6 +54,7 @@ func TestRecordHistories(t *testing.T) {
 		"payout_returned":        payoutOf("u~returned", payout.StatusReturned, "Failed"),
 		"payout_needs_recipient": liveConfirm,
 		"payout_finance_retry":   liveFinanceRetry,
+		"payout_cancelled":       liveCancelled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +167,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	eventually(t, 10*time.Second, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
-	if _, err := r.store.RetryPayment(t.Context(), w, failed.ID, 100000, func(*payout.Decision, payout.Row, error) (int, []byte) {
+	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(*payout.Decision, payout.Row, error) (int, []byte) {
 		return 202, []byte("{}")
 	}); err != nil {
 		t.Fatal(err)

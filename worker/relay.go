@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hongbao/crash"
 	"hongbao/packet"
 	"hongbao/pool"
 )
@@ -150,19 +151,28 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	var jobs []job
 	if h.Created != nil {
 		p := *h.Created
-		jobs = append(jobs, job{packetID: p.ID, do: func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) }})
+		jobs = append(jobs, job{packetID: p.ID, do: around(crash.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
 	}
 	for _, c := range h.Claims {
-		jobs = append(jobs, job{packetID: c.PacketID, do: func(ctx context.Context) error {
+		jobs = append(jobs, job{packetID: c.PacketID, do: around(crash.RelayPayout, func(ctx context.Context) error {
 			return r.starter.StartPayout(ctx, c, r.apps.of(ctx, c.PacketID))
-		}})
+		})})
 	}
 	for _, id := range h.SoldOut {
-		jobs = append(jobs, job{packetID: id, do: func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, packet.CloseSoldOut) }})
+		jobs = append(jobs, r.closing(id, packet.CloseSoldOut))
 	}
 	if h.Recalled != "" {
-		id := h.Recalled
-		jobs = append(jobs, job{packetID: id, do: func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, packet.CloseRecalled) }})
+		jobs = append(jobs, r.closing(h.Recalled, packet.CloseRecalled))
 	}
 	return jobs
+}
+
+// closing is the job of telling a packet's workflow why to close.
+func (r *relay) closing(id string, reason packet.CloseReason) job {
+	return job{packetID: id, do: around(crash.RelayClose, func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, reason) })}
+}
+
+// around puts a call to Temporal between the points of its step.
+func around(step crash.Step, call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return crash.Do(step, func() error { return call(ctx) }) }
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -47,6 +48,7 @@ type rig struct {
 	redis    string
 	seedKey  [32]byte
 	logger   *slog.Logger
+	change   func(*rig, *worker.Config) // nil: none
 }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -64,7 +66,13 @@ func must[T any](v T, err error) func(t testing.TB) T {
 // newRig starts the parts around the given servers and one worker. Everything ends with the test.
 func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	t.Helper()
-	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	return newRigWith(t, redisAddr, dsn, temporalAddr, namespace, nil)
+}
+
+// newRigWith is newRig with workers that are changed before they start.
+func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, change func(*rig, *worker.Config)) *rig {
+	t.Helper()
+	r := &rig{change: change, redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	ctx := t.Context()
 	raw := must(store.OpenSQL(dsn))(t)
 	t.Cleanup(func() { _ = raw.Close() })
@@ -118,12 +126,16 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
-	w = worker.New(worker.Config{
+	cfg := worker.Config{
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes, Logger: r.logger,
-	})
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
+	}
+	if r.change != nil {
+		r.change(r, &cfg)
+	}
+	w = worker.New(cfg)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	var once sync.Once
@@ -187,6 +199,7 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 }
 
 type spec struct {
+	id     string // "": a new one
 	sender string
 	total  money.Fen
 	count  int
@@ -196,7 +209,7 @@ type spec struct {
 // create stages a packet as the API does and returns it.
 func (r *rig) create(t testing.TB, s spec) packet.Packet {
 	t.Helper()
-	id := packet.NewID([]byte("salt"), rand.Text())
+	id := cmp.Or(s.id, packet.NewID([]byte("salt"), rand.Text()))
 	if s.sender == "" {
 		s.sender = "sender"
 	}

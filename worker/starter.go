@@ -36,29 +36,38 @@ func NewStarter(c client.Client, provider string) *Starter {
 // StartPacket starts the workflow of a staged packet. Starting it twice is
 // harmless: nil means that Temporal has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	return s.once(ctx, client.StartWorkflowOptions{
+	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, p)
+}
+
+func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
 		ID:            workflows.PacketID(p.ID),
 		StaticSummary: workflows.PacketSummary(p),
 		StaticDetails: workflows.PacketDetails(p),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.ID),
 			workflows.AttrUserID.ValueSet(p.SenderID), workflows.AttrProvider.ValueSet(s.provider)),
-	}, workflows.PacketWorkflow, p)
+	}
 }
 
 // StartPayout starts the workflow of a claim, as StartPacket does. app may be empty.
 func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) error {
+	options, in := s.payoutStart(c, app)
+	return s.once(ctx, options, workflows.PayoutWorkflow, in)
+}
+
+func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
 	attrs := []temporal.SearchAttributeUpdate{workflows.AttrPacketID.ValueSet(c.PacketID), workflows.AttrUserID.ValueSet(c.UserID),
 		workflows.AttrProvider.ValueSet(s.provider)}
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}
 	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)}
-	return s.once(ctx, client.StartWorkflowOptions{
+	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
 		StaticSummary:         workflows.PayoutSummary(c),
 		StaticDetails:         workflows.PaymentDetails(in.PaymentID),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrs...),
-	}, workflows.PayoutWorkflow, in)
+	}, in
 }
 
 // once starts a workflow unless it runs or ever ran (REJECT_DUPLICATE +
@@ -83,11 +92,13 @@ func (s *Starter) once(ctx context.Context, o client.StartWorkflowOptions, name 
 // comes again until the row has moved. Reports whether a new run was started.
 func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	id := workflows.PaymentWorkflowID(p)
-	if id == "" { // a charge belongs to its packet's run
-		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
-	}
 	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID})
-	if p.Kind == payout.KindRefund {
+	switch {
+	case id == "" && p.Status.Open(): // an open charge belongs to its packet's run
+		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
+	case id == "": // which has gone on since: what is still to be asked has a run of its own
+		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
+	case p.Kind == payout.KindRefund:
 		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID}
 	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)

@@ -2,12 +2,12 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
@@ -15,162 +15,149 @@ import (
 
 // WatchStore is the part of MySQL the watch needs.
 type WatchStore interface {
-	UnrecordedPackets(ctx context.Context, ids []string) ([]string, error)
+	WatchedPackets
+	WatchedPayments
+	NoteRepair(ctx context.Context, kind, subject string) error
+}
+
+// WatchedPackets reads packets for the watch.
+type WatchedPackets interface {
+	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
+	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error)
+	UnfinishedPacket(ctx context.Context, id string) (packet.Unfinished, bool, error)
 	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
-	Stuck(ctx context.Context, before time.Time, limit int) ([]payout.Payment, error)
+}
+
+// WatchedPayments reads payments for the watch.
+type WatchedPayments interface {
+	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error)
+	PaymentOf(ctx context.Context, id string) (payout.Payment, error)
+	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
 }
 
 // LivePools is the part of Redis the watch needs.
 type LivePools interface {
-	Live(ctx context.Context, lane int) ([]pool.LivePacket, error)
+	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Claims(ctx context.Context, id string) ([]packet.Claim, error)
 	Retire(ctx context.Context, id string) error
 }
 
+// Pace says how often the watch looks and how patient it is. What is younger
+// than the graces is left to those whose task it is.
+type Pace struct {
+	Every time.Duration // between two rounds
+	// Grace is how long a packet may be without a row or a run, and a winner or an
+	// end without anybody who acts on it (rule R11).
+	Grace time.Duration
+	// Overdue is for how long an open payment's step may be due.
+	Overdue time.Duration
+	// Ask is for how long a question may be due before the watch puts it itself.
+	Ask time.Duration
+}
+
+// DefaultPace is the pace of a worker.
+var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute}
+
+// WatchConfig is what a watch is made of.
+type WatchConfig struct {
+	Store    WatchStore
+	Pools    LivePools
+	Starter  *Starter
+	Payments *activities.Payments
+	Lanes    int
+	Pace     Pace // zero: DefaultPace
+	Logger   *slog.Logger
+}
+
+// Watch compares hand-offs, winners, rows, runs and the provider, and repairs by
+// starting the same repeatable steps that got lost (rule R11). It is a loop of
+// its own: it needs neither the stream nor a run to be right. Several watches do
+// no harm: every start may be repeated (rule R3).
+//
+// A round reads a page of everything and the next round the page behind it, so
+// that a round costs the same whatever there is; what a person ended in the
+// Temporal UI is listed besides, so that it does not wait for its page.
+type Watch struct {
+	cfg      WatchConfig
+	lanes    []laneWatch
+	packets  map[packet.Status]packet.Place
+	payments map[watched]packet.Place
+	patience *patience
+	ended    *endedRuns
+}
+
+// NewWatch prepares a watch; Run does the work.
+func NewWatch(cfg WatchConfig) *Watch {
+	if cfg.Pace == (Pace{}) {
+		cfg.Pace = DefaultPace
+	}
+	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Place{}, payments: map[watched]packet.Place{},
+		patience: newPatience(), ended: newEndedRuns(time.Now())}
+	for lane := range w.lanes {
+		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: map[string]int{}}
+	}
+	return w
+}
+
+// Run watches until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	for pause(ctx, w.cfg.Pace.Every) {
+		w.look(ctx, "Watch could not compare every lane.", w.watchLanes)
+		w.look(ctx, "Watch could not look for runs ended by hand.", w.watchEnded)
+		w.look(ctx, "Watch could not compare packets with their runs.", w.watchPackets)
+		w.look(ctx, "Watch could not look for overdue payments.", w.watchPayments)
+		w.patience.forget(time.Now())
+	}
+	return nil
+}
+
+func (w *Watch) look(ctx context.Context, fault string, at func(context.Context) error) {
+	if err := at(ctx); err != nil && ctx.Err() == nil { // everything comes again next round
+		w.cfg.Logger.WarnContext(ctx, fault, slog.Any("error", err))
+	}
+}
+
+// watchLanes compares the pools of all lanes, some lanes at a time.
+func (w *Watch) watchLanes(ctx context.Context) error {
+	var group errgroup.Group
+	group.SetLimit(lanesAtOnce)
+	for i := range w.lanes {
+		group.Go(func() error { return w.lanes[i].round(ctx) })
+	}
+	return group.Wait()
+}
+
+// Repair names what the watch has put right.
+type Repair string
+
+// The repairs.
 const (
-	watchEvery = 5 * time.Second
-	// stagedGrace is how long a staged packet may be without a row (rule R11).
-	stagedGrace = 10 * time.Second
-	// claimGrace is how long a winner may be without a row before his payout is
-	// started again: the relay is normally much faster, a dead one is taken over.
-	claimGrace = 10 * time.Second
-	// rejectedKept is how long a rejected packet stays in Redis, so that a repeated
-	// create gets its 402 from there.
-	rejectedKept = 10 * time.Minute
-	// stuckAfter is how long an open payment may lie untouched past its own next_at.
-	stuckAfter = 30 * time.Second
-	stuckBatch = 100
+	// RepairUnrecorded: a staged packet without a row got its run.
+	RepairUnrecorded Repair = "packet_unrecorded"
+	// RepairWinner: a winner without a recorded claim got his payout's run.
+	RepairWinner Repair = "winner_without_payout"
+	// RepairPacketRun: a packet that is not at its end had no run and got one.
+	RepairPacketRun Repair = "packet_without_run"
+	// RepairPaymentRun: an open payment had no run and got one.
+	RepairPaymentRun Repair = "payment_without_run"
+	// RepairUnfinished: a refund was through and its packet not closed.
+	RepairUnfinished Repair = "packet_unfinished"
+	// RepairUnheard: a pool was sold out or recalled and its packet's run had not heard of it.
+	RepairUnheard Repair = "close_unheard"
+	// RepairUnretired: the pool of a closed packet was still in Redis.
+	RepairUnretired Repair = "pool_unretired"
+	// RepairAsked: a question that nobody had put was put by the watch.
+	RepairAsked Repair = "payment_asked"
 )
 
-// watch compares hand-offs, winners and rows and repairs by starting the same
-// repeatable steps (rule R11). It is an independent loop: it needs neither the
-// stream nor a run to be right.
-func (w *Worker) watch(ctx context.Context) error {
-	for pause(ctx, watchEvery) {
-		var group errgroup.Group
-		group.SetLimit(lanesAtOnce)
-		for lane := range w.cfg.Lanes {
-			group.Go(func() error { return w.watchLane(ctx, lane) })
-		}
-		if err := group.Wait(); err != nil && ctx.Err() == nil { // the first of them; all lanes come again next round
-			w.cfg.Logger.WarnContext(ctx, "Watch could not compare every lane.", slog.Any("error", err))
-		}
-		if err := w.watchPayments(ctx); err != nil && ctx.Err() == nil {
-			w.cfg.Logger.WarnContext(ctx, "Watch could not look for stuck payments.", slog.Any("error", err))
-		}
+// repaired tells of a repair: in the log, and counted for good in MySQL.
+func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {
+	attrs = append([]slog.Attr{slog.String("repair", string(kind)), slog.String("subject", subject)}, attrs...)
+	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired something.", attrs...)
+	if err := w.cfg.Store.NoteRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {
+		w.cfg.Logger.WarnContext(ctx, "Repair could not be counted.", slog.Any("error", err))
 	}
-	return nil
-}
-
-func (w *Worker) watchLane(ctx context.Context, lane int) error {
-	live, err := w.cfg.Live.Live(ctx, lane)
-	if err != nil || len(live) == 0 {
-		return err
-	}
-	var ids []string
-	for _, p := range live {
-		if time.Since(p.CreatedAt) > stagedGrace {
-			ids = append(ids, p.ID)
-		}
-	}
-	lost, err := w.cfg.Watch.UnrecordedPackets(ctx, ids)
-	if err != nil {
-		return err
-	}
-	missing := make(map[string]bool, len(lost))
-	for _, id := range lost {
-		missing[id] = true
-		if err := w.restage(ctx, id); err != nil {
-			return err
-		}
-	}
-	for _, id := range ids {
-		if missing[id] {
-			continue
-		}
-		if err := w.watchWinners(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ignoreGone: a packet that is not in Redis any more needs no repair from there.
-func ignoreGone(err error) error {
-	if errors.Is(err, packet.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// restage gives a staged packet without a row its workflow again.
-func (w *Worker) restage(ctx context.Context, id string) error {
-	view, err := w.cfg.Live.View(ctx, id)
-	if err != nil || view.State != packet.PoolFunding {
-		return ignoreGone(err)
-	}
-	w.cfg.Logger.WarnContext(ctx, "Staged packet had no row; its workflow is started again.", slog.String("packet_id", id))
-	return w.cfg.Starter.StartPacket(ctx, view.Packet)
-}
-
-// watchWinners compares the count first, then the sets, and starts the payouts that are missing.
-func (w *Worker) watchWinners(ctx context.Context, id string) error {
-	view, err := w.cfg.Live.View(ctx, id)
-	if err == nil && view.State == packet.PoolRejected && view.Now.Sub(view.Packet.CreatedAt) > rejectedKept {
-		return w.cfg.Live.Retire(ctx, id)
-	}
-	if err != nil || view.Retired || view.ClaimedCount == 0 {
-		return ignoreGone(err)
-	}
-	recorded, err := w.cfg.Watch.AccountedFor(ctx, id)
-	if err != nil || recorded >= view.ClaimedCount {
-		return err
-	}
-	claims, err := w.cfg.Live.Claims(ctx, id)
-	if err != nil {
-		return err
-	}
-	const part = 500
-	for len(claims) > 0 {
-		some := claims[:min(part, len(claims))]
-		claims = claims[len(some):]
-		users := make([]string, len(some))
-		for i, c := range some {
-			users[i] = c.UserID
-		}
-		have, err := w.cfg.Watch.Recorded(ctx, id, users)
-		if err != nil {
-			return err
-		}
-		for _, c := range some {
-			if have[c.UserID] || view.Now.Sub(c.ClaimedAt) < claimGrace {
-				continue
-			}
-			w.cfg.Logger.WarnContext(ctx, "Winner had no payout; it is started.", slog.String("packet_id", id), slog.Int("share_index", c.ShareIndex))
-			if err := w.cfg.Starter.StartPayout(ctx, c, view.Packet.App); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// watchPayments starts or wakes the run of every open payment that lies untouched.
-func (w *Worker) watchPayments(ctx context.Context) error {
-	stuck, err := w.cfg.Watch.Stuck(ctx, time.Now().Add(-stuckAfter), stuckBatch)
-	if err != nil {
-		return err
-	}
-	for _, p := range stuck {
-		started, err := w.cfg.Starter.Run(ctx, p)
-		if err != nil {
-			return err
-		}
-		if started {
-			w.cfg.Logger.WarnContext(ctx, "Open payment had no run; one is started.", slog.String("payment_id", p.ID), slog.String("status", string(p.Status)))
-		}
-	}
-	return nil
 }

@@ -29,6 +29,8 @@ type Config struct {
 	Outbox     Outbox
 	Watch      WatchStore
 	Live       LivePools
+	Holds      Holds      // nil: what a hold parked comes back by its own timers
+	Reconcile  *Reconcile // nil: this process carries out no reconciliations
 	Lanes      int
 	Logger     *slog.Logger
 }
@@ -37,13 +39,15 @@ type Config struct {
 type Worker struct {
 	cfg   Config
 	relay *relay
+	watch *Watch
 	ready atomic.Bool
 	gone  chan error // what ended the pollers for good
 }
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
-	return &Worker{cfg: cfg, relay: newRelay(cfg), gone: make(chan error, 1)}
+	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Starter: cfg.Starter, Payments: cfg.Payments, Lanes: cfg.Lanes, Logger: cfg.Logger})
+	return &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
 }
 
 // Ready reports whether the canary came back twice in a row within a second
@@ -61,8 +65,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.relay.run(gctx) })
 	group.Go(func() error { return w.dispatch(gctx) })
-	group.Go(func() error { return w.watch(gctx) })
+	group.Go(func() error { return w.watch.Run(gctx) })
 	group.Go(func() error { return w.canary(gctx) })
+	group.Go(func() error { return w.unpark(gctx) })
+	group.Go(func() error { return w.reconcile(gctx) })
 	group.Go(func() error {
 		select {
 		case <-gctx.Done():
@@ -119,7 +125,9 @@ func (w *Worker) newMain() sdk.Worker {
 	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Refund, workflow.RegisterOptions{Name: workflows.RefundWorkflow})
+	main.RegisterWorkflowWithOptions(workflows.Charge, workflow.RegisterOptions{Name: workflows.ChargeWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Canary, workflow.RegisterOptions{Name: workflows.CanaryWorkflow})
+	w.cfg.Reconcile.registerWorkflows(main)
 	main.RegisterActivity(w.cfg.Packets)
 	main.RegisterActivity(w.cfg.Payments)
 	main.RegisterActivityWithOptions(echo, activity.RegisterOptions{Name: workflows.CanaryActivity})
@@ -134,6 +142,7 @@ func (w *Worker) newDrain() sdk.Worker {
 		WorkerStopTimeout:                  time.Second,
 		OnFatalError:                       w.fatal,
 	})
+	w.cfg.Reconcile.registerSteps(drain)
 	drain.RegisterActivityWithOptions(w.cfg.Packets.Drain, activity.RegisterOptions{Name: "Drain"})
 	return drain
 }

@@ -25,6 +25,7 @@ const (
 	PacketWorkflow = "Packet"
 	PayoutWorkflow = "Payout"
 	RefundWorkflow = "Refund"
+	ChargeWorkflow = "Charge"
 	CanaryWorkflow = "Canary"
 )
 
@@ -55,6 +56,10 @@ func PayoutID(packetID, userID string) string { return "payout/" + packetID + "/
 
 // RefundID returns the workflow id of refund n of a packet: 0 is the remainder.
 func RefundID(packetID string, n int) string { return fmt.Sprintf("refund/%s/%d", packetID, n) }
+
+// ChargeID returns the workflow id of questions about a charge whose packet's
+// run has gone on.
+func ChargeID(packetID string) string { return "charge/" + packetID }
 
 // PaymentWorkflowID returns the workflow id that carries out a payment, "" for
 // a charge, which its packet's workflow carries out.

@@ -44,6 +44,8 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 			st, err = m.send(ctx, st)
 		case st.Step.Do == payout.ActionAsk:
 			st, err = m.ask(ctx, st)
+		case st.Step.Do == payout.ActionCarryOut:
+			st, err = step[payout.State](storeStep(ctx, "carry out the decision"), payments.CarryOut, st.PaymentID)
 		default:
 			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("unknown action %q", st.Step.Do), activities.TypeDefect, nil)
 		}
@@ -62,8 +64,13 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 		return false, nil
 	}
 	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.",
-		st.Status, st.Step.Do, st.Step.OrderNo, st.Step.At.UTC().Format(time.RFC3339)))
+	details := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.",
+		st.Status, st.Step.Do, st.Step.OrderNo, st.Step.At.UTC().Format(time.RFC3339))
+	if st.Step.Parked != payout.ParkedNot {
+		what = fmt.Sprintf("%s: parked, %s", st.Status, st.Step.Parked)
+		details = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Parked, st.Step.At.UTC().Format(time.RFC3339))
+	}
+	workflow.SetCurrentDetails(ctx, details)
 	return sleepOrWake(ctx, wait, what)
 }
 

@@ -53,6 +53,24 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	return st.Status, m.finish(ctx, st, false)
 }
 
+// Charge asks again about a charge that has ended, as a notification wants it;
+// while the charge is open, its packet's run does. What the provider says is
+// booked; a refused charge is an ordinary outcome and no failed run.
+func Charge(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
+	m := newMachine(ctx)
+	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	if err != nil {
+		return "", err
+	}
+	if st, err = m.run(ctx, st); err != nil {
+		return st.Status, err
+	}
+	if st.Step.Do != payout.ActionEnd {
+		return st.Status, workflow.NewContinueAsNewError(ctx, ChargeWorkflow, in)
+	}
+	return st.Status, nil
+}
+
 // Canary proves that a worker answers through its task queue.
 func Canary(ctx workflow.Context, say string) (string, error) {
 	return step[string](storeStep(ctx, "canary"), CanaryActivity, say)

@@ -18,9 +18,11 @@ type apiConfig struct {
 	ProviderKey          Secret
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
+	ProviderRate         int64  // shown to staff; 0 = no limit
 	TemporalAddress      string // asked by /readyz alone
 	TemporalNamespace    string
 	TemporalUIURL        string // "" = no links
+	CrashPoints          string // "" = none, see package crash
 }
 
 func newAPICommand(env environment) *cobra.Command {
@@ -46,9 +48,11 @@ func newAPICommand(env environment) *cobra.Command {
 				ProviderKey:          c.secret("provider-key"),
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:    c.number("approval-amount"),
+				ProviderRate:         c.number("provider-rate"),
 				TemporalAddress:      c.text("temporal-address"),
 				TemporalNamespace:    c.text("temporal-namespace"),
 				TemporalUIURL:        c.text("temporal-ui-url"),
+				CrashPoints:          c.text("crash-points"),
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

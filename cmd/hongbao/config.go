@@ -164,6 +164,9 @@ func (c config) contradictions() error {
 	if addrs := c.values["redis-addr"]; strings.Contains(addrs, ",") && c.values["redis-mode"] != string(pool.ModeCluster) {
 		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_ADDR (--redis-addr) names several nodes, which needs HONGBAO_REDIS_MODE (--redis-mode) cluster", errContradiction))
 	}
+	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
+		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL (--provider-url) is not on this machine: there money is real", errContradiction))
+	}
 	own := settingsOf(c.command)
 	for i, a := range own {
 		for _, b := range own[i+1:] {

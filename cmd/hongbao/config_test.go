@@ -101,6 +101,7 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_LOG_FORMAT", "xml", "is none of json, text"},
 		{cmdWorker, "HONGBAO_LOG_LEVEL", "loud", "is none of debug, info, warn, error"},
 		{cmdWorker, "HONGBAO_TEMPORAL_NAMESPACE", "a\nb", "control character"},
+		{cmdWorker, "HONGBAO_RECONCILE_AT", "24:00", "HONGBAO_RECONCILE_AT (--reconcile-at) is not a time of day"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
 		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
 		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor"},
@@ -181,9 +182,9 @@ func TestHelp(t *testing.T) {
 		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "create"}, cmdKeysMake: {"keys", "token"},
 		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "list"},
 		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
-		cmdPackets: {"packets", "show"},
+		cmdPackets: {"packets", "show"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"},
 	}
-	own := map[string]int{cmdPackets: 2} // flags that are no settings
+	own := map[string]int{cmdPackets: 2, cmdAudit: 1, cmdLedger: 1} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer

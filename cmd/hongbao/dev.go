@@ -19,6 +19,7 @@ import (
 type devConfig struct {
 	Home        string
 	Ports       devstack.Ports
+	Links       devstack.Links
 	NoInstall   bool
 	FirstPacket bool
 }
@@ -40,6 +41,10 @@ process ids:  . .hongbao/dev.env`,
 			if err != nil {
 				return err
 			}
+			links, err := devstack.ParseLinks(c.text("links"))
+			if err != nil {
+				return err
+			}
 			port := func(name string) int { return int(c.number(portFlag(name))) }
 			return runDev(cmd.Context(), devConfig{
 				Home: c.text("home"),
@@ -47,6 +52,7 @@ process ids:  . .hongbao/dev.env`,
 					API: port("API"), Staff: port("STAFF"), Provider: port("PROVIDER"), Redis: port("REDIS"),
 					MySQL: port("MYSQL"), Temporal: port("TEMPORAL"), TemporalUI: port("TEMPORAL_UI"),
 				},
+				Links:       links,
 				NoInstall:   c.yes("no-install"),
 				FirstPacket: c.yes("first-packet"),
 			}, cmd.OutOrStdout())
@@ -144,6 +150,7 @@ func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 		Ports:   cfg.Ports,
 		Tools:   tools,
 		Binary:  binary,
+		Links:   cfg.Links,
 		Prepare: prepare,
 		Out:     out,
 		Ready: func(ctx context.Context, env devstack.Env, first bool) error {

@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/access"
+	"hongbao/devstack"
 	"hongbao/pool"
 )
 
@@ -38,12 +40,15 @@ var (
 	kindLanes     = kind{"int", between(1, 256)}
 	// A retry of less than one fen does not exist, and JSON keeps 2^53 - 1.
 	kindAmount        = kind{"fen", between(0, 1<<53-1)}
+	kindRate          = kind{"per second", between(0, 1_000_000)}
+	kindClock         = kind{"hh:mm", checkClock}
 	kindKey32         = kind{"hex", checkKey32}
 	kindWebhookSecret = kind{"secret", checkWebhookSecret}
 	kindAppID         = kind{"id", checkAppID}
 	kindOwner         = kind{"name", checkOwner}
 	kindRole          = kind{"role", oneOf(string(access.RoleApp), string(access.RoleFinance), string(access.RoleOps), string(access.RoleAuditor))}
 	kindTokens        = kind{"owner=token", checkTokens}
+	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
 	kindLogFormat     = kind{"format", oneOf("json", "text")}
 	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
 )
@@ -174,6 +179,29 @@ func checkOwner(value string) error {
 		return errors.New("is not 1 to 64 visible characters")
 	}
 	return nil
+}
+
+func checkClock(value string) error {
+	if _, err := time.Parse(clockLayout, value); err != nil {
+		return errors.New("is not a time of day, 00:00 to 23:59")
+	}
+	return nil
+}
+
+const clockLayout = "15:04"
+
+// clock returns the hour and minute of a setting that has been checked.
+func clock(value string) (hour, minute int) {
+	at, err := time.Parse(clockLayout, value)
+	if err != nil {
+		panic("time of day was not checked: " + err.Error())
+	}
+	return at.Hour(), at.Minute()
+}
+
+func checkLinks(value string) error {
+	_, err := devstack.ParseLinks(value)
+	return err
 }
 
 func checkTokens(value string) error {

@@ -36,6 +36,8 @@ three. A HONGBAO_ variable that no command knows is an error.`,
 		newDevCommand(env),
 		newPacketsCommand(env),
 		newVerifyCommand(),
+		newLedgerCommand(env),
+		newAuditCommand(env),
 		newVersionCommand(),
 	)
 	return root

@@ -26,6 +26,8 @@ const (
 	cmdWorker   = "worker"
 	cmdProvider = "provider"
 	cmdMigrate  = "migrate"
+	cmdLedger   = "ledger verify"
+	cmdAudit    = "audit verify"
 	cmdAppsNew  = "apps create"
 	cmdAppsList = "apps list"
 	cmdKeysNew  = "keys create"
@@ -55,7 +57,7 @@ var settings = []setting{
 		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
 		usage:    "MySQL as user:password@tcp(host:port)/database?parseTime=true",
-		commands: []string{cmdAPI, cmdWorker, cmdMigrate, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave}},
+		commands: []string{cmdAPI, cmdWorker, cmdMigrate, cmdLedger, cmdAudit, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
 		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
@@ -70,6 +72,12 @@ var settings = []setting{
 		usage: "payment provider", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true,
 		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider}},
+	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
+		usage:    "charges, payouts and refunds a second that all workers together may send to the provider; the same for every process; 0 = no limit",
+		commands: []string{cmdAPI, cmdWorker}},
+	{flag: "reconcile-at", env: "HONGBAO_RECONCILE_AT", fallback: "04:10", kind: kindClock, required: true,
+		usage:    "when the day before is compared with the provider's statement, every day, in the time zone of that statement (the sandbox's: UTC)",
+		commands: []string{cmdWorker}},
 	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
 		usage: "secret of the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
 	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
@@ -78,6 +86,10 @@ var settings = []setting{
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
 		usage: "from this amount in fen a retry needs a second person", commands: []string{cmdAPI}},
+
+	{flag: "crash-points", env: "HONGBAO_CRASH_POINTS", kind: kindText,
+		usage:    "for tests only: folder in which a file named like a crash point kills this process there; refused unless the provider is on this machine",
+		commands: []string{cmdAPI, cmdWorker}},
 
 	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
 		usage: "what people call the app; empty = its id", commands: []string{cmdAppsNew}},
@@ -103,6 +115,9 @@ var settings = []setting{
 		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
 	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
 		usage: "live a packet through after the first start", commands: []string{cmdDev}},
+	{flag: "links", env: "HONGBAO_LINKS", kind: kindLinks,
+		usage:    "how api, worker and provider reach other parts, where not directly: worker-redis=host:port provider-api=host:port; for proxies of tests",
+		commands: []string{cmdDev}},
 
 	{flag: "url", env: "HONGBAO_URL", fallback: "http://127.0.0.1:8080", kind: kindURL, required: true,
 		usage: "where the API is", commands: []string{cmdPackets}},

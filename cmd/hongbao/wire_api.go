@@ -17,6 +17,9 @@ import (
 // runAPI serves until ctx ends.
 func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
+	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
+		return err
+	}
 	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
 	if err != nil {
 		return err
@@ -39,14 +42,19 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		return err
 	}
 	defer temporal.Close()
+	registry, err := newVitals(db, redis)
+	if err != nil {
+		return err
+	}
 	server, err := api.New(api.Config{
+		Metrics:    registry,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen,
 		Pool: redis, Store: db, Provider: pay,
 		PingTemporal: func(ctx context.Context) error {
 			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 			return err
 		},
-		SeedKey: key32(cfg.SeedKey), ApprovalAmount: money.Fen(cfg.ApprovalAmountFen),
+		SeedKey: key32(cfg.SeedKey), ApprovalAmount: money.Fen(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace, Version: version,
 	})
 	if err != nil {

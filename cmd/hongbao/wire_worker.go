@@ -37,6 +37,9 @@ func openPool(ctx context.Context, cfg pool.Config, logger *slog.Logger) (*pool.
 
 // runWorker works until ctx ends.
 func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
+	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
+		return err
+	}
 	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
 	if err != nil {
 		return err
@@ -63,21 +66,42 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	defer temporal.Close()
 
+	gate, err := newGate(cfg, redis, pay.Name(), logger)
+	if err != nil {
+		return err
+	}
 	starter := worker.NewStarter(temporal, pay.Name())
+	hour, minute := clock(cfg.ReconcileAt)
 	w := worker.New(worker.Config{
 		Client:   temporal,
 		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey)},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay},
-		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis,
-		Lanes: cfg.Lanes, Logger: logger,
+		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate},
+		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Hour: hour, Minute: minute},
+		Lanes:     cfg.Lanes, Logger: logger,
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
-		health := w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "mysql", Ask: db.Ping}, {Name: "temporal", Ask: starter.Ping}})
+		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "mysql", Ask: db.Ping}, {Name: "temporal", Ask: starter.Ping}}), db, redis, gate)
+		if err != nil {
+			return err
+		}
 		group.Go(func() error { return serveHealth(gctx, cfg.Listen, health) })
 	}
 	group.Go(func() error { return w.Run(gctx) })
 	return group.Wait()
+}
+
+// newGate makes what parks payments; without a rate it does not ask Redis.
+func newGate(cfg workerConfig, redis *pool.Pool, provider string, logger *slog.Logger) (*activities.Gate, error) {
+	if cfg.ProviderRate == 0 {
+		return activities.NewGate(provider, nil, logger), nil
+	}
+	pace, err := pool.NewPace(redis, provider, cfg.ProviderRate)
+	if err != nil {
+		return nil, err
+	}
+	return activities.NewGate(provider, pace, logger), nil
 }
 
 // serveHealth serves until ctx ends.

@@ -17,6 +17,9 @@ type workerConfig struct {
 	TemporalNamespace string
 	ProviderURL       string
 	ProviderKey       Secret
+	ProviderRate      int64  // charges, payouts and refunds a second of all workers; 0 = no limit
+	ReconcileAt       string // hours and minutes, see clock
+	CrashPoints       string // "" = none, see package crash
 }
 
 func newWorkerCommand(env environment) *cobra.Command {
@@ -41,6 +44,9 @@ func newWorkerCommand(env environment) *cobra.Command {
 				TemporalNamespace: c.text("temporal-namespace"),
 				ProviderURL:       c.text("provider-url"),
 				ProviderKey:       c.secret("provider-key"),
+				ProviderRate:      c.number("provider-rate"),
+				ReconcileAt:       c.text("reconcile-at"),
+				CrashPoints:       c.text("crash-points"),
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

@@ -1,0 +1,201 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"hongbao/payout"
+)
+
+// Statements is a payment API that says what has moved. Errors of Statement mean
+// that there was no usable answer: it may be asked again.
+type Statements interface {
+	Name() string
+	// Zone is the time zone of the days of the statement.
+	Zone() *time.Location
+	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
+}
+
+// ReconciliationBook is the part of MySQL that keeps reconciliations.
+type ReconciliationBook interface {
+	RequestDay(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error)
+	BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error)
+	FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error
+	FailReconciliation(ctx context.Context, id, why string) error
+	StatementBook
+}
+
+// StatementBook is the part of MySQL that keeps statements and compares them with the books.
+type StatementBook interface {
+	SaveStatement(ctx context.Context, runID, provider string, day payout.Day, lines []payout.StatementLine) error
+	SealStatement(ctx context.Context, runID, provider string, day payout.Day, readAt time.Time) error
+	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
+	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace, limit int) (payout.PostingPage, error)
+	ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error)
+	Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
+}
+
+// Reconciliations are the steps of a reconciliation. All may be repeated.
+type Reconciliations struct {
+	Book     ReconciliationBook
+	Provider Statements
+}
+
+// compareBatch is how many lines, postings or breaks are compared at once: a day
+// of a million needs no more memory than one of a thousand.
+const compareBatch = 1000
+
+// RequestReconciliation leaves the wish for the reconciliation of the day before
+// a moment, in the provider's time zone.
+func (a *Reconciliations) RequestReconciliation(ctx context.Context, at time.Time) (payout.Day, error) {
+	day := payout.DayOf(at, a.Provider.Zone()).Add(-1)
+	_, err := a.Book.RequestDay(ctx, a.Provider.Name(), day, payout.BySchedule)
+	return day, typed(err)
+}
+
+// BeginReconciliation marks it as running and returns it.
+func (a *Reconciliations) BeginReconciliation(ctx context.Context, id string, day payout.Day) (payout.Reconciliation, error) {
+	_, end := day.Span(a.Provider.Zone())
+	r, err := a.Book.BeginReconciliation(ctx, id, end)
+	return r, typed(err)
+}
+
+// reading is how far a statement was read, for a worker that goes on with it.
+type reading struct {
+	After string `json:"after"`
+	Lines int    `json:"lines"`
+}
+
+// ReadStatement stores a day's statement, page by page, and returns the number
+// of its lines. A worker that takes over goes on behind the last page.
+func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconciliation, day payout.Day) (int, error) {
+	var at reading
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
+			at = reading{} // from the start: every page may be stored again
+		}
+	}
+	done := atomic.Pointer[reading]{}
+	done.Store(&at)
+	defer beatWith(ctx, func() any { return *done.Load() })()
+	for {
+		page, err := a.Provider.Statement(ctx, day, at.After)
+		if err != nil {
+			return at.Lines, err
+		}
+		if err := a.Book.SaveStatement(ctx, r.ID, r.Provider, day, page.Lines); err != nil {
+			return at.Lines, typed(err)
+		}
+		at = reading{After: page.Next, Lines: at.Lines + len(page.Lines)}
+		if page.Next == "" {
+			break
+		}
+		next := at
+		done.Store(&next)
+	}
+	// All that had moved before the run began is in what was read after it.
+	return at.Lines, typed(a.Book.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
+}
+
+// CompareLines compares the day's statement with the books.
+func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliation) error {
+	defer beat(ctx)()
+	return typed(a.compareLines(ctx, r, false))
+}
+
+func (a *Reconciliations) compareLines(ctx context.Context, r payout.Reconciliation, unsettled bool) error {
+	return inBatches(ctx, func(after int64) (int64, error) {
+		return a.Book.CompareLines(ctx, r, after, unsettled, compareBatch)
+	})
+}
+
+// inBatches calls do with 0 and then with what it returned, until that is 0.
+func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
+	for after := int64(0); ; {
+		next, err := do(after)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || next == 0 {
+			return err
+		}
+		after = next
+	}
+}
+
+// ComparePostings compares the day's postings with the statements. Days that
+// have to be read before all of them can be judged are told.
+func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.PostingPage, error) {
+	defer beat(ctx)()
+	all := payout.PostingPage{Missing: map[payout.Op]payout.Sum{}}
+	for at := (payout.PostingPlace{}); ; {
+		page, err := a.Book.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return all, typed(err)
+		}
+		for op, sum := range page.Missing {
+			have := all.Missing[op]
+			all.Missing[op] = payout.Sum{Count: have.Count + sum.Count, Amount: have.Amount + sum.Amount}
+		}
+		all.Unread = append(all.Unread, page.Unread...)
+		slices.Sort(all.Unread)
+		all.Unread = slices.Compact(all.Unread)
+		if page.Next == nil {
+			return all, nil
+		}
+		at = *page.Next
+	}
+}
+
+// SettleBreaks compares again what did not agree and resolves what agrees now.
+// Returns how much of it asking the provider may still settle.
+func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
+	defer beat(ctx)()
+	if err := a.compareLines(ctx, r, true); err != nil {
+		return 0, typed(err)
+	}
+	err := inBatches(ctx, func(after int64) (int64, error) { return a.Book.ReviewBreaks(ctx, r, after, compareBatch) })
+	if err != nil {
+		return 0, typed(err)
+	}
+	n, err := a.Book.Unsettled(ctx, r)
+	return n, typed(err)
+}
+
+// FinishReconciliation ends it with what was found.
+func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
+	defer beat(ctx)() // it adds up the lines of the day
+	return typed(a.Book.FinishReconciliation(ctx, id, missing))
+}
+
+// FailReconciliation ends one whose statement could not be read.
+func (a *Reconciliations) FailReconciliation(ctx context.Context, id, why string) error {
+	return typed(a.Book.FailReconciliation(ctx, id, why))
+}
+
+// beatWith heartbeats with details until the returned function is called.
+func beatWith(ctx context.Context, details func() any) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(beatEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				activity.RecordHeartbeat(ctx, details())
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hongbao/payout"
+)
+
+// ApprovalItem is a decision that needs, or needed, a second person.
+type ApprovalItem struct {
+	ID            string           `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
+	Status        string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired" doc:"The decision's status."`
+	Decision      Decision         `json:"decision" doc:"What waits."`
+	Evidence      Nullable[string] `json:"evidence" doc:"Of mark_paid: what proves the payment."`
+	Payout        Nullable[Payout] `json:"payout" doc:"The payout it is about, as it is now; null when it is about a refund."`
+	Refund        Nullable[Refund] `json:"refund" doc:"The refund it is about, as it is now; null when it is about a payout."`
+	AnsweredBy    Nullable[string] `json:"answered_by" doc:"The second person; null while nobody has answered."`
+	AnswerReason  Nullable[string] `json:"answer_reason" doc:"Why the second person agreed or not."`
+	CreatedAt     Stamp            `json:"created_at" doc:"When it was decided."`
+	ExpiresAt     Stamp            `json:"expires_at" doc:"Until when somebody may agree."`
+	DecisionEnded Nullable[Stamp]  `json:"ended_at" doc:"When the decision ended; null before."`
+}
+
+// Approvals is a page of approvals.
+type Approvals struct {
+	Items      []ApprovalItem   `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// Answered is the answer to a second person.
+type Answered struct {
+	Decision Decision           `json:"decision" doc:"The decision after it."`
+	Payout   Nullable[Payout]   `json:"payout" doc:"The payout after it; null when it is about a refund."`
+	Refund   Nullable[Refund]   `json:"refund" doc:"The refund after it; null when it is about a payout."`
+	Approval Nullable[Approval] `json:"approval" doc:"Always null: it was answered."`
+}
+
+// subject renders a payment as payout or as refund, the other one null.
+func (s *Server) subject(r payout.Row) (Nullable[Payout], Nullable[Refund]) {
+	if r.Kind == payout.KindRefund {
+		refund := s.renderRefund(r)
+		return orNull[Payout](nil), orNull(&refund)
+	}
+	p := s.renderPayout(r)
+	return orNull(&p), orNull[Refund](nil)
+}
+
+func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
+	d, _ := renderDecided(a.Decision)
+	out := ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
+		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerReason: textOrNull(a.Decision.ApproveReason),
+		CreatedAt: Stamp(a.Decision.CreatedAt), ExpiresAt: Stamp(a.Decision.ExpiresAt), DecisionEnded: stampOrNull(a.Decision.EndedAt)}
+	out.Payout, out.Refund = s.subject(a.Row)
+	return out
+}
+
+// approvalCursor is the last approval of a page, with the filter of the list.
+type approvalCursor struct {
+	Status string    `json:"s"`
+	At     time.Time `json:"at"`
+	ID     string    `json:"id"`
+}
+
+func checkDecisionStatus(s string) *fault {
+	switch payout.DecisionStatus(s) {
+	case payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected, payout.DecisionExpired:
+		return nil
+	}
+	return &fault{faultEnum, "is not a status of decisions"}
+}
+
+func listApprovals(r *request) (answer, error) {
+	q := readQuery(r)
+	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus))}
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		var c approvalCursor
+		if decodeCursor(text, &c) != nil || c.ID == "" || f.Status != "" && string(f.Status) != c.Status {
+			return answer{}, badCursor()
+		}
+		f.Status, f.AfterTime, f.AfterID = payout.DecisionStatus(c.Status), c.At, c.ID
+	}
+	f.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.Approvals(ctx, f)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Approvals{Items: []ApprovalItem{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1].Decision
+		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), At: last.CreatedAt, ID: last.ApprovalID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, r.server.renderApproval(row))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// answerApproval handles the second person's yes or no.
+func answerApproval(agree bool) func(*request) (answer, error) {
+	return func(r *request) (answer, error) {
+		id, idErr := url.PathUnescape(r.c.Params("id"))
+		body, err := readReason(r.payload)
+		if err != nil {
+			return answer{}, err
+		}
+		w, err := r.staffWrite(body, body.Reason)
+		if err != nil {
+			return answer{}, err
+		}
+		if idErr != nil || !visible(id, maxApprovalID) {
+			return answer{}, refuse(CodeNotFound)
+		}
+		w.Route = r.c.Method() + " " + r.route.on(id)
+		stored, err := r.server.cfg.Store.AnswerApproval(r.ctx, w, id, agree, r.renderAnswered)
+		return staffAnswer(stored, err, CodeNotFound)
+	}
+}
+
+// maxApprovalID is the longest an approval id can be, in bytes.
+const maxApprovalID = 26
+
+func (r *request) renderAnswered(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+	if refused != nil {
+		return r.renderRefusedDecision(refused)
+	}
+	var out Answered
+	out.Decision, out.Approval = renderDecided(*d)
+	out.Payout, out.Refund = r.server.subject(p)
+	return rendered(out)
+}

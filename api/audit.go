@@ -1,0 +1,171 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/payout"
+)
+
+// verifyLimit bounds one walk over the audit. It is longer than that of other
+// requests: a million entries take some seconds.
+const verifyLimit = 60 * time.Second
+
+// AuditEntry is one line of the audit.
+type AuditEntry struct {
+	Seq     int64  `json:"seq" minimum:"1" doc:"Numbered from 1 without gaps." example:"4711"`
+	At      Stamp  `json:"at" doc:"When it was done."`
+	Actor   string `json:"actor" doc:"Who: the owner of the key." example:"li.na"`
+	Role    string `json:"role" doc:"In which role." example:"finance"`
+	Action  string `json:"action" doc:"What was done." example:"retry"`
+	Subject string `json:"subject" doc:"What it was done to, mostly the id of a payment." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Reason  string `json:"reason" doc:"Why, in the actor's words."`
+	Before  State  `json:"before" doc:"How it was."`
+	After   State  `json:"after" doc:"How it is since."`
+	Hash    string `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the hash before and this entry; see docs/audit.md."`
+}
+
+// State is what an audit entry tells of its subject: an object, as it was written, or null.
+type State json.RawMessage
+
+// MarshalJSON implements json.Marshaler. What is neither, because somebody changed
+// it, is shown as text: a broken entry has to be visible.
+func (s State) MarshalJSON() ([]byte, error) {
+	text := bytes.TrimSpace(s)
+	if json.Valid(text) && (text[0] == '{' || string(text) == "null") {
+		return text, nil
+	}
+	return json.Marshal(map[string]string{"unreadable": string(s)})
+}
+
+// Schema implements huma.SchemaProvider: members depend on the action.
+func (State) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeObject, AdditionalProperties: true}, {Type: "null"}}, Examples: []any{map[string]any{"status": "failed"}}}
+}
+
+// AuditEntries is a page of the audit.
+type AuditEntries struct {
+	Items      []AuditEntry     `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// AuditVerdict says whether the audit is as it was written.
+type AuditVerdict struct {
+	Valid    bool            `json:"valid" doc:"Every entry follows from the one before, and the last one is the head."`
+	Entries  int64           `json:"entries" minimum:"0" doc:"How many entries there are." example:"4711"`
+	Head     string          `json:"head" pattern:"^[0-9a-f]{64}$" doc:"Hex hash of the last entry, as it is kept apart; 64 zeros before the first. Keep it elsewhere: an audit that was cut off or written anew together with its head is found by comparing only."`
+	FirstBad Nullable[int64] `json:"first_bad" doc:"The first entry that was changed, is missing or was added; null when valid. Behind it nothing can be said."`
+}
+
+// auditCursor is the last entry of a page, with the filters of the list.
+type auditCursor struct {
+	Filters map[string]string `json:"f"`
+	At      time.Time         `json:"at"`
+	Seq     int64             `json:"seq"`
+}
+
+// readAuditFilter reads the filters of the audit.
+func readAuditFilter(q *query) payout.AuditFilter {
+	f := payout.AuditFilter{}
+	f.Actor = q.text("actor", checkFilter)
+	f.Action = q.text("action", checkFilter)
+	f.Subject = q.text("subject", checkFilter)
+	f.From, f.To = q.span("from", "to")
+	return f
+}
+
+func listAudit(r *request) (answer, error) {
+	q := readQuery(r)
+	filter := readAuditFilter(q)
+	given := q.given()
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		var c auditCursor
+		if decodeCursor(text, &c) != nil || c.Seq < 1 || len(given) > 0 && !maps.Equal(given, c.Filters) {
+			return answer{}, badCursor()
+		}
+		again := filtersOf(c.Filters)
+		if filter = readAuditFilter(again); again.done() != nil {
+			return answer{}, badCursor()
+		}
+		filter.AfterTime, filter.AfterSeq, given = c.At, c.Seq, c.Filters
+	}
+	filter.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	entries, err := r.server.cfg.Store.Audit(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := AuditEntries{Items: []AuditEntry{}}
+	if len(entries) > limit {
+		entries = entries[:limit]
+		last := entries[limit-1]
+		page.NextCursor = encodeCursor(auditCursor{Filters: given, At: last.At, Seq: last.Seq})
+	}
+	for _, e := range entries {
+		page.Items = append(page.Items, AuditEntry{Seq: e.Seq, At: Stamp(e.At), Actor: e.Actor, Role: e.Role, Action: e.Action, Subject: e.Subject,
+			Reason: e.Reason, Before: State(e.Before), After: State(e.After), Hash: hex.EncodeToString(e.Hash[:])})
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+func verifyAudit(r *request) (answer, error) {
+	if err := readQuery(r).done(); err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.server.base, verifyLimit)
+	defer cancel()
+	check, err := r.server.cfg.Store.VerifyAudit(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: AuditVerdict{Valid: check.FirstBad == nil, Entries: check.Entries,
+		Head: hex.EncodeToString(check.Head.Hash[:]), FirstBad: orNull(check.FirstBad)}}, nil
+}
+
+// filtersOf makes a query of the filters that a cursor keeps.
+func filtersOf(kept map[string]string) *query {
+	q := &query{values: map[string][]string{}}
+	for name, value := range kept {
+		q.values[name] = []string{value}
+	}
+	return q
+}
+
+// instant returns a time parameter; the zero time when it is missing.
+func (q *query) instant(name string) time.Time {
+	var at time.Time
+	q.text(name, func(s string) *fault {
+		parsed, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return &fault{faultFormat, "must be an RFC 3339 time, such as 2026-02-17T20:00:00Z; write + as %2B"}
+		}
+		if ms := parsed.UnixMilli(); ms < 0 || ms > maxMs {
+			return &fault{faultRange, "must be from 1970 to 9999"}
+		}
+		at = parsed.UTC()
+		return nil
+	})
+	return at
+}
+
+// span returns two time parameters: from the first up to, but without, the second.
+func (q *query) span(from, to string) (begin, end time.Time) {
+	begin, end = q.instant(from), q.instant(to)
+	if !begin.IsZero() && !end.IsZero() && !begin.Before(end) {
+		q.fault(to, fault{faultRange, fmt.Sprintf("must be after %s", from)})
+	}
+	return begin, end
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/payout"
+)
+
+// Break is a disagreement that a person has to look at.
+type Break struct {
+	ID               string               `json:"id" doc:"Its id." example:"b4711"`
+	Kind             string               `json:"kind" doc:"What disagrees; docs/reconciliation.md lists the kinds." example:"not_in_statement"`
+	PacketID         Nullable[string]     `json:"packet_id" doc:"The packet it is about; null when none of ours."`
+	PaymentID        Nullable[string]     `json:"payment_id" doc:"The payout, refund or charge it is about."`
+	OrderNo          Nullable[string]     `json:"order_no" doc:"The order number it is about; perhaps none of ours."`
+	UserID           Nullable[string]     `json:"user_id" doc:"Of a promise that cannot be booked: whose."`
+	Detail           string               `json:"detail" doc:"What was found, for people."`
+	Provider         Nullable[string]     `json:"provider" doc:"Whose statement, of breaks that reconciliation found."`
+	Amount           Nullable[Fen]        `json:"amount" doc:"What moved or was booked, of breaks that reconciliation found."`
+	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The reconciliation that saw it last."`
+	Seen             int                  `json:"seen" minimum:"1" doc:"How often it was seen."`
+	CreatedAt        Stamp                `json:"created_at" doc:"When it was seen first."`
+	LastSeenAt       Stamp                `json:"last_seen_at" doc:"When it was seen last."`
+	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"How long it has been open, or was until it was resolved."`
+	Resolved         Nullable[Resolution] `json:"resolved" doc:"null while it is open."`
+}
+
+// Resolution says who has dealt with a break.
+type Resolution struct {
+	At     Stamp  `json:"at" doc:"When."`
+	By     string `json:"by" doc:"Who of the staff; reconciliation when both sides came to agree." example:"li.na"`
+	Reason string `json:"reason" doc:"How."`
+}
+
+// Breaks is a page of breaks.
+type Breaks struct {
+	Items      []Break          `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+const breakPrefix = "b"
+
+func renderBreak(b payout.BreakRow, now time.Time) Break {
+	out := Break{
+		ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), PacketID: textOrNull(b.PacketID), PaymentID: textOrNull(b.PaymentID),
+		OrderNo: textOrNull(b.OrderNo), UserID: textOrNull(b.UserID), Detail: b.Detail, Provider: textOrNull(b.Provider),
+		ReconciliationID: textOrNull(b.ReconciliationID), Seen: b.Seen, CreatedAt: Stamp(b.CreatedAt), LastSeenAt: Stamp(b.LastSeen),
+	}
+	if b.Amount > 0 {
+		amount := Fen(b.Amount)
+		out.Amount = orNull(&amount)
+	}
+	until := now
+	if !b.ResolvedAt.IsZero() {
+		until = b.ResolvedAt
+		out.Resolved = orNull(&Resolution{At: Stamp(b.ResolvedAt), By: b.ResolvedBy, Reason: b.Reason})
+	}
+	out.AgeSeconds = max(0, int64(until.Sub(b.CreatedAt)/time.Second))
+	return out
+}
+
+func readBreakFilter(q *query, now time.Time) payout.BreakFilter {
+	f := payout.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkFilter)), PacketID: q.text("packet_id", checkFilter),
+		ReconciliationID: q.text("reconciliation_id", checkFilter)}
+	resolved := q.text("resolved", func(s string) *fault {
+		if s != "true" && s != "false" {
+			return &fault{faultEnum, "must be true or false"}
+		}
+		return nil
+	})
+	if resolved != "" {
+		yes := resolved == "true"
+		f.Resolved = &yes
+	}
+	if age, ok := q.integer("older_than_seconds", 0, maxAge); ok {
+		f.CreatedTo = now.Add(-time.Duration(age) * time.Second)
+	}
+	return f
+}
+
+func listBreaks(r *request) (answer, error) {
+	now := time.Now().UTC()
+	q := readQuery(r)
+	filter := readBreakFilter(q, now)
+	given := q.given()
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		c, err := continueList(text, given, func(q *query) { filter = readBreakFilter(q, now) })
+		id, ok := breakID(c.ID)
+		if err != nil || !ok {
+			return answer{}, badCursor()
+		}
+		filter.CreatedTo, filter.AfterTime, filter.AfterID, given = c.To, c.At, id, c.Filters
+	}
+	filter.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.Breaks(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Breaks{Items: []Break{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(listCursor{Filters: given, To: filter.CreatedTo, At: last.CreatedAt, ID: renderBreak(last, now).ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, renderBreak(row, now))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// breakID reads the id of a break.
+func breakID(text string) (int64, bool) {
+	digits, ok := strings.CutPrefix(text, breakPrefix)
+	id, err := strconv.ParseInt(digits, 10, 64)
+	return id, ok && err == nil && id > 0 && strconv.FormatInt(id, 10) == digits
+}
+
+func resolveBreak(r *request) (answer, error) {
+	body, err := readReason(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	// The path is part of the route: an id that cannot be one is not found.
+	text, _ := url.PathUnescape(r.c.Params("id"))
+	id, ok := breakID(text)
+	if !ok {
+		return answer{}, refuse(CodeNotFound)
+	}
+	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
+	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
+		_, raw := rendered(renderBreak(b, time.Now()))
+		return http.StatusOK, raw
+	})
+	return staffAnswer(stored, err, CodeNotFound)
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// maxReason is the longest reason, and the longest evidence, in characters.
+const maxReason = 500
+
+// Reason is the body of most decisions.
+type Reason struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"account unfrozen, see ticket 4711"`
+}
+
+// MarkPaid is the body of a decision that something was paid by other means.
+type MarkPaid struct {
+	Reason   string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"paid by bank transfer after the account was closed"`
+	Evidence string `json:"evidence" minLength:"1" maxLength:"500" doc:"What proves the payment: 1 to 500 characters." example:"bank slip 2026-03-01/4711"`
+}
+
+// Decision is what a person decided.
+type Decision struct {
+	ID     string `json:"id" doc:"The decision's id."`
+	Kind   string `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"What was decided."`
+	Reason string `json:"reason" doc:"Why."`
+	By     string `json:"by" doc:"Who decided."`
+	Status string `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless."`
+}
+
+// Approval is a second person's agreement that is waited for.
+type Approval struct {
+	ID        string `json:"id" doc:"The approval's id."`
+	ExpiresAt Stamp  `json:"expires_at" doc:"Until when somebody may agree."`
+}
+
+// Decided is the answer to a decision about a payout.
+type Decided struct {
+	Decision Decision           `json:"decision" doc:"What was decided."`
+	Payout   Payout             `json:"payout" doc:"The payout after it."`
+	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to agree: nothing has moved yet."`
+}
+
+// DecidedRefund is the answer to a decision about a refund.
+type DecidedRefund struct {
+	Decision Decision           `json:"decision" doc:"What was decided."`
+	Refund   Refund             `json:"refund" doc:"The refund after it."`
+	Approval Nullable[Approval] `json:"approval" doc:"Set while a second person has to agree: nothing has moved yet."`
+}
+
+// checkReason checks what people write: a reason or an evidence.
+func checkReason(s string) *fault {
+	switch n := utf8.RuneCountInString(s); {
+	case strings.TrimSpace(s) == "" || n > maxReason:
+		return &fault{faultLength, "must have 1 to 500 characters, not only spaces"}
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
+		return &fault{faultCharacters, "must not contain control characters"}
+	}
+	return nil
+}
+
+// readReason parses and checks the body of a decision.
+func readReason(body []byte) (Reason, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return Reason{}, err
+	}
+	return reasonFrom(o)
+}
+
+func reasonFrom(o *object) (Reason, error) {
+	reason := o.text("reason", true, checkReason)
+	return Reason{Reason: valueOr(reason, "")}, o.done()
+}
+
+func readMarkPaid(body []byte) (MarkPaid, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return MarkPaid{}, err
+	}
+	return markPaidFrom(o)
+}
+
+func markPaidFrom(o *object) (MarkPaid, error) {
+	reason, evidence := o.text("reason", true, checkReason), o.text("evidence", true, checkReason)
+	return MarkPaid{Reason: valueOr(reason, ""), Evidence: valueOr(evidence, "")}, o.done()
+}
+
+// decide handles a decision of one kind about payments of another.
+func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer, error) {
+	missing := CodePayoutNotFound
+	if about == payout.KindRefund {
+		missing = CodeRefundNotFound
+	}
+	return func(r *request) (answer, error) {
+		// The path is part of the route: an id that cannot be one is not found.
+		id, idErr := r.paymentID(about, missing)
+		c := payout.Command{Kind: kind, ApproveFrom: r.server.cfg.ApprovalAmount}
+		w, err := r.readDecision(&c)
+		if err != nil {
+			return answer{}, err
+		}
+		if idErr != nil {
+			return answer{}, idErr
+		}
+		w.Route = r.c.Method() + " " + r.route.on(id)
+		stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, r.renderDecision)
+		return staffAnswer(stored, err, missing)
+	}
+}
+
+// readDecision reads body and key of a decision.
+func (r *request) readDecision(c *payout.Command) (payout.StaffWrite, error) {
+	if c.Kind != payout.DecisionMarkPaid {
+		body, err := readReason(r.payload)
+		if err != nil {
+			return payout.StaffWrite{}, err
+		}
+		return r.staffWrite(body, body.Reason)
+	}
+	body, err := readMarkPaid(r.payload)
+	if err != nil {
+		return payout.StaffWrite{}, err
+	}
+	c.Evidence = body.Evidence
+	return r.staffWrite(body, body.Reason)
+}
+
+// staffWrite says who writes, why and under which key. The caller fills in the route.
+func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error) {
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return payout.StaffWrite{}, err
+	}
+	hash, err := bodyHash(body)
+	if err != nil {
+		return payout.StaffWrite{}, err
+	}
+	owner := r.caller.key
+	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), Key: key, BodyHash: hash, Reason: reason}, nil
+}
+
+// staffAnswer turns what the store remembers of a staff write into the answer.
+func staffAnswer(stored payout.StaffAnswer, err error, missing Code) (answer, error) {
+	switch {
+	case errors.Is(err, packet.ErrNotFound):
+		return answer{}, refuse(missing)
+	case errors.Is(err, payout.ErrKeyReused):
+		return answer{}, refuse(CodeKeyReused)
+	case errors.Is(err, payout.ErrInProgress):
+		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
+	case errors.Is(err, payout.ErrSelfApproval):
+		return answer{}, refuse(CodeForbidden)
+	case err != nil:
+		return answer{}, err
+	}
+	a := answer{status: stored.Status, raw: stored.Body, replayed: stored.Replayed}
+	if stored.Status >= http.StatusBadRequest {
+		a.kind = contentProblem
+	}
+	return a, nil
+}
+
+// renderDecision makes the answer that is stored with the decision.
+func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error) (int, []byte) {
+	if refused != nil {
+		return r.renderRefusedDecision(refused)
+	}
+	decision, approval := renderDecided(*d)
+	if p.Kind == payout.KindRefund {
+		return rendered(DecidedRefund{Decision: decision, Refund: r.server.renderRefund(p), Approval: approval})
+	}
+	return rendered(Decided{Decision: decision, Payout: r.server.renderPayout(p), Approval: approval})
+}
+
+func (r *request) renderRefusedDecision(refused error) (int, []byte) {
+	code := CodeNotRetryable
+	if errors.Is(refused, payout.ErrDecisionPending) {
+		code = CodeDecisionPending
+	}
+	problem := refuse(code).problem(instanceOf(r.c), r.id)
+	_, raw := rendered(problem)
+	return problem.Status, raw
+}
+
+func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
+	var approval *Approval
+	if d.Status == payout.DecisionWaiting {
+		approval = &Approval{ID: d.ApprovalID, ExpiresAt: Stamp(d.ExpiresAt)}
+	}
+	return Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, Status: string(d.Status)}, orNull(approval)
+}
+
+func rendered(body any) (int, []byte) {
+	raw, err := encode(body)
+	if err != nil { // only our own types come here
+		raw = []byte("{}")
+	}
+	return http.StatusAccepted, raw
+}

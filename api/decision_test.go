@@ -1,0 +1,305 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// write is a staff write.
+func (h *house) write(who owner, path, key, body string) result {
+	h.t.Helper()
+	return h.do(call{method: "POST", path: "/v1/staff/" + path, key: who.token, body: body, header: map[string]string{"Idempotency-Key": key}})
+}
+
+// colleague is a second person of finance whose key is known already.
+func (h *house) colleague() owner {
+	h.t.Helper()
+	o := h.newOwner("finance")
+	h.eventually("the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
+	return o
+}
+
+// answeredBody is the answer to a decision or to a second person.
+type answeredBody struct {
+	Decision struct{ ID, Kind, Reason, By, Status string }
+	Payout   *payoutBody
+	Refund   *struct{ ID, Status, Kind string }
+	Approval *struct {
+		ID        string
+		ExpiresAt string `json:"expires_at"`
+	}
+}
+
+func (h *house) decided(r result, status string) answeredBody {
+	h.t.Helper()
+	var d answeredBody
+	r.json(h.t, &d)
+	if r.status != http.StatusAccepted || d.Decision.Status != status {
+		h.t.Fatalf("want %s: %s", status, r)
+	}
+	return d
+}
+
+const because = `{"reason":"because"}`
+
+// TestCancel: two persons send a payout's money back to the sender.
+func TestCancel(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	colleague := h.colleague()
+	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	if d.Approval == nil || d.Approval.ExpiresAt == "" || d.Payout.Status != "failed" || d.Decision.Kind != "cancel" {
+		t.Fatalf("%+v", d)
+	}
+	if r := h.write(h.finance, "payouts/"+bad+"/retry", "meanwhile", because); r.status != 409 || r.code() != "decision_pending" {
+		t.Errorf("retry meanwhile: %s", r)
+	}
+	if r := h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", "self", because); r.status != 403 || r.code() != "forbidden" {
+		t.Errorf("approved by the one who asked: %s", r)
+	}
+	yes := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because)
+	if a := h.decided(yes, "open"); a.Payout == nil || a.Payout.Status != "failed" || a.Approval != nil || a.Refund != nil {
+		t.Errorf("%+v", a)
+	}
+	if again := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because); string(again.body) != string(yes.body) || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", again)
+	}
+	if r := h.write(colleague, "approvals/"+d.Approval.ID+"/reject", "no", because); r.status != 409 || r.code() != "not_retryable" {
+		t.Errorf("rejected after it was approved: %s", r)
+	}
+	if p := h.proof(h.app, id); p.Owed == 0 || p.Refunding != 0 {
+		t.Errorf("moved before every number was asked about: %+v", p)
+	}
+	if st := h.drive(bad); st.Status != payout.StatusCancelled {
+		t.Fatalf("%+v", st)
+	}
+	if p := h.proof(h.app, id); p.Owed != 0 || p.Refunding != 250 || p.Paid != 500 {
+		t.Errorf("%+v", p)
+	}
+	parts, err := payout.Parse(bad)
+	h.check(err)
+	refund := payout.ID(payout.KindRefund, id, parts.Number+1)
+	if st := h.drive(refund); st.Status != payout.StatusPaid {
+		t.Fatalf("%+v", st)
+	}
+	h.finish(id, packet.CloseRecalled)
+	if p := h.proof(h.app, id); !p.Balanced || p.Refunded != 500 || p.Paid != 500 || p.Owed != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p := h.packet(h.app, id); p.RefundedAmount != 500 || p.Status != "closed" {
+		t.Errorf("%+v", p)
+	}
+	if r := h.write(h.finance, "payouts/"+bad+"/mark-paid", "late", `{"reason":"r","evidence":"e"}`); r.code() != "not_retryable" {
+		t.Errorf("cancelled: %s", r)
+	}
+}
+
+func TestMarkPaid(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	colleague := h.colleague()
+	for body, want := range map[string]string{
+		because: "evidence required", `{"evidence":"e"}`: "reason required", `{"reason":"r","evidence":" "}`: "evidence wrong_length",
+		`{"reason":"r","evidence":"` + strings.Repeat("e", 501) + `"}`: "evidence wrong_length", `{"reason":"r","evidence":3}`: "evidence wrong_type",
+	} {
+		if r := h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
+			t.Errorf("%.60s: %s", body, r)
+		}
+	}
+	d := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", `{"reason":"r","evidence":"slip 1"}`), "waiting")
+	no := h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/reject", "no", `{"reason":"the slip is of another day"}`), "rejected")
+	if no.Payout.Status != "failed" {
+		t.Errorf("%+v", no)
+	}
+	d = h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k2", `{"reason":"r","evidence":"slip 2"}`), "waiting")
+	if a := h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because), "carried_out"); a.Payout.Status != "paid_outside" || a.Payout.Failure != nil {
+		t.Errorf("%+v", a)
+	}
+	h.drive(bad)
+	if p := h.proof(h.app, id); !p.Balanced || p.Paid != 750 || p.Owed != 0 {
+		t.Errorf("%+v", p)
+	}
+	var list struct {
+		Items []struct {
+			ID, Status, Evidence string
+			Payout               *payoutBody
+			AnsweredBy           string `json:"answered_by"`
+		}
+	}
+	h.as(h.auditor, "GET", "/v1/staff/approvals", "").json(t, &list)
+	if len(list.Items) != 2 || list.Items[0].Status != "carried_out" || list.Items[0].Evidence != "slip 2" || list.Items[0].AnsweredBy != colleague.key.Owner ||
+		list.Items[1].Status != "rejected" || list.Items[1].Payout == nil || list.Items[1].Payout.ID != bad {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestAsk(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, bad := h.failed()
+	d := h.decided(h.write(h.finance, "payouts/"+bad+"/ask", "k", because), "carried_out")
+	if d.Approval != nil || d.Payout.Status != "failed" {
+		t.Errorf("%+v", d)
+	}
+	st, err := h.store.PaymentState(t.Context(), bad)
+	h.check(err)
+	if st.Step.Do != payout.ActionAsk || st.Status != payout.StatusFailed {
+		t.Errorf("%+v", st)
+	}
+	if st := h.drive(bad); st.Status != payout.StatusFailed {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestRefundDecisions(t *testing.T) {
+	h := newHouse(t, parts{})
+	id := h.open(h.app, with("sender_id", `"payer"`, "total_amount", "300000", "share_count", "3"))
+	h.grab(h.app, id, "winner")
+	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)
+	h.check(err)
+	_, err = h.pool.ClosePool(t.Context(), id, packet.CloseRecalled)
+	h.check(err)
+	h.record(id)
+	_, err = h.store.CloseBooks(t.Context(), id, "sandbox")
+	h.check(err)
+	refund := payout.ID(payout.KindRefund, id, 0)
+	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[{"op":"refund","kind":"decline","rate":1}]}`}); r.status != http.StatusNoContent {
+		t.Fatalf("%s", r)
+	}
+	if st := h.drive(refund); st.Status != payout.StatusFailed {
+		t.Fatalf("%+v", st)
+	}
+	for _, path := range []string{"payouts/" + refund + "/retry", "refunds/p" + refund[1:] + "/retry", "refunds/x/retry", "payouts/" + refund + "/cancel"} {
+		if r := h.write(h.finance, path, "wrong", because); r.status != 404 {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+	d := h.decided(h.write(h.finance, "refunds/"+refund+"/mark-paid", "k", `{"reason":"r","evidence":"e"}`), "waiting")
+	if d.Refund == nil || d.Refund.ID != refund || d.Payout != nil {
+		t.Errorf("%+v", d)
+	}
+	if a := h.decided(h.write(h.colleague(), "approvals/"+d.Approval.ID+"/approve", "yes", because), "carried_out"); a.Refund == nil || a.Refund.Status != "paid_outside" || a.Payout != nil {
+		t.Errorf("%+v", a)
+	}
+	due, err := h.store.DueOutbox(t.Context(), 10)
+	h.check(err)
+	if !slices.ContainsFunc(due, func(d payout.Due) bool { return d.Payment.ID == refund }) {
+		t.Errorf("nobody closes the packet: %+v", due)
+	}
+	h.drive(refund)
+	if p := h.proof(h.app, id); !p.Balanced {
+		t.Errorf("%+v", p)
+	}
+}
+
+// bulkBody is the answer to a bulk retry.
+type bulkBody struct {
+	DryRun bool `json:"dry_run"`
+	Count  int
+	Amount int64
+	More   bool
+	Items  []struct {
+		PayoutID    string `json:"payout_id"`
+		Result      string
+		Code        *string
+		OrderNo     *string `json:"order_no"`
+		SameOrderNo bool    `json:"same_order_no"`
+	}
+}
+
+func TestBulkRetry(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 300 }})
+	_, small := h.failed()
+	big := h.open(h.app, with("share_count", "2", "split", `"equal"`))
+	h.grab(h.app, big, "大~frozen")
+	h.record(big)
+	bulk := func(key, body string) bulkBody {
+		t.Helper()
+		r := h.write(h.finance, "payouts/retry", key, body)
+		var b bulkBody
+		r.json(t, &b)
+		if r.status != http.StatusOK {
+			t.Fatalf("%s", r)
+		}
+		return b
+	}
+	for body, want := range map[string]string{
+		`{"reason":"r"}`: "filter required", `{"reason":"r","filter":{}}`: "filter required", `{"reason":"r","filter":{"status":null}}`: "filter required",
+		`{"filter":{"status":"failed"}}`: "reason required", `{"reason":"r","filter":{"state":"failed"}}`: "filter.state unknown_field",
+		`{"reason":"r","filter":{"status":"lost"}}`: "filter.status not_allowed", `{"reason":"r","filter":{"status":"failed"},"dry_run":1}`: "dry_run wrong_type",
+		`{"reason":"r","filter":[]}`: "filter wrong_type", `{"reason":"r","filter":{"amount_min":2,"amount_max":1}}`: "filter.amount_max out_of_range",
+	} {
+		if r := h.write(h.finance, "payouts/retry", "bad", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
+			t.Errorf("%s: %s", body, r)
+		}
+	}
+	const frozen = `{"reason":"unfrozen","filter":{"failure_code":"account_frozen"}`
+	dry := bulk("dry", frozen+"}")
+	if !dry.DryRun || dry.Count != 2 || dry.Amount != 750 || len(dry.Items) != 2 || dry.Items[0].Result != "needs_approval" || dry.Items[1].Result != "would_retry" ||
+		dry.Items[1].PayoutID != small || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) || dry.Items[1].SameOrderNo || *dry.Items[1].Code != "account_frozen" {
+		t.Fatalf("%+v", dry)
+	}
+	if st, err := h.store.PaymentState(t.Context(), small); err != nil || st.Status != payout.StatusFailed {
+		t.Errorf("a dry run moved something: %+v, %v", st, err)
+	}
+	real := bulk("real", frozen+`,"dry_run":false}`)
+	if real.DryRun || real.Count != 2 || real.Items[0].Result != "needs_approval" || real.Items[1].Result != "retried" || *real.Items[1].OrderNo != payout.OrderNo(small, 2) {
+		t.Errorf("%+v", real)
+	}
+	if again := bulk("real", frozen+`,"dry_run":false}`); again.Count != 2 || again.Items[1].Result != "retried" {
+		t.Errorf("again: %+v", again)
+	}
+	if r := h.write(h.finance, "payouts/retry", "real", frozen+"}"); r.code() != "idempotency_key_reused" {
+		t.Errorf("another body: %s", r)
+	}
+	// What is left of the filter waits for a second person.
+	if left := bulk("left", frozen+`,"dry_run":false}`); left.Count != 0 || left.Amount != 0 || len(left.Items) != 1 || left.Items[0].Result != "skipped" || *left.Items[0].Code != "decision_pending" {
+		t.Errorf("%+v", left)
+	}
+	if paid := bulk("paid", `{"reason":"r","filter":{"status":"paid"}}`); paid.Count != 0 || len(paid.Items) != 2 || paid.Items[0].Result != "skipped" || *paid.Items[0].Code != "not_retryable" {
+		t.Errorf("%+v", paid)
+	}
+	if st := h.drive(small); st.Status != payout.StatusFailed { // still frozen
+		t.Errorf("%+v", st)
+	}
+	if r := h.do(call{method: "POST", base: h.provider, path: "/_unfreeze/" + url.PathEscape("用/户~frozen")}); r.status != http.StatusNoContent {
+		t.Fatalf("%s", r)
+	}
+	bulk("third", frozen+`,"dry_run":false}`)
+	if st := h.drive(small); st.Status != payout.StatusPaid {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestDecisionRoles: only finance decides.
+func TestDecisionRoles(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, bad := h.failed()
+	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" + bad + "/ask",
+		"payouts/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] + "/mark-paid"} {
+		for who, o := range map[string]owner{"ops": h.ops, "auditor": h.auditor, "app": h.app} {
+			if r := h.write(o, path, "k", because); r.status != 403 || r.code() != "forbidden" {
+				t.Errorf("%s as %s: %s", path, who, r)
+			}
+		}
+		body := because
+		switch {
+		case path == "payouts/retry":
+			body = `{"reason":"r","filter":{"status":"failed"}}`
+		case strings.HasSuffix(path, "mark-paid"):
+			body = `{"reason":"r","evidence":"e"}`
+		}
+		if r := h.as(h.finance, "POST", "/v1/staff/"+path, body); r.code() != "idempotency_key_required" {
+			t.Errorf("%s without a key: %s", path, r)
+		}
+	}
+	if r := h.write(h.finance, "approvals/anobody/approve", "k", because); r.status != 404 || r.code() != "not_found" {
+		t.Errorf("%s", r)
+	}
+}

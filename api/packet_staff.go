@@ -1,0 +1,234 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// StaffPacket is a packet as staff sees it.
+type StaffPacket struct {
+	Packet
+	App          string                 `json:"app" doc:"The app that created it."`
+	StoredStatus Nullable[StoredStatus] `json:"stored_status" doc:"What MySQL has; null: no row yet. status says more: it knows the time and Redis."`
+	CloseReason  Nullable[string]       `json:"close_reason" doc:"Why it closes or was closed: expired, sold_out, recalled, unopened; null before."`
+	Workflow     WorkflowLink           `json:"workflow" doc:"The workflow that takes care of it."`
+}
+
+// StoredStatus is the status of a packet's row.
+type StoredStatus packet.Status
+
+// StaffPackets is a page of packets.
+type StaffPackets struct {
+	Items      []StaffPacket    `json:"items" nullable:"false" doc:"Newest first. Fewer than limit do not mean the end: next_cursor tells."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// Charge is the payment that funds a packet.
+type Charge struct {
+	ID           string                  `json:"id" doc:"The payment's id." example:"c3q5k9v0c1m7e2u8h4r6t0000"`
+	Amount       Fen                     `json:"amount" doc:"What the sender is charged."`
+	Status       PayoutStatus            `json:"status" doc:"How far it has come; the same statuses as a payout's."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"Who charges." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
+	Attempts     []Attempt               `json:"attempts" nullable:"false" doc:"In the order they were made."`
+	Timeline     []TimelineEntry         `json:"timeline" nullable:"false" doc:"Oldest first."`
+}
+
+// PayoutSum says how many payouts of a packet have a status.
+type PayoutSum struct {
+	Status PayoutStatus `json:"status" doc:"The status."`
+	Count  int64        `json:"count" minimum:"0" doc:"How many payouts have it."`
+	Amount Fen          `json:"amount" doc:"Their sum."`
+}
+
+// Most refunds and breaks of a packet that its detail shows.
+const shownOfPacket = 200
+
+// StaffPacketDetail is a packet with what became of its money.
+type StaffPacketDetail struct {
+	StaffPacket
+	Charge  Nullable[Charge]      `json:"charge" doc:"The payment that funds it; null: not in MySQL yet."`
+	Payouts Nullable[[]PayoutSum] `json:"payouts" doc:"Its recorded payouts by status, in the order of their lives; those with none left out. null for packets of more than 100,000 shares, which nobody waits to be counted. /v1/staff/payouts?packet_id= lists them."`
+	Refunds []Refund              `json:"refunds" nullable:"false" doc:"Newest first, 200 at most; /v1/staff/refunds?packet_id= lists all."`
+	Breaks  []Break               `json:"breaks" nullable:"false" doc:"Newest first, 200 at most, resolved ones too; /v1/staff/breaks?packet_id= lists all."`
+}
+
+func (s *Server) renderStaffPacket(snap snapshot) (StaffPacket, error) {
+	p, err := s.render(snap)
+	out := StaffPacket{Packet: p, App: snap.App, CloseReason: textOrNull(string(snap.reason)), Workflow: s.workflowLink(p.Workflow.ID)}
+	if snap.stored != "" {
+		stored := StoredStatus(snap.stored)
+		out.StoredStatus = orNull(&stored)
+	}
+	return out, err
+}
+
+func listStaffPackets(r *request) (answer, error) {
+	q := readQuery(r)
+	filters := map[string]string{}
+	put(filters, "app", q.text("app", checkFilter))
+	put(filters, "sender_id", q.text("sender_id", checkID))
+	put(filters, "status", q.text("status", checkPacketStatus))
+	q.span("created_from", "created_to")
+	put(filters, "created_from", q.only("created_from"))
+	put(filters, "created_to", q.only("created_to"))
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	const list = "staff packets"
+	after, filters, err := resume(cursor, list, filters)
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := staffPacketFilter(filters)
+	if err != nil {
+		return answer{}, err
+	}
+	if cursor == "" && !f.to.IsZero() {
+		after = packet.Place{At: f.to} // for those that are staged: nothing comes before it
+	}
+	found, next, err := r.server.packetsAfter(r.ctx, f, after, limit)
+	if err != nil {
+		return answer{}, err
+	}
+	page := StaffPackets{Items: []StaffPacket{}}
+	if next != nil {
+		page.NextCursor = next.cursor(list, filters)
+	}
+	for _, snap := range found {
+		item, err := r.server.renderStaffPacket(snap)
+		if err != nil {
+			return answer{}, err
+		}
+		page.Items = append(page.Items, item)
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// only returns a parameter that was checked already.
+func (q *query) only(name string) string {
+	if values := q.values[name]; len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// staffPacketFilter reads the filters that a cursor keeps. Errors: badCursor,
+// when they are none of ours.
+func staffPacketFilter(kept map[string]string) (packetFilter, error) {
+	q := filtersOf(kept)
+	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID), status: packet.Status(q.text("status", checkPacketStatus))}
+	f.from, f.to = q.span("created_from", "created_to")
+	if q.done() != nil {
+		return f, badCursor()
+	}
+	return f, nil
+}
+
+func getStaffPacket(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	snap, err := r.server.find(r.ctx, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if snap.stored == "" { // Redis spoke for it; MySQL may know more
+		rec, err := r.server.record(r.ctx, id)
+		if err != nil && !errors.Is(err, packet.ErrNotFound) {
+			return answer{}, err
+		}
+		snap.stored, snap.reason = rec.Stored, cmp.Or(snap.reason, rec.Reason)
+	}
+	out := StaffPacketDetail{}
+	if out.StaffPacket, err = r.server.renderStaffPacket(snap); err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, detailLimit)
+	defer cancel()
+	if err := r.server.addMoney(ctx, id, &out); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: out}, nil
+}
+
+const (
+	// detailLimit bounds the reading of a packet's money.
+	detailLimit = 6 * time.Second
+	// countedShares is the largest packet whose payouts are counted, one by one.
+	countedShares = 100_000
+)
+
+// addMoney adds what MySQL knows of a packet's payments.
+func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail) error {
+	charge, err := s.cfg.Store.Payment(ctx, payout.ID(payout.KindCharge, id, 0))
+	switch {
+	case err == nil:
+		out.Charge = orNull(s.renderCharge(charge))
+	case !errors.Is(err, packet.ErrNotFound):
+		return err
+	}
+	if out.ShareCount <= countedShares {
+		sums, err := s.cfg.Store.PayoutSums(ctx, id)
+		if err != nil {
+			return err
+		}
+		out.Payouts = orNull(renderSums(sums))
+	}
+	rows, err := s.cfg.Store.Payments(ctx, payout.Filter{Kind: payout.KindRefund, PacketID: id, Limit: shownOfPacket})
+	if err != nil {
+		return err
+	}
+	out.Refunds = s.renderRefunds(rows)
+	breaks, err := s.cfg.Store.Breaks(ctx, payout.BreakFilter{PacketID: id, Limit: shownOfPacket})
+	if err != nil {
+		return err
+	}
+	out.Breaks = []Break{}
+	for _, b := range breaks {
+		out.Breaks = append(out.Breaks, renderBreak(b, time.Now()))
+	}
+	return nil
+}
+
+func renderSums(sums map[payout.Status]payout.Sum) *[]PayoutSum {
+	out := []PayoutSum{}
+	for _, status := range payout.Statuses {
+		if sum, ok := sums[status]; ok {
+			out = append(out, PayoutSum{Status: PayoutStatus(status), Count: sum.Count, Amount: Fen(sum.Amount)})
+		}
+	}
+	return &out
+}
+
+func (s *Server) renderCharge(d payout.Detail) *Charge {
+	p := s.renderPayout(d.Row)
+	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure,
+		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),
+		Timeline: renderTimeline(d, "packet recorded, charge due")}
+}
+
+// getStaffProof is the app's proof of a packet, for staff.
+func getStaffProof(r *request) (answer, error) {
+	id, err := r.packetID()
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := r.server.find(r.ctx, id); err != nil {
+		return answer{}, err
+	}
+	return r.proofOf(id)
+}

@@ -1,0 +1,271 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// maxBulk is how many payouts one bulk retry decides about.
+const maxBulk = 200
+
+// BulkFilter selects payouts: the filters of the list of payouts.
+type BulkFilter struct {
+	Status           PayoutStatus `json:"status,omitempty" doc:"Payouts in this status; left out: failed and returned."`
+	PacketID         string       `json:"packet_id,omitempty" doc:"Payouts of this packet."`
+	UserID           string       `json:"user_id,omitempty" doc:"Payouts to this user."`
+	OrderNo          string       `json:"order_no,omitempty" doc:"The payout that used this order number, in any attempt."`
+	FailureCode      string       `json:"failure_code,omitempty" doc:"Payouts that failed with this code." example:"account_frozen"`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" doc:"Payouts made at least this many seconds ago."`
+	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
+	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
+}
+
+// BulkRetry is the body of a bulk retry.
+type BulkRetry struct {
+	Filter BulkFilter `json:"filter" doc:"Which payouts; at least one member."`
+	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"bank was down, incident 17"`
+	DryRun bool       `json:"dry_run,omitempty" default:"true" doc:"true: only say what would happen."`
+}
+
+// BulkItem is what a bulk retry does about one payout.
+type BulkItem struct {
+	PayoutID    string           `json:"payout_id" doc:"The payout."`
+	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. needs_approval: a second person has to agree, in a dry run: would have to."`
+	Code        Nullable[string] `json:"code" doc:"Of skipped: why, not_retryable or decision_pending; else what it had failed with."`
+	OrderNo     Nullable[string] `json:"order_no" doc:"The number that is sent once asking has confirmed what is known; null when skipped."`
+	SameOrderNo bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+}
+
+// BulkRetried is the answer to a bulk retry.
+type BulkRetried struct {
+	DryRun bool       `json:"dry_run" doc:"Nothing was decided."`
+	Count  int        `json:"count" minimum:"0" doc:"How many are, or would be, retried or wait for a second person."`
+	Amount Fen        `json:"amount" doc:"What these come to."`
+	More   bool       `json:"more" doc:"More payouts match than the 200 of one call."`
+	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
+}
+
+func readBulk(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return BulkRetry{}, payout.Filter{}, err
+	}
+	return bulkFrom(o, now)
+}
+
+func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
+	out := BulkRetry{DryRun: true}
+	f := payout.Filter{Kind: payout.KindPayout}
+	if value, ok := o.get("filter", true); ok {
+		if value.Kind() != '{' {
+			o.fault("filter", fault{faultType, "must be an object"})
+		} else {
+			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
+			in.checkTwice()
+			out.Filter, f = readBulkFilter(in, now)
+			if in.unknown(); len(*o.faults) == 0 && out.Filter == (BulkFilter{}) {
+				o.fault("filter", fault{faultRequired, "must have at least one member"})
+			}
+		}
+	}
+	out.Reason = valueOr(o.text("reason", true, checkReason), "")
+	if value, ok := o.get("dry_run", false); ok {
+		switch value.Kind() {
+		case 't', 'f':
+			out.DryRun = value.Kind() == 't'
+		default:
+			o.fault("dry_run", fault{faultType, "must be true or false"})
+		}
+	}
+	return out, f, o.done()
+}
+
+func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
+	f := payout.Filter{Kind: payout.KindPayout}
+	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
+	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
+	f.UserID = valueOr(in.text("user_id", false, checkID), "")
+	f.OrderNo = valueOr(in.text("order_no", false, checkFilter), "")
+	f.FailureCode = valueOr(in.text("failure_code", false, checkFilter), "")
+	out := BulkFilter{Status: PayoutStatus(f.Status), PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode}
+	out.OlderThanSeconds = in.integer("older_than_seconds", false, 0, maxAge)
+	if out.OlderThanSeconds != nil {
+		f.CreatedTo = now.Add(-time.Duration(*out.OlderThanSeconds) * time.Second)
+	}
+	low, high := in.integer("amount_min", false, 0, int64(money.Max)), in.integer("amount_max", false, 0, int64(money.Max))
+	out.AmountMin, out.AmountMax = (*Fen)(low), (*Fen)(high)
+	if low != nil {
+		f.AmountMin = money.Fen(*low)
+	}
+	if high != nil {
+		f.AmountMax = money.Fen(*high)
+		if f.AmountMax < f.AmountMin {
+			in.fault("amount_max", fault{faultRange, "must not be below amount_min"})
+		}
+		if *high == 0 { // nothing is that small, and 0 would mean no bound
+			f.AmountMax, f.AmountMin = 1, math.MaxInt64
+		}
+	}
+	return out, f
+}
+
+func retryPayouts(r *request) (answer, error) {
+	now := time.Now().UTC()
+	body, filter, err := readBulk(r.payload, now)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
+	ids, more, err := r.bulkIDs(filter)
+	if err != nil {
+		return answer{}, err
+	}
+	if more {
+		ids = append(ids, bulkMore) // part of the plan: a repeat tells the same
+	}
+	store := r.server.cfg.Store
+	ids, done, err := store.PlanBulk(r.ctx, w, ids)
+	if err != nil || done.Status != 0 {
+		return staffAnswer(done, err, CodePayoutNotFound)
+	}
+	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}, More: slices.Contains(ids, bulkMore)}
+	for _, id := range ids {
+		if id == bulkMore {
+			continue
+		}
+		item, amount, err := r.bulkItem(w, id, body.DryRun)
+		if err != nil {
+			return answer{}, err
+		}
+		if item.Result != bulkSkipped {
+			out.Count++
+			out.Amount += Fen(amount)
+		}
+		out.Items = append(out.Items, item)
+	}
+	raw, err := encode(out)
+	if err != nil {
+		return answer{}, err
+	}
+	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
+	return staffAnswer(first, err, CodePayoutNotFound)
+}
+
+// bulkMore stands in a plan for the payouts that were too many.
+const bulkMore = "more"
+
+// Results of a bulk retry about one payout.
+const (
+	bulkWould    = "would_retry"
+	bulkRetried  = "retried"
+	bulkApproval = "needs_approval"
+	bulkSkipped  = "skipped"
+)
+
+// bulkIDs lists what a filter selects: what can be retried, unless it names a status.
+func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) {
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	f.Limit = maxBulk + 1
+	statuses := []payout.Status{f.Status}
+	if f.Status == "" {
+		statuses = []payout.Status{payout.StatusFailed, payout.StatusReturned}
+	}
+	var rows []payout.Row
+	for _, status := range statuses {
+		f.Status = status
+		some, err := r.server.cfg.Store.Payments(ctx, f)
+		if err != nil {
+			return nil, false, err
+		}
+		rows = append(rows, some...)
+	}
+	slices.SortStableFunc(rows, func(a, b payout.Row) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
+	ids = []string{}
+	for _, row := range rows[:min(len(rows), maxBulk)] {
+		ids = append(ids, row.ID)
+	}
+	return ids, len(rows) > maxBulk, nil
+}
+
+// bulkItem decides about one payout, or says what would be decided.
+func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkItem, money.Fen, error) {
+	c := payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount}
+	store := r.server.cfg.Store
+	d, err := store.Payment(r.ctx, id)
+	if err != nil {
+		return BulkItem{}, 0, err // it was listed a moment ago
+	}
+	v, refused := store.PreviewDecision(r.ctx, id, c)
+	if refused != nil && !refusedByState(refused) {
+		return BulkItem{}, 0, refused
+	}
+	item := BulkItem{PayoutID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
+	if d.Failure != nil {
+		item.Code = textOrNull(d.Failure.Code)
+	}
+	if v.Second {
+		item.Result = bulkApproval
+	}
+	if dryRun {
+		return item.orSkipped(refused), d.Amount, nil
+	}
+	item, err = r.bulkDecide(w, id, c, item)
+	return item, d.Amount, err
+}
+
+func refusedByState(err error) bool {
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending)
+}
+
+// bulkDecide decides about one payout, also when the preview said no: one
+// decision per key and payout, whose item is remembered, so that a repeat of the
+// call decides nothing twice and tells the same.
+func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.Command, item BulkItem) (BulkItem, error) {
+	w.Route += "/" + id
+	stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, func(d *payout.Decision, _ payout.Row, refused error) (int, []byte) {
+		one := item.orSkipped(refused)
+		if refused == nil {
+			if one.Result = bulkRetried; d.Status == payout.DecisionWaiting {
+				one.Result = bulkApproval
+			}
+		}
+		_, raw := rendered(one)
+		return http.StatusOK, raw
+	})
+	if err != nil {
+		return item, err
+	}
+	if err := json.Unmarshal(stored.Body, &item); err != nil {
+		return item, fmt.Errorf("decode remembered item of %s: %w", id, err)
+	}
+	return item, nil
+}
+
+// orSkipped is the item, unless the state refuses the decision.
+func (i BulkItem) orSkipped(refused error) BulkItem {
+	if refused == nil {
+		return i
+	}
+	code := CodeNotRetryable
+	if errors.Is(refused, payout.ErrDecisionPending) {
+		code = CodeDecisionPending
+	}
+	return BulkItem{PayoutID: i.PayoutID, Result: bulkSkipped, Code: textOrNull(string(code)), OrderNo: textOrNull("")}
+}

@@ -1,0 +1,162 @@
+package api_test
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// proven is a packet of four shares of 250 in a proof test.
+type proven struct {
+	*house
+	id string
+}
+
+// sums are the parts of a proof, in fen.
+type sums struct{ paid, owed, remaining, refunding, refunded, inFlight int64 }
+
+// shows compares a proof, which has to be balanced: its parts are the total, and
+// no source disagrees.
+func (p proven) shows(step string, want sums) {
+	p.t.Helper()
+	got := p.proof(p.app, p.id)
+	if have := (sums{got.Paid, got.Owed, got.Remaining, got.Refunding, got.Refunded, got.InFlight}); have != want || !got.Balanced ||
+		len(got.Differences) != 0 || got.Total != got.Paid+got.Owed+got.Remaining+got.Refunding+got.Refunded {
+		p.t.Errorf("%s: %+v, want %+v", step, got, want)
+	}
+}
+
+// payoutOf returns the id of a user's payout after his grab was booked and paid.
+func (p proven) payoutOf(user string) string {
+	p.t.Helper()
+	p.grab(p.app, p.id, user)
+	p.record(p.id)
+	c, found, err := p.pool.Claim(p.t.Context(), p.id, user)
+	p.check(err)
+	if !found {
+		p.t.Fatalf("%s has no claim", user)
+	}
+	return payout.ID(payout.KindPayout, p.id, c.ShareIndex)
+}
+
+// ask asks about the first number of a payment and books the answer.
+func (p proven) ask(paymentID string) payout.Status {
+	p.t.Helper()
+	parts, err := payout.Parse(paymentID)
+	p.check(err)
+	no := payout.OrderNo(paymentID, 1)
+	o := p.sandbox.Ask(p.t.Context(), payout.OpOf(parts.Kind), no)
+	o.ID = rand.Text()
+	st, err := p.store.Settle(p.t.Context(), o, no)
+	p.check(err)
+	return st.Status
+}
+
+// agreed has two persons decide about a payment.
+func (p proven) agreed(path, body string) {
+	p.t.Helper()
+	d := p.decided(p.write(p.finance, path, rand.Text(), body), "waiting")
+	if r := p.write(p.colleague(), "approvals/"+d.Approval.ID+"/approve", "yes", because); r.status != 202 {
+		p.t.Fatalf("approve: %s", r)
+	}
+}
+
+// closeBooks leaves a packet with its remainder on its way.
+func (p proven) closeBooks() (refund string) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	_, err := p.store.BeginClosing(ctx, p.id, packet.CloseRecalled)
+	p.check(err)
+	_, err = p.pool.ClosePool(ctx, p.id, packet.CloseRecalled)
+	p.check(err)
+	_, err = p.store.CloseBooks(ctx, p.id, "sandbox")
+	p.check(err)
+	return payout.ID(payout.KindRefund, p.id, 0)
+}
+
+// TestProofOfEveryEnd: where api.md says the money is, for each way in which it
+// can get there.
+func TestProofOfEveryEnd(t *testing.T) {
+	h := newHouse(t, parts{})
+	start := func(t *testing.T) proven {
+		t.Helper()
+		h.t = t
+		return proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	}
+	t.Run("returned, then cancelled", func(t *testing.T) {
+		p := start(t)
+		id := p.payoutOf("w~returned")
+		p.eventually("returned", func() bool { return p.ask(id) == payout.StatusReturned })
+		p.shows("returned", sums{owed: 250, remaining: 750})
+		p.agreed("payouts/"+id+"/cancel", because)
+		p.shows("decided", sums{owed: 250, remaining: 750})
+		p.drive(id)
+		p.shows("cancelled", sums{refunding: 250, remaining: 750})
+		parts, err := payout.Parse(id)
+		p.check(err)
+		p.drive(payout.ID(payout.KindRefund, p.id, parts.Number+1))
+		p.shows("back with the sender", sums{refunded: 250, remaining: 750})
+	})
+	t.Run("failed, then paid outside", func(t *testing.T) {
+		p := start(t)
+		id := p.payoutOf("w~declined")
+		p.shows("failed", sums{owed: 250, remaining: 750})
+		p.agreed("payouts/"+id+"/mark-paid", `{"reason":"r","evidence":"e"}`)
+		p.shows("paid outside", sums{paid: 250, remaining: 750})
+	})
+	t.Run("refund failed, then made outside", func(t *testing.T) {
+		p := start(t)
+		p.payoutOf("w")
+		refund := p.closeBooks()
+		p.shows("pending", sums{paid: 250, refunding: 750})
+		p.faults(`{"op":"refund","kind":"decline","rate":1}`)
+		p.drive(refund)
+		p.faults("")
+		p.shows("refused", sums{paid: 250, refunding: 750})
+		p.agreed("refunds/"+refund+"/mark-paid", `{"reason":"r","evidence":"e"}`)
+		p.shows("made outside", sums{paid: 250, refunded: 750})
+	})
+	t.Run("paid twice", func(t *testing.T) {
+		p := start(t)
+		id := p.payoutOf("w~declined")
+		p.agreed("payouts/"+id+"/mark-paid", `{"reason":"r","evidence":"e"}`)
+		// The provider moves it after all: here under a number of its own.
+		order := payout.OrderNo(id, 2)
+		request, err := p.sandbox.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: order, Account: "w", Amount: 250, Currency: "CNY"})
+		p.check(err)
+		p.sandbox.Send(t.Context(), payout.Order{Op: payout.OpTransfer, OrderNo: order, Request: request})
+		if got := p.proof(p.app, p.id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
+			t.Errorf("money that nobody has booked: %+v", got)
+		}
+		no := payout.OrderNo(id, 1)
+		for range 2 { // after a refusal it has to be said twice
+			o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~declined", Amount: 250}
+			if _, err := p.store.Settle(t.Context(), o, no); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.shows("booked as suspense", sums{paid: 250, remaining: 750})
+		b, err := p.store.Balances(t.Context(), p.id)
+		if p.check(err); b.ByAccount[payout.AccountSuspense] != -250 {
+			t.Errorf("%+v", b)
+		}
+	})
+	t.Run("on its way", func(t *testing.T) {
+		p := start(t)
+		p.grab(p.app, p.id, "w")
+		p.shows("claimed in Redis", sums{remaining: 1000, inFlight: 250})
+		c, _, err := p.pool.Claim(t.Context(), p.id, "w")
+		p.check(err)
+		st, err := p.store.RecordClaim(t.Context(), c, "sandbox")
+		p.check(err)
+		p.shows("owed", sums{owed: 250, remaining: 750})
+		begun, err := p.store.BeginSend(t.Context(), st.PaymentID, p.sandbox.Limits(), p.sandbox.EncodeRequest)
+		p.check(err)
+		p.sandbox.Send(t.Context(), *begun.Order)
+		p.shows("moved, and not heard of", sums{owed: 250, remaining: 750, inFlight: 250})
+		p.drive(st.PaymentID)
+		p.shows("booked", sums{paid: 250, remaining: 750})
+	})
+}

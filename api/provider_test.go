@@ -1,0 +1,128 @@
+package api_test
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/payout"
+)
+
+// providerBody is a provider as staff reads it.
+type providerBody struct {
+	Name string
+	Held bool
+	Hold *struct{ By, Role, Reason, Since string }
+	Rate *int `json:"rate_per_second"`
+
+	ReleasedAt *string `json:"released_at"`
+}
+
+func (h *house) providerState(who owner) providerBody {
+	h.t.Helper()
+	r := h.as(who, "GET", "/v1/staff/providers", "")
+	var page struct {
+		Items      []providerBody
+		NextCursor *string `json:"next_cursor"`
+	}
+	r.json(h.t, &page)
+	if r.status != http.StatusOK || len(page.Items) != 1 || page.NextCursor != nil || page.Items[0].Name != "sandbox" {
+		h.t.Fatalf("%s", r)
+	}
+	return page.Items[0]
+}
+
+// TestProviderHold: who may stop a provider, what is told about it, and that from
+// the answer on nothing is sent.
+func TestProviderHold(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
+	if p := h.providerState(h.auditor); p.Held || p.Hold != nil || p.ReleasedAt != nil || p.Rate == nil || *p.Rate != 100 {
+		t.Errorf("at first: %+v", p)
+	}
+	const body = `{"reason":"对账不平"}`
+	for _, who := range []owner{h.auditor, h.app} {
+		for _, action := range []string{"hold", "release"} {
+			if r := h.write(who, "providers/sandbox/"+action, "k", body); r.code() != "forbidden" {
+				t.Errorf("%s by %s: %s", action, who.key.Role, r)
+			}
+		}
+	}
+	for path, want := range map[string]string{"providers/wechat/hold": "not_found", "providers/SANDBOX/hold": "not_found", "providers/sandbox/stop": "not_found"} {
+		if r := h.write(h.ops, path, "k", body); r.code() != want {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+	for body, want := range map[string]string{`{}`: "invalid_request", `{"reason":" "}`: "invalid_request", `{"reason":"x","for":"1h"}`: "invalid_request", `{"reason":`: "malformed_json"} {
+		if r := h.write(h.ops, "providers/sandbox/hold", "k", body); r.code() != want {
+			t.Errorf("%s: %s", body, r)
+		}
+	}
+	if r := h.as(h.ops, "POST", "/v1/staff/providers/sandbox/hold", body); r.code() != "idempotency_key_required" {
+		t.Errorf("without key: %s", r)
+	}
+	if p := h.providerState(h.ops); p.Held {
+		t.Fatal("held by a refused request")
+	}
+
+	first := h.write(h.ops, "providers/sandbox/hold", "k1", body)
+	var held providerBody
+	first.json(t, &held)
+	if first.status != http.StatusOK || !held.Held || held.Hold == nil || held.Hold.By != h.ops.key.Owner || held.Hold.Role != "ops" || held.Hold.Reason != "对账不平" {
+		t.Fatalf("%s", first)
+	}
+	if again := h.write(h.ops, "providers/sandbox/hold", "k1", body); again.header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(again.body, first.body) {
+		t.Errorf("repeated: %s", again)
+	}
+	if r := h.write(h.ops, "providers/sandbox/hold", "k1", `{"reason":"other"}`); r.code() != "idempotency_key_reused" {
+		t.Errorf("other body: %s", r)
+	}
+	var second providerBody
+	h.write(h.finance, "providers/sandbox/hold", "k1", `{"reason":"me too"}`).json(t, &second)
+	if second.Hold == nil || *second.Hold != *held.Hold {
+		t.Errorf("held again: %+v, want %+v", second.Hold, held.Hold)
+	}
+
+	// From the answer on no send is noted, of whatever kind.
+	r := h.post(h.app, "while-held", with())
+	if r.status != http.StatusAccepted {
+		t.Fatalf("a create while held: %s", r)
+	}
+	var p packetBody
+	r.json(t, &p)
+	view, err := h.pool.View(t.Context(), p.ID)
+	h.check(err)
+	_, err = h.store.RecordPacket(t.Context(), view.Packet, []byte("sealed"), nil, "sandbox")
+	h.check(err)
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	begin := func() payout.Begun {
+		b, err := h.store.BeginSend(t.Context(), charge, h.sandbox.Limits(), h.sandbox.EncodeRequest)
+		h.check(err)
+		return b
+	}
+	if b := begin(); b.Order != nil || b.Held == nil || b.Held.By != h.ops.key.Owner {
+		t.Errorf("while held: %+v", b)
+	}
+	var released providerBody
+	h.write(h.finance, "providers/sandbox/release", "k2", `{"reason":"solved"}`).json(t, &released)
+	if released.Held || released.Hold != nil || released.ReleasedAt == nil {
+		t.Errorf("released: %+v", released)
+	}
+	if b := begin(); b.Order == nil {
+		t.Errorf("released: %+v", b)
+	}
+	if p := h.providerState(h.auditor); p.Held || p.ReleasedAt == nil || *p.ReleasedAt != *released.ReleasedAt {
+		t.Errorf("in the end: %+v", p)
+	}
+}
+
+// TestProviderListParameters: there is nothing to filter by.
+func TestProviderListParameters(t *testing.T) {
+	h := newHouse(t, parts{})
+	if r := h.as(h.ops, "GET", "/v1/staff/providers?name=sandbox", ""); r.code() != "invalid_request" {
+		t.Errorf("%s", r)
+	}
+	if p := h.providerState(h.finance); p.Rate != nil {
+		t.Errorf("no rate is set, told %d", *p.Rate)
+	}
+}

@@ -1,0 +1,232 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Reconciliation is one comparison of a day of a provider's statement with the books.
+type Reconciliation struct {
+	ID          string               `json:"id" doc:"Its id." example:"sq5k9v0c1m7e2u8h4r6t00030a"`
+	Provider    string               `json:"provider" doc:"Whose statement." example:"sandbox"`
+	Date        Date                 `json:"date" doc:"The day, in the time zone of the provider's statement."`
+	Status      ReconciliationStatus `json:"status" doc:"requested: it will be started. running. done. failed: the statement could not be read; ask again."`
+	Provisional bool                 `json:"provisional" doc:"It began before the day was over: another one is needed."`
+	RequestedBy string               `json:"requested_by" doc:"Who of the staff, or schedule." example:"schedule"`
+	Reason      Nullable[string]     `json:"reason" doc:"Why, if a person asked for it."`
+	CreatedAt   Stamp                `json:"created_at" doc:"When it was asked for."`
+	StartedAt   Nullable[Stamp]      `json:"started_at" doc:"What happened until then is compared; null while requested."`
+	EndedAt     Nullable[Stamp]      `json:"ended_at" doc:"null while requested or running."`
+	Lines       int64                `json:"lines" minimum:"0" doc:"Movements in the statement."`
+	Matched     int64                `json:"matched" minimum:"0" doc:"Movements that the books agree with."`
+	InFlight    int64                `json:"in_flight" minimum:"0" doc:"Movements of the last minute that are not booked yet."`
+	Repaired    int64                `json:"repaired" minimum:"0" doc:"What the books did not have and have now, because the provider was asked: breaks, and movements in flight."`
+	Breaks      int64                `json:"breaks" minimum:"0" doc:"Breaks of this day that were open at its end."`
+	Amounts     []OpSums             `json:"amounts" nullable:"false" doc:"Both sides by operation; empty until it is done."`
+	Error       Nullable[string]     `json:"error" doc:"Why it failed, for people."`
+	Workflow    WorkflowLink         `json:"workflow" doc:"The workflow that carries it out."`
+}
+
+// OpSums is what both sides have of one operation.
+type OpSums struct {
+	Op       string `json:"op" enum:"charge,transfer,refund,return" doc:"What the provider calls the movement."`
+	Provider Sums   `json:"provider" doc:"In the statement."`
+	Books    Sums   `json:"books" doc:"In the books, for the same movements and for those that the statement should have had."`
+}
+
+// Sums counts movements and adds them up.
+type Sums struct {
+	Count  int64 `json:"count" minimum:"0" doc:"How many."`
+	Amount Fen   `json:"amount" doc:"Together."`
+}
+
+// Reconciliations is a page of reconciliations.
+type Reconciliations struct {
+	Items      []Reconciliation `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// ReconcileRequest is the body of a request for a reconciliation.
+type ReconcileRequest struct {
+	Date     Date   `json:"date,omitempty" doc:"The day, in the time zone of the provider's statement; not after today, which is the default."`
+	Provider string `json:"provider,omitempty" default:"sandbox" doc:"Whose statement; the only provider by default."`
+	Reason   string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit." example:"provider announced corrections"`
+}
+
+// Date is a day in answers and requests.
+type Date string
+
+// Schema implements huma.SchemaProvider.
+func (Date) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "date", Examples: []any{"2026-02-17"}}
+}
+
+// ReconciliationStatus is payout.ReconciliationStatus with its schema.
+type ReconciliationStatus payout.ReconciliationStatus
+
+var reconciliationStatuses = []payout.ReconciliationStatus{payout.ReconciliationRequested, payout.ReconciliationRunning,
+	payout.ReconciliationDone, payout.ReconciliationFailed}
+
+// Schema implements huma.SchemaProvider.
+func (ReconciliationStatus) Schema(huma.Registry) *huma.Schema { return enum(reconciliationStatuses) }
+
+func (s *Server) renderReconciliation(r payout.Reconciliation) Reconciliation {
+	out := Reconciliation{
+		ID: r.ID, Provider: r.Provider, Date: Date(r.Day), Status: ReconciliationStatus(r.Status), Provisional: r.Provisional,
+		RequestedBy: r.RequestedBy, Reason: textOrNull(r.Reason), CreatedAt: Stamp(r.CreatedAt), StartedAt: stampOrNull(r.StartedAt),
+		EndedAt: stampOrNull(r.EndedAt), Lines: r.Lines, Matched: r.Matched, InFlight: r.InFlight, Repaired: r.Repaired, Breaks: r.Breaks,
+		Amounts: []OpSums{}, Error: textOrNull(r.Error), Workflow: s.workflowLink("reconcile/" + r.Provider + "/" + string(r.Day)),
+	}
+	for _, sum := range r.Sums {
+		out.Amounts = append(out.Amounts, OpSums{Op: string(sum.Op),
+			Provider: Sums{sum.Provider.Count, Fen(sum.Provider.Amount)}, Books: Sums{sum.Books.Count, Fen(sum.Books.Amount)}})
+	}
+	return out
+}
+
+func checkDay(s string) *fault {
+	if _, err := payout.ParseDay(s); err != nil {
+		return &fault{faultFormat, "must be a day, YYYY-MM-DD"}
+	}
+	return nil
+}
+
+// startReconciliation leaves the wish; the worker carries it out.
+func startReconciliation(r *request) (answer, error) {
+	body, err := r.readReconcile()
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
+	if body.Date == "" { // not part of what is remembered under the key: tomorrow it is another day
+		body.Date = Date(payout.DayOf(time.Now(), r.server.cfg.Provider.Zone()))
+	}
+	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date), func(one payout.Reconciliation) (int, []byte) {
+		return rendered(r.server.renderReconciliation(one))
+	})
+	return staffAnswer(stored, err, CodeNotFound)
+}
+
+func (r *request) readReconcile() (ReconcileRequest, error) {
+	o, err := readObject(r.payload)
+	if err != nil {
+		return ReconcileRequest{}, err
+	}
+	p := r.server.cfg.Provider
+	day := o.text("date", false, func(s string) *fault {
+		if f := checkDay(s); f != nil {
+			return f
+		}
+		if payout.Day(s) > payout.DayOf(time.Now(), p.Zone()) {
+			return &fault{faultRange, "must not be after today in the time zone of the provider's statement"}
+		}
+		return nil
+	})
+	name := o.text("provider", false, func(s string) *fault {
+		if s != p.Name() {
+			return &fault{faultEnum, "is not a provider"}
+		}
+		return nil
+	})
+	reason := o.text("reason", false, checkReason)
+	return ReconcileRequest{Date: Date(valueOr(day, "")), Provider: valueOr(name, p.Name()), Reason: valueOr(reason, "")}, o.done()
+}
+
+// listCursor is the last item of a page, with the filters of its list.
+type listCursor struct {
+	Filters map[string]string `json:"f"`
+	To      time.Time         `json:"to,omitzero"`
+	At      time.Time         `json:"at"`
+	ID      string            `json:"id"`
+}
+
+func readReconciliationFilter(q *query) payout.ReconciliationFilter {
+	f := payout.ReconciliationFilter{Provider: q.text("provider", checkFilter), Day: payout.Day(q.text("date", checkDay))}
+	f.Status = payout.ReconciliationStatus(q.text("status", func(s string) *fault {
+		for _, known := range reconciliationStatuses {
+			if s == string(known) {
+				return nil
+			}
+		}
+		return &fault{faultEnum, "is not a status of reconciliations"}
+	}))
+	return f
+}
+
+// continueList reads the cursor of a list and applies its filters again with
+// read. The client may repeat the filters, but not change them.
+func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
+	var c listCursor
+	if decodeCursor(text, &c) != nil || c.ID == "" || len(given) > 0 && !maps.Equal(given, c.Filters) {
+		return c, badCursor()
+	}
+	q := filtersOf(c.Filters)
+	if read(q); q.done() != nil {
+		return c, badCursor()
+	}
+	return c, nil
+}
+
+func listReconciliations(r *request) (answer, error) {
+	q := readQuery(r)
+	filter := readReconciliationFilter(q)
+	given := q.given()
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		c, err := continueList(text, given, func(q *query) { filter = readReconciliationFilter(q) })
+		if err != nil {
+			return answer{}, err
+		}
+		filter.AfterTime, filter.AfterID, given = c.At, c.ID, c.Filters
+	}
+	filter.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.Reconciliations(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Reconciliations{Items: []Reconciliation{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, r.server.renderReconciliation(row))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+func getReconciliation(r *request) (answer, error) {
+	id, err := url.PathUnescape(r.c.Params("id"))
+	if err != nil {
+		return answer{}, refuse(CodeNotFound)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	one, err := r.server.cfg.Store.Reconciliation(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return answer{}, refuse(CodeNotFound)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: r.server.renderReconciliation(one)}, nil
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"hongbao/payout"
+)
+
+// Kinds of a refund.
+const (
+	refundRemainder = "remainder"
+	refundCancel    = "cancel"
+)
+
+// Refund is money on its way back to a packet's sender, in answers to staff.
+type Refund struct {
+	ID           string                  `json:"id" doc:"The refund's id." example:"r3q5k9v0c1m7e2u8h4r6t0000"`
+	PacketID     string                  `json:"packet_id" doc:"The packet whose money it is."`
+	Kind         string                  `json:"kind" enum:"remainder,cancel" doc:"remainder: what nobody claimed. cancel: what a cancelled payout held."`
+	PayoutID     Nullable[string]        `json:"payout_id" doc:"The payout that was cancelled; null for the remainder."`
+	UserID       string                  `json:"user_id" doc:"The sender, who gets it back."`
+	Amount       Fen                     `json:"amount" doc:"What goes back."`
+	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
+	Status       PayoutStatus            `json:"status" doc:"How far it has come; the same statuses as a payout's."`
+	OrderNo      Nullable[string]        `json:"order_no" doc:"Of the current attempt; null before the first."`
+	Provider     string                  `json:"provider" doc:"Who pays it." example:"sandbox"`
+	ProviderRef  Nullable[string]        `json:"provider_ref" doc:"The provider's own number; null until it is known."`
+	Failure      Nullable[PayoutFailure] `json:"failure" doc:"Set exactly while failed or returned."`
+	AttemptCount int                     `json:"attempt_count" minimum:"0" doc:"How many order numbers were used."`
+	CreatedAt    Stamp                   `json:"created_at" doc:"When it was booked."`
+	UpdatedAt    Stamp                   `json:"updated_at" doc:"When it changed last."`
+	Workflow     WorkflowLink            `json:"workflow" doc:"The workflow that pays it."`
+}
+
+// RefundDetail is a refund with everything known about it.
+type RefundDetail struct {
+	Refund
+	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first."`
+}
+
+// Refunds is a page of refunds.
+type Refunds struct {
+	Items      []Refund         `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// renderRefund renders a payment of kind refund. The number in its id is 0 for
+// the remainder, and one more than the share of a payout that was cancelled.
+func (s *Server) renderRefund(r payout.Row) Refund {
+	p := s.renderPayout(r)
+	out := Refund{
+		ID: p.ID, PacketID: p.PacketID, Kind: refundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status, OrderNo: p.OrderNo,
+		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+	}
+	number := 0
+	if parts, err := payout.Parse(r.ID); err == nil {
+		number = parts.Number
+	}
+	if number > 0 {
+		cancelled := payout.ID(payout.KindPayout, r.PacketID, number-1)
+		out.Kind, out.PayoutID = refundCancel, orNull(&cancelled)
+	}
+	out.Workflow = s.workflowLink("refund/" + r.PacketID + "/" + strconv.Itoa(number))
+	return out
+}
+
+func (s *Server) renderRefunds(rows []payout.Row) []Refund {
+	out := make([]Refund, len(rows))
+	for i, row := range rows {
+		out[i] = s.renderRefund(row)
+	}
+	return out
+}
+
+// refundID returns the refund id of the path.
+func (r *request) refundID() (string, error) {
+	return r.paymentID(payout.KindRefund, CodeRefundNotFound)
+}
+
+func listRefunds(r *request) (answer, error) {
+	rows, next, err := r.paymentPage(payout.KindRefund)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: Refunds{Items: r.server.renderRefunds(rows), NextCursor: next}}, nil
+}
+
+func getRefund(r *request) (answer, error) {
+	id, err := r.refundID()
+	if err != nil {
+		return answer{}, err
+	}
+	d, err := r.payment(id, CodeRefundNotFound)
+	if err != nil {
+		return answer{}, err
+	}
+	out := RefundDetail{Refund: r.server.renderRefund(d.Row), Attempts: renderAttempts(d)}
+	began := "books closed, remainder goes back"
+	if out.Kind == refundCancel {
+		began = "payout cancelled, its money goes back"
+	}
+	out.Timeline = renderTimeline(d, began)
+	return answer{status: http.StatusOK, body: out}, nil
+}

@@ -1,0 +1,150 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// refundBody is a refund as staff reads it.
+type refundBody struct {
+	payoutBody
+	Kind     string
+	PayoutID *string `json:"payout_id"`
+	Amount   int64
+}
+
+// refundsBody is a page of refunds.
+type refundsBody struct {
+	Items      []refundBody
+	NextCursor *string `json:"next_cursor"`
+}
+
+func (h *house) refunds(query string) refundsBody {
+	h.t.Helper()
+	var page refundsBody
+	h.page(h.ops, "/v1/staff/refunds"+query, &page)
+	return page
+}
+
+// faults tells the provider what to spoil.
+func (h *house) faults(rules string) {
+	h.t.Helper()
+	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules + `]}`}); r.status != http.StatusNoContent {
+		h.t.Fatalf("faults: %s", r)
+	}
+}
+
+// remaindered makes a packet that is recalled after one of four shares was taken;
+// its refund of 750 fen is driven to its end.
+func (h *house) remaindered(sender string) (id, refund string) {
+	h.t.Helper()
+	id = h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"`+sender+`"`))
+	h.grab(h.app, id, "a")
+	ctx := h.t.Context()
+	_, err := h.store.BeginClosing(ctx, id, packet.CloseRecalled)
+	h.check(err)
+	_, err = h.pool.ClosePool(ctx, id, packet.CloseRecalled)
+	h.check(err)
+	h.record(id)
+	_, err = h.store.CloseBooks(ctx, id, "sandbox")
+	h.check(err)
+	refund = payout.ID(payout.KindRefund, id, 0)
+	h.drive(refund)
+	return id, refund
+}
+
+func TestRefunds(t *testing.T) {
+	dsn := stacktest.MariaDB(t)
+	h := newHouse(t, parts{dsn: dsn})
+	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
+	badPacket, bad := h.remaindered("s/1")
+	h.faults("")
+	_, good := h.remaindered("s2")
+	_, badPayout := h.failed()
+	cancelled, err := payout.Parse(badPayout)
+	h.check(err)
+	cancel := payout.ID(payout.KindRefund, cancelled.PacketID, cancelled.Number+1)
+	h.exec(dsn, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at)
+		SELECT '`+cancel+`', 'r', packet_id, app_id, 'u1', -1, 'u1', 250, 'CNY', '', 'sandbox', 'pending', NOW(3), NOW(3) FROM payments WHERE id = '`+badPayout+`'`)
+
+	var d refundBody
+	r := h.as(h.auditor, "GET", "/v1/staff/refunds/"+bad, "")
+	r.json(t, &d)
+	if d.ID != bad || d.PacketID != badPacket || d.Kind != "remainder" || d.PayoutID != nil || d.UserID != "s/1" || d.Amount != 750 || d.Status != "failed" || d.Failure == nil ||
+		d.Failure.Code != "declined_by_rule" || d.AttemptCount != 1 || len(d.Attempts) != 1 || d.Attempts[0].OrderNo != bad+"01" || *d.OrderNo != bad+"01" || len(d.Timeline) < 3 ||
+		d.Timeline[0].Source != "ledger" || !strings.Contains(d.Timeline[0].What, "remainder") || d.Workflow.ID != "refund/"+badPacket+"/0" ||
+		!strings.HasSuffix(d.Workflow.URL, "/workflows/refund%2F"+badPacket+"%2F0") {
+		t.Errorf("%s", r)
+	}
+	d = refundBody{}
+	r = h.as(h.finance, "GET", "/v1/staff/refunds/"+cancel, "")
+	r.json(t, &d)
+	if d.Kind != "cancel" || d.PayoutID == nil || *d.PayoutID != badPayout || d.Status != "pending" || d.OrderNo != nil || d.Failure != nil || len(d.Attempts) != 0 ||
+		!strings.Contains(d.Timeline[0].What, "cancelled") || d.Workflow.ID != "refund/"+cancelled.PacketID+"/2" {
+		t.Errorf("%s", r)
+	}
+	for _, path := range []string{"x", "r" + nobody + "0000", badPayout, "c" + badPacket + "0000", bad + "01", strings.ToUpper(bad), bad + "%20", "%zz", "%00"} {
+		if r := h.as(h.ops, "GET", "/v1/staff/refunds/"+path, ""); r.status != http.StatusNotFound || r.code() != "refund_not_found" {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+	for query, want := range map[string][]string{
+		"": {cancel, good, bad}, "?packet_id=" + badPacket: {bad}, "?status=failed": {bad}, "?status=paid": {good}, "?status=pending": {cancel}, "?status=unknown": nil,
+		"?user_id=s%2F1": {bad}, "?user_id=a": nil, "?order_no=" + bad + "01": {bad}, "?order_no=" + badPayout + "01": nil, "?failure_code=declined_by_rule": {bad},
+		"?older_than_seconds=0": {cancel, good, bad}, "?older_than_seconds=60": nil, "?amount_min=251": {good, bad}, "?amount_max=250": {cancel}, "?amount_max=0": nil,
+		"?status=failed&packet_id=" + badPacket + "&amount_min=1": {bad}, "?status=paid&packet_id=" + badPacket: nil,
+	} {
+		var got []string
+		for _, item := range h.refunds(query).Items {
+			got = append(got, item.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	if page := h.payouts(""); len(page.Items) != 5 || slices.ContainsFunc(page.Items, func(p payoutBody) bool { return p.ID[0] != 'p' }) {
+		t.Errorf("among payouts: %+v", page)
+	}
+}
+
+func TestRefundPages(t *testing.T) {
+	h := newHouse(t, parts{})
+	var want []string
+	for range 3 {
+		_, id := h.remaindered("s")
+		want = append([]string{id}, want...)
+	}
+	var got []string
+	query := "?status=paid&limit=1"
+	for range 10 {
+		page := h.refunds(query)
+		for _, item := range page.Items {
+			got = append(got, item.ID)
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		query = "?limit=1&cursor=" + url.QueryEscape(*page.NextCursor)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	cursor := url.QueryEscape(*h.refunds("?status=paid&limit=1").NextCursor)
+	payouts := url.QueryEscape(*h.payouts("?status=paid&limit=1").NextCursor)
+	for path, field := range map[string]string{
+		"refunds?status=x": "status", "refunds?packet_id=": "packet_id", "refunds?kind=cancel": "kind", "refunds?amount_max=-1": "amount_max", "refunds?limit=0": "limit",
+		"refunds?status=failed&cursor=" + cursor: "cursor", "refunds?cursor=" + payouts: "cursor", "payouts?cursor=" + cursor: "cursor",
+	} {
+		r := h.as(h.finance, "GET", "/v1/staff/"+path, "")
+		if got := fieldsOf(t, r); r.status != http.StatusUnprocessableEntity || len(got) != 1 || !strings.HasPrefix(got[0], field+" ") {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/packet"
+)
+
+// Schema implements huma.SchemaProvider.
+func (StoredStatus) Schema(huma.Registry) *huma.Schema {
+	return enum([]packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing, packet.StatusClosed})
+}
+
+func staffPacketRoutes() []*route {
+	text := func(name, example, about string) param {
+		return param{in: "query", name: name, schema: "", example: example, about: about}
+	}
+	return []*route{
+		{
+			id: "listStaffPackets", method: http.MethodGet, path: "/v1/staff/packets", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List the packets of all apps", about: "Newest first. All filters have to fit.",
+			params: []param{
+				packetStatusParam, text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
+				text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
+				limitParam, cursorParam,
+			},
+			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listStaffPackets,
+		},
+		{
+			id: "getStaffPacket", method: http.MethodGet, path: "/v1/staff/packets/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Get a packet of any app with what became of its money", params: []param{packetParam},
+			answers:  []reply{{status: http.StatusOK, about: "The packet as it is now.", body: StaffPacketDetail{}}},
+			problems: []Code{CodePacketNotFound}, handle: getStaffPacket,
+		},
+		{
+			id: "getStaffProof", method: http.MethodGet, path: "/v1/staff/packets/{id}/proof", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Prove where the money of a packet of any app is", about: "The same as for its app.", params: []param{packetParam},
+			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: Proof{}}},
+			problems: []Code{CodePacketNotFound}, handle: getStaffProof,
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"net/http"
+
+	"hongbao/access"
+)
+
+func reconciliationRoutes() []*route {
+	text := func(name string, schema any, example, about string) param {
+		return param{in: "query", name: name, schema: schema, example: example, about: about}
+	}
+	finance := []access.Role{access.RoleFinance}
+	id := func(example, about string) param {
+		return param{in: "path", name: "id", required: true, schema: "", example: example, about: about}
+	}
+	return []*route{
+		{
+			id: "listReconciliations", method: http.MethodGet, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List reconciliations", about: "Newest first. All filters have to fit.",
+			params: []param{
+				text("provider", "", "sandbox", "Of this provider."), text("date", Date(""), "2026-02-17", "Of this day."),
+				text("status", ReconciliationStatus(""), "done", "In this status."), limitParam, cursorParam,
+			},
+			answers:  []reply{{status: http.StatusOK, about: "A page of reconciliations.", body: Reconciliations{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listReconciliations,
+		},
+		{
+			id: "startReconciliation", method: http.MethodPost, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
+			roles: finance, tag: "staff",
+			summary: "Compare a day of the provider's statement with the books",
+			about: "Done every day for the day before, and now on demand. It moves no money: what asking the provider can settle is asked about, as " +
+				"after a notification, for up to a minute; the rest is left as breaks. While one of the same day is requested or running, that is the " +
+				"answer. Of today it is provisional, and what moved within the last minute counts as in flight.",
+			params: []param{keyParam}, body: ReconcileRequest{},
+			answers:  []reply{{status: http.StatusAccepted, about: "It will be carried out.", body: Reconciliation{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: startReconciliation,
+		},
+		{
+			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary:  "Get a reconciliation",
+			about:    "Its breaks are listed by `GET /v1/staff/breaks?reconciliation_id=`.",
+			params:   []param{id("sq5k9v0c1m7e2u8h4r6t00030a", "The reconciliation's id.")},
+			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
+			problems: []Code{CodeNotFound}, handle: getReconciliation,
+		},
+		{
+			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List breaks: disagreements that a person has to look at", about: "Newest first. All filters have to fit.",
+			params: []param{
+				text("kind", "", "not_in_statement", "Of this kind."), text("packet_id", "", "3q5k9v0c1m7e2u8h4r6t", "About this packet."),
+				text("reconciliation_id", "", "sq5k9v0c1m7e2u8h4r6t00030a", "Those that this reconciliation saw, if none has seen them since."),
+				{in: "query", name: "resolved", schema: true, example: false, about: "false: the open ones."},
+				{in: "query", name: "older_than_seconds", schema: Fen(0), about: "Seen first at least this many seconds ago."}, limitParam, cursorParam,
+			},
+			answers:  []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listBreaks,
+		},
+		{
+			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
+			roles: finance, tag: "staff",
+			summary: "Note that a break was dealt with",
+			about: "It moves no money. One that is resolved already keeps its first reason. A resolved break is opened again when it is seen again; " +
+				"of one that reconciliation found only something new counts, such as the same money moving once more.",
+			params: []param{id("b4711", "The break's id."), keyParam}, body: Reason{},
+			answers:  []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: resolveBreak,
+		},
+	}
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"hongbao/payout"
+)
+
+var refundParam = param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}
+
+// paymentFilters are those of the lists of payouts and of refunds; what names the
+// items, in the plural.
+func paymentFilters(what string) []param {
+	text := func(name, example, about string) param {
+		return param{in: "query", name: name, schema: "", example: example, about: what + about}
+	}
+	count := func(name string, example int64, about string) param {
+		return param{in: "query", name: name, schema: Fen(0), example: example, about: what + about}
+	}
+	return []param{
+		{in: "query", name: "status", schema: PayoutStatus(""), example: string(payout.StatusFailed), about: what + " in this status."},
+		text("packet_id", "3q5k9v0c1m7e2u8h4r6t", " of this packet."), text("user_id", "u2", " to this user."),
+		text("order_no", "p3q5k9v0c1m7e2u8h4r6t000301", " that used this order number, in any attempt."),
+		text("failure_code", "account_frozen", " that failed with this code."),
+		count("older_than_seconds", 3600, " made at least this many seconds ago."),
+		count("amount_min", 100, " of this many fen or more."), count("amount_max", 20_000, " of this many fen or less."),
+	}
+}
+
+func refundRoutes() []*route {
+	return []*route{
+		{
+			id: "listRefunds", method: http.MethodGet, path: "/v1/staff/refunds", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List refunds", about: "Remainders and cancelled payouts on their way back to the senders, newest first. All filters have to fit.",
+			params:   append(paymentFilters("Refunds"), limitParam, cursorParam),
+			answers:  []reply{{status: http.StatusOK, about: "A page of refunds.", body: Refunds{}}},
+			problems: []Code{CodeInvalidRequest}, handle: listRefunds,
+		},
+		{
+			id: "getRefund", method: http.MethodGet, path: "/v1/staff/refunds/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Get a refund with its attempts and timeline", params: []param{refundParam},
+			answers:  []reply{{status: http.StatusOK, about: "The refund.", body: RefundDetail{}}},
+			problems: []Code{CodeRefundNotFound}, handle: getRefund,
+		},
+		{
+			id: "exportPayouts", method: http.MethodGet, path: "/v1/staff/export/payouts.csv", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Export payouts as CSV",
+			about: "All payouts that fit the filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns are " +
+				strings.Join(exportColumns, ", ") + "; amounts are whole fen, times as everywhere, what is null is empty. Text that a spreadsheet could take for a formula " +
+				"(beginning with = + - @, a tab or a line end) is preceded by an apostrophe, and so is text that begins with one: programs take one apostrophe off. " +
+				"Sent while it is read, so each line is as it was at its moment. Only an answer that ends properly is whole: when reading fails under way, the " +
+				"connection is cut within a chunk.",
+			params: append(paymentFilters("Payouts"), param{in: "query", name: "bom", schema: false, example: true,
+				about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else; programs do not expect one."}),
+			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV, headers: []param{{name: "Content-Disposition", about: "With the file's name."}}}},
+			problems: []Code{CodeInvalidRequest}, handle: exportPayouts,
+		},
+	}
+}

@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"hongbao/money"
+)
+
+// Reconciliation is one comparison of a day of a provider's statement with the books.
+type Reconciliation struct {
+	ID          string       `json:"id"`
+	Provider    string       `json:"provider"`
+	Date        string       `json:"date"`         // YYYY-MM-DD, in the time zone of the provider's statement
+	Status      string       `json:"status"`       // requested, running, done, failed
+	Provisional bool         `json:"provisional"`  // began before the day was over
+	RequestedBy string       `json:"requested_by"` // who of the staff, or schedule
+	Reason      *string      `json:"reason"`
+	CreatedAt   time.Time    `json:"created_at"`
+	StartedAt   *time.Time   `json:"started_at"` // what happened until then is compared
+	EndedAt     *time.Time   `json:"ended_at"`
+	Lines       int64        `json:"lines"`
+	Matched     int64        `json:"matched"`
+	InFlight    int64        `json:"in_flight"` // moved within the last minute, not booked yet
+	Repaired    int64        `json:"repaired"`  // settled meanwhile, by asking the provider
+	Breaks      int64        `json:"breaks"`    // open at its end
+	Amounts     []OpSums     `json:"amounts"`   // empty until it is done
+	Error       *string      `json:"error"`
+	Workflow    WorkflowLink `json:"workflow"`
+}
+
+// OpSums is what both sides have of one operation.
+type OpSums struct {
+	Op       string `json:"op"` // charge, transfer, refund, return
+	Provider Sums   `json:"provider"`
+	Books    Sums   `json:"books"`
+}
+
+// Sums counts movements and adds them up.
+type Sums struct {
+	Count  int64     `json:"count"`
+	Amount money.Fen `json:"amount"`
+}
+
+// ReconcileRequest asks for a reconciliation.
+type ReconcileRequest struct {
+	// IdempotencyKey names this request; "": Reconcile makes one for its own tries.
+	IdempotencyKey string `json:"-"`
+	Date           string `json:"date,omitempty"`     // YYYY-MM-DD, not after today; "": today
+	Provider       string `json:"provider,omitempty"` // "": the only one
+	Reason         string `json:"reason,omitempty"`   // for the audit
+}
+
+// ReconciliationFilter narrows the list of reconciliations; members left empty do not.
+type ReconciliationFilter struct {
+	Provider string
+	Date     string
+	Status   string
+}
+
+func (f ReconciliationFilter) values() url.Values {
+	v := url.Values{}
+	put(v, "provider", f.Provider)
+	put(v, "date", f.Date)
+	put(v, "status", f.Status)
+	return v
+}
+
+const reconciliations = "/v1/staff/reconciliations"
+
+// Reconcile asks for the comparison of a day with the provider's statement. It
+// is carried out afterwards: ask for it until EndedAt is set. While one of the
+// same day is under way, that is the answer.
+func (s *Staff) Reconcile(ctx context.Context, r ReconcileRequest) (*Reconciliation, error) {
+	key := r.IdempotencyKey
+	if key == "" {
+		key = rand.Text()
+	}
+	one := new(Reconciliation)
+	if err := s.caller.do(ctx, call{method: http.MethodPost, path: reconciliations, key: key, body: r}, one); err != nil {
+		return nil, err
+	}
+	return one, nil
+}
+
+// Reconciliation returns a reconciliation. An id nobody has is a problem with CodeNotFound.
+func (s *Staff) Reconciliation(ctx context.Context, id string) (*Reconciliation, error) {
+	one := new(Reconciliation)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: reconciliations + "/" + segment(id)}, one); err != nil {
+		return nil, err
+	}
+	return one, nil
+}
+
+// ListReconciliations returns one page of reconciliations.
+func (s *Staff) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) (*List[Reconciliation], error) {
+	return page[Reconciliation](ctx, s.caller, reconciliations, f.values(), p)
+}
+
+// Reconciliations iterates over reconciliations, newest first.
+func (s *Staff) Reconciliations(ctx context.Context, f ReconciliationFilter) iter.Seq2[*Reconciliation, error] {
+	return each[Reconciliation](ctx, s.caller, reconciliations, f.values())
+}
+
+// Break is a disagreement that a person has to look at.
+type Break struct {
+	ID               string      `json:"id"`
+	Kind             string      `json:"kind"`
+	PacketID         *string     `json:"packet_id"`
+	PaymentID        *string     `json:"payment_id"`
+	OrderNo          *string     `json:"order_no"` // perhaps none of ours
+	UserID           *string     `json:"user_id"`
+	Detail           string      `json:"detail"`
+	Provider         *string     `json:"provider"`          // of breaks that reconciliation found
+	Amount           *money.Fen  `json:"amount"`            // of breaks that reconciliation found
+	ReconciliationID *string     `json:"reconciliation_id"` // the one that saw it last
+	Seen             int         `json:"seen"`
+	CreatedAt        time.Time   `json:"created_at"`
+	LastSeenAt       time.Time   `json:"last_seen_at"`
+	AgeSeconds       int64       `json:"age_seconds"` // while it was open
+	Resolved         *Resolution `json:"resolved"`    // nil while it is open
+}
+
+// Resolution says who has dealt with a break.
+type Resolution struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+}
+
+// BreakFilter narrows the list of breaks; members left at zero do not.
+type BreakFilter struct {
+	Kind             string
+	PacketID         string
+	ReconciliationID string
+	Resolved         *bool
+	OlderThan        time.Duration // whole seconds count
+}
+
+func (f BreakFilter) values() url.Values {
+	v := url.Values{}
+	put(v, "kind", f.Kind)
+	put(v, "packet_id", f.PacketID)
+	put(v, "reconciliation_id", f.ReconciliationID)
+	if f.Resolved != nil {
+		v.Set("resolved", strconv.FormatBool(*f.Resolved))
+	}
+	if f.OlderThan != 0 {
+		v.Set("older_than_seconds", strconv.FormatInt(int64(f.OlderThan/time.Second), 10))
+	}
+	return v
+}
+
+const breaks = "/v1/staff/breaks"
+
+// ListBreaks returns one page of breaks.
+func (s *Staff) ListBreaks(ctx context.Context, f BreakFilter, p Page) (*List[Break], error) {
+	return page[Break](ctx, s.caller, breaks, f.values(), p)
+}
+
+// Breaks iterates over breaks, newest first.
+func (s *Staff) Breaks(ctx context.Context, f BreakFilter) iter.Seq2[*Break, error] {
+	return each[Break](ctx, s.caller, breaks, f.values())
+}
+
+// ResolveRequest notes how a break was dealt with.
+type ResolveRequest struct {
+	// IdempotencyKey names this write; "": ResolveBreak makes one for its own tries.
+	IdempotencyKey string `json:"-"`
+	Reason         string `json:"reason"` // for the audit
+}
+
+// ResolveBreak notes that a break was dealt with; it moves no money. One that is
+// resolved keeps its first reason. An id nobody has is a problem with CodeNotFound.
+func (s *Staff) ResolveBreak(ctx context.Context, id string, r ResolveRequest) (*Break, error) {
+	key := r.IdempotencyKey
+	if key == "" {
+		key = rand.Text()
+	}
+	b := new(Break)
+	if err := s.caller.do(ctx, call{method: http.MethodPost, path: breaks + "/" + segment(id) + "/resolve", key: key, body: r}, b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}

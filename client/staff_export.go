@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// ExportPayouts writes payouts to w as CSV, as the API sends them: a line of
+// names, then one line a payout, newest first. Memory does not grow with their
+// number, and only ctx bounds the time. It is repeated only as long as nothing
+// was written; after an error w may hold a part, which is not to be used.
+func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
+	q := call{method: http.MethodGet, path: "/v1/staff/export/payouts.csv", query: f.values()}
+	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
+}
+
+// stream makes a request once and writes its answer to w as it comes.
+func (c *caller) stream(ctx context.Context, q call, w io.Writer) (again bool, err error) {
+	req, err := c.request(ctx, q, nil)
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Accept", "text/csv, application/problem+json")
+	res, err := c.http.Do(req)
+	if err != nil {
+		return true, withoutAddress(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode/100 != 2 {
+		text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+		if err != nil {
+			return true, fmt.Errorf("read answer: %w", err)
+		}
+		p := readProblem(res, text)
+		return worthRepeating(p), p
+	}
+	n, err := io.Copy(w, res.Body)
+	if err != nil {
+		return n == 0, fmt.Errorf("cut off after %d bytes: %w", n, err)
+	}
+	return false, nil
+}

@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hongbao/money"
+)
+
+// StaffPacket is a packet as staff sees it, whichever app it is of.
+type StaffPacket struct {
+	Packet
+	App          string       `json:"app"`
+	StoredStatus *string      `json:"stored_status"` // what MySQL has; nil: no row yet
+	CloseReason  *string      `json:"close_reason"`  // nil before it closes
+	Workflow     WorkflowLink `json:"workflow"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (p *StaffPacket) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &p.Packet); err != nil {
+		return err
+	}
+	own := struct {
+		App          *string       `json:"app"`
+		StoredStatus **string      `json:"stored_status"`
+		CloseReason  **string      `json:"close_reason"`
+		Workflow     *WorkflowLink `json:"workflow"`
+	}{&p.App, &p.StoredStatus, &p.CloseReason, &p.Workflow}
+	return json.Unmarshal(text, &own)
+}
+
+// Charge is the payment that funds a packet.
+type Charge struct {
+	ID           string          `json:"id"`
+	Amount       money.Fen       `json:"amount"`
+	Status       PayoutStatus    `json:"status"`
+	OrderNo      *string         `json:"order_no"` // nil before the first attempt
+	Provider     string          `json:"provider"`
+	ProviderRef  *string         `json:"provider_ref"`
+	Failure      *PayoutFailure  `json:"failure"`
+	AttemptCount int             `json:"attempt_count"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+	Attempts     []Attempt       `json:"attempts"`
+	Timeline     []TimelineEntry `json:"timeline"`
+}
+
+// PayoutSum says how many payouts of a packet have a status.
+type PayoutSum struct {
+	Status PayoutStatus `json:"status"`
+	Count  int64        `json:"count"`
+	Amount money.Fen    `json:"amount"`
+}
+
+// StaffPacketDetail is a packet with what became of its money.
+type StaffPacketDetail struct {
+	StaffPacket
+	Charge  *Charge     `json:"charge"`  // nil: not in MySQL yet
+	Payouts []PayoutSum `json:"payouts"` // by status; nil when there are too many to be counted
+	Refunds []Refund    `json:"refunds"` // newest first, 200 at most
+	Breaks  []Break     `json:"breaks"`  // newest first, 200 at most
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (d *StaffPacketDetail) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &d.StaffPacket); err != nil {
+		return err
+	}
+	own := struct {
+		Charge  **Charge     `json:"charge"`
+		Payouts *[]PayoutSum `json:"payouts"`
+		Refunds *[]Refund    `json:"refunds"`
+		Breaks  *[]Break     `json:"breaks"`
+	}{&d.Charge, &d.Payouts, &d.Refunds, &d.Breaks}
+	return json.Unmarshal(text, &own)
+}
+
+// StaffPacketFilter narrows the list of packets; members left at zero do not.
+type StaffPacketFilter struct {
+	App         string
+	SenderID    string
+	Status      Status
+	CreatedFrom time.Time // at or after
+	CreatedTo   time.Time // before
+}
+
+func (f StaffPacketFilter) values() url.Values {
+	v := PacketFilter{SenderID: f.SenderID, Status: f.Status}.values()
+	put(v, "app", f.App)
+	putTime(v, "created_from", f.CreatedFrom)
+	putTime(v, "created_to", f.CreatedTo)
+	return v
+}
+
+const staffPackets = "/v1/staff/packets"
+
+// ListPackets returns one page of the packets of all apps.
+func (s *Staff) ListPackets(ctx context.Context, f StaffPacketFilter, p Page) (*List[StaffPacket], error) {
+	return page[StaffPacket](ctx, s.caller, staffPackets, f.values(), p)
+}
+
+// Packets iterates over the packets of all apps, newest first.
+func (s *Staff) Packets(ctx context.Context, f StaffPacketFilter) iter.Seq2[*StaffPacket, error] {
+	return each[StaffPacket](ctx, s.caller, staffPackets, f.values())
+}
+
+// Packet returns a packet of any app with what became of its money.
+func (s *Staff) Packet(ctx context.Context, id string) (*StaffPacketDetail, error) {
+	d := new(StaffPacketDetail)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffPackets + "/" + segment(id)}, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Proof returns where the money of a packet of any app is.
+func (s *Staff) Proof(ctx context.Context, id string) (*Proof, error) {
+	p := new(Proof)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: staffPackets + "/" + segment(id) + "/proof"}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,128 @@
+package client_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/client"
+	"hongbao/packet"
+)
+
+func (b *bank) testStaffReads(t *testing.T) {
+	ctx := t.Context()
+	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual, GroupID: "g", Metadata: map[string]string{"k": "v"}})
+	for _, user := range []string{"=x", "y~declined"} {
+		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user})
+		b.must(err)
+	}
+	b.finish(ctx, p.ID, packet.CloseRecalled)
+	from := p.CreatedAt
+	var seen *client.StaffPacket
+	for one, err := range b.staff.Packets(ctx, client.StaffPacketFilter{SenderID: "u1", CreatedFrom: from, CreatedTo: from.Add(time.Millisecond)}) {
+		b.must(err)
+		if one.ID == p.ID {
+			seen = one
+		}
+	}
+	d, err := b.staff.Packet(ctx, p.ID)
+	b.must(err)
+	if seen == nil || seen.App == "" || seen.App != d.App || *d.StoredStatus != "closed" || *d.CloseReason != "recalled" || d.Status != client.StatusClosed || d.TotalAmount != 300 ||
+		*d.GroupID != "g" || d.Metadata["k"] != "v" || d.Fairness.Seed == nil || d.Workflow.ID != "packet/"+p.ID || d.Workflow.URL == "" || d.Charge == nil || d.Charge.Status != client.PayoutPaid ||
+		len(d.Charge.Attempts) != 1 || len(d.Payouts) != 2 || d.Payouts[0].Amount != 100 || len(d.Refunds) != 1 || d.Breaks == nil || len(d.Raw) == 0 {
+		t.Errorf("packet %+v", d)
+	}
+	proof, err := b.staff.Proof(ctx, p.ID)
+	b.must(err)
+	if !proof.Balanced || proof.Total != 300 {
+		t.Errorf("proof %+v", proof)
+	}
+	for refund, err := range b.staff.Refunds(ctx, client.RefundFilter{PacketID: p.ID, Status: client.PayoutPaid}) {
+		b.must(err)
+		one, err := b.staff.Refund(ctx, refund.ID)
+		b.must(err)
+		if refund.Kind != client.RefundRemainder || refund.PayoutID != nil || refund.Amount != 100 || one.Refund.ID != d.Refunds[0].ID || len(one.Attempts) != 1 || len(one.Timeline) < 2 {
+			t.Errorf("refund %+v, %+v", refund, one)
+		}
+	}
+	if _, err := b.staff.Refund(ctx, "r/../x"); !client.IsCode(err, client.CodeRefundNotFound) {
+		t.Errorf("no refund: %v", err)
+	}
+	var file bytes.Buffer
+	b.must(b.staff.ExportPayouts(ctx, client.PayoutFilter{PacketID: p.ID}, &file))
+	lines, err := csv.NewReader(&file).ReadAll()
+	b.must(err)
+	if len(lines) != 3 || lines[0][2] != "user_id" || lines[1][2] != "y~declined" || lines[2][2] != "'=x" {
+		t.Errorf("export %v", lines)
+	}
+	if err := b.staff.ExportPayouts(ctx, client.PayoutFilter{Status: "x"}, &file); !client.IsCode(err, client.CodeInvalidRequest) {
+		t.Errorf("bad filter: %v", err)
+	}
+	b.testAudit(t)
+}
+
+func (b *bank) testAudit(t *testing.T) {
+	ctx := t.Context()
+	if _, err := b.staff.VerifyAudit(ctx); !client.IsCode(err, client.CodeForbidden) {
+		t.Errorf("the audit for finance: %v", err)
+	}
+	failed := ""
+	for one, err := range b.staff.Payouts(ctx, client.PayoutFilter{Status: client.PayoutFailed}) {
+		b.must(err)
+		failed = one.ID
+	}
+	_, err := b.staff.RetryPayout(ctx, failed, client.DecisionRequest{Reason: "因为"})
+	b.must(err)
+	verdict, err := b.auditor.VerifyAudit(ctx)
+	b.must(err)
+	found := 0
+	for e, err := range b.auditor.Audit(ctx, client.AuditFilter{Subject: failed, Action: "retry", From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}) {
+		b.must(err)
+		if found++; e.Reason != "因为" || e.Before["status"] != "failed" || e.Seq != verdict.Entries || e.Hash != verdict.Head || e.Role != "finance" {
+			t.Errorf("entry %+v", e)
+		}
+	}
+	if found != 1 || !verdict.Valid || verdict.FirstBad != nil {
+		t.Errorf("%d entries, %+v", found, verdict)
+	}
+}
+
+// TestExportIsRepeatedBeforeItsFirstByteOnly: a part that was written cannot be taken back.
+func TestExportIsRepeatedBeforeItsFirstByteOnly(t *testing.T) {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch calls++; {
+		case calls == 1:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"status":503,"code":"unavailable"}`)
+		case r.URL.Query().Get("packet_id") == "whole":
+			_, _ = io.WriteString(w, "id\r\np1\r\n")
+		default:
+			_, _ = fmt.Fprint(w, strings.Repeat("x", 10_000))
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	defer server.Close()
+	staff, err := client.NewStaff(server.URL, "key", client.WithRetry(client.Retry{MinPause: time.Millisecond}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer staff.Close()
+	var out bytes.Buffer
+	if err := staff.ExportPayouts(t.Context(), client.PayoutFilter{PacketID: "whole"}, &out); err != nil || out.String() != "id\r\np1\r\n" || calls != 2 {
+		t.Errorf("%q after %d calls: %v", out.String(), calls, err)
+	}
+	calls = 1
+	err = staff.ExportPayouts(t.Context(), client.PayoutFilter{}, &out)
+	if call, ok := errors.AsType[*client.CallError](err); !ok || call.Tries != 1 || !errors.Is(err, io.ErrUnexpectedEOF) || calls != 2 {
+		t.Errorf("cut off: %v after %d calls", err, calls-1)
+	}
+}

@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hongbao/money"
+)
+
+// RefundKind says whose money goes back to the sender.
+type RefundKind string
+
+// The kinds of a refund.
+const (
+	RefundRemainder RefundKind = "remainder" // what nobody claimed
+	RefundCancel    RefundKind = "cancel"    // what a cancelled payout held
+)
+
+// Refund is money on its way back to a packet's sender, as staff sees it.
+type Refund struct {
+	ID           string         `json:"id"`
+	PacketID     string         `json:"packet_id"`
+	Kind         RefundKind     `json:"kind"`
+	PayoutID     *string        `json:"payout_id"` // that was cancelled; nil for the remainder
+	UserID       string         `json:"user_id"`   // the sender
+	Amount       money.Fen      `json:"amount"`
+	Currency     string         `json:"currency"`
+	Status       PayoutStatus   `json:"status"`
+	OrderNo      *string        `json:"order_no"` // nil before the first attempt
+	Provider     string         `json:"provider"`
+	ProviderRef  *string        `json:"provider_ref"`
+	Failure      *PayoutFailure `json:"failure"` // set while failed or returned
+	AttemptCount int            `json:"attempt_count"`
+	CreatedAt    time.Time      `json:"created_at"`
+	UpdatedAt    time.Time      `json:"updated_at"`
+	Workflow     WorkflowLink   `json:"workflow"`
+}
+
+// RefundDetail is a refund with everything known about it.
+type RefundDetail struct {
+	Refund
+	Attempts []Attempt       `json:"attempts"` // in the order they were made
+	Timeline []TimelineEntry `json:"timeline"` // oldest first
+
+	// Raw is the detail as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (d *RefundDetail) UnmarshalJSON(text []byte) error {
+	type plain RefundDetail
+	d.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(d))
+}
+
+// RefundFilter narrows the list of refunds; its members are those of payouts.
+type RefundFilter PayoutFilter
+
+func (f RefundFilter) values() url.Values { return PayoutFilter(f).values() }
+
+const refunds = "/v1/staff/refunds"
+
+// ListRefunds returns one page of refunds.
+func (s *Staff) ListRefunds(ctx context.Context, f RefundFilter, p Page) (*List[Refund], error) {
+	return page[Refund](ctx, s.caller, refunds, f.values(), p)
+}
+
+// Refunds iterates over refunds, newest first.
+func (s *Staff) Refunds(ctx context.Context, f RefundFilter) iter.Seq2[*Refund, error] {
+	return each[Refund](ctx, s.caller, refunds, f.values())
+}
+
+// Refund returns a refund with its attempts and timeline.
+func (s *Staff) Refund(ctx context.Context, id string) (*RefundDetail, error) {
+	d := new(RefundDetail)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: refunds + "/" + segment(id)}, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}

@@ -1,0 +1,11 @@
+-- What the watch repaired, by kind: a count for ever, and the latest one.
+-- +goose Up
+CREATE TABLE repairs (
+    kind    VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+    made    BIGINT         NOT NULL,
+    subject VARBINARY(128) NOT NULL COMMENT 'of the latest',
+    last_at DATETIME(3)    NOT NULL
+) ENGINE = InnoDB;
+
+-- +goose Down
+DROP TABLE repairs;

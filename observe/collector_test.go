@@ -1,0 +1,91 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// TestCollector: what is read is shown, at most once in a while, and what cannot
+// be read says so without hiding the rest.
+func TestCollector(t *testing.T) {
+	reads, away := 0, false
+	c := NewCollector(map[string]Source{
+		"mysql": func(_ context.Context, v *Vitals) error {
+			if reads++; away {
+				return errors.New("away")
+			}
+			old := func(n int64, age time.Duration) Backlog { return Backlog{Waiting: n, Oldest: at.Add(-age)} }
+			v.Payments = []PaymentBacklog{{"payout", "unknown", old(2, time.Minute)}, {"refund", "unknown", old(1, time.Second)}, {"payout", "failed", Backlog{}}}
+			v.Overdue = []PacketBacklog{{"open", old(1, 7*time.Second)}, {"closing", old(3, 40*time.Second)}}
+			v.Breaks = []KindBacklog{{"mismatch", old(4, time.Hour)}}
+			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
+			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
+			v.Repairs["packet_without_run"] = 11
+			v.FromMySQL = true
+			return nil
+		},
+		"redis": func(_ context.Context, v *Vitals) error {
+			v.Handoffs, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, true
+			return nil
+		},
+	})
+	now := at
+	c.now = func() time.Time { return now }
+	registry := prometheus.NewRegistry()
+	for range 2 {
+		if err := c.Register(registry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := scrape(t, registry)
+	for _, line := range []string{
+		"hongbao_handoffs 12", "hongbao_handoff_oldest_seconds 13", "hongbao_payments_unknown 3",
+		`hongbao_payments{kind="payout",status="unknown"} 2`, `hongbao_payments{kind="payout",status="failed"} 0`,
+		`hongbao_payment_oldest_seconds{kind="payout",status="failed"} 0`, `hongbao_payment_oldest_seconds{kind="payout",status="unknown"} 60`,
+		`hongbao_payment_oldest_seconds{kind="refund",status="unknown"} 1`,
+		`hongbao_packets_overdue{status="closing"} 3`, "hongbao_refund_lag_seconds 40",
+		`hongbao_breaks_open{kind="mismatch"} 4`, `hongbao_break_oldest_seconds{kind="mismatch"} 3600`,
+		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_approval_oldest_seconds 3",
+		"hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
+		`hongbao_repairs_total{kind="packet_without_run"} 11`, "hongbao_vitals_age_seconds 0",
+		`hongbao_vitals_up{source="mysql"} 1`, `hongbao_vitals_up{source="redis"} 1`,
+	} {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			t.Errorf("not shown: %s", line)
+		}
+	}
+	if scrape(t, registry); reads != 1 {
+		t.Errorf("%d readings: scrapes cost readings", reads)
+	}
+	now, away = at.Add(vitalsFresh), true
+	got = scrape(t, registry)
+	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") {
+		t.Errorf("%d readings; shown of a source that is away: %s", reads, got)
+	}
+	for _, line := range []string{`hongbao_vitals_up{source="mysql"} 0`, `hongbao_vitals_up{source="redis"} 1`, "hongbao_handoffs 12"} {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			t.Errorf("not shown: %s", line)
+		}
+	}
+}
+
+// scrape reads /metrics as a monitor does.
+func scrape(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return "\n" + w.Body.String()
+}

@@ -1,0 +1,208 @@
+package payout
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/money"
+)
+
+// ErrSelfApproval is returned when a person approves his own decision.
+var ErrSelfApproval = errors.New("the second person has to be another one")
+
+// Command is a person's decision, not checked yet.
+type Command struct {
+	Kind     DecisionKind
+	Evidence string // of mark_paid: what proves the payment
+	// ApproveFrom is the amount in fen from which a retry needs a second person.
+	ApproveFrom money.Fen
+}
+
+// decidable reports whether a person's decision is what the payment waits for.
+func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
+
+// forgotten reports whether the provider no longer knows the newest number.
+func forgotten(attempts []Attempt) bool {
+	return len(attempts) > 0 && attempts[len(attempts)-1].Forgotten
+}
+
+// Permits reports whether the state lets a person decide so now: retry, cancel
+// and mark-paid of what failed or came back; retry and mark-paid also of an
+// unknown outcome once the provider no longer knows the number (rule R5); ask
+// of whatever was sent. Charges cannot be decided about. Errors:
+// ErrNotRetryable, ErrDecisionPending while a cancel is being carried out.
+func Permits(p Payment, attempts []Attempt, kind DecisionKind) error {
+	ok := false
+	switch kind {
+	case DecisionAsk:
+		ok = len(attempts) > 0
+	case DecisionRetry, DecisionMarkPaid:
+		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && forgotten(attempts))
+	case DecisionCancel:
+		ok = p.Kind == KindPayout && p.decidable()
+	}
+	if !ok {
+		return fmt.Errorf("payment %s is %s: %s: %w", p.ID, p.Status, kind, ErrNotRetryable)
+	}
+	if p.Deciding != "" && kind != DecisionAsk {
+		return fmt.Errorf("payment %s: %w", p.ID, ErrDecisionPending)
+	}
+	return nil
+}
+
+// NeedsSecond reports whether a second person has to agree: to cancel and
+// mark-paid always, to a retry from an amount on, and to any retry that may
+// need a new number although the provider no longer knows the last one.
+func NeedsSecond(p Payment, attempts []Attempt, c Command, now time.Time) bool {
+	switch c.Kind {
+	case DecisionAsk:
+		return false
+	case DecisionRetry:
+		return p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
+	}
+	return true
+}
+
+// needsAgreement: the newest number is not confirmed final and can neither be
+// sent again nor asked about any more.
+func needsAgreement(p Payment, attempts []Attempt, now time.Time) bool {
+	if len(attempts) == 0 {
+		return false
+	}
+	cur := attempts[len(attempts)-1]
+	return p.Status == StatusUnknown || !cur.refused() && !now.Before(cur.AskUntil)
+}
+
+// Effect is what a decision changes at once, beside the payment itself.
+type Effect struct {
+	Status   DecisionStatus // carried_out, or open while numbers are asked about
+	Postings []Posting
+	// AskAll: every number of the payment is to be asked about.
+	AskAll bool
+}
+
+// Decide applies a decision that needs no more agreement. second tells that two
+// persons made it. The caller writes payment, postings, decision, audit and
+// outbox rows in one transaction. Errors: as Permits.
+func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now time.Time) (Effect, error) {
+	if err := Permits(*p, attempts, kind); err != nil {
+		return Effect{}, err
+	}
+	p.UpdatedAt = now
+	switch kind {
+	case DecisionAsk:
+		return Effect{Status: DecisionCarriedOut, AskAll: true}, nil
+	case DecisionCancel:
+		p.Deciding, p.DecidedAt = DecisionCancel, now
+		return Effect{Status: DecisionOpen}, nil
+	case DecisionMarkPaid:
+		if err := p.Move(StatusPaidOutside); err != nil {
+			return Effect{}, err
+		}
+		p.Failure, p.DecidedAt = nil, now
+		// Should a number have succeeded after all, that is to be seen soon: a break.
+		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: []Posting{NewPosting(outsidePosting(p.Kind), p.ID, p.Amount)}}, nil
+	}
+	agreed := second && needsAgreement(*p, attempts, now)
+	if err := p.Move(StatusPending); err != nil {
+		return Effect{}, err
+	}
+	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
+	return Effect{Status: DecisionCarriedOut}, nil
+}
+
+// nextOfCancel: a cancel asks about every number before the ledger moves, the
+// same as a new number would need it (rule R5).
+func nextOfCancel(p Payment, attempts []Attempt) Step {
+	var at time.Time
+	for _, a := range attempts {
+		if !a.AskedAt.After(p.DecidedAt) || !a.over() {
+			return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+		}
+		if !a.refused() {
+			at = maxTime(at, maxTime(a.OpenUntil, a.NotedUntil))
+		}
+	}
+	return Step{Do: ActionCarryOut, At: at}
+}
+
+// over reports whether asking on about a number would tell nothing new.
+func (a Attempt) over() bool {
+	return a.refused() || a.Statement == ObsNeverReceived || a.Forgotten || a.Booked
+}
+
+// CarryOut ends the open decision of a payment once every number was asked
+// about: cancelled, and the postings that go with it; or overtaken, when money
+// moved under one of the numbers after all. ok is false when it is too early, or
+// when there is nothing to carry out.
+func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e Effect, ok bool, err error) {
+	if p.Deciding != DecisionCancel || nextOfCancel(*p, attempts).Do != ActionCarryOut {
+		return Effect{}, false, nil
+	}
+	p.UpdatedAt = now
+	for _, a := range attempts {
+		if a.Booked && !a.ReturnBooked { // the recipient has the money
+			p.Deciding = ""
+			return Effect{Status: DecisionOvertaken}, true, nil
+		}
+		if !a.refused() && a.open(now) {
+			return Effect{}, false, nil
+		}
+	}
+	if err := p.Move(StatusCancelled); err != nil {
+		return Effect{}, false, err
+	}
+	p.Deciding, p.Failure = "", nil
+	return Effect{Status: DecisionCarriedOut, Postings: []Posting{NewPosting(PostCancel, p.ID, p.Amount)}}, true, nil
+}
+
+// CancelRefund is the refund that a cancelled payout's money goes back by: its
+// own order, to the packet's sender.
+func CancelRefund(p Payment, sender string, now time.Time) Payment {
+	return Payment{
+		ID: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: KindRefund, PacketID: p.PacketID, App: p.App, UserID: sender, ShareIndex: -1,
+		Account: sender, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark, Provider: p.Provider,
+		Status: StatusPending, CreatedAt: now, UpdatedAt: now,
+	}
+}
+
+// outsidePosting is the posting of a payment made by other means.
+func outsidePosting(k Kind) PostingKind {
+	if k == KindRefund {
+		return PostRefundPaidOutside
+	}
+	return PostPaidOutside
+}
+
+// Preview is what a decision would do.
+type Preview struct {
+	Amount money.Fen
+	// Second: another person has to agree first.
+	Second bool
+	// OrderNo is the number that would be sent, when asking confirms what is
+	// known; "" when nothing can be sent.
+	OrderNo string
+	// Same: it is the number of the last attempt, never received by the provider.
+	Same bool
+}
+
+// PreviewOf says what a decision would do now. Errors: as Permits.
+func PreviewOf(p Payment, attempts []Attempt, c Command, now time.Time) (Preview, error) {
+	v := Preview{Amount: p.Amount}
+	if err := Permits(p, attempts, c.Kind); err != nil {
+		return v, err
+	}
+	v.Second = NeedsSecond(p, attempts, c, now)
+	if c.Kind != DecisionRetry {
+		return v, nil
+	}
+	next := len(attempts) + 1
+	if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].AskUntil) {
+		next, v.Same = n, true
+	}
+	if next <= MaxAttempts {
+		v.OrderNo = OrderNo(p.ID, next)
+	}
+	return v, nil
+}

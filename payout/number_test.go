@@ -1,0 +1,13 @@
+package payout
+
+import "testing"
+
+// TestR5_EarlierNumberNotKnown: that the provider does not know a number which a
+// later one has followed proves nothing about it; no third number is made, and
+// the second, whose turn it would be, is not sent again either.
+func TestR5_EarlierNumberNotKnown(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined)
+	s.begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
+	s.asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NumberNone)
+	s.asks(1, ObsDeclined).begins(NumberNone).asks(1, ObsDeclined).begins(NumberNew)
+}

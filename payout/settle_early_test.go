@@ -1,0 +1,42 @@
+package payout
+
+import (
+	"testing"
+	"time"
+)
+
+// TestR12_EarlierQuestion: a notification causes a question even while an earlier
+// one is under way. Its answer, settled later, knows nothing of what the
+// notification is about: here, that the money has come back.
+func TestR12_EarlierQuestion(t *testing.T) {
+	b := newBooks(KindPayout)
+	no, err := b.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle := func(source Source, kind ObservationKind, put time.Time) {
+		t.Helper()
+		if err := b.settle(1, Observation{Source: source, Kind: kind, OrderNo: no, StartedAt: put, EndedAt: put}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(SourceSend, ObsPending, b.now)
+	put := b.now.Add(2 * time.Second)
+	noted := put.Add(300 * time.Millisecond)
+	b.attempt(1).AskRequested, b.attempt(1).NextAt = true, noted // as the store does
+	b.now = noted.Add(4 * time.Second)
+
+	settle(SourceAsk, ObsRetryAfter, put)
+	if at := b.step().At; !at.After(b.now) {
+		t.Errorf("an unanswered question is put again at %v, without a pause", at)
+	}
+	b.attempt(1).NextAt = noted
+	settle(SourceAsk, ObsSucceeded, put)
+	if want := (Step{Do: ActionAsk, OrderNo: no, At: noted}); b.p.Status != StatusPaid || b.step() != want {
+		t.Fatalf("%s, then %+v, want %+v", b.p.Status, b.step(), want)
+	}
+	settle(SourceAsk, ObsReturned, b.now)
+	if b.p.Status != StatusReturned || b.step().Do != ActionEnd {
+		t.Errorf("%s, then %+v", b.p.Status, b.step())
+	}
+}

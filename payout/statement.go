@@ -1,0 +1,67 @@
+package payout
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/money"
+)
+
+// OpReturn is how a statement lists money that moved and came back (退票): under
+// the order number it had moved under.
+const OpReturn Op = "return"
+
+// ErrBadDay is wrapped by errors about what is no day of the calendar.
+var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
+
+// Day is a day of a provider's statement, YYYY-MM-DD. When it begins and ends is
+// for the provider's time zone to say.
+type Day string
+
+// ParseDay reads a day. Errors wrap ErrBadDay.
+func ParseDay(s string) (Day, error) {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil || t.Year() < 2000 {
+		return "", fmt.Errorf("%w: %q", ErrBadDay, s)
+	}
+	return Day(s), nil
+}
+
+// DayOf returns the day a moment belongs to in a time zone.
+func DayOf(t time.Time, zone *time.Location) Day { return Day(t.In(zone).Format(time.DateOnly)) }
+
+// Add returns the day n days later; n may be negative.
+func (d Day) Add(n int) Day {
+	t, err := time.Parse(time.DateOnly, string(d))
+	if err != nil {
+		return d
+	}
+	return Day(t.AddDate(0, 0, n).Format(time.DateOnly))
+}
+
+// Span returns the first moment of the day and that of the next one.
+func (d Day) Span(zone *time.Location) (from, to time.Time) {
+	t, err := time.ParseInLocation(time.DateOnly, string(d), zone)
+	if err != nil {
+		return time.Time{}, time.Time{}
+	}
+	return t.UTC(), t.AddDate(0, 0, 1).UTC()
+}
+
+// StatementLine is one movement of money in a provider's statement.
+type StatementLine struct {
+	Ref     string // the provider's own name of the line, the same whenever it is read
+	Op      Op     // charge, transfer, refund, or return
+	OrderNo string
+	Account string
+	Amount  money.Fen
+	At      time.Time
+}
+
+// StatementPage is a part of a day's statement, in the order in which money moved.
+type StatementPage struct {
+	Lines []StatementLine
+	// Next continues the statement; "" on its last page.
+	Next string
+}

@@ -1,0 +1,40 @@
+package payout
+
+import (
+	"testing"
+	"time"
+)
+
+// TestR12_WhatWasNotifiedIsAskedUntilAnswered: a notification of a return is
+// believed by nobody and forgotten by nobody. An answer that says nothing about
+// an order the provider had taken does not use the question up.
+func TestR12_WhatWasNotifiedIsAskedUntilAnswered(t *testing.T) {
+	for _, evasive := range []ObservationKind{ObsNeverReceived, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsUnknown} {
+		t.Run("paid, then "+string(evasive), func(t *testing.T) {
+			s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid).next(ActionEnd, 0)
+			s.attempt(1).AskRequested = true // the notification
+			for range 4 {
+				s.after(time.Hour).asks(1, evasive).is(StatusPaid).next(ActionAsk, 1)
+			}
+			s.after(time.Hour).asks(1, ObsReturned).is(StatusReturned).next(ActionEnd, 0)
+		})
+	}
+	t.Run("failed, then never received", func(t *testing.T) {
+		s := story(t, KindPayout).sends(ObsDeclined)
+		s.attempt(1).ProviderRef = "x1"
+		s.asks(1, ObsDeclined).is(StatusFailed).next(ActionEnd, 0)
+		s.attempt(1).AskRequested = true
+		s.after(time.Hour).asks(1, ObsNeverReceived).is(StatusFailed).next(ActionAsk, 1)
+		s.after(time.Hour).asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusPaid)
+	})
+	t.Run("refused and never received: that is an answer", func(t *testing.T) {
+		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
+		s.attempt(1).AskRequested = true
+		s.after(time.Hour).asks(1, ObsNeverReceived).is(StatusFailed).next(ActionEnd, 0)
+	})
+	t.Run("forgotten: nothing more will be said", func(t *testing.T) {
+		s := story(t, KindPayout).sends(ObsSucceeded).is(StatusPaid)
+		s.attempt(1).AskRequested = true
+		s.after(60*24*time.Hour).asks(1, ObsNeverReceived).is(StatusPaid).next(ActionEnd, 0)
+	})
+}

@@ -1,0 +1,48 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// keyPace begins the keys of a provider's pace. They belong to no lane: the pace
+// is one for all workers, so its keys are together, on one master of a Cluster.
+func keyPace(provider string) string { return "hb:{pace:" + provider + "}:" }
+
+// MaxPace is the highest rate a Pace keeps, in calls a second: one a microsecond.
+const MaxPace = 1_000_000
+
+// Pace limits calls to a provider across all processes that use this Redis.
+type Pace struct {
+	pool     *Pool
+	provider string
+	everyUS  int64 // us between two calls
+	burst    int64
+}
+
+// NewPace allows perSecond calls a second, and a tenth of a second's worth at
+// once after a quiet time. The rate is from 1 to MaxPace.
+func NewPace(p *Pool, provider string, perSecond int64) (*Pace, error) {
+	if perSecond < 1 || perSecond > MaxPace {
+		return nil, fmt.Errorf("pace of %s: %d calls a second: not from 1 to %d", provider, perSecond, MaxPace)
+	}
+	// Rounded up, so that the pace is kept exactly or a little slower.
+	every := (1_000_000 + perSecond - 1) / perSecond
+	return &Pace{pool: p, provider: provider, everyUS: every, burst: max(1, perSecond/10)}, nil
+}
+
+// Turn asks for one call. 0: it may go out now, and is counted. Else the caller
+// waits that long and asks again under the same name: its place in the queue is
+// kept, and nobody who comes later is before it. A caller that never comes again
+// wastes its turn, nothing else.
+//
+// Errors: ErrUnavailable.
+func (p *Pace) Turn(ctx context.Context, name string) (time.Duration, error) {
+	key := keyPace(p.provider)
+	wait, err := paceScript.Run(ctx, p.pool.rdb, []string{key + "full", key + "last", key + "turn:" + name}, p.everyUS, p.burst).Int64()
+	if err != nil {
+		return 0, redisError("pace of "+p.provider, err)
+	}
+	return time.Duration(wait) * time.Microsecond, nil
+}

@@ -1,0 +1,133 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+func pace(t *testing.T, p *Pool, perSecond int64) *Pace {
+	t.Helper()
+	pc, err := NewPace(p, "sandbox", perSecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pc
+}
+
+func turn(t *testing.T, p *Pace, name string) time.Duration {
+	t.Helper()
+	wait, err := p.Turn(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wait
+}
+
+func TestPace(t *testing.T) { onEach(t, testPace) }
+
+// testPace: who may not go at once gets a turn of his own after those before
+// him, keeps it when he asks again, and is not overtaken.
+func testPace(t *testing.T, on setup) {
+	pc := pace(t, on.openFresh(t), 2) // one every 500 ms, one at once
+	if wait := turn(t, pc, "first"); wait != 0 {
+		t.Fatalf("the first waits %v", wait)
+	}
+	const every = 500 * time.Millisecond
+	var last time.Duration
+	for i := range 5 {
+		wait := turn(t, pc, fmt.Sprint(i))
+		if wait <= 0 || i > 0 && (wait-last < every/2 || wait-last > every) {
+			t.Errorf("%d waits %v, the one before him %v", i, wait, last)
+		}
+		last = wait
+	}
+	if wait := turn(t, pc, "0"); wait <= 0 || wait > every {
+		t.Errorf("asked again, 0 waits %v", wait)
+	}
+	if wait := turn(t, pc, "late"); wait < last {
+		t.Errorf("who came last waits %v, the one before him %v", wait, last)
+	}
+	eventually(t, "0 goes", func() bool { return turn(t, pc, "0") == 0 })
+	if wait := turn(t, pc, "4"); wait <= every {
+		t.Errorf("4 waits %v although three go before him", wait)
+	}
+}
+
+func TestPaceIsKept(t *testing.T) { onEach(t, testPaceIsKept) }
+
+// testPaceIsKept: whoever asks, on two machines, as often as he likes, no more
+// goes out in any second than the pace allows, and everybody goes in the end.
+func testPaceIsKept(t *testing.T, on setup) {
+	const rate, calls = 100, 150
+	p := on.openFresh(t)
+	machines := []*Pace{pace(t, p, rate), pace(t, on.open(t), rate)}
+	began := time.Now()
+	var mu sync.Mutex
+	var gone []time.Time
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() {
+			for {
+				wait := turn(t, machines[i%2], fmt.Sprint("p", i))
+				if wait == 0 {
+					mu.Lock()
+					gone = append(gone, time.Now())
+					mu.Unlock()
+					return
+				}
+				<-time.After(wait)
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began)
+	const atOnce = rate / 10
+	if least := time.Duration(calls-atOnce-1) * time.Second / rate; took < least {
+		t.Errorf("%d calls took %v, the pace allows %v", calls, took, least)
+	}
+	if most := 4 * time.Duration(calls) * time.Second / rate; took > most {
+		t.Errorf("%d calls took %v", calls, took)
+	}
+	slices.SortFunc(gone, time.Time.Compare)
+	for i := range gone[:calls-rate] {
+		// Clocks of ours see the calls a little later than Redis let them go.
+		if within := gone[i+rate].Sub(gone[i]); within < 700*time.Millisecond {
+			t.Errorf("%d calls within %v", rate+1, within)
+		}
+	}
+}
+
+func TestPaceIsOfOneProvider(t *testing.T) {
+	p := setups[0].openFresh(t)
+	a := pace(t, p, 1)
+	b, err := NewPace(p, "other", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn(t, a, "x")
+	if wait := turn(t, b, "x"); wait != 0 {
+		t.Errorf("waits %v for another provider", wait)
+	}
+	if wait := turn(t, a, "y"); wait == 0 {
+		t.Error("two at once")
+	}
+}
+
+func TestPaceRefuses(t *testing.T) {
+	p := setups[0].openFresh(t)
+	for _, rate := range []int64{0, -1, MaxPace + 1} {
+		if _, err := NewPace(p, "sandbox", rate); err == nil {
+			t.Errorf("a pace of %v is taken", rate)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pace(t, p, 1).Turn(ctx, "x"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+}

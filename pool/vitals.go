@@ -1,0 +1,42 @@
+package pool
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/observe"
+)
+
+// Vitals fills in what Redis knows of work that is left: the hand-offs of all
+// lanes, and since when the oldest waits.
+//
+// Errors: ErrUnavailable; then nothing is filled in.
+func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
+	lengths, firsts := make([]*redis.IntCmd, p.cfg.Lanes), make([]*redis.XMessageSliceCmd, p.cfg.Lanes)
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for lane := range lengths {
+			lengths[lane] = pipe.XLen(ctx, p.keys.handoff(lane))
+			firsts[lane] = pipe.XRangeN(ctx, p.keys.handoff(lane), "-", "+", 1)
+		}
+		return nil
+	})
+	if err != nil {
+		return redisError("hand-offs that wait", err)
+	}
+	var b observe.Backlog
+	for lane := range lengths {
+		b.Waiting += lengths[lane].Val()
+		for _, entry := range firsts[lane].Val() {
+			ms, _, _ := strings.Cut(entry.ID, "-") // an entry's id begins with the time of its making
+			at, err := strconv.ParseInt(ms, 10, 64)
+			if err == nil && (b.Oldest.IsZero() || fromMs(at).Before(b.Oldest)) {
+				b.Oldest = fromMs(at)
+			}
+		}
+	}
+	v.Handoffs, v.FromRedis = b, true
+	return nil
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/crash"
+	"hongbao/payout"
+)
+
+type decisionRow struct {
+	ID            string
+	PaymentID     string
+	Kind          string
+	Reason        string
+	DecidedBy     string
+	Role          string
+	Status        string
+	ApprovalID    *string
+	ExpiresAt     *time.Time
+	Evidence      *string
+	ApprovedBy    *string
+	ApproveReason *string
+	CreatedAt     time.Time
+	EndedAt       *time.Time
+}
+
+// decision shows a decision that waited too long as expired, whoever looks first.
+func (r decisionRow) decision(now time.Time) payout.Decision {
+	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
+		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
+		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt)}
+	if d.Status == payout.DecisionWaiting && !now.Before(d.ExpiresAt) {
+		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
+	}
+	return d
+}
+
+// liveDecision returns the decision of a payment that has the status. There is
+// at most one that waits or is being carried out.
+func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r decisionRow, found bool, err error) {
+	err = tx.Raw("SELECT * FROM decisions WHERE payment_id = ? AND status = ?", paymentID, string(status)).Scan(&r).Error
+	return r, r.ID != "", err
+}
+
+// casDecision is the only writer of decisions.status. The second person, if there
+// was one, stays.
+func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
+	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by), approve_reason = COALESCE(?, approve_reason)
+		WHERE id = ? AND status = ?`, string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveReason), d.ID, string(from))
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("decision %s: %w", d.ID, ErrMoved)
+	}
+	return nil
+}
+
+func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
+	query := "SELECT * FROM decisions WHERE approval_id = ?"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var r decisionRow
+	if err := tx.Raw(query, approvalID).Scan(&r).Error; err != nil {
+		return payout.Decision{}, err
+	}
+	if r.ID == "" {
+		return payout.Decision{}, fmt.Errorf("approval %s: %w", approvalID, ErrNotFound)
+	}
+	return r.decision(tx.now), nil
+}
+
+// AnswerApproval agrees to a waiting decision, which is then carried out as
+// Decide does it, or rejects it. The state is looked at again: a decision that
+// it no longer permits ends as overtaken and is refused. Errors: ErrNotFound,
+// payout.ErrSelfApproval, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
+		d, err := tx.decisionOf(approvalID, false)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		// Whoever decides locks the payment first, then its decisions.
+		row, attempts, err := tx.load(d.PaymentID, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if d, err = tx.decisionOf(approvalID, true); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if d.By == w.Owner {
+			return payout.StaffAnswer{}, payout.ErrSelfApproval
+		}
+		p, err := tx.answer(w, row, attempts, &d, agree)
+		return answerDecision(row, attempts, p, &d, err, render)
+	})
+}
+
+func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment, error) {
+	p := row.payment()
+	if d.Status != payout.DecisionWaiting {
+		if d.Status == payout.DecisionExpired {
+			if err := tx.noneWaiting(p.ID); err != nil {
+				return p, err
+			}
+		}
+		return p, fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
+	}
+	d.ApprovedBy, d.ApproveReason = w.Owner, w.Reason
+	action, refused := "reject_", error(nil)
+	if agree {
+		action = "approve_"
+		refused = tx.carryOut(row, &p, attempts, d, true)
+		if refused != nil && !errors.Is(refused, payout.ErrNotRetryable) {
+			return p, refused
+		}
+		if refused != nil {
+			d.Status, d.EndedAt = payout.DecisionOvertaken, tx.now
+		}
+	} else {
+		d.Status, d.EndedAt = payout.DecisionRejected, tx.now
+	}
+	if err := tx.casDecision(payout.DecisionWaiting, *d); err != nil {
+		return p, err
+	}
+	if err := tx.noteDecision(w, action+string(d.Kind), row, p, *d); err != nil {
+		return p, err
+	}
+	return p, refused
+}
+
+// Approvals lists decisions that need, or needed, a second person, newest
+// first, with their payments. Errors: ErrUnavailable.
+func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error) {
+	now := s.now().UTC()
+	q := s.read(ctx).Table("decisions").Where("approval_id IS NOT NULL")
+	switch f.Status {
+	case "":
+	case payout.DecisionWaiting:
+		q = q.Where("status = 'waiting' AND expires_at > ?", now)
+	case payout.DecisionExpired:
+		q = q.Where("(status = 'expired' OR status = 'waiting' AND expires_at <= ?)", now)
+	default:
+		q = q.Where("status = ?", string(f.Status))
+	}
+	if f.AfterID != "" {
+		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []decisionRow
+	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.Approval, len(rows))
+	t := tx{DB: s.read(ctx), now: now}
+	for i, r := range rows {
+		row, attempts, err := t.load(r.PaymentID, false)
+		if err != nil {
+			return nil, classify(err)
+		}
+		out[i] = payout.Approval{Decision: r.decision(now), Row: row.listed(attempts)}
+	}
+	return out, nil
+}

@@ -1,0 +1,351 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// second is what another person sends.
+func second(key string) payout.StaffWrite {
+	w := staff(key, "h")
+	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
+	return w
+}
+
+// proposed makes a decision that waits, and returns its approval id.
+func proposed(t testing.TB, s *Store, id string, c payout.Command) string {
+	t.Helper()
+	a, err := s.Decide(t.Context(), staff("propose "+string(c.Kind)+id, "h"), id, c, render)
+	must(t, err)
+	words := strings.Fields(string(a.Body))
+	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	return words[2]
+}
+
+// agreed is a decision that a second person has approved.
+func agreed(t testing.TB, s *Store, id string, c payout.Command) {
+	t.Helper()
+	approval := proposed(t, s, id, c)
+	if a, err := s.AnswerApproval(t.Context(), second("agree "+approval), approval, true, render); err != nil || a.Status != 202 {
+		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
+	}
+}
+
+func statusOf(t testing.TB, s *Store, id string) payout.Status {
+	t.Helper()
+	st, err := s.PaymentState(t.Context(), id)
+	must(t, err)
+	return st.Status
+}
+
+func dueKinds(t testing.TB, s *Store, id string) []string {
+	t.Helper()
+	rows, err := s.sql.QueryContext(t.Context(), "SELECT kind FROM outbox WHERE payment_id = ? ORDER BY kind", id)
+	must(t, err)
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var k string
+		must(t, rows.Scan(&k))
+		out = append(out, k)
+	}
+	must(t, rows.Err())
+	return out
+}
+
+// askedAndDeclined answers every number the cancel asks about.
+func askedAndDeclined(t testing.TB, s *Store, id string) {
+	t.Helper()
+	for range 10 {
+		st, err := s.PaymentState(t.Context(), id)
+		must(t, err)
+		if st.Step.Do != payout.ActionAsk {
+			return
+		}
+		settle(t, s, payout.SourceAsk, st.Step.OrderNo, payout.ObsDeclined)
+	}
+	t.Fatal("asks for ever")
+}
+
+// TestR5_Cancel: nothing moves before a second person agreed and every number
+// was asked about; then owed goes to refunding, and a refund of its own is due.
+func TestR5_Cancel(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	fail(t, s, id)
+	parts, err := payout.Parse(id)
+	must(t, err)
+	cancel := payout.Command{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
+	approval := proposed(t, s, id, cancel)
+	before, err := s.Balances(ctx, parts.PacketID)
+	must(t, err)
+	if got := statusOf(t, s, id); got != payout.StatusFailed || len(dueKinds(t, s, id)) != 0 {
+		t.Errorf("%s, outbox %v: something moved before anybody agreed", got, dueKinds(t, s, id))
+	}
+	a, err := s.AnswerApproval(ctx, second("yes"), approval, true, render)
+	if err != nil || a.Status != 202 || !bytes.Contains(a.Body, []byte(" open ")) || statusOf(t, s, id) != payout.StatusFailed {
+		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
+	}
+	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"decide"}) {
+		t.Errorf("outbox %v", got)
+	}
+	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionAsk {
+		t.Errorf("%+v, %v: carried out before anything was asked", st, err)
+	}
+	if a, err := s.Decide(ctx, staff("meanwhile", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
+		t.Errorf("retry meanwhile: %s, %v", a.Body, err)
+	}
+	c.pass(time.Second)
+	askedAndDeclined(t, s, id)
+	for range 2 { // repeatable
+		if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
+			t.Fatalf("%+v, %v", st, err)
+		}
+	}
+	after, err := s.Balances(ctx, parts.PacketID)
+	must(t, err)
+	amount := before.ByAccount[payout.AccountOwed]
+	if after.ByAccount[payout.AccountOwed] != 0 || after.ByAccount[payout.AccountRefunding] != before.ByAccount[payout.AccountRefunding]+amount || amount == 0 {
+		t.Errorf("before %v, after %v", before.ByAccount, after.ByAccount)
+	}
+	refund, err := s.PaymentOf(ctx, payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1))
+	must(t, err)
+	if refund.Amount != amount || refund.Status != payout.StatusPending || refund.Account == "" || refund.Account != refund.UserID {
+		t.Errorf("%+v", refund)
+	}
+	due, err := s.DueOutbox(ctx, 10)
+	must(t, err)
+	if len(due) != 1 || due[0].Payment.ID != refund.ID {
+		t.Errorf("due %+v", due)
+	}
+	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "carried_out" {
+		t.Errorf("decision %s", got)
+	}
+	verifyAudit(t, s, 3)
+}
+
+// TestR5_CancelOvertakenBySuccess: the answer that shows it also ends the decision.
+func TestR5_CancelOvertakenBySuccess(t *testing.T) {
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	c.pass(time.Second)
+	for range 2 {
+		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		c.pass(time.Second)
+	}
+	if got := statusOf(t, s, id); got != payout.StatusPaid {
+		t.Fatalf("%s", got)
+	}
+	if got := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); got != "overtaken" {
+		t.Errorf("decision %s", got)
+	}
+	if _, err := s.DueOutbox(t.Context(), 10); err != nil || len(dueKinds(t, s, id)) != 0 {
+		t.Errorf("outbox %v, %v", dueKinds(t, s, id), err)
+	}
+}
+
+func TestMarkPaid(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	fail(t, s, id)
+	agreed(t, s, id, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	if got := statusOf(t, s, id); got != payout.StatusPaidOutside {
+		t.Fatalf("%s", got)
+	}
+	d, err := s.Payment(ctx, id)
+	must(t, err)
+	b, err := s.Balances(ctx, d.PacketID)
+	must(t, err)
+	if b.ByAccount[payout.AccountOutside] != d.Amount || b.ByAccount[payout.AccountOwed] != 0 || d.Failure != nil {
+		t.Errorf("%v, %+v", b.ByAccount, d.Row)
+	}
+	if got := query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got, "bank slip 4711") {
+		t.Errorf("audit keeps %s", got)
+	}
+	// Its number is asked about once more; a success is a break, in suspense.
+	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"ask"}) {
+		t.Errorf("outbox %v", got)
+	}
+	for range 2 {
+		c.pass(time.Second)
+		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+	}
+	b, err = s.Balances(ctx, d.PacketID)
+	must(t, err)
+	if b.ByAccount[payout.AccountSuspense] != -d.Amount || statusOf(t, s, id) != payout.StatusPaidOutside {
+		t.Errorf("%v", b.ByAccount)
+	}
+	if _, err := s.DueOutbox(ctx, 10); err != nil || len(dueKinds(t, s, id)) != 0 {
+		t.Errorf("outbox %v, %v", dueKinds(t, s, id), err)
+	}
+}
+
+func TestApprovals(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 700, 7)
+	cancel := payout.Command{Kind: payout.DecisionCancel}
+	approvals := make([]string, 7)
+	for i := range approvals {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+		fail(t, s, payoutID(p, i))
+		approvals[i] = proposed(t, s, payoutID(p, i), cancel)
+		c.pass(time.Second)
+	}
+	t.Run("never by the one who asked", func(t *testing.T) {
+		for _, agree := range []bool{true, false} {
+			w := second("self")
+			w.Owner = "finance"
+			_, err := s.AnswerApproval(ctx, w, approvals[0], agree, render)
+			wantErr(t, err, payout.ErrSelfApproval)
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		_, err := s.AnswerApproval(ctx, second("who"), "anone", true, render)
+		wantErr(t, err, ErrNotFound)
+	})
+	t.Run("reject", func(t *testing.T) {
+		a, err := s.AnswerApproval(ctx, second("no"), approvals[1], false, render)
+		if err != nil || a.Status != 202 || !bytes.Contains(a.Body, []byte("rejected")) || statusOf(t, s, payoutID(p, 1)) != payout.StatusFailed {
+			t.Errorf("%d %s, %v", a.Status, a.Body, err)
+		}
+		again, err := s.AnswerApproval(ctx, second("no"), approvals[1], false, render)
+		if err != nil || !again.Replayed || !bytes.Equal(again.Body, a.Body) {
+			t.Errorf("%+v, %v", again, err)
+		}
+		if a, err = s.AnswerApproval(ctx, second("but yes"), approvals[1], true, render); err != nil || a.Status != 409 {
+			t.Errorf("approved after it was rejected: %d %s, %v", a.Status, a.Body, err)
+		}
+		decide(t, s, payoutID(p, 1)) // nothing waits any more
+	})
+	t.Run("the state has moved", func(t *testing.T) {
+		id := payoutID(p, 2)
+		for range 2 {
+			settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		}
+		a, err := s.AnswerApproval(ctx, second("late"), approvals[2], true, render)
+		if err != nil || a.Status != 409 || string(a.Body) != "not_retryable paid" {
+			t.Errorf("%d %s, %v", a.Status, a.Body, err)
+		}
+		if got := query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[2]); got != "overtaken" {
+			t.Errorf("decision %s", got)
+		}
+	})
+	t.Run("at once", func(t *testing.T) {
+		answers := make([]payout.StaffAnswer, 6)
+		for _, err := range together(len(answers), func(i int) (err error) {
+			w := second(fmt.Sprint("race", i))
+			w.Owner = fmt.Sprint("finance", i+2)
+			answers[i], err = s.AnswerApproval(context.WithoutCancel(ctx), w, approvals[3], i%2 == 0, render)
+			return err
+		}) {
+			must(t, err)
+		}
+		won := 0
+		for _, a := range answers {
+			if a.Status == 202 {
+				won++
+			}
+		}
+		if won != 1 {
+			t.Errorf("%d answers counted: %+v", won, answers)
+		}
+	})
+	t.Run("list", func(t *testing.T) {
+		var got []string
+		f := payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 2}
+		for {
+			page, err := s.Approvals(ctx, f)
+			must(t, err)
+			for _, a := range page {
+				got = append(got, a.Decision.ApprovalID)
+				if a.Row.ID != a.Decision.PaymentID || a.Row.Status != payout.StatusFailed {
+					t.Errorf("%+v", a)
+				}
+			}
+			if len(page) < f.Limit {
+				break
+			}
+			last := page[len(page)-1].Decision
+			f.AfterTime, f.AfterID = last.CreatedAt, last.ApprovalID
+		}
+		if want := []string{approvals[6], approvals[5], approvals[4], approvals[0]}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+	t.Run("expired", func(t *testing.T) {
+		c.pass(approvalLife)
+		a, err := s.AnswerApproval(ctx, second("too late"), approvals[4], true, render)
+		if err != nil || a.Status != 409 {
+			t.Errorf("%d %s, %v", a.Status, a.Body, err)
+		}
+		waiting, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
+		must(t, err)
+		gone, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionExpired, Limit: 10})
+		must(t, err)
+		if len(waiting) != 0 || len(gone) != 4 {
+			t.Errorf("%d wait, %d expired", len(waiting), len(gone))
+		}
+	})
+	verifyAudit(t, s, 7)
+}
+
+func TestBulkPlan(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	w := staff("bulk", "h")
+	plan, done, err := s.PlanBulk(ctx, w, []string{"a", "b"})
+	if err != nil || !slices.Equal(plan, []string{"a", "b"}) || done.Status != 0 {
+		t.Fatalf("%v, %+v, %v", plan, done, err)
+	}
+	_, _, err = s.PlanBulk(ctx, w, []string{"c"})
+	wantErr(t, err, payout.ErrInProgress)
+	c.pass(bulkBusy)
+	if plan, _, err = s.PlanBulk(ctx, w, []string{"c"}); err != nil || !slices.Equal(plan, []string{"a", "b"}) {
+		t.Errorf("a repeat after a crash works on %v, %v", plan, err)
+	}
+	_, _, err = s.PlanBulk(ctx, staff("bulk", "other"), nil)
+	wantErr(t, err, payout.ErrKeyReused)
+	for _, body := range []string{"first", "second"} {
+		a, err := s.EndBulk(ctx, w, payout.StaffAnswer{Status: 200, Body: []byte(body)})
+		must(t, err)
+		if string(a.Body) != "first" {
+			t.Errorf("%s answers %s", body, a.Body)
+		}
+	}
+	if _, done, err = s.PlanBulk(ctx, w, nil); err != nil || done.Status != 200 || string(done.Body) != "first" || !done.Replayed {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+func TestPreviewDecision(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	if _, err := s.PreviewDecision(ctx, id, retryCommand); !errors.Is(err, payout.ErrNotRetryable) {
+		t.Errorf("pending: %v", err)
+	}
+	fail(t, s, id)
+	if v, err := s.PreviewDecision(ctx, id, retryCommand); err != nil || v.OrderNo != payout.OrderNo(id, 2) || v.Second {
+		t.Errorf("%+v, %v", v, err)
+	}
+	proposed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	if _, err := s.PreviewDecision(ctx, id, retryCommand); !errors.Is(err, payout.ErrDecisionPending) {
+		t.Errorf("while another one waits: %v", err)
+	}
+}

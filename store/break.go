@@ -1,0 +1,187 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/crash"
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+type breakRow struct {
+	ID               int64
+	Kind             string
+	PacketID         string
+	PaymentID        string
+	OrderNo          string
+	UserID           string
+	Detail           string
+	Provider         string
+	Amount           *int64
+	ReconciliationID *string
+	Seen             int
+	CreatedAt        time.Time
+	LastSeen         time.Time
+	ResolvedAt       *time.Time
+	ResolvedBy       *string
+	Reason           *string
+}
+
+func (r breakRow) row() payout.BreakRow {
+	b := payout.BreakRow{
+		Break: payout.Break{Kind: payout.BreakKind(r.Kind), OrderNo: r.OrderNo, UserID: r.UserID, Detail: r.Detail},
+		ID:    r.ID, PacketID: r.PacketID, PaymentID: r.PaymentID, Provider: r.Provider, ReconciliationID: orEmpty(r.ReconciliationID),
+		Seen: r.Seen, CreatedAt: r.CreatedAt.UTC(), LastSeen: r.LastSeen.UTC(), ResolvedAt: orZero(r.ResolvedAt),
+	}
+	if r.Amount != nil {
+		b.Amount = money.Fen(*r.Amount)
+	}
+	if r.ResolvedAt != nil { // of one that was opened again, they are about the time before
+		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
+	}
+	return b
+}
+
+// Breaks lists breaks, newest first. Errors: ErrUnavailable.
+func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
+	q := s.read(ctx).Table("breaks")
+	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID}, {"reconciliation_id", f.ReconciliationID}} {
+		if eq.value != "" {
+			q = q.Where(eq.column+" = ?", eq.value)
+		}
+	}
+	if f.Resolved != nil && *f.Resolved {
+		q = q.Where("resolved_at IS NOT NULL")
+	} else if f.Resolved != nil {
+		q = q.Where("resolved_at IS NULL")
+	}
+	if !f.CreatedTo.IsZero() {
+		q = q.Where("created_at <= ?", f.CreatedTo.UTC())
+	}
+	if f.AfterID != 0 {
+		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []breakRow
+	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.BreakRow, len(rows))
+	for i, r := range rows {
+		out[i] = r.row()
+	}
+	return out, nil
+}
+
+// ResolveBreak notes that a person has dealt with a break, with the audit entry
+// in the same transaction; one that is resolved already stays as it is. It moves
+// nothing. The same key and body get the first answer again. Errors:
+// ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error) {
+	var out payout.StaffAnswer
+	run := func(tx tx) error {
+		out = payout.StaffAnswer{}
+		found, err := tx.remembered(w, &out)
+		if err != nil || found {
+			return err
+		}
+		var row breakRow
+		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
+			return err
+		}
+		if row.ID == 0 {
+			return fmt.Errorf("break %d: %w", id, ErrNotFound)
+		}
+		if row.ResolvedAt == nil {
+			row.ResolvedAt, row.ResolvedBy, row.Reason = &tx.now, &w.Owner, &w.Reason
+			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ?", tx.now, w.Owner, w.Reason, id).Error
+			if err != nil {
+				return err
+			}
+			about := map[string]string{"kind": row.Kind, "order_no": row.OrderNo, "payment_id": row.PaymentID}
+			if err := tx.audit(w, "resolve_break", fmt.Sprintf("break/%d", id), about, map[string]bool{"resolved": true}); err != nil {
+				return err
+			}
+		}
+		out.Status, out.Body = render(row.row())
+		return tx.remember(w, out)
+	}
+	err := s.inTx(ctx, crash.Administration, run)
+	if duplicate(err) { // the same key at the same time: the other one's answer stands
+		err = s.inTx(ctx, crash.Administration, run)
+	}
+	return out, err
+}
+
+// ReviewBreaks compares again what a part of the open breaks of a provider is
+// about, from behind the break after on, and resolves those that are no more.
+// Returns the last break it saw, 0 at the end. Errors: ErrUnavailable.
+func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error) {
+	var rows []breakRow
+	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ? AND kind IN ?
+		ORDER BY id LIMIT ?`, r.Provider, after, payout.StatementBreaks, limit).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return 0, classify(err)
+	}
+	var numbers []string
+	for _, b := range rows {
+		numbers = append(numbers, b.OrderNo)
+	}
+	both, err := tx{DB: s.read(ctx)}.loadOrders(r.Provider, numbers)
+	if err != nil {
+		return 0, classify(err)
+	}
+	return rows[len(rows)-1].ID, s.inTx(ctx, crash.Administration, func(tx tx) error {
+		for _, b := range rows {
+			if both.still(r, b, tx.now) {
+				continue
+			}
+			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL",
+				tx.now, payout.ByReconciliation, "Statement and books agree now.", b.ID).Error
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// still reports whether a break is what the two sides still say.
+func (o orders) still(r payout.Reconciliation, b breakRow, now time.Time) bool {
+	if payout.BreakKind(b.Kind) == payout.BreakNotInStatement {
+		ours := o.booked[b.OrderNo]
+		if ours == nil {
+			return true
+		}
+		has := func(op payout.Op) bool {
+			return slices.ContainsFunc(o.lines[b.OrderNo], func(l lineRow) bool { return l.Op == string(op) })
+		}
+		return ours.Moved > 0 && !has(ours.Attempt.Op) || ours.Returned > 0 && !has(payout.OpReturn)
+	}
+	for _, j := range o.judge(r.Provider, b.OrderNo, now) {
+		for _, found := range j.verdict.Breaks {
+			if string(found.Kind) == b.Kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Unsettled counts what asking may still settle of a run: open breaks that can
+// be repaired, and questions about movements in flight. Errors: ErrUnavailable.
+func (s *Store) Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
+	var repairable []payout.BreakKind
+	for _, kind := range payout.StatementBreaks {
+		if kind.Repairable() {
+			repairable = append(repairable, kind)
+		}
+	}
+	var n int64
+	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM breaks WHERE reconciliation_id = ? AND kind IN ? AND resolved_at IS NULL)
+		+ (SELECT COUNT(*) FROM statement_lines WHERE provider = ? AND day = ? AND verdict = ?)`,
+		r.ID, repairable, r.Provider, string(r.Day), verdictAsked).Scan(&n).Error
+	return n, classify(err)
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"hongbao/money"
+	"hongbao/observe"
+	"hongbao/payout"
+)
+
+// Vitals reads what people watch. Each statement reads an index, from where work
+// is left, so that finished payments cost nothing. It is safe for concurrent use.
+type Vitals struct {
+	store *Store
+
+	mu     sync.Mutex
+	posted int64                // the last transfer that was looked at
+	off    map[string]struct{}  // packets whose ledger was wrong
+	twice  map[string]money.Fen // of packets with money in suspense
+}
+
+// NewVitals returns a reader of the vitals in MySQL.
+func NewVitals(s *Store) *Vitals {
+	return &Vitals{store: s, off: map[string]struct{}{}, twice: map[string]money.Fen{}}
+}
+
+type backlogRow struct {
+	Kind, Status string
+	N            int64
+	Oldest       *time.Time
+}
+
+func (r backlogRow) backlog() observe.Backlog {
+	return observe.Backlog{Waiting: r.N, Oldest: orZero(r.Oldest)}
+}
+
+// paymentKinds are the names of kinds in metrics.
+var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund", payout.KindHonour: "honour"}
+
+// Read fills in what MySQL knows. Errors: ErrUnavailable.
+func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
+	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.waiting, r.repairs, r.ledger} {
+		if err := read(ctx, v); err != nil {
+			return classify(err)
+		}
+	}
+	v.FromMySQL = true
+	return nil
+}
+
+// payments counts what is not at its end. Every kind and status is told, zeros
+// too: a series that is there can be alarmed on.
+func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
+	var rows []backlogRow
+	err := r.store.read(ctx).Raw(`SELECT kind, status, COUNT(*) AS n, MIN(created_at) AS oldest FROM payments FORCE INDEX (payments_status)
+		WHERE kind IN ('c', 'p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
+		GROUP BY kind, status`).Scan(&rows).Error
+	found := map[[2]string]observe.Backlog{}
+	for _, row := range rows {
+		found[[2]string{row.Kind, row.Status}] = row.backlog()
+	}
+	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
+		for _, status := range payout.Statuses {
+			if status.Open() || status == payout.StatusFailed || status == payout.StatusReturned {
+				v.Payments = append(v.Payments, observe.PaymentBacklog{Kind: paymentKinds[kind], Status: string(status), Backlog: found[[2]string{string(kind), string(status)}]})
+			}
+		}
+	}
+	return err
+}
+
+// packets finds those past their expiry. Each status by itself is one range of an index.
+func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
+	now := r.store.now().UTC()
+	for _, status := range []string{"funding", "open", "closing"} {
+		var row backlogRow
+		err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(expires_at) AS oldest FROM packets FORCE INDEX (packets_status) WHERE status = ? AND expires_at < ?", status, now).Scan(&row).Error
+		if err != nil {
+			return err
+		}
+		v.Overdue = append(v.Overdue, observe.PacketBacklog{Status: status, Backlog: row.backlog()})
+	}
+	return nil
+}
+
+// waiting counts what waits for people, and for the dispatcher.
+func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
+	var rows []backlogRow
+	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind").Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		v.Breaks = append(v.Breaks, observe.KindBacklog{Kind: row.Kind, Backlog: row.backlog()})
+	}
+	for _, one := range []struct {
+		query string
+		to    *observe.Backlog
+	}{
+		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions WHERE status = 'waiting'", &v.Approvals},
+		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM outbox", &v.Outbox},
+	} {
+		var row backlogRow
+		if err := r.store.read(ctx).Raw(one.query).Scan(&row).Error; err != nil {
+			return err
+		}
+		*one.to = row.backlog()
+	}
+	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
+}
+
+func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
+	var rows []struct {
+		Kind string
+		Made int64
+	}
+	err := r.store.read(ctx).Raw("SELECT kind, made FROM repairs").Scan(&rows).Error
+	for _, row := range rows {
+		v.Repairs[row.Kind] = row.Made
+	}
+	return err
+}
+
+const (
+	// vitalsTransfers is how many new postings one reading goes through, and
+	// vitalsPackets how many packets it adds up. Under more load than that the
+	// newest are looked at; `hongbao ledger verify` looks at everything.
+	vitalsTransfers = 2000
+	vitalsPackets   = 100
+	// vitalsShares: adding up a packet of more shares takes too long to be done often.
+	vitalsShares = 20_000
+)
+
+// ledger adds up the packets that were posted to since the last reading, and
+// those that were wrong then.
+func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var rows []struct {
+		ID       int64
+		PacketID string
+	}
+	err := r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted, vitalsTransfers).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	look := map[string]bool{}
+	for id := range r.off {
+		look[id] = true
+	}
+	for _, row := range rows {
+		if len(look) < vitalsPackets+len(r.off) {
+			look[row.PacketID] = true
+		}
+	}
+	for id := range look {
+		if err := r.addUp(ctx, id); err != nil {
+			return err
+		}
+	}
+	if len(rows) > 0 {
+		r.posted = rows[0].ID
+	}
+	v.Imbalanced = int64(len(r.off))
+	for _, amount := range r.twice {
+		v.Suspense += int64(amount)
+	}
+	return nil
+}
+
+func (r *Vitals) addUp(ctx context.Context, packetID string) error {
+	var shares *int
+	if err := r.store.read(ctx).Raw("SELECT share_count FROM packets WHERE id = ?", packetID).Scan(&shares).Error; err != nil {
+		return err
+	}
+	if shares != nil && *shares > vitalsShares {
+		return nil
+	}
+	b, err := r.store.Balances(ctx, packetID)
+	if err != nil {
+		return err
+	}
+	delete(r.off, packetID)
+	delete(r.twice, packetID)
+	if b.Imbalanced() {
+		r.off[packetID] = struct{}{}
+	}
+	if suspense := -b.ByAccount[payout.AccountSuspense]; suspense > 0 {
+		r.twice[packetID] = suspense
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package worker_test
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+// twoPersons decides about a payment, and another person agrees.
+func (r *rig) twoPersons(t *testing.T, id string, c payout.Command) {
+	t.Helper()
+	var approval string
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"}
+	a, err := r.store.Decide(t.Context(), w, id, c, func(d *payout.Decision, p payout.Row, err error) (int, []byte) {
+		if err != nil || d.Status != payout.DecisionWaiting {
+			t.Errorf("%s of a %s payment: %+v, %v", c.Kind, p.Status, d, err)
+			return 409, nil
+		}
+		approval = d.ApprovalID
+		return 202, []byte("{}")
+	})
+	if err != nil || a.Status != 202 {
+		t.Fatal(a, err)
+	}
+	w.Owner, w.Key = "finance2", rand.Text()
+	a, err = r.store.AnswerApproval(t.Context(), w, approval, true, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		if err != nil {
+			t.Error(err)
+			return 409, nil
+		}
+		return 202, []byte("{}")
+	})
+	if err != nil || a.Status != 202 {
+		t.Fatal(a, err)
+	}
+}
+
+var cancel = payout.Command{Kind: payout.DecisionCancel}
+
+// liveCancelled cancels a failed payout and waits until its money is back at the
+// sender. The run it returns is the one that carried the decision out.
+func liveCancelled(t *testing.T, r *rig) (workflowID, status string) {
+	c := r.claimOne(t, "never~frozen")
+	p := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+	id := workflows.PayoutID(c.PacketID, c.UserID)
+	eventually(t, 10*time.Second, "first run failed", func() bool { return r.runs(t, id) == "Failed" })
+	r.twoPersons(t, p.ID, cancel)
+	r.awaitPayout(t, c, payout.StatusCancelled, 20*time.Second)
+	r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusPaid)
+	return id, "Completed"
+}
+
+func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Status) payout.Payment {
+	t.Helper()
+	var p payout.Payment
+	eventually(t, 30*time.Second, "refund "+string(want), func() bool {
+		var err error
+		p, err = r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, packetID, n))
+		return err == nil && p.Status == want
+	})
+	return p
+}
+
+// TestR5_Cancel: a payout that failed, or came back, goes back to the sender by
+// one order of its own, whatever has become of its packet.
+func TestR5_Cancel(t *testing.T) {
+	r := sharedRig(t)
+	for name, user := range map[string]struct {
+		id   string
+		from payout.Status
+	}{"failed": {"broken~frozen", payout.StatusFailed}, "returned": {"bounce~returned", payout.StatusReturned}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := r.create(t, spec{total: 900, count: 3, sender: "sender of " + name})
+			r.awaitOpen(t, p.ID)
+			c := r.grab(t, p.ID, user.id).Claim
+			bad := r.awaitPayout(t, c, user.from, 30*time.Second)
+			r.twoPersons(t, bad.ID, cancel)
+			r.awaitPayout(t, c, payout.StatusCancelled, 20*time.Second)
+			refund := r.awaitRefund(t, p.ID, c.ShareIndex+1, payout.StatusPaid)
+			if refund.Account != p.SenderID || refund.Amount != c.Amount {
+				t.Errorf("%+v", refund)
+			}
+			rec, err := r.store.Packet(t.Context(), p.ID)
+			if err != nil || rec.Stored != packet.StatusOpen || rec.RefundedAmount != c.Amount {
+				t.Errorf("the packet goes on: %s, refunded %d, %v", rec.Stored, rec.RefundedAmount, err)
+			}
+			if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+				t.Fatal(err)
+			}
+			rec = r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+			if rec.RefundedAmount != p.TotalAmount {
+				t.Errorf("refunded %d of %d", rec.RefundedAmount, p.TotalAmount)
+			}
+			refunds := 0
+			for _, m := range r.movements(t, p.ID) {
+				if m.Op == "refund" {
+					refunds++
+				}
+			}
+			if refunds != 2 {
+				t.Errorf("%d refunds moved money", refunds)
+			}
+			r.balanced(t, p)
+		})
+	}
+}
+
+// TestRefusedRefunds: the sender's account refuses what goes back to it. The
+// rules of the provider are for all, so these have a rig of their own.
+func TestRefusedRefunds(t *testing.T) {
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	refuse := func(refuse bool) {
+		rules := []map[string]any{}
+		if refuse {
+			rules = append(rules, map[string]any{"op": "refund", "kind": "decline", "rate": 1})
+		}
+		r.call(t, http.MethodPut, "/_faults", map[string]any{"rules": rules}, nil)
+	}
+	t.Run("finance retries a cancel's refund", func(t *testing.T) {
+		c := r.claimOne(t, "gone~declined")
+		bad := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+		refuse(true)
+		r.twoPersons(t, bad.ID, cancel)
+		refund := r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusFailed)
+		refuse(false)
+		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionRetry}) // an approval amount of 0: always two
+		if refund = r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusPaid); refund.Attempt != 2 {
+			t.Errorf("%+v", refund)
+		}
+		b, err := r.store.Balances(t.Context(), c.PacketID)
+		if err != nil || b.ByAccount[payout.AccountRefunding] != 0 || b.ByAccount[payout.AccountOwed] != 0 {
+			t.Errorf("%v, %v", b.ByAccount, err)
+		}
+	})
+	t.Run("a remainder paid by other means closes its packet", func(t *testing.T) {
+		p := r.create(t, spec{total: 600, count: 3, sender: "closed account"})
+		r.awaitOpen(t, p.ID)
+		refuse(true)
+		if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		refund := r.awaitRefund(t, p.ID, 0, payout.StatusFailed)
+		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+		r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+		eventually(t, 10*time.Second, "pool retired", func() bool {
+			v, err := r.pool.View(t.Context(), p.ID)
+			return err == nil && v.Retired
+		})
+	})
+}
+
+// TestR5_TwoPeopleAtOnce: whoever comes second is told so, and one thing happens.
+func TestR5_TwoPeopleAtOnce(t *testing.T) {
+	r := sharedRig(t)
+	c := r.claimOne(t, "race~frozen")
+	bad := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+	type result struct {
+		kind    payout.DecisionKind
+		refused error
+		err     error
+	}
+	results := make(chan result)
+	for i, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionRetry, payout.DecisionMarkPaid} {
+		go func() {
+			out := result{kind: kind}
+			w := payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"}
+			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.Command{Kind: kind, ApproveFrom: 100_000, Evidence: "e"}, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+				out.refused = err
+				return 202, []byte("{}")
+			})
+			results <- out
+		}()
+	}
+	decided := 0
+	for range 4 {
+		got := <-results
+		if got.err != nil {
+			t.Error(got.err)
+		}
+		if got.refused == nil {
+			decided++
+		}
+	}
+	if decided != 1 {
+		t.Errorf("%d decisions about one failure", decided)
+	}
+}

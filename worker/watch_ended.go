@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+const (
+	// endedBatch is how many runs ended by hand one round looks at; of more, the
+	// rows tell.
+	endedBatch = 1000
+	// endedOverlap is how far back every look goes: Temporal's lists come late.
+	endedOverlap = time.Minute
+)
+
+// endedRuns remembers which runs ended by hand were looked at.
+type endedRuns struct {
+	since time.Time
+	done  map[string]time.Time // run id -> when
+}
+
+func newEndedRuns(now time.Time) *endedRuns {
+	return &endedRuns{since: now, done: map[string]time.Time{}}
+}
+
+// watchEnded looks at what terminated and cancelled runs were about. It is the
+// quick way: what it misses, because a run was deleted, say, the rows tell.
+func (w *Watch) watchEnded(ctx context.Context) error {
+	now := time.Now()
+	runs, err := w.cfg.Starter.endedByHand(ctx, w.ended.since.Add(-endedOverlap), endedBatch)
+	if err != nil {
+		return err
+	}
+	w.ended.since = now
+	var group errgroup.Group
+	group.SetLimit(looksAtOnce)
+	for _, r := range runs {
+		if _, ok := w.ended.done[r.runID]; ok {
+			continue
+		}
+		w.ended.done[r.runID] = now
+		group.Go(func() error { return w.endedRun(ctx, r.workflowID) })
+	}
+	for id, at := range w.ended.done {
+		if now.Sub(at) > 3*endedOverlap {
+			delete(w.ended.done, id)
+		}
+	}
+	return group.Wait()
+}
+
+func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
+	kind, rest, _ := strings.Cut(workflowID, "/")
+	switch kind {
+	case "packet":
+		return w.packetEnded(ctx, rest)
+	case "payout":
+		packetID, user, _ := strings.Cut(rest, "/")
+		p, err := w.cfg.Store.PayoutOf(ctx, packetID, user)
+		if errors.Is(err, packet.ErrNotFound) {
+			return nil // it ended before the claim was recorded: the pools tell
+		}
+		return w.paymentEnded(ctx, p, err)
+	case "refund":
+		packetID, number, _ := strings.Cut(rest, "/")
+		n, err := strconv.Atoi(number)
+		if err != nil || !packet.ValidID(packetID) {
+			return nil //nolint:nilerr // not one of ours
+		}
+		p, err := w.cfg.Store.PaymentOf(ctx, payout.ID(payout.KindRefund, packetID, n))
+		if errors.Is(err, packet.ErrNotFound) {
+			return nil
+		}
+		return w.paymentEnded(ctx, p, err)
+	}
+	return nil
+}
+
+func (w *Watch) paymentEnded(ctx context.Context, p payout.Payment, err error) error {
+	if err != nil || !p.Status.Open() {
+		return err // a refund that is through is its packet's matter
+	}
+	started, err := w.cfg.Starter.Run(ctx, p)
+	if err == nil && started {
+		w.repaired(ctx, RepairPaymentRun, p.ID)
+	}
+	return err
+}

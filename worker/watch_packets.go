@@ -1,0 +1,135 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+const (
+	// packetPage is how many rows of a status one round compares with their runs.
+	packetPage = 100
+	// looksAtOnce is how many runs are looked at at the same time.
+	looksAtOnce = 8
+)
+
+// watchPackets gives every packet that is not at its end a run, unless its
+// refund or a person has the next move. What expires first is looked at first;
+// what is overdue is looked at every round.
+func (w *Watch) watchPackets(ctx context.Context) error {
+	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
+		if !w.packets[status].At.IsZero() {
+			if err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
+				return err
+			}
+		}
+		if err := w.packetPage(ctx, status, w.packets[status], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packetPage compares a page of rows with their runs. Of the first page, which
+// is looked at beside the one whose turn it is, only what is overdue counts.
+func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) error {
+	page, err := w.cfg.Store.UnfinishedPackets(ctx, status, after, packetPage)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(looksAtOnce)
+	now := time.Now()
+	for _, u := range page {
+		if now.Sub(u.UpdatedAt) < w.cfg.Pace.Grace || overdue && now.Sub(u.ExpiresAt) < w.cfg.Pace.Grace {
+			continue
+		}
+		group.Go(func() error { return w.unfinished(ctx, u) })
+	}
+	if !overdue {
+		w.packets[status] = packet.Place{}
+		if len(page) == packetPage {
+			last := page[len(page)-1]
+			w.packets[status] = packet.Place{At: last.ExpiresAt, ID: last.ID}
+		}
+	}
+	return group.Wait()
+}
+
+// unfinished gives one packet what it needs to go on.
+func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
+	key := "packet/" + u.ID
+	if u.BooksClosed() && u.Remainder > 0 {
+		switch payout.Status(u.RefundStatus) {
+		case payout.StatusPaid, payout.StatusPaidOutside:
+			return w.finish(ctx, u)
+		}
+		return nil // an open refund is a payment; a refused one waits for a person
+	}
+	latest, err := w.cfg.Starter.latest(ctx, workflows.PacketID(u.ID))
+	if err != nil {
+		return err
+	}
+	if latest.open {
+		w.paused(ctx, workflows.PacketID(u.ID), latest)
+		w.patience.right(key)
+		return nil
+	}
+	// Its run may have ended since the row was read.
+	fresh, found, err := w.cfg.Store.UnfinishedPacket(ctx, u.ID)
+	if err != nil || !found || !fresh.UpdatedAt.Equal(u.UpdatedAt) || !w.patience.try(key, time.Now()) {
+		return err
+	}
+	started, err := w.cfg.Starter.RestartPacket(ctx, fresh.Packet)
+	if err == nil && started {
+		w.repaired(ctx, RepairPacketRun, u.ID)
+	}
+	return err
+}
+
+// finish closes a packet whose refund is through: a new run of the refund finds
+// nothing to pay and does what came after.
+func (w *Watch) finish(ctx context.Context, u packet.Unfinished) error {
+	if !w.patience.try("packet/"+u.ID, time.Now()) {
+		return nil
+	}
+	refund, err := w.cfg.Store.PaymentOf(ctx, payout.ID(payout.KindRefund, u.ID, 0))
+	if err != nil {
+		return err
+	}
+	started, err := w.cfg.Starter.Run(ctx, refund)
+	if err == nil && started {
+		w.repaired(ctx, RepairUnfinished, u.ID)
+	}
+	return err
+}
+
+// packetEnded looks at a packet whose run a person has ended.
+func (w *Watch) packetEnded(ctx context.Context, id string) error {
+	u, found, err := w.cfg.Store.UnfinishedPacket(ctx, id)
+	if err != nil || found {
+		if err == nil {
+			err = w.unfinished(ctx, u)
+		}
+		return err
+	}
+	// Nothing is recorded, or everything: only the pool can tell.
+	view, err := w.cfg.Pools.View(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return nil
+	}
+	if err != nil || view.Retired || view.State != packet.PoolFunding {
+		return err
+	}
+	started, err := w.cfg.Starter.RestartPacket(ctx, view.Packet)
+	if err == nil && started {
+		w.repaired(ctx, RepairUnrecorded, id)
+	}
+	return err
+}

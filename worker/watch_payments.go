@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+// paymentPage is how many open payments of a kind and status one round looks at.
+const paymentPage = 500
+
+// watched is a list of open payments that the watch goes through.
+type watched struct {
+	kind   payout.Kind
+	status payout.Status
+}
+
+// watchPayments starts or wakes the run of every open payment whose step is
+// overdue. Charges belong to the runs of their packets: those are woken only.
+func (w *Watch) watchPayments(ctx context.Context) error {
+	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
+		for _, status := range payout.Statuses {
+			if !status.Open() {
+				continue
+			}
+			if err := w.paymentPage(ctx, watched{kind, status}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Watch) paymentPage(ctx context.Context, of watched) error {
+	page, err := w.cfg.Store.WaitingPayments(ctx, of.kind, of.status, w.payments[of], paymentPage)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(looksAtOnce)
+	now := time.Now()
+	for _, p := range page {
+		if overdue := p.Overdue(now); overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, now) {
+			group.Go(func() error { return w.overdue(ctx, p, overdue) })
+		}
+	}
+	w.payments[of] = packet.Place{}
+	if len(page) == paymentPage {
+		last := page[len(page)-1]
+		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
+	}
+	return group.Wait()
+}
+
+// overdue gives a payment a run, or wakes the one it has. A question that stays
+// unasked all the same, because a person paused the run, say, or because no code
+// can carry on its history, is put by the watch: the answer is booked like any
+// other, and the run reads the row when it can.
+func (w *Watch) overdue(ctx context.Context, p payout.Waiting, overdue time.Duration) error {
+	started, err := w.cfg.Starter.Run(ctx, p.Payment)
+	if err != nil {
+		return err
+	}
+	if started {
+		w.repaired(ctx, RepairPaymentRun, p.ID, slog.String("status", string(p.Status)))
+		return nil
+	}
+	if overdue < w.cfg.Pace.Ask {
+		return nil
+	}
+	id := workflows.PaymentWorkflowID(p.Payment)
+	if p.Kind == payout.KindCharge {
+		id = workflows.PacketID(p.PacketID)
+	}
+	latest, err := w.cfg.Starter.latest(ctx, id)
+	if err != nil {
+		return err
+	}
+	w.paused(ctx, id, latest)
+	if p.Next != payout.ActionAsk || p.OrderNo == "" {
+		return nil
+	}
+	o, err := w.cfg.Payments.Ask(ctx, p.OrderNo)
+	if err != nil {
+		return err
+	}
+	o.ID = "watch/" + rand.Text()
+	if _, err := w.cfg.Payments.Settle(ctx, o, p.OrderNo); err != nil {
+		return fmt.Errorf("settle what the watch asked: %w", err)
+	}
+	w.repaired(ctx, RepairAsked, p.ID, slog.String("answer", string(o.Kind)))
+	return nil
+}
+
+// paused tells of a run that a person has paused. It is left so: unlike an end,
+// a pause is meant to be undone by a person.
+func (w *Watch) paused(ctx context.Context, id string, r run) {
+	if r.paused && w.patience.try("paused/"+id, time.Now()) {
+		w.cfg.Logger.WarnContext(ctx, "A run, or a step of it, is paused by hand; nothing happens until it is resumed.", slog.String("workflow_id", id))
+	}
+}

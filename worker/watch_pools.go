@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+const (
+	// lanePage is how many live packets of a lane one round looks at.
+	lanePage = 500
+	// rejectedKept is how long a rejected packet stays in Redis, so that a repeated
+	// create gets its 402 from there.
+	rejectedKept = 10 * time.Minute
+	// compareUsers is how many winners one look at MySQL asks about.
+	compareUsers = 500
+)
+
+// laneWatch compares the pools of one lane with MySQL.
+type laneWatch struct {
+	watch *Watch
+	lane  int
+	from  time.Time // where the next page begins
+	// settled holds of each packet the number of claims that MySQL accounts for, so
+	// that rows are counted only when there are more of them.
+	settled map[string]int
+}
+
+func (l *laneWatch) round(ctx context.Context) error {
+	cfg := l.watch.cfg
+	live, err := cfg.Pools.LivePage(ctx, l.lane, l.from, lanePage)
+	if err != nil {
+		return err
+	}
+	whole := l.from.IsZero() && len(live) < lanePage
+	l.next(live)
+	var ids []string
+	for _, p := range live {
+		if time.Since(p.CreatedAt) > cfg.Pace.Grace {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	// Pools before rows: what a row tells is then the later truth.
+	views, err := cfg.Pools.Views(ctx, ids)
+	if err != nil {
+		return err
+	}
+	rows, err := cfg.Store.PacketStates(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		view, ok := views[id]
+		if !ok {
+			continue
+		}
+		row, recorded := rows[id]
+		if err := l.compare(ctx, id, view, row, recorded); err != nil {
+			return err
+		}
+	}
+	if whole { // what is not live any more need not be remembered
+		for id := range l.settled {
+			if _, ok := views[id]; !ok {
+				delete(l.settled, id)
+			}
+		}
+	}
+	return nil
+}
+
+// next moves on to the page behind this one. Packets created in the same
+// millisecond may be seen twice.
+func (l *laneWatch) next(live []pool.LivePacket) {
+	if len(live) < lanePage {
+		l.from = time.Time{}
+		return
+	}
+	last := live[len(live)-1].CreatedAt
+	if !last.After(l.from) { // a page full of one millisecond
+		last = last.Add(time.Millisecond)
+	}
+	l.from = last
+}
+
+// compare finds what is wrong with one packet that is older than the grace.
+func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView, row packet.RowState, recorded bool) error {
+	w, cfg := l.watch, l.watch.cfg
+	now := time.Now()
+	settledRow := now.Sub(row.UpdatedAt) > cfg.Pace.Grace
+	early := view.State == packet.PoolFunding || view.State == packet.PoolOpening
+	switch {
+	case view.Retired, row.Stored == packet.StatusClosed:
+		// Retiring is the last step; a run may have died before it or in it.
+		if row.Stored == packet.StatusClosed && settledRow && w.patience.try("retire/"+id, now) {
+			if err := cfg.Pools.Retire(ctx, id); err != nil {
+				return err
+			}
+			w.repaired(ctx, RepairUnretired, id)
+		}
+		return nil
+	case !recorded && view.State == packet.PoolFunding, row.Stored == packet.StatusRejected && early && settledRow:
+		return l.restage(ctx, id, view)
+	case view.State == packet.PoolRejected:
+		if view.Now.Sub(view.Packet.CreatedAt) > rejectedKept {
+			return cfg.Pools.Retire(ctx, id)
+		}
+		return nil
+	}
+	if row.Stored == packet.StatusOpen {
+		if err := l.heard(ctx, id, view, now); err != nil {
+			return err
+		}
+	}
+	if recorded {
+		return l.winners(ctx, id, view)
+	}
+	return nil
+}
+
+// restage gives a staged packet whose row is not there, or a rejected one of
+// which Redis has not heard, a run.
+func (l *laneWatch) restage(ctx context.Context, id string, view packet.PoolView) error {
+	w := l.watch
+	if !w.patience.try("restage/"+id, time.Now()) {
+		return nil
+	}
+	started, err := w.cfg.Starter.RestartPacket(ctx, view.Packet)
+	if err == nil && started {
+		w.repaired(ctx, RepairUnrecorded, id)
+	}
+	return err
+}
+
+// heard tells the run of a packet again that nobody can grab any more: what was
+// said to a run that a person ended was said to nobody.
+func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, now time.Time) error {
+	w := l.watch
+	reason := view.Reason
+	switch {
+	case view.State == packet.PoolClosing && reason != "":
+	case view.State == packet.PoolOpen && view.RemainingCount == 0:
+		reason = packet.CloseSoldOut
+	default:
+		return nil
+	}
+	key := "heard/" + id
+	if w.patience.since(key, now) < w.cfg.Pace.Grace || !w.patience.try(key, now) {
+		return nil
+	}
+	if err := w.cfg.Starter.SignalClose(ctx, id, reason); err != nil {
+		return err
+	}
+	w.repaired(ctx, RepairUnheard, id)
+	return nil
+}
+
+// winners compares the count first, then the sets, and starts the payouts that
+// are missing.
+func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
+	if view.ClaimedCount <= l.settled[id] {
+		return nil
+	}
+	recorded, err := l.watch.cfg.Store.AccountedFor(ctx, id)
+	if err != nil {
+		return err
+	}
+	if recorded >= view.ClaimedCount {
+		l.settled[id] = recorded
+		return nil
+	}
+	return l.watch.missingWinners(ctx, id, view)
+}
+
+// missingWinners starts the payout of every winner that MySQL does not account for.
+func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView) error {
+	claims, err := w.cfg.Pools.Claims(ctx, id)
+	if err != nil {
+		return err
+	}
+	for len(claims) > 0 {
+		some := claims[:min(compareUsers, len(claims))]
+		claims = claims[len(some):]
+		users := make([]string, len(some))
+		for i, c := range some {
+			users[i] = c.UserID
+		}
+		have, err := w.cfg.Store.Recorded(ctx, id, users)
+		if err != nil {
+			return err
+		}
+		for _, c := range some {
+			// The relay is normally much faster; a dead one is taken over.
+			if have[c.UserID] || view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace {
+				continue
+			}
+			started, err := w.cfg.Starter.RestartPayout(ctx, c, view.Packet.App)
+			if err != nil {
+				return err
+			}
+			if started {
+				w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package worker_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	commonpb "go.temporal.io/api/common/v1"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// watchFast runs a watch of its own beside the worker's, at a pace for tests.
+func (r *rig) watchFast(t testing.TB) {
+	t.Helper()
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Pace:     worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// hands are what a person can do to a run in the Temporal UI.
+var hands = map[string]func(t testing.TB, r *rig, id string){
+	"terminate": func(t testing.TB, r *rig, id string) {
+		if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand"); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"cancel": func(t testing.TB, r *rig, id string) {
+		if err := r.temporal.CancelWorkflow(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"delete": func(t testing.TB, r *rig, id string) {
+		_, err := r.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace: stacktest.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
+	"reset": func(t testing.TB, r *rig, id string) { r.reset(t, id) },
+}
+
+// reset runs the latest run of a workflow id again from its first task.
+func (r *rig) reset(t testing.TB, id string) {
+	t.Helper()
+	var first int64
+	for iter := r.temporal.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext() && first == 0; {
+		event, err := iter.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if event.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			first = event.GetEventId()
+		}
+	}
+	_, err := r.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: stacktest.Namespace,
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "by hand", WorkflowTaskFinishEventId: first, RequestId: rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// moved counts the movements of a packet of one kind.
+func (r *rig) moved(t testing.TB, packetID, op string) int {
+	t.Helper()
+	n := 0
+	for _, m := range r.movements(t, packetID) {
+		if m.Op == op {
+			n++
+		}
+	}
+	return n
+}
+
+// TestR3_PayoutRunEndedByHand: whatever a person does to a payout's run, and
+// whenever, its winner is paid exactly once.
+func TestR3_PayoutRunEndedByHand(t *testing.T) {
+	r := sharedRig(t)
+	r.watchFast(t)
+	for _, tc := range []struct {
+		account string
+		status  payout.Status // at the moment of the deed
+		hands   []string
+	}{
+		{"u~confirm", payout.StatusAwaitingRecipient, []string{"terminate", "cancel", "delete", "reset"}},
+		{"u~lost_reply", payout.StatusSending, []string{"terminate", "reset"}},
+		{"u~lost_request", payout.StatusSending, []string{"cancel"}},
+		{"u~lost_request", payout.StatusUnknown, []string{"delete", "terminate"}},
+		{"u~pending", payout.StatusSending, []string{"cancel"}},
+	} {
+		for _, hand := range tc.hands {
+			t.Run(fmt.Sprintf("%s a run that is %s to %s", hand, tc.status, tc.account), func(t *testing.T) {
+				t.Parallel()
+				c := r.claimOne(t, tc.account)
+				r.awaitPayout(t, c, tc.status, 20*time.Second)
+				hands[hand](t, r, workflows.PayoutID(c.PacketID, c.UserID))
+				if tc.status == payout.StatusAwaitingRecipient {
+					r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
+				}
+				r.awaitPayout(t, c, payout.StatusPaid, 60*time.Second)
+				if n := r.moved(t, c.PacketID, "transfer"); n != 1 {
+					t.Errorf("%d transfers", n)
+				}
+				rec := r.awaitStatus(t, c.PacketID, packet.StatusClosed, 20*time.Second)
+				r.balanced(t, rec.Packet)
+			})
+		}
+	}
+}
+
+// occupied leaves an ended run under a workflow id before its time: the relay
+// takes it for the one it wanted to start.
+func (r *rig) occupied(t testing.TB, id string) {
+	t.Helper()
+	run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.temporal.TerminateWorkflow(t.Context(), id, run.GetRunID(), "by hand"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestR11_LostHandOffs: a winner, and a staged packet, of which nothing reached
+// MySQL because the run ended before its first step.
+func TestR11_LostHandOffs(t *testing.T) {
+	r := sharedRig(t)
+	r.watchFast(t)
+	t.Run("winner", func(t *testing.T) {
+		t.Parallel()
+		p := r.create(t, spec{total: 100, count: 2})
+		r.awaitOpen(t, p.ID)
+		r.occupied(t, workflows.PayoutID(p.ID, "u"))
+		c := r.grab(t, p.ID, "u").Claim
+		r.awaitPayout(t, c, payout.StatusPaid, 30*time.Second)
+	})
+	t.Run("winner whom the drain waits for", func(t *testing.T) {
+		t.Parallel()
+		p := r.create(t, spec{total: 100, count: 1})
+		r.awaitOpen(t, p.ID)
+		r.occupied(t, workflows.PayoutID(p.ID, "u"))
+		r.grab(t, p.ID, "u")
+		r.awaitStatus(t, p.ID, packet.StatusClosed, 30*time.Second)
+		r.balanced(t, p)
+	})
+	t.Run("staged packet", func(t *testing.T) {
+		t.Parallel()
+		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
+			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
+		p.Commitment = packet.Commitment(packet.DeriveSeed(r.seedKey, p.ID))
+		r.occupied(t, workflows.PacketID(p.ID))
+		if _, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitOpen(t, p.ID)
+	})
+}
+
+// TestPaymentAskedByWatch: a run hangs, so that nobody asks; the watch does.
+func TestPaymentAskedByWatch(t *testing.T) {
+	r := sharedRig(t)
+	c := r.claimOne(t, "u~confirm")
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, 20*time.Second)
+	id := workflows.PayoutID(c.PacketID, c.UserID)
+	hands["terminate"](t, r, id)
+	if _, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing"); err != nil {
+		t.Fatal(err)
+	}
+	r.watchFast(t)
+	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
+	r.awaitPayout(t, c, payout.StatusPaid, 60*time.Second)
+	if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "end of the test"); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.moved(t, c.PacketID, "transfer"); n != 1 {
+		t.Errorf("%d transfers", n)
+	}
+}
+
+// TestR3_ResetOfEndedRuns: a reset of runs that are through moves nothing again.
+func TestR3_ResetOfEndedRuns(t *testing.T) {
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
+	r.awaitOpen(t, p.ID)
+	c := r.grab(t, p.ID, "u").Claim
+	r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+	before := r.movements(t, p.ID)
+	for _, id := range []string{workflows.PacketID(p.ID), workflows.PayoutID(p.ID, c.UserID), workflows.RefundID(p.ID, 0)} {
+		eventually(t, 10*time.Second, id+" ended", func() bool { return r.runs(t, id) == "Completed" })
+		r.reset(t, id)
+		eventually(t, 20*time.Second, id+" ended again", func() bool { return r.runs(t, id) == "Completed" })
+	}
+	if after := r.movements(t, p.ID); !slices.Equal(before, after) {
+		t.Errorf("movements before %v, after %v", before, after)
+	}
+	r.balanced(t, p)
+}
+
+// forgetPool removes everything Redis has of a packet.
+func (r *rig) forgetPool(t testing.TB, id string) {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	keys, err := rdb.Keys(t.Context(), "hb:{*}:packet:"+id+"*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatal("the packet is not in Redis", err)
+	}
+	if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
