@@ -1,0 +1,389 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/access"
+	"hongbao/activities"
+	"hongbao/api"
+	"hongbao/devstack/stacktest"
+	"hongbao/migrations"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// faultRig is a rig whose provider is reached through a front, and with the API
+// in front of it: notifications come in, and finance decides, as in production.
+type faultRig struct {
+	*rig
+	front  *front
+	public string
+	staff  string
+	keys   []string // of two people of finance
+	db     *sql.DB
+	limits *sync.Map // packet id -> payout.Limits, where a row has its own
+
+	address, namespace string // of Temporal
+}
+
+// quietLogger tells errors only: faults are what is played here.
+func quietLogger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+// providerTimeout is the adapter's: shorter than production's, like the
+// sandbox's pauses. What is done after it is the same.
+const providerTimeout = 4 * time.Second
+
+func newFaultRig(t testing.TB) *faultRig {
+	t.Helper()
+	temporal, namespace := stacktest.FreshTemporal(t)
+	r := &faultRig{limits: &sync.Map{}, rig: &rig{redis: stacktest.FreshRedis(t).Addr, dsn: stacktest.MariaDB(t), seedKey: [32]byte{7},
+		logger: quietLogger()}, address: temporal.Addr, namespace: namespace}
+	r.db = must(store.OpenSQL(r.dsn))(t)
+	t.Cleanup(func() { _ = r.db.Close() })
+	if _, err := must(migrations.NewProvider(r.db, nil))(t).Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.store = must(store.Open(store.Config{DSN: r.dsn}))(t)
+	t.Cleanup(func() { _ = r.store.Close() })
+	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Logger: r.logger}))(t)
+	t.Cleanup(func() { _ = r.pool.Close() })
+	r.front = newFront(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.front.url, APIKey: "k", WebhookSecret: webhookSecret, Timeout: providerTimeout}))(t)
+	r.temporal = must(worker.Dial(temporal.Addr, namespace, r.logger))(t)
+	t.Cleanup(r.temporal.Close)
+	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	r.startAPI(t)
+	return r
+}
+
+func (r *faultRig) startAPI(t testing.TB) {
+	t.Helper()
+	for _, person := range []string{"finance", "finance2"} {
+		token, id := access.NewToken(access.RoleFinance)
+		if err := r.store.EnsureKey(t.Context(), access.Key{ID: id, Role: access.RoleFinance, Owner: person, SecretHash: access.HashOf(token)}); err != nil {
+			t.Fatal(err)
+		}
+		r.keys = append(r.keys, token)
+	}
+	server := must(api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: r.store, Provider: r.provider,
+		SeedKey: r.seedKey, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test", Refresh: 100 * time.Millisecond}))(t)
+	if err := server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	r.public, r.staff = "http://"+server.PublicAddr().String(), "http://"+server.StaffAddr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	eventually(t, 20*time.Second, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
+}
+
+// work starts a worker whose payments go through pay, and waits until it is
+// ready. It has no gate: each row has a provider of its own, and the trouble of
+// one must not park the payments of the others.
+func (r *faultRig) work(t testing.TB, pay activities.Provider) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
+	w := worker.New(worker.Config{
+		Client:   r.temporal,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: pay},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes, Logger: r.logger,
+	})
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("worker did not stop cleanly: %v", err)
+		}
+		_ = handoffs.Close()
+	})
+	eventually(t, 30*time.Second, "worker ready", w.Ready)
+}
+
+// ownLimits gives the payments of some packets a provider with other facts: one
+// that forgets sooner, so that a test can see it.
+type ownLimits struct {
+	*store.Store
+	rows *sync.Map
+}
+
+func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	if own, ok := o.rows.Load(packetOf(id)); ok {
+		limits = own.(payout.Limits)
+	}
+	return o.Store.BeginSend(ctx, id, limits, encode)
+}
+
+func packetOf(paymentID string) string { return paymentID[1 : 1+packet.IDLen] }
+
+// http makes one request and returns the status of the answer.
+func (r *faultRig) http(t testing.TB, method, url, key string, body, out any) int {
+	t.Helper()
+	buf := new(bytes.Buffer)
+	if body != nil {
+		if err := json.NewEncoder(buf).Encode(body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req := must(http.NewRequestWithContext(t.Context(), method, url, buf))(t)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", rand.Text())
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if out != nil {
+		if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+			t.Errorf("%s %s: %s, %v", method, url, resp.Status, err)
+		}
+	}
+	return resp.StatusCode
+}
+
+// rowT is the testing.TB of one row: the rows live at the same time, each in a
+// goroutine, and are told of one after the other.
+type rowT struct {
+	testing.TB
+	mu    sync.Mutex
+	lines []string
+}
+
+func (*rowT) Helper() {}
+
+func (t *rowT) Errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+func (t *rowT) Error(args ...any)                 { t.Errorf("%s", fmt.Sprintln(args...)) }
+func (t *rowT) Fatalf(format string, args ...any) { t.Errorf(format, args...); runtime.Goexit() }
+func (t *rowT) Fatal(args ...any)                 { t.Error(args...); runtime.Goexit() }
+func (t *rowT) FailNow()                          { runtime.Goexit() }
+func (t *rowT) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.lines) > 0
+}
+
+// scene is one row being played: a packet, the payment that the fault befalls,
+// and the way to its provider.
+type scene struct {
+	testing.TB
+	r       *faultRig
+	line    *line
+	packet  packet.Packet
+	op      payout.Op
+	id      string // of the payment
+	account string
+
+	held     chan *exchange // sends that the network keeps
+	notices  chan notice    // notifications that the network keeps
+	released chan struct{}  // closed by release
+	free     sync.Once
+}
+
+// release lets everything pass from now on.
+func (s *scene) release() { s.free.Do(func() { close(s.released) }) }
+
+func (s *scene) isReleased() bool {
+	select {
+	case <-s.released:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep holds a send in the network until its caller has given up: it can be
+// landed later, or never.
+func (s *scene) keep(x *exchange) reply {
+	<-x.gone
+	s.held <- x
+	return silence
+}
+
+func (s *scene) heldSend() *exchange {
+	s.Helper()
+	select {
+	case x := <-s.held:
+		return x
+	case <-time.After(30 * time.Second):
+		s.Fatal("no send was held")
+		return nil
+	}
+}
+
+func (s *scene) heldNotice() notice {
+	s.Helper()
+	select {
+	case n := <-s.notices:
+		return n
+	case <-time.After(30 * time.Second):
+		s.Fatal("no notification was held")
+		return notice{}
+	}
+}
+
+func (s *scene) payment() payout.Payment {
+	p, err := s.r.store.PaymentOf(s.Context(), s.id)
+	if err != nil {
+		return payout.Payment{}
+	}
+	return p
+}
+
+func (s *scene) await(status payout.Status) {
+	s.Helper()
+	eventually(s, rowWithin, fmt.Sprintf("%s is %s; it saw %q", s.id, status, s.line.seen(s.id)), func() bool { return s.payment().Status == status })
+}
+
+// awaitCalls waits until the provider has seen these calls.
+func (s *scene) awaitCalls(calls string) {
+	s.Helper()
+	want := callPattern(calls)
+	deadline := time.Now().Add(rowWithin)
+	for !want.MatchString(s.line.seen(s.id)) {
+		if time.Now().After(deadline) {
+			s.Fatalf("after %v the provider has seen %q, waiting for %q; the payment is %s", rowWithin, s.line.seen(s.id), calls, s.payment().Status)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// unfreeze lets the row's ~frozen account be used.
+func (s *scene) unfreeze() { s.line.control(s, http.MethodPost, "/_unfreeze/"+s.account, nil) }
+
+// confirm is the recipient's tap at the provider.
+func (s *scene) confirm() { s.line.control(s, http.MethodPost, "/_confirm/"+s.orderNo(1), nil) }
+
+func (s *scene) orderNo(attempt int) string { return payout.OrderNo(s.id, attempt) }
+
+// decided is the answer to a decision.
+type decided struct {
+	Decision struct{ ID, Status string }
+	Approval *struct{ ID string }
+}
+
+// decide is a person's decision over HTTP; it returns the status of the answer.
+func (s *scene) decide(person int, what string) (int, decided) {
+	s.Helper()
+	noun := "payouts"
+	if s.op == payout.OpRefund {
+		noun = "refunds"
+	}
+	body := map[string]string{"reason": "the cause is known"}
+	if what == "mark-paid" {
+		body["evidence"] = "bank statement of today, line 7"
+	}
+	var d decided
+	status := s.r.http(s, http.MethodPost, s.r.staff+"/v1/staff/"+noun+"/"+s.id+"/"+what, s.r.keys[person], body, &d)
+	return status, d
+}
+
+func (s *scene) retry(person int) int {
+	status, _ := s.decide(person, "retry")
+	return status
+}
+
+func (s *scene) mustRetry() {
+	s.Helper()
+	if got := s.retry(0); got != http.StatusAccepted {
+		s.Fatalf("retry was answered %d", got)
+	}
+}
+
+// propose is a decision that waits for a second person; it returns the approval.
+func (s *scene) propose(what string) string {
+	s.Helper()
+	before := s.payment().Status
+	status, d := s.decide(0, what)
+	if status != http.StatusAccepted || d.Approval == nil || d.Decision.Status != string(payout.DecisionWaiting) {
+		s.Fatalf("%s was answered %d %+v", what, status, d)
+	}
+	if now := s.payment().Status; now != before {
+		s.Errorf("%s before the second person agreed, was %s", now, before)
+	}
+	if got := s.answer(0, d.Approval.ID, "approve"); got != http.StatusForbidden {
+		s.Errorf("approving one's own decision was answered %d", got)
+	}
+	return d.Approval.ID
+}
+
+// answer is the second person's word.
+func (s *scene) answer(person int, approval, word string) int {
+	s.Helper()
+	return s.r.http(s, http.MethodPost, s.r.staff+"/v1/staff/approvals/"+approval+"/"+word, s.r.keys[person], map[string]string{"reason": "looked at it"}, nil)
+}
+
+// agree makes a decision that needs two persons.
+func (s *scene) agree(what string) {
+	s.Helper()
+	if got := s.answer(1, s.propose(what), "approve"); got != http.StatusAccepted {
+		s.Fatalf("approval of %s was answered %d", what, got)
+	}
+}
+
+// quiet reports whether nobody is going to call the provider about the payment.
+func (s *scene) quiet() bool {
+	var n int
+	err := s.r.db.QueryRowContext(s.Context(), `SELECT (SELECT COUNT(*) FROM outbox WHERE payment_id = ?)
+		+ (SELECT COUNT(*) FROM attempts WHERE payment_id = ? AND ask_requested)`, s.id, s.id).Scan(&n)
+	return err == nil && n == 0
+}
+
+// breaks are the kinds of the payment's breaks, sorted.
+func (s *scene) breaks() string {
+	s.Helper()
+	rows, err := s.r.db.QueryContext(s.Context(), "SELECT DISTINCT kind FROM breaks WHERE payment_id = ?", s.id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var kinds []string
+	for rows.Next() {
+		var kind string
+		if err := rows.Scan(&kind); err != nil {
+			s.Fatal(err)
+		}
+		kinds = append(kinds, kind)
+	}
+	if err := rows.Err(); err != nil {
+		s.Fatal(err)
+	}
+	slices.Sort(kinds)
+	return strings.Join(kinds, ", ")
+}
+
+// workflow is the id of the run that carries the payment out; "" for a charge.
+func (s *scene) workflow() string { return workflows.PaymentWorkflowID(s.payment()) }

@@ -1,0 +1,193 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	osexec "os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// processEnv holds the settings of a worker in a process of its own; without
+// it TestWorkerProcess is no worker.
+const processEnv = "HONGBAO_TEST_WORKER_PROCESS"
+
+type processSettings struct {
+	Redis, DSN, Temporal, Namespace, Provider string
+	Gate                                      string // is asked before each send leaves
+}
+
+// TestWorkerProcess is the process that TestStoppedWorker stops: a worker like
+// any other, which stands still between its look at the row and the send, where
+// no lock and no clock could hold it.
+func TestWorkerProcess(t *testing.T) {
+	raw := os.Getenv(processEnv)
+	if raw == "" {
+		return
+	}
+	var cfg processSettings
+	if err := json.Unmarshal([]byte(raw), &cfg); err != nil {
+		t.Fatal(err)
+	}
+	r := &faultRig{limits: &sync.Map{}, rig: &rig{seedKey: [32]byte{7}, logger: quietLogger()}}
+	r.store = must(store.Open(store.Config{DSN: cfg.DSN}))(t)
+	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: cfg.Redis, Lanes: testLanes, Logger: r.logger}))(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: "k", WebhookSecret: webhookSecret, Timeout: providerTimeout}))(t)
+	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, r.logger))(t)
+	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	r.work(t, gated{r.provider, cfg.Gate})
+	_ = must(http.Get(cfg.Gate + "/ready"))(t).Body.Close()
+	ended, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	<-ended.Done()
+}
+
+// gated asks before a send leaves, and sends whatever the answer is.
+type gated struct {
+	activities.Provider
+	url string
+}
+
+func (g gated) Send(ctx context.Context, o payout.Order) payout.Observation {
+	if res, err := http.Get(g.url + "/send/" + o.OrderNo); err == nil {
+		_ = res.Body.Close()
+	}
+	return g.Provider.Send(context.WithoutCancel(ctx), o)
+}
+
+// TestStoppedWorker: a worker is stopped (SIGSTOP) in mid-send, another one and
+// finance go on without it, and it is continued afterwards: what it still sends
+// moves nothing a second time. One payout was refused in between and paid under
+// a new number, the other was never received and paid under the same.
+func TestStoppedWorker(t *testing.T) {
+	r := newFaultRig(t)
+	var process *osexec.Cmd
+	ready := make(chan struct{})
+	stopped := make(chan struct{})
+	var mu sync.Mutex
+	waiting := map[string]bool{}
+	gate := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		no, sends := strings.CutPrefix(req.URL.Path, "/send/")
+		if !sends {
+			close(ready)
+			return
+		}
+		if payout.Kind(no[0]) != payout.KindPayout {
+			return
+		}
+		mu.Lock()
+		waiting[no] = true
+		both := len(waiting) == 2
+		mu.Unlock()
+		if both { // they are between the row and the wire
+			if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Error(err)
+			}
+			close(stopped)
+		}
+		<-stopped
+	}))
+	t.Cleanup(gate.Close)
+	process = r.spawn(t, gate.URL)
+	await(t, ready, "the process works")
+
+	refused := r.newScene(t, faultRow{suffix: "~frozen"}, payout.OpTransfer)
+	unreceived := r.newScene(t, faultRow{}, payout.OpTransfer)
+	unreceived.line.between = func(x *exchange, forward func() reply) reply {
+		if unreceived.of(x) && x.Send && !unreceived.isReleased() {
+			return problemReply(http.StatusUnprocessableEntity, "invalid_request")
+		}
+		return forward()
+	}
+	for _, s := range []*scene{refused, unreceived} {
+		s.r.begin(s, nil)
+	}
+	await(t, stopped, "both sends are on their way")
+
+	r.work(t, r.provider) // another worker takes over
+	for _, s := range []*scene{refused, unreceived} {
+		s.await(payout.StatusFailed)
+	}
+	refused.unfreeze()
+	unreceived.release()
+	for _, s := range []*scene{refused, unreceived} {
+		s.mustRetry()
+		s.await(payout.StatusPaid)
+	}
+	before := map[*scene]int{refused: refused.line.sends(refused.id), unreceived: unreceived.line.sends(unreceived.id)}
+	if err := process.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for s, n := range before {
+		eventually(t, rowWithin, "the stopped send of "+s.account+" arrives", func() bool { return s.line.sends(s.id) == n+1 })
+		eventually(t, rowWithin, "it is answered", func() bool { return s.line.underWay() == 0 })
+	}
+	refused.checkStopped(faultRow{status: payout.StatusPaid, tries: 2, loose: true}, payout.OrderNo(refused.id, 2))
+	unreceived.checkStopped(faultRow{status: payout.StatusPaid, loose: true}, payout.OrderNo(unreceived.id, 1))
+}
+
+// checkStopped: paid once, under this number, and nothing else.
+func (s *scene) checkStopped(row faultRow, number string) {
+	s.Helper()
+	if p := s.payment(); p.Status != row.status {
+		s.Errorf("%s is %s; the provider has seen %q", s.account, p.Status, s.line.seen(s.id))
+	}
+	if moves := s.line.moved(s, s.packet.ID, s.id); len(moves) != 1 || moves[0].OrderNo != number {
+		s.Errorf("moved %+v, want once under %s", moves, number)
+	}
+	s.checkFinance(row)
+	s.checkMoney()
+	s.checkClosed(row)
+	s.Logf("%s: the provider has seen %q", s.account, s.line.seen(s.id))
+}
+
+// underWay counts calls that are not answered yet.
+func (l *line) underWay() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.calls {
+		if x.label == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func await(t testing.TB, done <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(rowWithin):
+		t.Fatalf("not within %v: %s", rowWithin, what)
+	}
+}
+
+// spawn starts a worker in a process of its own.
+func (r *faultRig) spawn(t testing.TB, gate string) *osexec.Cmd {
+	t.Helper()
+	raw := must(json.Marshal(processSettings{Redis: r.redis, DSN: r.dsn, Temporal: r.address, Namespace: r.namespace, Provider: r.front.url, Gate: gate}))(t)
+	cmd := osexec.Command(os.Args[0], "-test.run=^TestWorkerProcess$", "-test.timeout="+strconv.Itoa(int(5*time.Minute/time.Second))+"s")
+	cmd.Env = append(os.Environ(), processEnv+"="+string(raw))
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() })
+	return cmd
+}

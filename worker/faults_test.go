@@ -1,0 +1,502 @@
+package worker_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+var (
+	update   = flag.Bool("update", false, "rewrite generated documents")
+	onlyRows = flag.String("rows", "", "play only the fault rows whose name matches this expression")
+)
+
+const (
+	rowWithin  = 3 * time.Minute // what one wait of a row may take, on a busy machine too
+	rowsAtOnce = 32
+)
+
+// faultRow is one row of the table: what goes wrong, and what has to come of it.
+type faultRow struct {
+	what   string      // the fault, in words
+	ops    []payout.Op // whose payments it befalls; each is played
+	suffix string      // of the account
+	rules  []rule      // of the row's provider; op "" is the payment's own
+	limits payout.Limits
+	slow   bool           // money comes back after 25 s only
+	ready  func(s *scene) // before the remainder is recalled
+	set    func(s *scene) // before anything is sent: what the network does
+	then   func(s *scene) // once the payment is under way: what people and the provider do
+
+	calls  string // that the provider saw, as callPattern reads them
+	status payout.Status
+	money  string // that moved: as moneyOf says
+	code   string // of the failure
+	breaks string // kinds, sorted
+	tries  int    // order numbers used; 0: one
+	loose  bool   // calls overlap: the timeline need not have one line for each
+	adrift bool   // the provider did what our books cannot show
+}
+
+var (
+	charges   = []payout.Op{payout.OpCharge}
+	transfers = []payout.Op{payout.OpTransfer}
+	refunds   = []payout.Op{payout.OpRefund}
+	everyOp   = []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund}
+)
+
+// faultTable is every section of the table, in the order of docs/faults.md.
+var faultTable = []struct {
+	title string
+	about string
+	rows  []faultRow
+}{
+	{"Answers to a send", "The provider's own faults (`PUT /_faults`), on the send.", sendRows},
+	{"Answers to a question", "The answer to a send was lost, and the answer to the question about it is spoilt as well.", queryRows},
+	{"Accounts", "What the suffix of an account does, as recipient, as sender, and as sender whom the remainder goes back to.", accountRows},
+	{"Answers that are not what they should be", "Something between us and the provider alters the answer; the provider itself works.", alteredRows},
+	{"Late, lost and too late", "The network holds calls and delivers them later, or a person decides in between.", lateRows},
+	{"Decisions", "Finance retries, cancels and marks as paid, two persons where it is needed, while the provider has its own view.", decisionRows},
+	{"Notifications", "A notification moves nothing: it is stored once and causes a question.", noticeRows},
+}
+
+// TestFaultTable plays every row on the real parts: Redis, MariaDB, Temporal,
+// the API, a worker, and a sandbox provider of its own for each row.
+func TestFaultTable(t *testing.T) {
+	r := newFaultRig(t)
+	r.work(t, r.provider)
+	only := must(regexp.Compile(*onlyRows))(t)
+	type played struct {
+		t     *rowT
+		name  string
+		row   faultRow
+		op    payout.Op
+		again func(t testing.TB)
+	}
+	var all []*played
+	for _, section := range faultTable {
+		for _, row := range section.rows {
+			for _, op := range row.ops {
+				name := section.title + "/" + row.what + ": " + string(op)
+				if only.MatchString(name) {
+					all = append(all, &played{t: &rowT{TB: t}, name: name, row: row, op: op})
+				}
+			}
+		}
+	}
+	// Long rows begin first, or the end would wait for them alone.
+	slices.SortStableFunc(all, func(a, b *played) int { return cmp.Compare(b.row.takes(), a.row.takes()) })
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, rowsAtOnce)
+	for _, p := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			p.again = r.play(p.t, p.row, p.op)
+		})
+	}
+	wg.Wait()
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			if p.again != nil && !p.t.Failed() {
+				p.again(p.t)
+			}
+			for _, line := range p.t.lines {
+				t.Error(line)
+			}
+		})
+	}
+}
+
+// TestFaultDocument: docs/faults.md is the table.
+func TestFaultDocument(t *testing.T) {
+	compareDocument(t, filepath.Join("..", "docs", "faults.md"), faultDocument())
+}
+
+// takes orders rows by how long they take.
+func (row faultRow) takes() int {
+	switch {
+	case row.slow:
+		return 2
+	case row.limits != (payout.Limits{}):
+		return 1
+	}
+	return 0
+}
+
+// play lives one row and returns what is to be looked at again at the end of
+// all: what is final has stayed so.
+func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(testing.TB)) {
+	s := r.newScene(t, row, op)
+	if row.set != nil {
+		row.set(s)
+	}
+	r.begin(s, row.ready)
+	if row.then != nil {
+		row.then(s)
+	}
+	want := callPattern(row.calls)
+	settled := func() bool {
+		return s.payment().Status == row.status && want.MatchString(s.line.seen(s.id)) && s.quiet() && moneyOf(s.line.moved(s, s.packet.ID, s.id)) == row.money
+	}
+	deadline := time.Now().Add(rowWithin)
+	for !settled() {
+		if time.Now().After(deadline) {
+			p := s.payment()
+			t.Fatalf("after %v:\n  calls  %q\n  want   %q\n  status %s %+v, want %s\n  money  %s, want %s\n  breaks %s", rowWithin, s.line.seen(s.id), row.calls,
+				p.Status, p.Failure, row.status, moneyOf(s.line.moved(s, s.packet.ID, s.id)), row.money, s.breaks())
+		}
+		<-time.After(150 * time.Millisecond)
+	}
+	s.checkFinance(row)
+	s.checkMoney()
+	s.checkRun(row)
+	if !row.status.Open() && (op == payout.OpTransfer || row.status == payout.StatusPaid || row.status == payout.StatusPaidOutside) {
+		s.checkClosed(row)
+	}
+	moves := s.line.moved(s, s.packet.ID, s.id)
+	sent := s.line.sends(s.id)
+	return func(t testing.TB) {
+		s.TB = t
+		if p := s.payment(); p.Status != row.status {
+			t.Errorf("was %s, is %s now", row.status, p.Status)
+		}
+		if now := s.line.moved(t, s.packet.ID, s.id); !slices.Equal(now, moves) {
+			t.Errorf("moved %v, later %v", moves, now)
+		}
+		if now := s.line.sends(s.id); now != sent {
+			t.Errorf("%d sends, later %d", sent, now)
+		}
+		if got := s.breaks(); got != row.breaks {
+			t.Errorf("breaks %q later, want %q", got, row.breaks)
+		}
+	}
+}
+
+func (r *faultRig) newScene(t testing.TB, row faultRow, op payout.Op) *scene {
+	t.Helper()
+	s := &scene{TB: t, r: r, op: op, held: make(chan *exchange, 16), notices: make(chan notice, 16), released: make(chan struct{})}
+	t.Cleanup(s.release)
+	s.packet.ID = packet.NewID([]byte("salt"), rand.Text())
+	s.account = "somebody" + row.suffix
+	rules := slices.Clone(row.rules)
+	for i := range rules {
+		rules[i].Op = cmp.Or(rules[i].Op, string(op))
+		if rules[i].Op == "query" {
+			rules[i].AccountPrefix = s.account
+		}
+	}
+	s.line = r.front.plug(t, s.packet.ID, r.public+"/v1/provider-notifications/sandbox", rules)
+	if row.limits != (payout.Limits{}) {
+		r.limits.Store(s.packet.ID, row.limits)
+	}
+	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout, payout.OpRefund: payout.KindRefund}[op]
+	s.id = payout.ID(kind, s.packet.ID, 0)
+	return s
+}
+
+// rowAmount is below the amount from which a second person has to agree.
+const rowAmount = 100
+
+// movementsAt are all movements of the scene's packet.
+func (r *faultRig) movementsAt(s *scene) []movement {
+	return (&rig{url: s.line.sandbox}).movements(s, s.packet.ID)
+}
+
+// begin brings the packet so far that the payment of the row is made.
+func (r *faultRig) begin(s *scene, ready func(*scene)) {
+	s.Helper()
+	sender, count := "sender", 1
+	if s.op != payout.OpTransfer {
+		sender = s.account
+	}
+	s.packet = r.create(s, spec{id: s.packet.ID, sender: sender, total: rowAmount, count: count})
+	if s.op == payout.OpCharge {
+		return
+	}
+	if s.op == payout.OpRefund && strings.HasSuffix(sender, "~confirm") {
+		charge := payout.OrderNo(payout.ID(payout.KindCharge, s.packet.ID, 0), 1)
+		eventually(s, rowWithin, "the charge waits for the sender", func() bool {
+			p, err := r.store.PaymentOf(s.Context(), charge[:payout.IDLen])
+			return err == nil && p.Status == payout.StatusAwaitingRecipient
+		})
+		s.line.control(s, http.MethodPost, "/_confirm/"+charge, nil)
+	}
+	r.awaitPool(s)
+	if ready != nil {
+		ready(s)
+	}
+	if s.op == payout.OpTransfer {
+		r.grab(s, s.packet.ID, s.account)
+	} else if _, err := r.pool.Recall(s.Context(), s.packet.ID); err != nil {
+		s.Fatal(err)
+	}
+	eventually(s, rowWithin, "the payment is made", func() bool { return s.payment().ID != "" })
+}
+
+func (r *faultRig) awaitPool(s *scene) {
+	s.Helper()
+	started := time.Now()
+	charge := payout.ID(payout.KindCharge, s.packet.ID, 0)
+	eventually(s, rowWithin, "pool open", func() bool {
+		v, err := r.pool.View(s.Context(), s.packet.ID)
+		if err == nil && v.State == packet.PoolOpen {
+			return true
+		}
+		if time.Since(started) > rowWithin {
+			p, perr := r.store.PaymentOf(s.Context(), charge)
+			s.Errorf("pool is %s (%v), the charge is %s (%v) after calls %q", v.State, err, p.Status, perr, s.line.seen(charge))
+		}
+		return false
+	})
+}
+
+// moneyOf says how much moved: never, once, twice, and how often it came back.
+func moneyOf(moves []movement) string {
+	out, back := 0, 0
+	for _, m := range moves {
+		if m.Op == "return" {
+			back++
+		} else {
+			out++
+		}
+	}
+	s := fmt.Sprintf("%d times", out)
+	if out < 3 {
+		s = []string{"never", "once", "twice"}[out]
+	}
+	if back > 0 {
+		s += ", came back"
+	}
+	return s
+}
+
+// checkMoney: at most one movement an order number, whatever was done to the calls.
+func (s *scene) checkMoney() {
+	s.Helper()
+	seen := map[string]bool{}
+	for _, m := range s.line.moved(s, s.packet.ID, s.id) {
+		if seen[m.Op+m.OrderNo] {
+			s.Errorf("%s of %s happened twice", m.Op, m.OrderNo)
+		}
+		seen[m.Op+m.OrderNo] = true
+		if m.Amount != rowAmount || m.Account != s.account {
+			s.Errorf("moved %+v, want %d fen of %s", m, rowAmount, s.account)
+		}
+	}
+}
+
+// checkFinance: what people see of the payment, in MySQL and over HTTP.
+func (s *scene) checkFinance(row faultRow) {
+	s.Helper()
+	d, err := s.r.store.Payment(s.Context(), s.id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	code := ""
+	if d.Failure != nil {
+		code = d.Failure.Code
+		if d.Failure.Message == "" || d.Failure.NextAction == "" {
+			s.Errorf("failure without a message or an advice: %+v", d.Failure)
+		}
+	}
+	if code != row.code {
+		s.Errorf("failure code %q, want %q", code, row.code)
+	}
+	if got := s.breaks(); got != row.breaks {
+		s.Errorf("breaks %q, want %q", got, row.breaks)
+	}
+	if n := len(d.Attempts); n != max(row.tries, 1) {
+		s.Errorf("%d order numbers used, want %d", n, max(row.tries, 1))
+	}
+	told := map[string]int{}
+	for _, e := range d.Events {
+		told[e.Op]++
+	}
+	calls := "; " + s.line.seen(s.id)
+	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose && (told["send"] != sent || told["ask"] > asked) {
+		s.Errorf("the timeline tells of %d sends and %d questions, the provider saw %d and %d", told["send"], told["ask"], sent, asked)
+	}
+	if s.op == payout.OpTransfer {
+		s.checkStaffAPI(d)
+	}
+}
+
+// staffPayout is a payout as the staff API shows it.
+type staffPayout struct {
+	ID       string
+	Status   string
+	OrderNo  string `json:"order_no"`
+	Failure  *payout.Failure
+	Count    int `json:"attempt_count"`
+	Workflow struct {
+		ID string
+	}
+	Attempts []struct{ Outcome, Code *string }
+	Timeline []struct{ What string }
+}
+
+func (s *scene) checkStaffAPI(d payout.Detail) {
+	s.Helper()
+	var shown staffPayout
+	if got := s.r.http(s, http.MethodGet, s.r.staff+"/v1/staff/payouts/"+s.id, s.r.keys[0], nil, &shown); got != http.StatusOK {
+		s.Fatalf("staff API answered %d", got)
+	}
+	var list struct{ Items []staffPayout }
+	url := fmt.Sprintf("%s/v1/staff/payouts?packet_id=%s&status=%s", s.r.staff, s.packet.ID, d.Status)
+	if s.r.http(s, http.MethodGet, url, s.r.keys[0], nil, &list) != http.StatusOK || len(list.Items) != 1 {
+		s.Fatalf("listed %d times under its status %s", len(list.Items), d.Status)
+	}
+	for _, p := range []staffPayout{shown, list.Items[0]} {
+		if p.ID != s.id || p.Status != string(d.Status) || p.OrderNo != d.OrderNo || p.Count != len(d.Attempts) || p.Workflow.ID != s.workflow() {
+			s.Errorf("shown as %+v, is %+v", p, d.Row)
+		}
+		if (p.Failure == nil) != (d.Failure == nil) || p.Failure != nil && *p.Failure != *d.Failure {
+			s.Errorf("failure shown as %+v, is %+v", p.Failure, d.Failure)
+		}
+	}
+	if len(shown.Attempts) != len(d.Attempts) || len(shown.Timeline) < len(d.Events) {
+		s.Errorf("%d attempts and %d lines shown of %d and %d", len(shown.Attempts), len(shown.Timeline), len(d.Attempts), len(d.Events))
+	}
+}
+
+// checkRun: what operations people see in the Temporal UI.
+func (s *scene) checkRun(row faultRow) {
+	s.Helper()
+	if s.op == payout.OpCharge {
+		return
+	}
+	want := "Running"
+	switch {
+	case row.status == payout.StatusFailed || row.status == payout.StatusReturned:
+		want = "Failed"
+	case !row.status.Open():
+		want = "Completed" // the run that brought it there, or asked last
+	}
+	eventually(s, 20*time.Second, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
+}
+
+// checkClosed: the packet comes to its end, and ledger and provider tell the same.
+func (s *scene) checkClosed(row faultRow) {
+	s.Helper()
+	if s.op == payout.OpCharge {
+		s.r.awaitPool(s)
+		s.r.grab(s, s.packet.ID, "somebody else")
+	}
+	eventually(s, rowWithin, "packet is closed", func() bool {
+		rec, err := s.r.store.Packet(s.Context(), s.packet.ID)
+		return err == nil && rec.Stored == packet.StatusClosed
+	})
+	if s.op == payout.OpCharge {
+		eventually(s, rowWithin, "the winner is paid", func() bool {
+			p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindPayout, s.packet.ID, 0))
+			return err == nil && p.Status == payout.StatusPaid
+		})
+	}
+	if !row.adrift {
+		s.tied()
+	}
+}
+
+// tied: the ledger sums to the packet's total, no account of it is overdrawn,
+// and the provider's movements are the ones that it tells of.
+func (s *scene) tied() {
+	s.Helper()
+	b, err := s.r.store.Balances(s.Context(), s.packet.ID)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var totals payout.ProviderTotals
+	eventually(s, rowWithin, "the provider tells its sums", func() bool {
+		totals, err = s.r.provider.Totals(s.Context(), s.packet.ID)
+		return err == nil
+	})
+	k, a := b.ByKind, b.ByAccount
+	in := a[payout.AccountHolding] + a[payout.AccountOwed] + a[payout.AccountRefunding] + a[payout.AccountOutside]
+	out := k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostRefunded] - k[payout.PostRefundReturned]
+	if in+out != s.packet.TotalAmount || k[payout.PostCharge] != s.packet.TotalAmount {
+		s.Errorf("the ledger sums to %d, the total is %d: %v", in+out, s.packet.TotalAmount, b)
+	}
+	if a[payout.AccountHolding] < 0 || a[payout.AccountOwed] < 0 || a[payout.AccountRefunding] < 0 || a[payout.AccountSuspense] != -k[payout.PostSecondSuccess] {
+		s.Errorf("an account is overdrawn: %v", b)
+	}
+	want := payout.ProviderTotals{Charged: k[payout.PostCharge], Transferred: k[payout.PostPaid], Returned: k[payout.PostReturned] + k[payout.PostRefundReturned],
+		Refunded: k[payout.PostRefunded]}
+	if s.op == payout.OpRefund {
+		want.Refunded += k[payout.PostSecondSuccess]
+	} else {
+		want.Transferred += k[payout.PostSecondSuccess]
+	}
+	if totals != want {
+		s.Errorf("the provider moved %+v, the ledger says %+v", totals, want)
+	}
+}
+
+// faultDocument renders docs/faults.md.
+func faultDocument() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Faults of a payment provider
+
+<!-- Made from the table of worker/faults_test.go by "go test ./worker -run TestFaultDocument -update". Do not edit. -->
+
+Every row is played against the running parts, by ` + "`go test ./worker -run TestFaultTable`" + `: a packet whose
+charge, payout (transfer) or refund meets the fault. **Calls** are what the provider saw, in order: a
+send or a question (ask) and its answer; + is once or more often, * any number of times, ... any calls, #2 is the
+second order number. Repeated sends of a number are the same byte for byte. **Money** is what moved under the
+payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
+`)
+	for _, section := range faultTable {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| fault | of | calls | status | money | finance sees |\n|---|---|---|---|---|---|\n", section.title, section.about)
+		for _, row := range section.rows {
+			var ops []string
+			for _, op := range row.ops {
+				ops = append(ops, string(op))
+			}
+			fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` | %s | %s |\n", row.what, strings.Join(ops, ", "), row.calls, row.status, row.money, row.sees())
+		}
+	}
+	return b.Bytes()
+}
+
+// sees says what finance sees beside the status.
+func (row faultRow) sees() string {
+	var parts []string
+	if row.code != "" {
+		f := payout.NewFailure(row.code, "")
+		parts = append(parts, fmt.Sprintf("`%s`: %s", f.Code, strings.TrimSuffix(f.NextAction, ".")))
+	}
+	if row.tries > 1 {
+		parts = append(parts, fmt.Sprintf("%d order numbers", row.tries))
+	}
+	if row.breaks != "" {
+		parts = append(parts, "break: "+row.breaks)
+	}
+	return cmp.Or(strings.Join(parts, "; "), map[bool]string{true: "an open payment, by age", false: "nothing to do"}[row.status.Open()])
+}
+
+func compareDocument(t *testing.T, path string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the table says; run with -update (%v)", path, err)
+	}
+}
