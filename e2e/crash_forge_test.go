@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+	"go.temporal.io/sdk/client"
+)
+
+// The stories of this file bring about by hand what needs a defect or a loss
+// elsewhere: in Redis, in MySQL, in Temporal.
+
+func (c *crashes) redis(t *testing.T) *redis.Client {
+	t.Helper()
+	r := redis.NewClient(&redis.Options{Addr: c.env("HONGBAO_REDIS_ADDR")})
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func (c *crashes) mysql(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", c.env("HONGBAO_MYSQL_DSN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func (c *crashes) temporal(t *testing.T) client.Client {
+	t.Helper()
+	tc, err := client.NewLazyClient(client.Options{HostPort: c.env("HONGBAO_TEMPORAL_ADDRESS"), Namespace: c.env("HONGBAO_TEMPORAL_NAMESPACE"), Logger: nothing{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tc.Close)
+	return tc
+}
+
+// nothing logs nothing.
+type nothing struct{}
+
+func (nothing) Debug(string, ...any) {}
+func (nothing) Info(string, ...any)  {}
+func (nothing) Warn(string, ...any)  {}
+func (nothing) Error(string, ...any) {}
+
+// count is the one number that a query answers.
+func count(t *testing.T, db *sql.DB, query string, args ...any) int {
+	t.Helper()
+	var n int
+	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// keyOf returns the key of the packet in Redis; its lane's stream is beside it.
+func (l *packetLife) keyOf(t *testing.T, r *redis.Client) (packet, handoff string) {
+	t.Helper()
+	keys, err := r.Keys(t.Context(), "hb:{*}:packet:"+l.id).Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("key of packet %s: %q %v", l.id, keys, err)
+	}
+	lane, _, _ := strings.Cut(keys[0], "packet:")
+	return keys[0], lane + "handoff"
+}
+
+// lostHandOff takes winners' hand-offs away before any worker has seen them:
+// their payouts are found by comparing Redis with MySQL (rule R11).
+func lostHandOff(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 30)
+	l.loseHandOff(t, name)
+	l.recall(t)
+	l.settled(t)
+}
+
+// loseHandOff makes users win until one of their hand-offs is gone unseen.
+func (l *packetLife) loseHandOff(t *testing.T, name string) {
+	t.Helper()
+	r := l.redis(t)
+	_, stream := l.keyOf(t, r)
+	n := 0
+	eventually(t, reachWithin, "a hand-off is lost", func() bool { // other kills may come in between
+		lost := 0
+		still := n < 25 && l.whileStopped(t, func() {
+			l.grabbed(t, fmt.Sprintf("%s-%d", name, n))
+			n++
+			lost = l.deleteHandOffs(t, r, stream)
+		})
+		return still && lost > 0
+	})
+}
+
+// deleteHandOffs deletes the entries of a lane that hold claims of the packet.
+func (l *packetLife) deleteHandOffs(t *testing.T, r *redis.Client, stream string) (deleted int) {
+	t.Helper()
+	entries, err := r.XRange(t.Context(), stream, "-", "+").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		for field := range e.Values {
+			if !strings.HasPrefix(field, "claim:"+l.id) {
+				continue
+			}
+			n, err := r.XDel(t.Context(), stream, e.ID).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			deleted += int(n)
+			break
+		}
+	}
+	return deleted
+}
+
+// promisedTwice hands over a claim for a share that another has: it cannot be
+// booked, is kept as a break, and moves no money (rule R10).
+func promisedTwice(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	r := c.redis(t)
+	winner := name + "-a"
+	l.grabbed(t, winner, name+"-b")
+	for user := range l.won {
+		l.payoutOf(t, user, "paid")
+	}
+	key, stream := l.keyOf(t, r)
+	record, err := r.HGet(t.Context(), key+":winners", winner).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := []any{"kind", "claims", "claim:" + l.id + ":" + name + "-too-late", record}
+	if err := r.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: forged}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	db := c.mysql(t)
+	eventually(t, reachWithin, "the promise is kept as a break", func() bool {
+		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
+	})
+	l.recall(t)
+	l.settled(t)
+}
+
+// unreadable leaves a hand-off that nobody can decode with a worker that is dead:
+// a living one takes it over and puts it aside.
+func unreadable(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	r := c.redis(t)
+	_, stream := l.keyOf(t, r)
+	const add = `redis.call('XADD', KEYS[1], '*', 'kind', 'claims', ARGV[1], 'unreadable')
+		return #redis.call('XREADGROUP', 'GROUP', 'relay', ARGV[2], 'COUNT', '100', 'STREAMS', KEYS[1], '>')`
+	if err := r.Eval(t.Context(), add, []string{stream}, "claim:"+l.id+":"+name, "w60").Err(); err != nil {
+		t.Fatal(err)
+	}
+	db := c.mysql(t)
+	eventually(t, reachWithin, "the hand-off is in quarantine", func() bool {
+		return count(t, db, "SELECT COUNT(*) FROM quarantine WHERE content LIKE CONCAT('%', ?, '%')", l.id) == 1
+	})
+	l.grabbed(t, name+"-a")
+	l.recall(t)
+	l.settled(t)
+}
+
+// recalledBesideExpiry tells the workflow that the packet has expired, by hand,
+// and recalls it: Redis knows the true reason.
+func recalledBesideExpiry(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	l.grabbed(t, name+"-a")
+	if err := c.temporal(t).SignalWorkflow(t.Context(), "packet/"+l.id, "", "close", "expired"); err != nil {
+		t.Fatal(err)
+	}
+	l.recall(t)
+	l.settled(t)
+	if n := count(t, c.mysql(t), "SELECT COUNT(*) FROM packets WHERE id = ? AND close_reason = 'recalled'", l.id); n != 1 {
+		t.Error("the row does not say that the packet was recalled")
+	}
+}

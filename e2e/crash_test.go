@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/crash"
+)
+
+const (
+	// atOnce is how many points are tried at the same time. Each kill disturbs the
+	// packets of all others: that is wanted, and saves the time of healing alone.
+	atOnce = 32
+	// reachWithin is how long a point may take to be reached. Other points kill the
+	// same processes meanwhile, and the machine may be busy.
+	reachWithin = 2 * time.Minute
+	// healWithin is how long a packet may take to its end after that.
+	healWithin = 2 * time.Minute
+)
+
+// crashes takes one running stack through all crash points.
+type crashes struct {
+	*stack
+	folder  string // where points are armed
+	workers *workers
+}
+
+// story lives a packet from its creation to its end as its people would, so that
+// a step is taken on the way, and checks that all is well in the end. name makes
+// its people and keys its own.
+type story func(t *testing.T, c *crashes, name string)
+
+// stories are the ways to the steps that an ordinary packet does not come to.
+var stories = map[crash.Step]story{
+	crash.CloseReason:      recalledBesideExpiry, // these take longest
+	crash.DrainStart:       lostHandOff,
+	crash.ClaimConflict:    promisedTwice,
+	crash.RelayTakeOver:    unreadable,
+	crash.RelayQuarantine:  unreadable,
+	crash.NotificationNote: notified,
+	crash.OrderAsk:         notified,
+	crash.Decide:           retried,
+	crash.DecideBulkPlan:   bulkRetried,
+	crash.DecideBulkEnd:    bulkRetried,
+	crash.DecideAnswer:     cancelled,
+	crash.DecideCarryOut:   cancelled,
+	crash.ProviderHold:     held,
+	crash.RejectRow:        declined,
+	crash.RejectPool:       declined,
+	crash.RelayClose:       soldOut,
+}
+
+// TestCrashPoints kills the process at every point of the list, one after the
+// other on one stack, and lets it heal: every client repeats what was not
+// answered, and then each acknowledged grab is paid exactly once, each sender is
+// charged once and gets exactly the remainder back, and nothing is left over. A
+// point that was not reached fails the test.
+func TestCrashPoints(t *testing.T) {
+	c := startCrashes(t)
+	began := time.Now()
+	ordinary := slices.DeleteFunc(crash.Steps(), func(s crash.Step) bool { return stories[s] != nil })
+	steps := append(slices.DeleteFunc(crash.Steps(), func(s crash.Step) bool { return stories[s] == nil }), ordinary...) // the long ones first
+	var trials sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, s := range steps {
+		tell := stories[s]
+		if tell == nil {
+			tell = recalled
+		}
+		for _, p := range []crash.Point{s.Before(), s.After()} {
+			room <- struct{}{}
+			trials.Go(func() {
+				defer func() { <-room }()
+				t.Run(string(p), func(t *testing.T) { c.through(t, p, tell) })
+			})
+		}
+	}
+	trials.Wait()
+	t.Logf("%d points of %d steps in %.1f s", 2*len(steps), len(steps), time.Since(began).Seconds())
+	c.nothingLeft(t)
+}
+
+func startCrashes(t *testing.T) *crashes {
+	t.Helper()
+	home, err := os.MkdirTemp("", "hongbao-crash-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(home, "points")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := start(home, "HONGBAO_CRASH_POINTS="+folder)
+	t.Cleanup(func() {
+		if s != nil {
+			if err := s.stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if t.Failed() {
+			t.Logf("state and logs are kept in %s", home)
+		} else {
+			_ = os.RemoveAll(home)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crashes{stack: s, folder: folder}
+	c.startWorkers(t)
+	return c
+}
+
+// through arms a point and lives a packet through it.
+func (c *crashes) through(t *testing.T, p crash.Point, tell story) {
+	began := time.Now()
+	if err := os.WriteFile(filepath.Join(c.folder, string(p)), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reached := make(chan time.Time, 1)
+	go func() {
+		defer close(reached)
+		for deadline := began.Add(reachWithin); time.Now().Before(deadline) && t.Context().Err() == nil; <-time.After(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(c.folder, p.Reached())); err == nil {
+				reached <- time.Now()
+				return
+			}
+		}
+	}()
+	tell(t, c, strings.ReplaceAll(string(p), ".", "-"))
+	if t.Failed() {
+		return
+	}
+	at, ok := <-reached
+	if !ok {
+		t.Fatalf("%s was not reached within %v", p, reachWithin)
+	}
+	t.Logf("%-26s reached after %4.1f s, healed after %4.1f s more", p, at.Sub(began).Seconds(), max(time.Since(at), 0).Seconds())
+}
