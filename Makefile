@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln bench
+.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln bench mutants chaos
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -40,7 +40,7 @@ setup: build
 	@exec $(HONGBAO) dev setup
 
 # Packages that need no server; all others start Redis, MariaDB or Temporal of their own.
-UNIT := . ./money/... ./packet/... ./payout/... ./access/... ./workflows/... ./activities/...
+UNIT := . ./money/... ./packet/... ./payout/... ./access/... ./crash/... ./workflows/... ./activities/...
 
 test: check unit parts e2e ## Pass all tests
 
@@ -72,10 +72,19 @@ unit: ## Run the tests that need no server, with the race detector
 	go test -race -timeout 5m $(UNIT)
 
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	go test -race -timeout 10m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e))
+	go test -race -timeout 10m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos))
 
-e2e: setup ## Run the end-to-end tests against the whole stack
+e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
 	go test -count=1 -timeout 10m ./e2e/...
+	go test -C chaos -count=1 -timeout 10m
 
 bench: setup ## Measure grabs and pages beside baselines, e.g. make bench BENCH='-length 10s -json bench.jsonl'
 	@go test -C bench -count=1 -timeout 60m -run '^TestReport$$' -args -report $(BENCH)
+
+# MUTANT picks some by a regular expression of their names: make mutants MUTANT=^r5
+mutants: setup ## Break each rule of money in the real source and see its test fail, e.g. make mutants MUTANT=^r5
+	@go test -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
+
+# Without CHAOS: two minutes of a seed that is printed.
+chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
+	@go test -C chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
