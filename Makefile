@@ -72,7 +72,7 @@ unit: ## Run the tests that need no server, with the race detector
 	go test -race -timeout 5m $(UNIT)
 
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	go test -race -timeout 10m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos))
+	go test -race -timeout 15m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos))
 
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
 	go test -count=1 -timeout 10m ./e2e/...

@@ -1,0 +1,334 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// verdict is what the sandbox itself says about an order, when asked.
+type verdict struct {
+	Status string `json:"status"`
+	Code   string `json:"code"`
+}
+
+// judgement compares what the load was told with the books. It asks nobody, so
+// that a test can show each thing it sees.
+type judgement struct {
+	books    *books
+	told     *told
+	verdicts map[string]verdict // of every order that did not succeed
+
+	violations []violation
+	lost       map[string]bool // claims and packets that were acknowledged and are not there, or not paid
+	doubled    map[string]bool // order numbers, claims, charges and refunds that moved money more than once
+
+	moved map[string][]movement // by payment, returns left out
+	back  map[string][]movement // by payment, returns
+}
+
+// open says that something is not as it has to be yet, wrong that it never can be again.
+func (j *judgement) open(format string, args ...any) {
+	j.violations = append(j.violations, violation{fmt.Sprintf(format, args...), false})
+}
+
+func (j *judgement) wrong(format string, args ...any) {
+	j.violations = append(j.violations, violation{fmt.Sprintf(format, args...), true})
+}
+
+func judge(b *books, t *told, verdicts map[string]verdict) *judgement {
+	j := &judgement{books: b, told: t, verdicts: verdicts, lost: map[string]bool{}, doubled: map[string]bool{},
+		moved: map[string][]movement{}, back: map[string][]movement{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j.violations = append(j.violations, t.wrong...)
+	j.orders()
+	j.creates()
+	j.claims()
+	for _, id := range slices.Sorted(maps.Keys(b.packets)) {
+		j.packet(b.packets[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.payments)) {
+		j.payment(b.payments[id])
+	}
+	j.ledger()
+	j.leftovers()
+	return j
+}
+
+var opOfKind = map[string]string{"c": "charge", "p": "transfer", "h": "transfer", "r": "refund"}
+
+// orders: every order number moved money at most once, came back at most once,
+// and stands for a payment of ours with the same account and amount.
+func (j *judgement) orders() {
+	seen := map[string]int64{} // what an order number has moved
+	for _, m := range j.books.movements {
+		o, err := readOrder(m.OrderNo)
+		if err != nil {
+			j.wrong("movement %d: %v", m.Seq, err)
+			continue
+		}
+		p := j.books.payments[j.books.attempts[m.OrderNo]]
+		switch {
+		case p == nil:
+			j.wrong("order %s moved %d fen to or from %s, and no payment explains it", m.OrderNo, m.Amount, m.Account)
+			continue
+		case p.id != o.payment || p.account != m.Account || p.amount != m.Amount:
+			j.wrong("order %s moved %d fen of %q; its payment %s is about %d fen of %q", m.OrderNo, m.Amount, m.Account, p.id, p.amount, p.account)
+		}
+		if m.Op == "return" {
+			j.back[p.id] = append(j.back[p.id], m)
+			if seen[m.OrderNo] -= m.Amount; seen[m.OrderNo] != 0 {
+				j.wrong("order %s: what came back is not what had moved", m.OrderNo)
+			}
+			continue
+		}
+		if m.Op != opOfKind[o.kind] {
+			j.wrong("order %s was a %s", m.OrderNo, m.Op)
+		}
+		j.moved[p.id] = append(j.moved[p.id], m)
+		if seen[m.OrderNo] += m.Amount; seen[m.OrderNo] != m.Amount {
+			j.doubled[m.OrderNo] = true
+			j.wrong("order %s moved money more than once", m.OrderNo)
+		}
+	}
+}
+
+// creates: every create that was answered, however often, is one packet.
+func (j *judgement) creates() {
+	of := map[string][]string{} // group -> packets
+	for id, p := range j.books.packets {
+		of[p.group] = append(of[p.group], id)
+	}
+	for n := range j.told.asked {
+		group := groupOf(n)
+		if len(of[group]) > 1 {
+			j.doubled["create "+group] = true
+			j.wrong("create %d made the packets %v", n, of[group])
+		}
+		id, acknowledged := j.told.creates[n]
+		if !acknowledged {
+			continue
+		}
+		p := j.books.packets[id]
+		if p == nil || p.group != group {
+			j.lost["packet "+id] = true
+			j.open("create %d was answered with packet %s, which is not in the books", n, id)
+			continue
+		}
+		if j.told.rejected[n] && p.status != "rejected" {
+			j.wrong("create %d was told that it is declined, and packet %s is %s", n, id, p.status)
+		}
+	}
+	for id, p := range j.books.packets {
+		var n int
+		if _, err := fmt.Sscanf(p.group, "chaos-%d", &n); err != nil || !j.told.asked[n] {
+			j.wrong("nobody asked for packet %s", id)
+		}
+	}
+}
+
+// claims: what users were told is what the books say, and nobody has a claim who
+// did not grab.
+func (j *judgement) claims() {
+	for packet, users := range j.told.claims {
+		p := j.books.packets[packet]
+		for user, c := range users {
+			var row *shareRow
+			if p != nil {
+				row = p.claims[user]
+			}
+			if row == nil {
+				j.lost[packet+" "+user] = true
+				j.open("packet %s: %q was told that he won %d fen, and has no claim", packet, user, c.amount)
+				continue
+			}
+			if row.index != c.index || row.amount != int64(c.amount) {
+				j.wrong("packet %s: %q was told share %d of %d fen; his claim is share %d of %d fen", packet, user, c.index, c.amount, row.index, row.amount)
+			}
+			if pay := j.payout(packet, row.index); pay != nil && (pay.user != user || pay.id != c.payoutID) {
+				j.wrong("packet %s: %q was told of payout %s, which is %s for %q", packet, user, c.payoutID, pay.id, pay.user)
+			}
+		}
+	}
+	for id, p := range j.books.packets {
+		for user := range p.claims {
+			if _, tried := j.told.tried[id][user]; !tried {
+				j.wrong("packet %s: %q has a claim and never grabbed", id, user)
+			}
+		}
+	}
+}
+
+func (j *judgement) payout(packet string, share int) *paymentRow {
+	return j.books.payments["p"+packet+base32(share)]
+}
+
+func base32(n int) string {
+	const digits = "0123456789abcdefghijklmnopqrstuv"
+	return string([]byte{digits[n>>15&31], digits[n>>10&31], digits[n>>5&31], digits[n&31]})
+}
+
+// packet: charged once, every claim paid once with its amount to its account,
+// and exactly what is left refunded.
+func (j *judgement) packet(p *packetRow) {
+	claimed := int64(0)
+	for user, c := range p.claims {
+		claimed += c.amount
+		account := j.told.tried[p.id][user].account()
+		pay := j.payout(p.id, c.index)
+		switch {
+		case pay == nil:
+			j.lost[p.id+" "+user] = true
+			j.open("packet %s: the claim of %q has no payout", p.id, user)
+		case pay.user != user || pay.amount != c.amount || pay.account != account:
+			j.wrong("packet %s: %q has claimed %d fen for account %q; payout %s is %d fen for %q at %q",
+				p.id, user, c.amount, account, pay.id, pay.amount, pay.user, pay.account)
+		}
+	}
+	charge, refund := j.books.payments["c"+p.id+"0000"], j.books.payments["r"+p.id+"0000"]
+	switch {
+	case charge == nil:
+		j.open("packet %s has no charge", p.id)
+	case charge.amount != p.total || charge.account != p.sender:
+		j.wrong("packet %s: charge of %d fen from %q, total %d from %q", p.id, charge.amount, charge.account, p.total, p.sender)
+	}
+	switch p.status {
+	case "rejected":
+		if len(j.moved["c"+p.id+"0000"]) > 0 || claimed > 0 {
+			j.wrong("packet %s is rejected, and %d fen were charged, %d claimed", p.id, p.total, claimed)
+		}
+		return
+	case "closed":
+	case "closing":
+		if refund == nil || refund.status != "failed" && refund.status != "returned" {
+			j.open("packet %s is still closing", p.id)
+		}
+	default:
+		j.open("packet %s is still %s", p.id, p.status)
+		return
+	}
+	left := p.total - claimed
+	if p.remainder.Valid && p.remainder.Int64 != left {
+		j.wrong("packet %s: %d of %d fen are claimed, and the remainder is %d", p.id, claimed, p.total, p.remainder.Int64)
+	}
+	switch {
+	case left == 0 && refund != nil:
+		j.wrong("packet %s: nothing is left, and %d fen are refunded", p.id, refund.amount)
+	case left > 0 && refund == nil:
+		j.open("packet %s: %d fen are left, and there is no refund", p.id, left)
+	case left > 0 && (refund.amount != left || refund.account != p.sender):
+		j.wrong("packet %s: %d fen are left of %q; the refund is %d fen to %q", p.id, left, p.sender, refund.amount, refund.account)
+	}
+}
+
+// payment: its status is what the provider did, over all of its order numbers.
+func (j *judgement) payment(p *paymentRow) {
+	if j.books.packets[p.packet] == nil || p.kind == "h" {
+		j.wrong("payment %s belongs to no packet, or honours a promise that could not be booked", p.id)
+	}
+	moved, back := len(j.moved[p.id]), len(j.back[p.id])
+	if moved > 1 {
+		j.doubled[p.id] = true
+		j.wrong("payment %s of %d fen to or from %q moved money %d times", p.id, p.amount, p.account, moved)
+	}
+	unpaid := func() {
+		if p.kind == "p" {
+			j.lost[p.packet+" "+p.user] = true
+		}
+	}
+	switch v := j.verdicts[p.orderNo]; p.status {
+	case "paid":
+		switch {
+		case moved == 0 || back > 0 && suffix(p.account) != "~returned":
+			unpaid()
+			j.wrong("payment %s is called paid; the provider moved it %d times, %d came back", p.id, moved, back)
+		case back > 0:
+			j.open("payment %s is called paid, and came back", p.id)
+		}
+	case "failed":
+		byAccount := suffix(p.account) == "~declined" || suffix(p.account) == "~frozen" || suffix(p.account) == "~broke" && p.kind == "c"
+		if moved > 0 || v.Status != "declined" || !byAccount && v.Code != "declined_by_rule" {
+			unpaid()
+			j.wrong("payment %s to or from %q is called failed; it moved %d times, and the provider says %+v", p.id, p.account, moved, v)
+		}
+	case "returned":
+		if moved != 1 || back != 1 || suffix(p.account) != "~returned" {
+			j.wrong("payment %s to %q is called returned; it moved %d times, %d came back", p.id, p.account, moved, back)
+		}
+	case "awaiting_recipient":
+		if moved > 0 || v.Status != "awaiting_confirmation" || suffix(p.account) != "~confirm" || confirms(p) {
+			j.open("payment %s of %q waits for its recipient; it moved %d times, and the provider says %+v", p.id, p.account, moved, v)
+		}
+	case "pending", "sending", "unknown":
+		unpaid()
+		j.open("payment %s of %d fen to or from %q is still %s; the provider says %+v", p.id, p.amount, p.account, p.status, v)
+	default:
+		j.wrong("payment %s is %s, which takes a person", p.id, p.status)
+	}
+}
+
+// confirms says whether the account of a payment that waits for it confirms in
+// the end: senders do, and every other recipient.
+func confirms(p *paymentRow) bool { return p.kind != "p" || p.share%2 == 0 }
+
+// ledger: no account of a packet was ever below zero, nothing is in suspense, and
+// what the ledger says is with us is what the provider moved. Charges do not come
+// back: no sender of the load is ~returned.
+func (j *judgement) ledger() {
+	with := map[string]int64{} // packet -> what the provider has given us and not got back
+	for _, m := range j.books.movements {
+		o, err := readOrder(m.OrderNo)
+		if err != nil {
+			continue
+		}
+		amount := -m.Amount // paid or refunded
+		if m.Op == "charge" || m.Op == "return" {
+			amount = m.Amount
+		}
+		with[o.packet] += amount
+	}
+	balances := map[string]map[string]int64{}
+	for _, p := range j.books.postings {
+		of := balances[p.packet]
+		if of == nil {
+			of = map[string]int64{}
+			balances[p.packet] = of
+		}
+		of[p.debit] -= p.amount
+		of[p.credit] += p.amount
+		for _, account := range []string{"holding", "owed", "refunding", "outside"} {
+			if of[account] < 0 {
+				j.wrong("ledger of packet %s: %s is %d after a posting %q", p.packet, account, of[account], p.kind)
+			}
+		}
+	}
+	for id := range j.books.packets {
+		of := balances[id]
+		sum := int64(0)
+		for _, balance := range of {
+			sum += balance
+		}
+		if sum != 0 || of["suspense"] != 0 || of["house"] != 0 || of["outside"] != 0 {
+			j.wrong("ledger of packet %s: %v", id, of)
+		}
+		if -of["provider"] != with[id] {
+			j.open("ledger of packet %s: %d fen are with us; the provider moved %d", id, -of["provider"], with[id])
+		}
+	}
+}
+
+// leftovers: nothing waits to be done, and nothing was found that cannot be.
+func (j *judgement) leftovers() {
+	if j.books.outbox > 0 {
+		j.open("%d rows are in the outbox", j.books.outbox)
+	}
+	if j.books.waiting > 0 {
+		j.wrong("%d hand-offs are in quarantine", j.books.waiting)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(j.books.breaks)) {
+		if kind != "contradiction" && kind != "forgotten" { // the rules made the provider say such things
+			j.wrong("%d breaks of kind %s", j.books.breaks[kind], kind)
+		}
+	}
+}
