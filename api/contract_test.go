@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +43,11 @@ var loadContract = sync.OnceValues(func() (*contract, error) {
 	}
 	c := &contract{doc: doc}
 	parameter := regexp.MustCompile(`\\\{[a-z_]+\\\}`)
-	for path, item := range doc.Paths.Map() {
+	paths := slices.SortedFunc(maps.Keys(doc.Paths.Map()), func(a, b string) int { // what is fixed goes before what is a parameter
+		return cmp.Or(strings.Count(a, "{")-strings.Count(b, "{"), strings.Compare(a, b))
+	})
+	for _, path := range paths {
+		item := doc.Paths.Value(path)
 		pattern := parameter.ReplaceAllString(regexp.QuoteMeta(path), `[^/]+`)
 		c.paths = append(c.paths, contractPath{regexp.MustCompile("^" + pattern + "$"), item})
 	}
