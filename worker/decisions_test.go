@@ -116,6 +116,7 @@ func TestR5_Cancel(t *testing.T) {
 // TestRefusedRefunds: the sender's account refuses what goes back to it. The
 // rules of the provider are for all, so these have a rig of their own.
 func TestRefusedRefunds(t *testing.T) {
+	t.Parallel()
 	addr, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns)
 	refuse := func(refuse bool) {

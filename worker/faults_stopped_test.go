@@ -77,6 +77,7 @@ func (g gated) Send(ctx context.Context, o payout.Order) payout.Observation {
 // moves nothing a second time. One payout was refused in between and paid under
 // a new number, the other was never received and paid under the same.
 func TestStoppedWorker(t *testing.T) {
+	t.Parallel()
 	r := newFaultRig(t)
 	var process *osexec.Cmd
 	ready := make(chan struct{})

@@ -77,6 +77,7 @@ var faultTable = []struct {
 // TestFaultTable plays every row on the real parts: Redis, MariaDB, Temporal,
 // the API, a worker, and a sandbox provider of its own for each row.
 func TestFaultTable(t *testing.T) {
+	t.Parallel()
 	r := newFaultRig(t)
 	r.work(t, r.provider)
 	only := must(regexp.Compile(*onlyRows))(t)

@@ -264,6 +264,7 @@ func (r *parkRig) signals(t testing.TB, workflowID string) (n int) {
 // payouts wait without taking a number or noting a send, and all are paid by
 // themselves afterwards.
 func TestParking(t *testing.T) {
+	t.Parallel()
 	r := newParkRig(t, 0)
 	t.Run("held", r.testHeld)
 	t.Run("low balance", func(t *testing.T) {
@@ -379,6 +380,7 @@ func bits(d time.Duration) (n int) {
 // TestPaceOfAllWorkers: two workers together keep the pace, and what waits for
 // its turn takes one number and one send.
 func TestPaceOfAllWorkers(t *testing.T) {
+	t.Parallel()
 	const perSecond, shares = 10, 40
 	r := newParkRig(t, perSecond)
 	second, _ := r.startWorker(t)

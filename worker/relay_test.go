@@ -14,6 +14,7 @@ import (
 // TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read
 // and not acknowledged are carried by the living within seconds.
 func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	addr, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
@@ -71,6 +72,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 
 // TestTemporalAway: while Temporal is down grabs go on and entries wait; everything catches up.
 func TestTemporalAway(t *testing.T) {
+	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
 	p := r.create(t, spec{total: 1000, count: 10})
@@ -97,6 +99,7 @@ func TestTemporalAway(t *testing.T) {
 
 // TestMySQLAway: the same with MySQL.
 func TestMySQLAway(t *testing.T) {
+	t.Parallel()
 	db, dsn := stacktest.FreshMariaDB(t)
 	addr, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, stacktest.FreshRedis(t).Addr, dsn, addr.Addr, ns)
@@ -123,6 +126,7 @@ func TestMySQLAway(t *testing.T) {
 // TestR11_WinnersAreTheTruth: hand-offs that vanished (here: deleted by hand) are
 // made up for from the winners, by the watch or the drain.
 func TestR11_WinnersAreTheTruth(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	addr, ns := stacktest.FreshTemporal(t)
 	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -33,7 +34,16 @@ import (
 	"hongbao/workflows"
 )
 
-func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
+// testsAtOnce: these tests wait more than they work, for timers, timeouts and
+// servers that come back.
+const testsAtOnce = "6"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", testsAtOnce); err != nil {
+		panic(err)
+	}
+	os.Exit(stacktest.Main(m))
+}
 
 // rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox
 // provider and one worker. What the API does is done by the tests.
