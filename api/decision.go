@@ -156,7 +156,7 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing Code) (answer, er
 	case errors.Is(err, payout.ErrInProgress):
 		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
-		return answer{}, refuse(CodeForbidden)
+		return answer{}, &refusal{code: CodeForbidden, detail: "Another person than the one who asked has to answer."}
 	case err != nil:
 		return answer{}, err
 	}

@@ -140,6 +140,7 @@ type refusal struct {
 	packetID   string
 	failure    *packet.Failure
 	retryAfter time.Duration
+	detail     string // "": the code's usual one
 	requestID  string // of the first answer, when this one is a replay
 	replayed   bool
 	cause      error // for the log, never for the client
@@ -213,6 +214,9 @@ func (e *refusal) problem(instance, requestID string) Problem {
 	status, title, detail := e.code.row()
 	if e.requestID != "" {
 		requestID = e.requestID
+	}
+	if e.detail != "" {
+		detail = e.detail
 	}
 	p := Problem{
 		Type: "/errors/" + string(e.code), Title: title, Status: status, Detail: detail, Instance: instance,
