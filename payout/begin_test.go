@@ -193,12 +193,26 @@ func TestPausesGrowAndAreCapped(t *testing.T) {
 	}
 }
 
+// TestPausesHealSoon: what was in trouble for a while is looked at again within a
+// sixteenth of it, however often it was tried meanwhile.
+func TestPausesHealSoon(t *testing.T) {
+	a := Attempt{StartedAt: t0}
+	for age, want := range map[time.Duration]time.Duration{0: pauseShortest, 4 * time.Minute: 15 * time.Second, 32 * time.Minute: 2 * time.Minute, 24 * time.Hour: pauseCap} {
+		if got := a.pause(1000, t0.Add(age)); got != want {
+			t.Errorf("after %v: %v, want %v", age, got, want)
+		}
+	}
+	if got := a.pause(0, t0.Add(24*time.Hour)); got != firstPause {
+		t.Errorf("the first pause is %v", got)
+	}
+}
+
 // TestPausesOfEveryAnswer: an open payment whose provider gives the same answers
 // for a day is not asked, or sent, more often than the pauses allow, and goes on
 // to the end of the day.
 func TestPausesOfEveryAnswer(t *testing.T) {
 	const day = 24 * time.Hour
-	most := 30 + 2*int(day/pauseCap) // a send and its query a pause
+	most := 30 + 2*(64+int(day/pauseCap)) // a send and its query a pause; 64 while the pauses still grow with the age
 	for _, kind := range []Kind{KindPayout, KindCharge, KindRefund} {
 		for _, sent := range allKinds {
 			for _, asked := range allKinds {

@@ -40,6 +40,19 @@ func pause(n int) time.Duration {
 	return min(firstPause<<max(n, 0), pauseCap)
 }
 
+// A pause is never longer than 15 s, or a sixteenth of the time since the first
+// send: after trouble of four minutes all is asked about again within 15 s, after
+// an hour within four minutes, and a day costs some sixty more questions for it.
+const (
+	pauseShortest = 15 * time.Second
+	pausePart     = 16
+)
+
+// pause returns the n-th pause of an attempt.
+func (a Attempt) pause(n int, now time.Time) time.Duration {
+	return min(pause(n), max(pauseShortest, now.Sub(a.StartedAt)/pausePart))
+}
+
 // Next reads the program counter off the rows (rule R3). attempts holds every
 // attempt of the payment in ascending order.
 func Next(p Payment, attempts []Attempt) Step {
@@ -184,6 +197,6 @@ func BackToUnknown(p *Payment, a *Attempt, now time.Time) error {
 		return err
 	}
 	p.UpdatedAt = now
-	a.Next, a.NextAt = ActionAsk, now.Add(pause(a.Asks))
+	a.Next, a.NextAt = ActionAsk, now.Add(a.pause(a.Asks, now))
 	return nil
 }

@@ -210,7 +210,7 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 			a.NextAt = a.OpenUntil
 		}
 	default:
-		a.Next, a.NextAt = ActionSend, now.Add(pause(a.Sends-1))
+		a.Next, a.NextAt = ActionSend, now.Add(a.pause(a.Sends-1, now))
 	}
 	return p.Move(StatusUnknown)
 }

@@ -221,7 +221,7 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		if p.Status == StatusAwaitingRecipient {
 			return nil
 		}
-		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, pause(a.Sends-1)))
+		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, a.pause(a.Sends-1, now)))
 		return p.Move(StatusSending)
 	default: // unknown or no answer: ask, never send again blindly
 		if p.Status == StatusAwaitingRecipient {
@@ -249,7 +249,7 @@ func (s *Settlement) settleAsk(o Observation, now time.Time) error {
 		return s.underway(o, now)
 	default: // the question was not answered
 		s.askAgain(now)
-		s.Attempt.NextAt = now.Add(max(o.RetryAfter, pause(s.Attempt.Asks-1)))
+		s.Attempt.NextAt = now.Add(max(o.RetryAfter, s.Attempt.pause(s.Attempt.Asks-1, now)))
 		return nil
 	}
 }
@@ -281,7 +281,7 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 }
 
 func (s *Settlement) askAgain(now time.Time) {
-	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now.Add(pause(s.Attempt.Asks))
+	s.Attempt.Next, s.Attempt.NextAt = ActionAsk, now.Add(s.Attempt.pause(s.Attempt.Asks, now))
 }
 
 // askAgainAsUnknown: the provider contradicts itself; only what it says twice counts.
