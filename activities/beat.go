@@ -14,6 +14,11 @@ const beatEvery = time.Second
 // noticed within the heartbeat timeout, however long one step on a store takes.
 // What bounds a hung step is its own timeout.
 func beat(ctx context.Context) (stop func()) {
+	return beatWith(ctx, func() any { return nil })
+}
+
+// beatWith does the same with details, which a later try of the step can read.
+func beatWith(ctx context.Context, details func() any) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -25,7 +30,7 @@ func beat(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-t.C:
-				activity.RecordHeartbeat(ctx)
+				activity.RecordHeartbeat(ctx, details())
 			}
 		}
 	}()

@@ -179,23 +179,3 @@ func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, m
 func (a *Reconciliations) FailReconciliation(ctx context.Context, id, why string) error {
 	return typed(a.Book.FailReconciliation(ctx, id, why))
 }
-
-// beatWith heartbeats with details until the returned function is called.
-func beatWith(ctx context.Context, details func() any) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		t := time.NewTicker(beatEvery)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				activity.RecordHeartbeat(ctx, details())
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
-}

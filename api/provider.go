@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -69,7 +68,7 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := r.idempotencyKey()
+	w, err := r.staffWrite(HoldDecision(reason), reason.Reason)
 	if err != nil {
 		return answer{}, err
 	}
@@ -78,25 +77,10 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	if name != r.server.cfg.Provider.Name() {
 		return answer{}, refuse(CodeNotFound)
 	}
-	hash, err := bodyHash(HoldDecision(reason))
-	if err != nil {
-		return answer{}, err
-	}
-	owner := r.caller.key
-	route := r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
-	w := payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), Route: route, Key: key, BodyHash: hash, Reason: reason.Reason}
+	w.Route = r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
 	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p payout.ProviderState) (int, []byte) {
-		raw, err := encode(r.server.renderProvider(p))
-		if err != nil { // only our own types come here
-			raw = []byte("{}")
-		}
+		_, raw := rendered(r.server.renderProvider(p))
 		return http.StatusOK, raw
 	})
-	switch {
-	case errors.Is(err, payout.ErrKeyReused):
-		return answer{}, refuse(CodeKeyReused)
-	case err != nil:
-		return answer{}, err
-	}
-	return answer{status: stored.Status, raw: stored.Body, replayed: stored.Replayed}, nil
+	return staffAnswer(stored, err, CodeNotFound)
 }

@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
-	"net/http"
 	"net/url"
 	"time"
 )
@@ -52,13 +50,5 @@ func (s *Staff) ReleaseProvider(ctx context.Context, name string, r HoldRequest)
 }
 
 func (s *Staff) decideHold(ctx context.Context, name, action string, r HoldRequest) (*Provider, error) {
-	key := r.IdempotencyKey
-	if key == "" {
-		key = rand.Text()
-	}
-	p := new(Provider)
-	if err := s.caller.do(ctx, call{method: http.MethodPost, path: providers + "/" + segment(name) + "/" + action, key: key, body: r}, p); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return decide[Provider](ctx, s, providers+"/"+segment(name)+"/"+action, r.IdempotencyKey, r)
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"iter"
 	"net/http"
 	"net/url"
@@ -77,15 +76,7 @@ const reconciliations = "/v1/staff/reconciliations"
 // is carried out afterwards: ask for it until EndedAt is set. While one of the
 // same day is under way, that is the answer.
 func (s *Staff) Reconcile(ctx context.Context, r ReconcileRequest) (*Reconciliation, error) {
-	key := r.IdempotencyKey
-	if key == "" {
-		key = rand.Text()
-	}
-	one := new(Reconciliation)
-	if err := s.caller.do(ctx, call{method: http.MethodPost, path: reconciliations, key: key, body: r}, one); err != nil {
-		return nil, err
-	}
-	return one, nil
+	return decide[Reconciliation](ctx, s, reconciliations, r.IdempotencyKey, r)
 }
 
 // Reconciliation returns a reconciliation. An id nobody has is a problem with CodeNotFound.
@@ -178,13 +169,5 @@ type ResolveRequest struct {
 // ResolveBreak notes that a break was dealt with; it moves no money. One that is
 // resolved keeps its first reason. An id nobody has is a problem with CodeNotFound.
 func (s *Staff) ResolveBreak(ctx context.Context, id string, r ResolveRequest) (*Break, error) {
-	key := r.IdempotencyKey
-	if key == "" {
-		key = rand.Text()
-	}
-	b := new(Break)
-	if err := s.caller.do(ctx, call{method: http.MethodPost, path: breaks + "/" + segment(id) + "/resolve", key: key, body: r}, b); err != nil {
-		return nil, err
-	}
-	return b, nil
+	return decide[Break](ctx, s, breaks+"/"+segment(id)+"/resolve", r.IdempotencyKey, r)
 }

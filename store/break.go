@@ -80,39 +80,28 @@ func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.Brea
 // nothing. The same key and body get the first answer again. Errors:
 // ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error) {
-	var out payout.StaffAnswer
-	run := func(tx tx) error {
-		out = payout.StaffAnswer{}
-		found, err := tx.remembered(w, &out)
-		if err != nil || found {
-			return err
-		}
+	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		var row breakRow
 		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
-			return err
+			return out, err
 		}
 		if row.ID == 0 {
-			return fmt.Errorf("break %d: %w", id, ErrNotFound)
+			return out, fmt.Errorf("break %d: %w", id, ErrNotFound)
 		}
 		if row.ResolvedAt == nil {
 			row.ResolvedAt, row.ResolvedBy, row.Reason = &tx.now, &w.Owner, &w.Reason
 			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ?", tx.now, w.Owner, w.Reason, id).Error
 			if err != nil {
-				return err
+				return out, err
 			}
 			about := map[string]string{"kind": row.Kind, "order_no": row.OrderNo, "payment_id": row.PaymentID}
 			if err := tx.audit(w, "resolve_break", fmt.Sprintf("break/%d", id), about, map[string]bool{"resolved": true}); err != nil {
-				return err
+				return out, err
 			}
 		}
 		out.Status, out.Body = render(row.row())
-		return tx.remember(w, out)
-	}
-	err := s.inTx(ctx, crash.Administration, run)
-	if duplicate(err) { // the same key at the same time: the other one's answer stands
-		err = s.inTx(ctx, crash.Administration, run)
-	}
-	return out, err
+		return out, nil
+	})
 }
 
 // ReviewBreaks compares again what a part of the open breaks of a provider is

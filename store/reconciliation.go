@@ -52,28 +52,17 @@ func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
 // payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
 	render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
-	var out payout.StaffAnswer
-	run := func(tx tx) error {
-		out = payout.StaffAnswer{}
-		found, err := tx.remembered(w, &out)
-		if err != nil || found {
-			return err
-		}
+	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		r, made, err := tx.wantReconciliation(provider, day, w.Owner, w.Reason)
 		if err != nil {
-			return err
+			return out, err
 		}
 		if err := tx.audit(w, "reconcile", r.ID, map[string]bool{"active": !made}, map[string]string{"provider": provider, "day": string(day)}); err != nil {
-			return err
+			return out, err
 		}
 		out.Status, out.Body = render(r)
-		return tx.remember(w, out)
-	}
-	err := s.inTx(ctx, crash.Administration, run)
-	if duplicate(err) { // the same at the same time: the other one's row stands
-		err = s.inTx(ctx, crash.Administration, run)
-	}
-	return out, err
+		return out, nil
+	})
 }
 
 // RequestDay leaves the wish for a reconciliation without a person, as the
