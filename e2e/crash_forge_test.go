@@ -134,7 +134,10 @@ func promisedTwice(t *testing.T, c *crashes, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := []any{"kind", "claims", "claim:" + l.id + ":" + name + "-too-late", record}
+	parts := strings.SplitN(record, ":", 6) // the share has four, then comes the time
+	late := name + "-too-late"
+	forged := []any{"kind", "claims", "packet_id", l.id, "app", "", "shares", strings.Join(parts[:4], ":"), "at", parts[4],
+		"users", "\x91\xd9" + string([]byte{byte(len(late))}) + late, "profiles", "\x80", "last", "0"}
 	if err := r.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: forged}).Err(); err != nil {
 		t.Fatal(err)
 	}

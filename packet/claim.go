@@ -41,34 +41,44 @@ func (c Claim) Account() string {
 // ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
 var ErrBadClaim = errors.New("malformed claim record")
 
-// DecodeClaim reads a claim record "<share index>:<amount>:<claimed at ms>:<profile>".
-// Errors wrap ErrBadClaim.
+// recordFields of a claim record: those of the share (Loaded), time, mark, profile.
+const recordFields = 7
+
+// DecodeClaim reads a claim record "<share>:<claimed at ms>:<mark>:<profile>", as
+// grab.lua makes it of the share (Loaded.AppendText), and of the profile as JSON,
+// which is empty when the grabber told nothing. Errors wrap ErrBadClaim.
 func DecodeClaim(packetID, userID, record string) (Claim, error) {
+	parts := strings.SplitN(record, ":", recordFields)
+	if len(parts) != recordFields {
+		return Claim{}, fmt.Errorf("%w of packet %s: %d of %d fields", ErrBadClaim, packetID, len(parts), recordFields)
+	}
+	return NewClaim(packetID, userID, record, parts[4], parts[6])
+}
+
+// NewClaim puts a claim together from the share, the time in ms and the profile as
+// JSON. Errors wrap ErrBadClaim.
+func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
 	bad := func(what string, err error) (Claim, error) {
 		return Claim{}, fmt.Errorf("%w of packet %s: %s: %w", ErrBadClaim, packetID, what, err)
 	}
-	parts := strings.SplitN(record, ":", 4)
-	if len(parts) != 4 {
-		return bad("fields", fmt.Errorf("%d of 4", len(parts)))
+	if !ValidID(packetID) || userID == "" {
+		return bad("owner", errors.New("no id"))
 	}
-	index, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return bad("share index", err)
+	c := Claim{PacketID: packetID, UserID: userID}
+	var err error
+	if c.ShareIndex, c.Amount, err = DecodeShare(share); err != nil {
+		return bad("share", err)
 	}
-	amount, err := strconv.ParseInt(parts[1], 10, 64)
-	if err != nil {
-		return bad("amount", err)
-	}
-	ms, err := strconv.ParseInt(parts[2], 10, 64)
+	at, err := strconv.ParseInt(ms, 10, 64)
 	if err != nil {
 		return bad("time", err)
 	}
-	c := Claim{PacketID: packetID, UserID: userID, ShareIndex: index, Amount: money.Fen(amount), ClaimedAt: time.UnixMilli(ms).UTC()}
-	if err := json.Unmarshal([]byte(parts[3]), &c.Profile); err != nil {
-		return bad("profile", err)
+	c.ClaimedAt = time.UnixMilli(at).UTC()
+	if profile == "" {
+		return c, nil
 	}
-	if !ValidID(packetID) || userID == "" || index < 0 || index >= MaxShares || amount <= 0 || c.Amount.Check() != nil {
-		return bad("range", errors.New("value out of range"))
+	if err := json.Unmarshal([]byte(profile), &c.Profile); err != nil {
+		return bad("profile", err)
 	}
 	return c, nil
 }

@@ -30,7 +30,8 @@ func TestClaimRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		// What grab.lua puts together.
-		record := fmt.Sprintf("%d:%d:%d:%s", want.ShareIndex, want.Amount, want.ClaimedAt.UnixMilli(), profile)
+		share := Loaded{Index: want.ShareIndex, Amount: want.Amount, Sum: money.Max, Best: 7}.AppendText(nil)
+		record := fmt.Sprintf("%s:%d:MARK:%s", share, want.ClaimedAt.UnixMilli(), profile)
 		got, err := DecodeClaim(want.PacketID, want.UserID, record)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q\nread   %+v, %v\nwrote %+v", record, got, err, want)
@@ -40,22 +41,22 @@ func TestClaimRoundTrip(t *testing.T) {
 
 // TestR8_LargestClaim: 2^53-1 is read digit by digit, not through a float.
 func TestR8_LargestClaim(t *testing.T) {
-	c, err := DecodeClaim(somePacket, "u", "999999:9007199254740991:0:{}")
+	c, err := DecodeClaim(somePacket, "u", "999999:9007199254740991:9007199254740991:999999:0:MARK:")
 	if err != nil || c.Amount != money.Max || c.ShareIndex != 999_999 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func TestDecodeClaimRefuses(t *testing.T) {
-	const good = `0:1:1700000000000:{"recipient":"r"}`
+	const good = `0:1:1:0:1700000000000:MARK:{"recipient":"r"}`
 	if _, err := DecodeClaim(somePacket, "u", good); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ packet, user, record string }{
-		{somePacket, "u", ""}, {somePacket, "u", "0:1:2"}, {somePacket, "u", ":1:2:{}"}, {somePacket, "u", "0::2:{}"}, {somePacket, "u", "0:1::{}"},
-		{somePacket, "u", "-1:1:2:{}"}, {somePacket, "u", "1000000:1:2:{}"}, {somePacket, "u", "0:0:2:{}"}, {somePacket, "u", "0:-1:2:{}"},
-		{somePacket, "u", "0:1.5:2:{}"}, {somePacket, "u", "0:1e3:2:{}"}, {somePacket, "u", "0:9223372036854775808:2:{}"}, {somePacket, "u", "0:1:x:{}"},
-		{somePacket, "u", "0:1:2:"}, {somePacket, "u", "0:1:2:[]"}, {somePacket, "u", "0:1:2:{"}, {somePacket, "u", `0:1:2:{"recipient":1}`},
+		{somePacket, "u", ""}, {somePacket, "u", "0:1:1:0:2:M"}, {somePacket, "u", ":1:1:0:2:M:"}, {somePacket, "u", "0::1:0:2:M:"}, {somePacket, "u", "0:1:1:0::M:"},
+		{somePacket, "u", "-1:1:1:0:2:M:"}, {somePacket, "u", "1000000:1:1:0:2:M:"}, {somePacket, "u", "0:0:1:0:2:M:"}, {somePacket, "u", "0:-1:1:0:2:M:"},
+		{somePacket, "u", "0:1.5:1:0:2:M:"}, {somePacket, "u", "0:1e3:1:0:2:M:"}, {somePacket, "u", "0:9223372036854775808:1:0:2:M:"}, {somePacket, "u", "0:1:1:0:x:M:"},
+		{somePacket, "u", "0:1:1:0:2:M: "}, {somePacket, "u", "0:1:1:0:2:M:[]"}, {somePacket, "u", "0:1:1:0:2:M:{"}, {somePacket, "u", `0:1:1:0:2:M:{"recipient":1}`},
 		{somePacket, "", good}, {"short", "u", good}, {strings.ToUpper(somePacket), "u", good},
 	} {
 		if c, err := DecodeClaim(tc.packet, tc.user, tc.record); !errors.Is(err, ErrBadClaim) {
@@ -65,7 +66,7 @@ func TestDecodeClaimRefuses(t *testing.T) {
 }
 
 func FuzzDecodeClaim(f *testing.F) {
-	f.Add("u", `0:1:1700000000000:{"nickname":"n","recipient":"r"}`)
+	f.Add("u", `0:1:1:0:1700000000000:MARK:{"nickname":"n","recipient":"r"}`)
 	f.Add("", "::::")
 	f.Fuzz(func(t *testing.T, user, record string) {
 		c, err := DecodeClaim(somePacket, user, record)
@@ -107,4 +108,24 @@ func TestLuckier(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLoader: what a pool's counters will be after each share.
+func TestLoader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amounts := rapid.SliceOfN(rapid.Int64Range(1, 5), 1, 40).Draw(t, "amounts")
+		var l Loader
+		var sum money.Fen
+		best := Claim{}
+		for i, a := range amounts {
+			sum += money.Fen(a)
+			if c := (Claim{ShareIndex: i, Amount: money.Fen(a)}); Luckier(c, best) {
+				best = c
+			}
+			want := Loaded{Index: i, Amount: money.Fen(a), Sum: sum, Best: best.ShareIndex}
+			if got := l.Next(money.Fen(a)); got != want || l.Loaded() != i+1 {
+				t.Fatalf("%+v, want %+v", got, want)
+			}
+		}
+	})
 }

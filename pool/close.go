@@ -118,6 +118,9 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.listClaims(ctx, packet.Lane(id, p.cfg.Lanes), ""); err != nil {
+		return fmt.Errorf("retire packet %s: %w", id, err)
+	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
 	for {
 		reply, err := change(ctx, crash.PoolRetire, retireScript, p.rdb, all, id, tombstoneLife.Milliseconds(), retireChunk).Slice()

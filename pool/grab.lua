@@ -1,142 +1,137 @@
 #!lua
--- grab.lua decides grabs of one lane, in the order they are given. Everything
--- is read and checked first; then the winners, the counters and one hand-off
--- for the whole call are written. A grab that is sent twice finds the claim of
--- its first sending, knows it by the profile, and is answered as won again.
+-- grab.lua decides grabs of one lane: for each packet those of some users, in the
+-- order they are given. Everything is read and checked first, then all is written:
+-- for each packet the claims of its winners, its counters, and one hand-off for all
+-- of them. A call that is sent twice finds the claims of its first sending, knows
+-- them by its mark, and answers them as won again.
 --
 -- KEYS[1]  hand-off stream of the lane
--- KEYS[2]  claims of the lane by user, sorted set of "<app>\0<user id>\0<claimed
---          at ms, 15 digits>\0<packet id>", all with score 0
 -- KEYS[+1] packet hash
--- KEYS[+2] shares, list of "<index>:<amount>"
--- KEYS[+3] winners, hash of user id -> "<index>:<amount>:<claimed at ms>:<profile>"
+-- KEYS[+2] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left; sum
+--          and best are what claimed_amount and best of the packet are after it
+-- KEYS[+3] winners, hash of user id -> claim record
 -- KEYS[+4] eligible user ids, set
 -- KEYS[+5] user ids of the winners, list in the order of their claims
 --
--- ARGV[+1] number of the packet within KEYS, from 1
--- ARGV[+2] user id; at most once for a packet
--- ARGV[+3] profile as JSON, with a member that no other grab has
+-- ARGV[1]  mark of this call, of no other one
+-- ARGV[+1] user ids as a MessagePack array, each once for a packet
+-- ARGV[+2] their profiles as a MessagePack map: place in that array, from 1 -> JSON;
+--          whoever told nothing is not in it
 --
--- Returns a flat list {outcome, detail, ...}, two elements a grab. Outcomes in
--- order of precedence, the first that fits (packet.GrabResult): not_found;
--- replayed (detail: claim record of an earlier grab); retired; not_open_yet
--- (detail: opens_at in ms, empty while funding); not_eligible; sold_out; expired;
--- won (detail: claim record); unavailable (counters and shares disagree, nothing
--- taken).
+-- A claim record is "<share>:<claimed at ms>:<mark>:<profile>", share as in the list.
+--
+-- Returns for each packet {outcome, detail, shares, claimed at ms, others}. Others is
+-- a flat list {place, outcome, detail, ...} of users for whom something else came
+-- out. The rest, in their order, won the shares, a text with a blank between two;
+-- when shares are fewer than the rest, outcome and detail are for those left over.
+-- Outcomes in order of precedence, the first that fits (packet.GrabResult): not_found;
+-- replayed (detail: claim record of an earlier grab); retired; not_open_yet (detail:
+-- opens_at in ms, empty while funding); not_eligible; sold_out; expired; won (detail:
+-- claim record of this call's first sending); unavailable (counters and shares
+-- disagree, nothing taken).
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local stamp = string.format('%.0f', now)
-local place_at = '\0' .. string.format('%015.0f', now) .. '\0'
+local mark = ':' .. ARGV[1] .. ':'
+redis.call('XLEN', KEYS[1]) -- fails when the key holds something else
 
-local packets = {}
-for n = 1, (#KEYS - 2) / 5 do
-  local key = 5 * n - 2
-  local f = redis.call('HMGET', KEYS[key], 'state', 'id', 'opens_at', 'expires_at', 'restricted', 'remaining',
-    'claimed_count', 'claimed_amount', 'retired', 'app', 'best')
-  packets[n] = {
-    key = KEYS[key], shares = KEYS[key + 1], winners = KEYS[key + 2], eligible = KEYS[key + 3], order = KEYS[key + 4],
-    state = f[1], id = f[2], opens_at = tonumber(f[3]), opens_at_ms = f[3], expires_at = tonumber(f[4]),
-    restricted = f[5] == '1',
-    remaining = tonumber(f[6]), count = tonumber(f[7]), amount = tonumber(f[8]), retired = f[9], app = f[10], best = f[11],
-    asked = {}, won = {},
-  }
-end
-
--- Records stay text all the way: Lua would print amounts with 14 digits.
-local function decide(p, user, profile)
-  if not p.state then return 'not_found', '' end
-  local record = redis.call('HGET', p.winners, user)
-  if record then
-    if string.sub(record, -#profile - 1) == ':' .. profile then return 'won', record end
-    return 'replayed', record
-  end
+-- What the packet itself says to a user without a claim; nil: he may take a share.
+local function refusal(p)
   if p.retired then return 'retired', '' end
   if p.state == 'funding' or p.state == 'opening' then return 'not_open_yet', '' end
   if not (p.opens_at and p.expires_at and p.remaining) then return 'unavailable', '' end
-  if now < p.opens_at then return 'not_open_yet', p.opens_at_ms end
-  if p.restricted and redis.call('SISMEMBER', p.eligible, user) == 0 then return 'not_eligible', '' end
-  if p.remaining == #p.won then return 'sold_out', '' end
-  if p.state ~= 'open' or now >= p.expires_at then return 'expired', '' end
-  return 'take', ''
+  if now < p.opens_at then return 'not_open_yet', string.format('%.0f', p.opens_at) end
 end
 
-local reply = {}
-for i = 1, #ARGV, 3 do
-  local p, user = packets[tonumber(ARGV[i])], ARGV[i + 1]
-  if p.asked[user] then return redis.error_reply('ERR one user twice for one packet in a call') end
-  p.asked[user] = true
-  local at = #reply + 1
-  reply[at], reply[at + 1] = decide(p, user, ARGV[i + 2])
-  if reply[at] == 'take' then p.won[#p.won + 1] = {at = at, user = user, profile = ARGV[i + 2]} end
-end
-
--- The next shares of a packet with their sum, or nil when the pool contradicts
--- itself. best becomes the luckiest claim (packet.Luckier) after they are
--- claimed, as "<index>:<amount>:<claimed at ms>". Amounts, and the total of a
--- packet, are below 2^53, where numbers are exact.
-local function next_shares(p)
-  if not (p.id and p.app and p.count and p.amount) then return nil end
-  if redis.call('LLEN', p.shares) ~= p.remaining or redis.call('LLEN', p.order) ~= p.count then return nil end
-  local shares = redis.call('LRANGE', p.shares, 0, #p.won - 1)
-  local sum, best, index, most, at = 0, p.best, nil, -1, nil
-  if best then
-    local i, a, t = string.match(best, '^(%d+):(%d+):(%d+)$')
-    if not i then return nil end
-    index, most, at = tonumber(i), tonumber(a), tonumber(t)
-  end
-  for _, share in ipairs(shares) do
-    local i, a = string.match(share, '^(%d+):(%d+)$')
-    if not i then return nil end
-    a = tonumber(a)
-    sum = sum + a
-    if a >= most and (a > most or now < at or now == at and tonumber(i) < index) then
-      index, most, at, best = tonumber(i), a, now, share .. ':' .. stamp
+-- Sorts the users of a packet: others get an answer of their own, the rest stays in
+-- p.users with their profiles.
+local function look(p, users, profiles)
+  local records = redis.call('HMGET', p.winners, unpack(users))
+  local early = p.restricted and not p.outcome and redis.call('SMISMEMBER', p.eligible, unpack(users))
+  local seen, rest, kept = {}, nil, nil
+  for i, user in ipairs(users) do
+    local record = records[i]
+    if seen[user] then error('one user twice for one packet in a call') end
+    seen[user] = true
+    if record or early and early[i] == 0 then
+      if not rest then -- the first one: what came before him is the rest so far
+        rest, kept = {unpack(users, 1, i - 1)}, {}
+        for n = 1, i - 1 do kept[n] = profiles[n] end
+      end
+      local outcome = record and (string.find(record, mark, 1, true) and 'won' or 'replayed') or 'not_eligible'
+      local n = #p.others
+      p.others[n + 1], p.others[n + 2], p.others[n + 3] = i, outcome, record or ''
+    elseif rest then
+      rest[#rest + 1] = user
+      kept[#rest] = profiles[i]
     end
   end
-  p.sum, p.luckiest = string.format('%.0f', sum), best
-  return shares
+  p.users, p.profiles = rest or users, kept or profiles
 end
 
-local entry = {'kind', 'claims'}
-local function add(field, value)
-  entry[#entry + 1] = field
-  entry[#entry + 1] = value
+-- How many shares the rest takes, and what is left to say to those who get none.
+-- The pool must not contradict itself, and the last share tells the new counters.
+local function count(p)
+  local take = p.state == 'open' and now < p.expires_at and math.min(#p.users, p.remaining) or 0
+  p.outcome = p.remaining == take and 'sold_out' or 'expired'
+  if take == 0 then return 0 end
+  p.sum, p.best = string.match(redis.call('LINDEX', p.shares, take - 1) or '', '^%d+:%d+:(%d+):(%d+)$')
+  if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining
+    and redis.call('LLEN', p.order) == p.claimed then return take end
+  p.outcome = 'unavailable'
+  return 0
 end
-local places = {}
-local taking = {}
-for _, p in ipairs(packets) do
-  local shares = #p.won > 0 and next_shares(p)
-  if shares then
-    p.records, p.users = {}, {}
-    local owner, place = p.app .. '\0', place_at .. p.id
-    for i, grab in ipairs(p.won) do
-      local record = shares[i] .. ':' .. stamp .. ':' .. grab.profile
-      reply[grab.at], reply[grab.at + 1] = 'won', record
-      p.records[2 * i - 1], p.records[2 * i], p.users[i] = grab.user, record, grab.user
-      places[#places + 1] = '0'
-      places[#places + 1] = owner .. grab.user .. place
-      add('claim:' .. p.id .. ':' .. grab.user, record)
-    end
-    if #shares == p.remaining then add('last:' .. p.id, '1') end
-    taking[#taking + 1] = p
+
+local packets = {}
+for n = 1, (#ARGV - 1) / 2 do
+  local key = 5 * n - 3
+  local f = redis.call('HMGET', KEYS[key], 'state', 'id', 'app', 'opens_at', 'expires_at', 'restricted', 'remaining',
+    'claimed_count', 'claimed_at', 'retired')
+  local p = {
+    key = KEYS[key], shares = KEYS[key + 1], winners = KEYS[key + 2], eligible = KEYS[key + 3], order = KEYS[key + 4],
+    state = f[1], id = f[2], app = f[3], opens_at = tonumber(f[4]), expires_at = tonumber(f[5]), restricted = f[6] == '1',
+    remaining = tonumber(f[7]), claimed = tonumber(f[8]), retired = f[10],
+    at = math.max(now, tonumber(f[9]) or 0), -- claims are in the order of time, also when the clock steps back
+    detail = '', take = 0, others = {},
+  }
+  packets[n] = p
+  if p.state then
+    p.outcome, p.detail = refusal(p)
+    look(p, cmsgpack.unpack(ARGV[2 * n]), cmsgpack.unpack(ARGV[2 * n + 1]))
+    if not p.outcome then p.detail, p.take = '', count(p) end
   else
-    for _, grab in ipairs(p.won) do reply[grab.at] = 'unavailable' end
+    p.outcome = 'not_found'
   end
 end
-if #taking == 0 then return reply end
-redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
 
--- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
-redis.call('XADD', KEYS[1], '*', unpack(entry))
-redis.call('ZADD', KEYS[2], unpack(places))
-for _, p in ipairs(taking) do
-  redis.call('LPOP', p.shares, #p.won)
-  redis.call('HSET', p.winners, unpack(p.records))
-  redis.call('RPUSH', p.order, unpack(p.users))
-  if p.luckiest ~= p.best then redis.call('HSET', p.key, 'best', p.luckiest) end
-  redis.call('HINCRBY', p.key, 'remaining', -#p.won)
-  redis.call('HINCRBY', p.key, 'claimed_count', #p.won)
-  redis.call('HINCRBY', p.key, 'claimed_amount', p.sum)
+-- From here on only writes.
+local replies = {}
+for n, p in ipairs(packets) do
+  local shares, at = {}, ''
+  if p.take > 0 then
+    local users, profiles, asked, told = p.users, p.profiles, ARGV[2 * n], ARGV[2 * n + 1]
+    shares, at = redis.call('LPOP', p.shares, p.take), string.format('%.0f', p.at)
+    local tail = ':' .. at .. mark
+    local claims = {}
+    for i, share in ipairs(shares) do
+      claims[2 * i - 1] = users[i]
+      claims[2 * i] = share .. tail .. (profiles[i] or '')
+    end
+    redis.call('HSET', p.winners, unpack(claims))
+    redis.call('RPUSH', p.order, unpack(users, 1, p.take))
+    redis.call('HSET', p.key, 'remaining', p.remaining - p.take, 'claimed_count', p.claimed + p.take,
+      'claimed_amount', p.sum, 'best', p.best, 'claimed_at', at)
+    if #p.others > 0 or p.take < #users then -- the hand-off names winners only
+      asked = cmsgpack.pack({unpack(users, 1, p.take)})
+      for i = p.take + 1, #users do profiles[i] = nil end
+      told = cmsgpack.pack(profiles)
+    end
+    shares = table.concat(shares, ' ')
+    redis.call('XADD', KEYS[1], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'shares', shares, 'at', at,
+      'users', asked, 'profiles', told, 'last', p.take == p.remaining and '1' or '0')
+  else
+    shares = ''
+  end
+  replies[n] = {p.outcome, p.detail, shares, at, p.others}
 end
-return reply
+return replies

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -53,6 +54,11 @@ func testGrabOutcomes(t *testing.T, on setup) {
 			t.Fatal(err)
 		}
 	}
+	torn := func(pk packet.Packet) {
+		if err := p.rdb.LSet(ctx, p.keys.of(pk.ID).shares, 0, "0:100").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	retire := func(pk packet.Packet) {
 		if err := p.Retire(ctx, pk.ID); err != nil {
 			t.Fatal(err)
@@ -94,7 +100,9 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		{"rejected", steps{staged, invited, state(packet.PoolRejected)}, packet.GrabExpired},
 
 		{"a share is missing", steps{opened, invited, broken}, packet.GrabUnavailable},
-		{"no counter", steps{opened, invited, set("claimed_amount", "x")}, packet.GrabUnavailable},
+		{"no counter", steps{opened, invited, set("claimed_count", "x")}, packet.GrabUnavailable},
+		{"another counter", steps{opened, invited, set("claimed_count", "1")}, packet.GrabUnavailable},
+		{"a share without totals", steps{opened, invited, torn}, packet.GrabUnavailable},
 		{"no expiry", steps{opened, invited, set("expires_at", "")}, packet.GrabUnavailable},
 
 		{"invited", steps{opened, invited}, packet.GrabWon},
@@ -181,21 +189,33 @@ func testGrabWon(t *testing.T, on setup) {
 	if got.Result != packet.GrabWon || !reflect.DeepEqual(got.Claim, want) || time.Since(want.ClaimedAt).Abs() > time.Minute {
 		t.Errorf("grabbed %+v, want %+v", got, want)
 	}
-	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70",
-		"best": fmt.Sprintf("0:70:%d", want.ClaimedAt.UnixMilli())})
+	at := strconv.FormatInt(want.ClaimedAt.UnixMilli(), 10)
+	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0", "claimed_at": at})
+	if len(after.Claimed) != 0 {
+		t.Errorf("a grab listed its claim: %q", after.Claimed)
+	}
+	if err := p.listAllClaims(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after = dump(t, p, pk.ID)
 	place := fmt.Sprintf("shop\x00first\x00%015d\x00%s", want.ClaimedAt.UnixMilli(), pk.ID)
 	if !slices.Equal(after.Order, []string{"first"}) || !slices.Equal(after.Claimed, []string{place}) {
 		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
 	}
 	record := after.Winners["first"]
 	decoded, err := packet.DecodeClaim(pk.ID, "first", record)
-	if err != nil || !reflect.DeepEqual(decoded, want) || !strings.HasPrefix(record, fmt.Sprintf("0:70:%d:{", want.ClaimedAt.UnixMilli())) {
+	if err != nil || !reflect.DeepEqual(decoded, want) || !regexp.MustCompile("^0:70:70:0:"+at+`:[A-Z0-9]{8}:\{`).MatchString(record) {
 		t.Errorf("record %q", record)
 	}
-	if !slices.Equal(after.Shares, []string{"1:130"}) || len(after.Winners) != 1 {
+	if !slices.Equal(after.Shares, []string{"1:130:200:1"}) || len(after.Winners) != 1 {
 		t.Errorf("shares %v, winners %v", after.Shares, after.Winners)
 	}
-	wantEntry := []string{"claim:" + pk.ID + ":first=" + record, "kind=claims"}
+	told, err := json.Marshal(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEntry := []string{"app=shop", "at=" + at, "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" + string([]byte{byte(len(told))}) + string(told),
+		"shares=0:70:70:0", "users=\x91\xa5first"}
 	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
 		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)
 	}
@@ -205,11 +225,11 @@ func testGrabWon(t *testing.T, on setup) {
 		t.Errorf("last share: %+v", last)
 	}
 	after = changed(t, p, pk.ID, after, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200",
-		"best": fmt.Sprintf("1:130:%d", last.Claim.ClaimedAt.UnixMilli())})
-	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 2 {
+		"best": "1", "claimed_at": strconv.FormatInt(last.Claim.ClaimedAt.UnixMilli(), 10)})
+	if !slices.Equal(after.Order, []string{"first", "second"}) || len(after.Claimed) != 1 {
 		t.Errorf("order %q, claims by user %q", after.Order, after.Claimed)
 	}
-	if len(after.Shares) != 0 || len(after.HandOffs) != 3 || !slices.Contains(after.HandOffs[2], "last:"+pk.ID+"=1") {
+	if len(after.Shares) != 0 || len(after.HandOffs) != 3 || !slices.Contains(after.HandOffs[2], "last=1") {
 		t.Errorf("after the last share %+v", after)
 	}
 }

@@ -2,12 +2,13 @@ package pool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/tinylib/msgp/msgp"
 
 	"hongbao/packet"
 )
@@ -36,14 +37,12 @@ type Bad struct {
 // Kinds and fields of entries, as the scripts write them:
 //
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
-//	grab.lua    kind claims, any number of "claim:<packet id>:<user id>" = claim
-//	            record, and "last:<packet id>" for a packet whose last share is among them
+//	grab.lua    kind claims, packet_id, app, shares with blanks between, claimed at in ms,
+//	            users who claimed them in the same order as a MessagePack array, profiles as
+//	            a MessagePack map from place in it (from 1) to JSON, last 1 when the
+//	            packet's last share is among them
 //	recall.lua  kind recalled, packet_id
-const (
-	fieldKind   = "kind"
-	claimPrefix = "claim:"
-	lastPrefix  = "last:"
-)
+const fieldKind = "kind"
 
 // decodeBatch decodes the entries of one lane. deleted are the ids of entries
 // that are pending although they were deleted: they have no content any more.
@@ -89,7 +88,10 @@ func decodeEntry(lane int, m redis.XMessage) (h packet.HandOff, ok bool, bad *Ba
 		h.Recalled = id
 		return h, true, nil
 	case "claims":
-		bad = decodeClaims(lane, m, &h)
+		bad, err := decodeClaims(lane, m, &h)
+		if err != nil {
+			return whole(err)
+		}
 		return h, len(h.Claims)+len(h.SoldOut) > 0, bad
 	default:
 		return whole(fmt.Errorf("%w: kind %q", ErrMalformed, kind))
@@ -118,45 +120,92 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 	return p, nil
 }
 
-// decodeClaims fills in the claims of h and returns the fields it could not decode.
-func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) *Bad {
-	var bad *Bad
-	reject := func(field string, err error) {
-		if bad == nil {
-			bad = &Bad{EntryID: m.ID, Lane: lane, Values: map[string]any{}, Err: err}
-		}
-		bad.Values[field] = m.Values[field]
+// decodeClaims fills in the claims of h. err says that the entry as a whole cannot
+// be read; bad has the claims that cannot.
+func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err error) {
+	field := func(name string) string {
+		s, _ := m.Values[name].(string)
+		return s
 	}
-	for field, value := range m.Values {
-		if field == fieldKind {
-			continue
-		}
-		if id, ok := strings.CutPrefix(field, lastPrefix); ok && packet.ValidID(id) {
-			h.SoldOut = append(h.SoldOut, id)
-			continue
-		}
-		owner, ok := strings.CutPrefix(field, claimPrefix)
-		if !ok || len(owner) < packet.IDLen+1 || owner[packet.IDLen] != ':' {
-			reject(field, fmt.Errorf("%w: field %q", ErrMalformed, field))
-			continue
-		}
-		record, _ := value.(string)
-		claim, err := packet.DecodeClaim(owner[:packet.IDLen], owner[packet.IDLen+1:], record)
+	id := field("packet_id")
+	if !packet.ValidID(id) {
+		return nil, fmt.Errorf("%w: claims of packet %q", ErrMalformed, id)
+	}
+	users, err := decodeUsers([]byte(field("users")))
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := decodeProfiles([]byte(field("profiles")))
+	if err != nil {
+		return nil, err
+	}
+	shares := strings.Split(field("shares"), " ")
+	if len(shares) != len(users) {
+		return nil, fmt.Errorf("%w: %d shares for %d users", ErrMalformed, len(shares), len(users))
+	}
+	for i, share := range shares {
+		claim, err := packet.NewClaim(id, users[i], share, field("at"), profiles[i+1])
 		if err != nil {
-			reject(field, err)
+			if bad == nil {
+				bad = &Bad{EntryID: m.ID, Lane: lane, Values: map[string]any{"packet_id": id, "at": field("at")}, Err: err}
+			}
+			bad.Values["claim:"+users[i]] = share + " " + profiles[i+1]
 			continue
 		}
 		h.Claims = append(h.Claims, claim)
 	}
-	slices.Sort(h.SoldOut)
-	slices.SortFunc(h.Claims, func(a, b packet.Claim) int {
-		if c := strings.Compare(a.PacketID, b.PacketID); c != 0 {
-			return c
-		}
-		return byShare(a, b)
-	})
-	if len(h.Claims)+len(h.SoldOut) == 0 && bad == nil {
-		bad = &Bad{EntryID: m.ID, Lane: lane, Values: m.Values, Err: fmt.Errorf("%w: no claims", ErrMalformed)}
+	if field("last") == "1" {
+		h.SoldOut = []string{id}
 	}
-	return bad
+	return bad, nil
+}
+
+func decodeUsers(b []byte) ([]string, error) {
+	n, b, err := msgp.ReadArrayHeaderBytes(b)
+	if err != nil || int(n) > maxBatch {
+		return nil, fmt.Errorf("%w: %d users: %w", ErrMalformed, n, orMalformed(err))
+	}
+	users := make([]string, n)
+	for i := range users {
+		if users[i], b, err = msgp.ReadStringBytes(b); err != nil {
+			return nil, fmt.Errorf("%w: user: %w", ErrMalformed, err)
+		}
+	}
+	return users, nil
+}
+
+// decodeProfiles reads a map from place to profile. A script that packs such a map
+// writes an array when the places are 1, 2, 3 and so on.
+func decodeProfiles(b []byte) (map[int]string, error) {
+	array := msgp.NextType(b) == msgp.ArrayType
+	var n uint32
+	var err error
+	if array {
+		n, b, err = msgp.ReadArrayHeaderBytes(b)
+	} else {
+		n, b, err = msgp.ReadMapHeaderBytes(b)
+	}
+	if err != nil || int(n) > maxBatch {
+		return nil, fmt.Errorf("%w: %d profiles: %w", ErrMalformed, n, orMalformed(err))
+	}
+	profiles := make(map[int]string, n)
+	for i := range int(n) {
+		place := i + 1
+		if !array {
+			if place, b, err = msgp.ReadIntBytes(b); err != nil {
+				return nil, fmt.Errorf("%w: place of a profile: %w", ErrMalformed, err)
+			}
+		}
+		if profiles[place], b, err = msgp.ReadStringBytes(b); err != nil {
+			return nil, fmt.Errorf("%w: profile: %w", ErrMalformed, err)
+		}
+	}
+	return profiles, nil
+}
+
+func orMalformed(err error) error {
+	if err == nil {
+		err = errors.New("more than a call can have")
+	}
+	return err
 }

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -25,14 +27,14 @@ func testHandOffs(t *testing.T, on setup) {
 	}
 	openPacket(t, p, b)
 	batch := batchOf(t.Context(), [2]string{a.ID, "x"}, [2]string{b.ID, "x"}, [2]string{a.ID, "y"})
-	p.lanes[lane].flush(batch)
+	flush(p, lane, batch)
 	grabbed := results(t, batch)
 	if _, err := p.Recall(t.Context(), b.ID); err != nil {
 		t.Fatal(err)
 	}
 
 	got := readAll(t, h, lane)
-	if len(got.Bad) != 0 || len(got.HandOffs) != 4 {
+	if len(got.Bad) != 0 || len(got.HandOffs) != 5 {
 		t.Fatalf("read %+v", got)
 	}
 	if c := got.HandOffs[0].Created; c == nil || !reflect.DeepEqual(*c, stagedA.View.Packet) {
@@ -41,19 +43,18 @@ func testHandOffs(t *testing.T, on setup) {
 	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
 		t.Errorf("created %+v", c)
 	}
-	claims := []packet.Claim{grabbed[0].Claim, grabbed[2].Claim, grabbed[1].Claim}
-	if a.ID > b.ID {
-		claims = []packet.Claim{grabbed[1].Claim, grabbed[0].Claim, grabbed[2].Claim}
+	if g, want := got.HandOffs[2], []packet.Claim{grabbed[0].Claim, grabbed[2].Claim}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
+		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
-	if g := got.HandOffs[2]; !reflect.DeepEqual(g.Claims, claims) || !slices.Equal(g.SoldOut, []string{a.ID}) {
-		t.Errorf("claims %+v\nwant %+v", g, claims)
+	if g, want := got.HandOffs[3], []packet.Claim{grabbed[1].Claim}; !reflect.DeepEqual(g.Claims, want) || len(g.SoldOut) != 0 {
+		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
-	if r := got.HandOffs[3]; r.Recalled != b.ID {
+	if r := got.HandOffs[4]; r.Recalled != b.ID {
 		t.Errorf("recalled %+v", r)
 	}
 
 	n, oldest, err := h.Depth(t.Context(), lane)
-	if err != nil || n != 4 || time.Since(oldest).Abs() > time.Minute {
+	if err != nil || n != 5 || time.Since(oldest).Abs() > time.Minute {
 		t.Errorf("depth %d since %v, %v", n, oldest, err)
 	}
 	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
@@ -76,7 +77,14 @@ func testReadBadEntries(t *testing.T, on setup) {
 	p := on.openFresh(t)
 	h := handoffs(t, p)
 	pk := newPacket(t, 2)
-	good := map[string]string{"claim:" + pk.ID + ":u": "0:5:1700000000000:{}"}
+	claims := func(fields ...string) map[string]string {
+		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": "0:5:5:0", "users": "\x91\xa1u", "profiles": "\x80", "last": "0"}
+		for i := 0; i < len(fields); i += 2 {
+			m[fields[i]] = fields[i+1]
+		}
+		return m
+	}
+	all := slices.Sorted(maps.Keys(claims()))
 	goodClaim := packet.Claim{PacketID: pk.ID, UserID: "u", Amount: 5, ClaimedAt: time.UnixMilli(1700000000000).UTC()}
 	for _, c := range []struct {
 		name   string
@@ -91,10 +99,16 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"}, []string{"created_at", "kind", "packet"}, ErrMalformed},
 		{"recalled nothing", map[string]string{"kind": "recalled"}, []string{"kind"}, ErrMalformed},
 		{"no claims", map[string]string{"kind": "claims"}, []string{"kind"}, ErrMalformed},
-		{"claim without user", map[string]string{"kind": "claims", "claim:" + pk.ID: "0:5:1:{}"}, []string{"claim:" + pk.ID}, ErrMalformed},
-		{"claim of no packet", map[string]string{"kind": "claims", "claim:xxxxxxxxxxxxxxxxxxxx:u": "0:5:1:{}"}, []string{"claim:xxxxxxxxxxxxxxxxxxxx:u"}, packet.ErrBadClaim},
-		{"claim of nothing", map[string]string{"kind": "claims", "claim:" + pk.ID + ":v": "0:0:1:{}"}, []string{"claim:" + pk.ID + ":v"}, packet.ErrBadClaim},
-		{"last of no packet", map[string]string{"kind": "claims", "last:x": "1"}, []string{"last:x"}, ErrMalformed},
+		{"claims of no packet", claims("packet_id", "x"), all, ErrMalformed},
+		{"users that are no list", claims("users", "u"), all, ErrMalformed},
+		{"users cut off", claims("users", "\x92\xa1u"), all, ErrMalformed},
+		{"more users than shares", claims("users", "\x92\xa1u\xa1v"), all, ErrMalformed},
+		{"more users than a call can have", claims("users", "\xdd\xff\xff\xff\xff"), all, ErrMalformed},
+		{"profiles that are no map", claims("profiles", "u"), all, ErrMalformed},
+		{"a profile that is no text", claims("profiles", "\x81\x01\x01"), all, ErrMalformed},
+		{"a profile without place", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
+		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
+		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"), []string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			read := func(values map[string]string) Batch {
@@ -124,16 +138,12 @@ func testReadBadEntries(t *testing.T, on setup) {
 				}
 				wantErr(t, bad.Err, c.err)
 			}
-			check(read(c.values), 0)
-			if c.values["kind"] != "claims" || len(c.values) == 1 {
+			b := read(c.values)
+			if errors.Is(c.err, ErrMalformed) {
+				check(b, 0)
 				return
 			}
-			// Good claims beside it are not held up.
-			for k, v := range good {
-				c.values[k] = v
-			}
-			b := read(c.values)
-			check(b, 1)
+			check(b, 1) // good claims beside it are not held up
 			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
 				t.Errorf("good part %+v", b.HandOffs[0])
 			}

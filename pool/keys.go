@@ -97,13 +97,14 @@ func hashSlot(tag string) int {
 // packetKeys are the keys of one packet and of its lane.
 type packetKeys struct {
 	packet   string // hash; a tombstone after retiring
-	shares   string // list of "<index>:<amount>", taken from the left
+	shares   string // list of shares (packet.Loaded), taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
 	order    string // list of the winners' user ids in the order of their claims
 	handoff  string // stream of the lane
 	live     string // sorted set of the lane: packet id -> created_at in ms
-	claimed  string // sorted set of the lane: places of the claims of packets that are not retired
+	claimed  string // sorted set of the lane: places of the listed claims of packets that are not retired
+	listed   string // of the lane: id of the last hand-off whose claims are in claimed
 	staged   string // sorted set of the lane: places of packets that MySQL may not know yet
 }
 
@@ -113,13 +114,14 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		order: base + ":order", handoff: k.handoff(lane), live: k.live(lane), claimed: k.claimed(lane), staged: k.staged(lane),
+		order: base + ":order", handoff: k.handoff(lane), live: k.live(lane), claimed: k.claimed(lane), listed: k.listed(lane), staged: k.staged(lane),
 	}
 }
 
 func (k keyspace) handoff(lane int) string { return "hb:{" + k.tags[lane] + "}:handoff" }
 func (k keyspace) live(lane int) string    { return "hb:{" + k.tags[lane] + "}:live" }
 func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:claimed" }
+func (k keyspace) listed(lane int) string  { return "hb:{" + k.tags[lane] + "}:listed" }
 func (k keyspace) staged(lane int) string  { return "hb:{" + k.tags[lane] + "}:staged" }
 
 // prefixOf begins the places of one user of an app in the sorted sets claimed

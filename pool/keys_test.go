@@ -66,7 +66,7 @@ func TestKeys(t *testing.T) {
 	want := packetKeys{
 		packet: prefix + "packet:" + id, shares: prefix + "packet:" + id + ":shares", winners: prefix + "packet:" + id + ":winners",
 		eligible: prefix + "packet:" + id + ":eligible", handoff: prefix + "handoff", live: prefix + "live",
-		order: prefix + "packet:" + id + ":order", claimed: prefix + "claimed", staged: prefix + "staged",
+		order: prefix + "packet:" + id + ":order", claimed: prefix + "claimed", listed: prefix + "listed", staged: prefix + "staged",
 	}
 	if got := k.of(id); got != want {
 		t.Errorf("keys\n got %+v\nwant %+v", got, want)

@@ -75,6 +75,9 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 //
 // Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
 func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error) {
+	if err := p.listAllClaims(ctx); err != nil {
+		return nil, fmt.Errorf("claims of a user: %w", err)
+	}
 	for range userClaimsTries {
 		claims, complete, err := p.userClaims(ctx, app, user, after, limit)
 		if err != nil || complete {

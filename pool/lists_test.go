@@ -138,7 +138,7 @@ func TestUserClaimsOfOneMoment(t *testing.T) {
 		asks = append(asks, [2]string{pk.ID, "u"})
 	}
 	batch := batchOf(ctx, asks...)
-	p.lanes[packet.Lane(asks[0][0], p.Lanes())].flush(batch)
+	flush(p, packet.Lane(asks[0][0], p.Lanes()), batch)
 	results(t, batch)
 	seen := map[string]bool{}
 	for after := (packet.Place{}); ; {
@@ -281,7 +281,7 @@ func TestBestShare(t *testing.T) {
 				asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", from+i)})
 			}
 			batch := batchOf(ctx, asks...)
-			p.lanes[packet.Lane(pk.ID, p.Lanes())].flush(batch)
+			flush(p, packet.Lane(pk.ID, p.Lanes()), batch)
 			for _, g := range results(t, batch) {
 				if sum += g.Claim.Amount; best == nil || packet.Luckier(g.Claim, *best) {
 					best = &g.Claim
@@ -312,12 +312,15 @@ func TestR7_RetireInParts(t *testing.T) {
 		asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", i)})
 	}
 	for part := range slices.Chunk(asks, maxBatch) {
-		p.lanes[packet.Lane(pk.ID, p.Lanes())].flush(batchOf(ctx, part...))
+		flush(p, packet.Lane(pk.ID, p.Lanes()), batchOf(ctx, part...))
 	}
 	other := laneMateOf(t, p, pk)
 	openPacket(t, p, other)
 	mustGrab(t, p, other.ID, "u1")
 	if _, err := p.ClosePool(ctx, pk.ID, packet.CloseSoldOut); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.listAllClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	k := p.keys.of(pk.ID)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"hongbao/crash"
 	"hongbao/money"
@@ -28,15 +27,15 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 	if err != nil {
 		return err
 	}
-	for offset := 0; ; {
-		end := min(offset+openChunk, len(shares))
-		args := append(make([]any, 0, end-offset+1), offset)
-		for i := offset; i < end; i++ {
-			if err := shares[i].Check(); err != nil || shares[i] == 0 {
-				return fmt.Errorf("open packet %s: share %d is %d fen", id, i, shares[i])
-			}
-			args = append(args, strconv.Itoa(i)+":"+strconv.FormatInt(int64(shares[i]), 10))
+	for i, a := range shares {
+		if err := a.Check(); err != nil || a == 0 {
+			return fmt.Errorf("open packet %s: share %d is %d fen", id, i, a)
 		}
+	}
+	var loader packet.Loader
+	for offset := 0; ; {
+		args := append(make([]any, 0, openChunk+1), offset)
+		args = appendChunk(args, &loader, shares, offset)
 		reply, err := change(ctx, crash.CreateOpen, openScript, p.rdb, []string{keys.packet, keys.shares, keys.staged}, args...).Slice()
 		if err != nil {
 			return redisError("open packet "+id, err)
@@ -62,6 +61,31 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 			progress(offset)
 		}
 	}
+}
+
+// appendChunk appends the texts of the shares from offset on. They lie in one piece
+// of memory: a million small ones would keep the collector busy.
+func appendChunk(args []any, loader *packet.Loader, shares []money.Fen, offset int) []any {
+	if loader.Loaded() > offset { // another loader's chunk was lost, with Redis
+		*loader = packet.Loader{}
+	}
+	for loader.Loaded() < offset {
+		loader.Next(shares[loader.Loaded()])
+	}
+	const typical = 32 // bytes of a text
+	var ends [openChunk]int
+	text, n := make([]byte, 0, openChunk*typical), 0
+	for _, a := range shares[offset:min(offset+openChunk, len(shares))] {
+		text = loader.Next(a).AppendText(text)
+		ends[n] = len(text)
+		n++
+	}
+	from := 0
+	for all, i := string(text), 0; i < n; i++ {
+		args = append(args, all[from:ends[i]])
+		from = ends[i]
+	}
+	return args
 }
 
 // Reject ends a packet whose charge was declined. A repeat changes nothing; the

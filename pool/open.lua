@@ -4,11 +4,11 @@
 -- and by several loaders.
 --
 -- KEYS[1] packet hash
--- KEYS[2] shares, list of "<index>:<amount>", taken from the left
+-- KEYS[2] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left (grab.lua)
 -- KEYS[3] staged packets of the lane; an open one is in MySQL
 --
 -- ARGV[1]  offset: index of the first share of this chunk
--- ARGV[+1] one share "<index>:<amount>"
+-- ARGV[+1] one share "<index>:<amount>:<sum>:<best>"
 --
 -- Returns {outcome, shares loaded}. Outcomes: loading (go on from the number of
 -- shares loaded); done (open, or any state after it); gone; excess (more shares

@@ -121,10 +121,11 @@ func (c Config) addrs() []string { return strings.Split(c.Addr, ",") }
 
 // Pool is the grabbable state of all packets. It is safe for concurrent use.
 type Pool struct {
-	cfg   Config
-	keys  keyspace
-	rdb   redis.UniversalClient
-	lanes []*lane
+	cfg      Config
+	keys     keyspace
+	rdb      redis.UniversalClient
+	lanes    []*lane
+	flushers []*flusher
 	// base lives until Close and carries no deadline of any caller.
 	base     context.Context
 	cancel   context.CancelFunc
@@ -147,7 +148,10 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg)}
 	p.base, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for n := range cfg.Lanes {
-		p.lanes = append(p.lanes, &lane{pool: p, handoff: p.keys.handoff(n), claimed: p.keys.claimed(n)})
+		if n == 0 || cfg.Mode == ModeCluster {
+			p.flushers = append(p.flushers, &flusher{pool: p})
+		}
+		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], keys: laneKeys{handoff: p.keys.handoff(n), packets: p.keys}})
 	}
 	if err := p.start(ctx); err != nil {
 		p.Close()
@@ -201,8 +205,8 @@ func (p *Pool) checkLanes(ctx context.Context) error {
 // Close lets the grabs that are under way end, refuses new ones with
 // ErrUnavailable and closes the connections.
 func (p *Pool) Close() error {
-	for _, l := range p.lanes {
-		l.close()
+	for _, f := range p.flushers {
+		f.close()
 	}
 	p.flushing.Wait() // bounded: every flush has a deadline
 	p.cancel()

@@ -2,8 +2,8 @@
 -- retire.lua removes the pool of a packet whose books are closed and leaves a
 -- tombstone, so that a late repeat of the create request still meets it (rule
 -- R7). The tombstone is made by the first call, and from then on the packet is
--- read from MySQL; the claims are taken out of the lane's claims by user some at
--- a time, and the last call removes the rest.
+-- read from MySQL; the claims, all of which list.lua must have seen, are taken out
+-- of the lane's claims by user some at a time, and the last call removes the rest.
 --
 -- KEYS[1] packet hash, or its tombstone
 -- KEYS[2] shares
@@ -38,7 +38,7 @@ local users = redis.call('LPOP', KEYS[6], ARGV[3])
 if users then
   local places = {}
   for i, record in ipairs(redis.call('HMGET', KEYS[3], unpack(users))) do
-    local at = record and string.match(record, '^%d+:%d+:(%d+):') or '0'
+    local at = record and string.match(record, '^%d+:%d+:%d+:%d+:(%d+):') or '0'
     places[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[1]
   end
   redis.call('ZREM', KEYS[7], unpack(places))

@@ -30,6 +30,7 @@ var (
 	recallScript  = newScript("recall")
 	closeScript   = newScript("close")
 	retireScript  = newScript("retire")
+	listScript    = newScript("list")
 	viewScript    = newScript("view")
 	acquireScript = newScript("acquire")
 	renewScript   = newScript("renew")

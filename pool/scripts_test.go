@@ -130,7 +130,7 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err := p.Answered(ctx, one.ID, packet.FirstAnswer{HTTPStatus: 201})
 	must(err)
 	batch := batchOf(ctx, [2]string{one.ID, "a"}, [2]string{two.ID, "a"}, [2]string{one.ID, "b"})
-	p.lanes[packet.Lane(one.ID, p.Lanes())].flush(batch)
+	flush(p, packet.Lane(one.ID, p.Lanes()), batch)
 	for i, g := range results(t, batch) {
 		if g.Result != packet.GrabWon {
 			t.Errorf("grab %d: %v", i, g.Result)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -154,8 +155,9 @@ func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane 
 	return b, deleted, nil
 }
 
-// Ack removes entries for good: acknowledged and deleted in one transaction. After
-// an error they may be gone or not; to repeat it is harmless.
+// Ack removes entries for good: acknowledged and deleted in one transaction, after
+// their claims were listed for UserClaims. After an error they may be gone or not;
+// to repeat it is harmless.
 //
 // Errors: ErrUnavailable.
 func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error {
@@ -163,6 +165,9 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return nil
 	}
 	key := h.pool.keys.handoff(lane)
+	if err := h.pool.listClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
+		return err
+	}
 	err := crash.Do(crash.RelayAck, func() error {
 		_, err := h.pool.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 			tx.XAck(ctx, key, Group, entryIDs...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,8 +105,9 @@ func (h *packetHash) view(id string) (packet.PoolView, error) {
 	}
 	h.json("packet", &v.Packet)
 	h.json("failure", &v.Failure)
-	if best, ok := h.fields["best"]; ok {
-		v.BestShare = h.share(best)
+	if _, ok := h.fields["best"]; ok {
+		best := int(h.int("best"))
+		v.BestShare = &best
 	}
 	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
 	v.RemainingCount = int(h.int("remaining"))
@@ -134,16 +134,6 @@ func (h *packetHash) int(name string) int64 {
 		h.err = fmt.Errorf("%s: %w", name, err)
 	}
 	return n
-}
-
-// share reads the index of "<index>:<amount>:<claimed at ms>".
-func (h *packetHash) share(best string) *int {
-	index, _, _ := strings.Cut(best, ":")
-	n, err := strconv.Atoi(index)
-	if err != nil && h.err == nil {
-		h.err = fmt.Errorf("best: %w", err)
-	}
-	return &n
 }
 
 func (h *packetHash) time(name string) time.Time { return fromMs(h.int(name)) }

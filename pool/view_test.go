@@ -76,13 +76,14 @@ func testClaims(t *testing.T, on setup) {
 	_, err := p.ClaimedCount(ctx, pk.ID)
 	wantErr(t, err, ErrNotFound)
 	openPacket(t, p, pk)
-	var batch []*grab
+	var asks [][2]string
 	for i := range users {
-		batch = append(batch, batchOf(ctx, [2]string{pk.ID, strconv.Itoa(i)})...)
+		asks = append(asks, [2]string{pk.ID, strconv.Itoa(i)})
 	}
-	for chunk := range slices.Chunk(batch, maxBatch) {
-		p.lanes[packet.Lane(pk.ID, p.Lanes())].flush(chunk)
-		results(t, chunk)
+	for chunk := range slices.Chunk(asks, maxBatch) {
+		b := batchOf(ctx, chunk...)
+		flush(p, packet.Lane(pk.ID, p.Lanes()), b)
+		results(t, b)
 	}
 	claims, err := p.Claims(ctx, pk.ID)
 	if err != nil || len(claims) != users {
