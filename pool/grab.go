@@ -23,7 +23,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 	}
 	// The queue can outlive the caller, and with it the memory of the request that
 	// the ids may point into.
-	g := grab{ctx: ctx, packetID: strings.Clone(packetID), userID: strings.Clone(userID), profile: profile}
+	g := grab{ctx: ctx, user: strings.Clone(userID), profile: profile}
 	if profile != (packet.Profile{}) {
 		encoded, err := json.Marshal(profile)
 		if err != nil {
@@ -31,16 +31,16 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 		}
 		g.encoded = string(encoded)
 	}
-	b, i, err := p.lanes[packet.Lane(packetID, p.cfg.Lanes)].add(g)
+	q, i, err := p.lanes[packet.Lane(packetID, p.cfg.Lanes)].add(strings.Clone(packetID), g)
 	if err != nil {
 		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	select {
-	case <-b.done:
+	case <-q.done:
 	case <-ctx.Done():
 		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w: %w", packetID, ErrUnavailable, context.Cause(ctx))
 	}
-	grabbed, err := b.answer(i)
+	grabbed, err := q.answer(i)
 	if err != nil {
 		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}

@@ -16,24 +16,23 @@
 -- ARGV[1]  mark of this call, of no other one
 -- ARGV[+1] user ids as a MessagePack array, each once for a packet
 -- ARGV[+2] their profiles as a MessagePack map: place in that array, from 1 -> JSON;
---          whoever told nothing is not in it
+--          whoever told nothing is not in it, and empty when nobody did
 --
 -- A claim record is "<share>:<claimed at ms>:<mark>:<profile>", share as in the list.
 --
--- Returns for each packet {outcome, detail, shares, claimed at ms, others}. Others is
--- a flat list {place, outcome, detail, ...} of users for whom something else came
--- out. The rest, in their order, won the shares, a text with a blank between two;
--- when shares are fewer than the rest, outcome and detail are for those left over.
--- Outcomes in order of precedence, the first that fits (packet.GrabResult): not_found;
--- replayed (detail: claim record of an earlier grab); retired; not_open_yet (detail:
--- opens_at in ms, empty while funding); not_eligible; sold_out; expired; won (detail:
--- claim record of this call's first sending); unavailable (counters and shares
--- disagree, nothing taken).
+-- Returns a flat list, five elements a packet: outcome, detail, shares, claimed at ms,
+-- others. Others is a MessagePack array {place, outcome, detail, ...} of users for
+-- whom something else came out, or empty. The rest, in their order, won the shares, a
+-- text with a blank between two; when shares are fewer than the rest, outcome and
+-- detail are for those left over. Outcomes in order of precedence, the first that fits
+-- (packet.GrabResult): not_found; replayed (detail: claim record of an earlier grab);
+-- retired; not_open_yet (detail: opens_at in ms, empty while funding); not_eligible;
+-- sold_out; expired; won (detail: claim record of this call's first sending);
+-- unavailable (counters and shares disagree, nothing taken).
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local mark = ':' .. ARGV[1] .. ':'
-redis.call('XLEN', KEYS[1]) -- fails when the key holds something else
 
 -- What the packet itself says to a user without a claim; nil: he may take a share.
 local function refusal(p)
@@ -69,17 +68,17 @@ local function look(p, users, profiles)
   p.users, p.profiles = rest or users, kept or profiles
 end
 
--- How many shares the rest takes, and what is left to say to those who get none.
--- The pool must not contradict itself, and the last share tells the new counters.
-local function count(p)
+-- Which shares the rest takes, and what is left to say to those who get none. The
+-- pool must not contradict itself, and the last share tells the new counters.
+local function next_shares(p)
   local take = p.state == 'open' and now < p.expires_at and math.min(#p.users, p.remaining) or 0
-  p.outcome = p.remaining == take and 'sold_out' or 'expired'
-  if take == 0 then return 0 end
-  p.sum, p.best = string.match(redis.call('LINDEX', p.shares, take - 1) or '', '^%d+:%d+:(%d+):(%d+)$')
+  p.outcome, p.detail = p.remaining == take and 'sold_out' or 'expired', ''
+  if take == 0 then return nil end
+  local shares = redis.call('LRANGE', p.shares, 0, take - 1)
+  p.sum, p.best = string.match(shares[take] or '', '^%d+:%d+:(%d+):(%d+)$')
   if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining
-    and redis.call('LLEN', p.order) == p.claimed then return take end
+    and redis.call('LLEN', p.order) == p.claimed then return shares end
   p.outcome = 'unavailable'
-  return 0
 end
 
 local packets = {}
@@ -92,46 +91,54 @@ for n = 1, (#ARGV - 1) / 2 do
     state = f[1], id = f[2], app = f[3], opens_at = tonumber(f[4]), expires_at = tonumber(f[5]), restricted = f[6] == '1',
     remaining = tonumber(f[7]), claimed = tonumber(f[8]), retired = f[10],
     at = math.max(now, tonumber(f[9]) or 0), -- claims are in the order of time, also when the clock steps back
-    detail = '', take = 0, others = {},
+    others = {},
   }
   packets[n] = p
   if p.state then
     p.outcome, p.detail = refusal(p)
-    look(p, cmsgpack.unpack(ARGV[2 * n]), cmsgpack.unpack(ARGV[2 * n + 1]))
-    if not p.outcome then p.detail, p.take = '', count(p) end
+    local told = ARGV[2 * n + 1]
+    look(p, cmsgpack.unpack(ARGV[2 * n]), told ~= '' and cmsgpack.unpack(told) or {})
+    if not p.outcome then p.taken = next_shares(p) end
   else
-    p.outcome = 'not_found'
+    p.outcome, p.detail = 'not_found', ''
   end
 end
 
--- From here on only writes.
-local replies = {}
+-- The hand-off of a packet. It names winners only.
+local function hand_off(p, n, take, shares, at)
+  local asked, told = ARGV[2 * n], ARGV[2 * n + 1]
+  if #p.others > 0 or take < #p.users then
+    asked = cmsgpack.pack({unpack(p.users, 1, take)})
+    for i = take + 1, #p.users do p.profiles[i] = nil end
+    told = next(p.profiles) and cmsgpack.pack(p.profiles) or ''
+  end
+  local last = take == p.remaining and '1' or '0'
+  redis.call('XADD', KEYS[1], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
+    'shares', shares, 'users', asked, 'profiles', told, 'last', last)
+end
+
+-- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
+local reply = {}
 for n, p in ipairs(packets) do
-  local shares, at = {}, ''
-  if p.take > 0 then
-    local users, profiles, asked, told = p.users, p.profiles, ARGV[2 * n], ARGV[2 * n + 1]
-    shares, at = redis.call('LPOP', p.shares, p.take), string.format('%.0f', p.at)
+  local shares, at = '', ''
+  if p.taken then
+    local take, users, profiles = #p.taken, p.users, p.profiles
+    shares, at = table.concat(p.taken, ' '), string.format('%.0f', p.at)
+    hand_off(p, n, take, shares, at)
     local tail = ':' .. at .. mark
     local claims = {}
-    for i, share in ipairs(shares) do
+    for i, share in ipairs(p.taken) do
       claims[2 * i - 1] = users[i]
       claims[2 * i] = share .. tail .. (profiles[i] or '')
     end
     redis.call('HSET', p.winners, unpack(claims))
-    redis.call('RPUSH', p.order, unpack(users, 1, p.take))
-    redis.call('HSET', p.key, 'remaining', p.remaining - p.take, 'claimed_count', p.claimed + p.take,
+    redis.call('RPUSH', p.order, unpack(users, 1, take))
+    redis.call('LTRIM', p.shares, take, -1)
+    redis.call('HSET', p.key, 'remaining', p.remaining - take, 'claimed_count', p.claimed + take,
       'claimed_amount', p.sum, 'best', p.best, 'claimed_at', at)
-    if #p.others > 0 or p.take < #users then -- the hand-off names winners only
-      asked = cmsgpack.pack({unpack(users, 1, p.take)})
-      for i = p.take + 1, #users do profiles[i] = nil end
-      told = cmsgpack.pack(profiles)
-    end
-    shares = table.concat(shares, ' ')
-    redis.call('XADD', KEYS[1], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'shares', shares, 'at', at,
-      'users', asked, 'profiles', told, 'last', p.take == p.remaining and '1' or '0')
-  else
-    shares = ''
   end
-  replies[n] = {p.outcome, p.detail, shares, at, p.others}
+  local at_n = 5 * n - 4
+  reply[at_n], reply[at_n + 1], reply[at_n + 2], reply[at_n + 3] = p.outcome, p.detail, shares, at
+  reply[at_n + 4] = #p.others > 0 and cmsgpack.pack(p.others) or ''
 end
-return replies
+return reply

@@ -39,8 +39,8 @@ type Bad struct {
 //	create.lua  kind created, packet JSON, created_at, opens_at, expires_at in ms
 //	grab.lua    kind claims, packet_id, app, shares with blanks between, claimed at in ms,
 //	            users who claimed them in the same order as a MessagePack array, profiles as
-//	            a MessagePack map from place in it (from 1) to JSON, last 1 when the
-//	            packet's last share is among them
+//	            a MessagePack map from place in it (from 1) to JSON or empty, last 1 when
+//	            the packet's last share is among them
 //	recall.lua  kind recalled, packet_id
 const fieldKind = "kind"
 
@@ -177,6 +177,9 @@ func decodeUsers(b []byte) ([]string, error) {
 // decodeProfiles reads a map from place to profile. A script that packs such a map
 // writes an array when the places are 1, 2, 3 and so on.
 func decodeProfiles(b []byte) (map[int]string, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
 	array := msgp.NextType(b) == msgp.ArrayType
 	var n uint32
 	var err error

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxBatch is the most grabs of one script call: about a millisecond of Redis'
-	// time, in which it shares one fsync.
+	// maxBatch is the most grabs of one packet in one call: about a millisecond of
+	// Redis' time, in which it shares one fsync.
 	maxBatch = 512
-	// maxFlight is how many grabs of several lanes go to one server together before
-	// it may answer the first of them.
+	// maxFlight is how many grabs go to one server together before it may answer the
+	// first of them.
 	maxFlight = 2 * maxBatch
 	// secondFlight is how many grabs have to wait before a second flight takes off
 	// while the first is under way: then Redis decides one while the answers of the
-	// other are given out here. With fewer it would only make two small batches of one.
+	// other are given out here. With fewer it would only make two small calls of one.
 	secondFlight = 128
 	maxFlights   = 2
 )
@@ -29,32 +29,46 @@ var errPanicked = errors.New("panic while grabbing")
 
 // grab is what one caller wants.
 type grab struct {
-	ctx              context.Context // of the caller: nobody waits any more when it has ended
-	packetID, userID string
-	profile          packet.Profile
-	encoded          string // profile as JSON; "": nothing was told
+	ctx     context.Context // of the caller: nobody waits any more when it has ended
+	user    string
+	profile packet.Profile
+	encoded string // profile as JSON; "": nothing was told
 }
 
-// lane has the grabs of one lane of this process that wait. While a call is under
-// way they queue and go together with the next one, so the batch grows with the
-// load by itself; without load nobody waits for anybody.
+// lane is one lane of this process.
 type lane struct {
 	flusher *flusher
-	keys    laneKeys
-
-	batches []*batch // the last one takes more; guarded by flusher.mu
-	queued  int      // grabs in them
+	number  int
+	queued  int // grabs that wait; guarded by flusher.mu
 }
 
-// laneKeys are what a call of grab.lua needs of its lane.
-type laneKeys struct {
-	handoff string
-	packets keyspace
+// line is the grabs of one packet that wait, in questions of maxBatch at most.
+type line struct {
+	lane      *lane
+	id        string
+	questions []*question
+}
+
+// flusher sends the grabs that wait for one server, which decides one after the
+// other anyway. While a flight is under way they queue and go together with the next
+// one, so flights grow with the load by themselves; without load nobody waits for
+// anybody. On a Cluster each lane has its own flusher, so that the lanes of a dead
+// master hold up no others.
+type flusher struct {
+	pool *Pool
+
+	mu      sync.Mutex
+	lines   map[string]*line // by packet id
+	order   []*line          // the same, whose turn is next first
+	queued  int              // grabs in all of them
+	usual   int              // size of the last question: room for the next one
+	flights int              // how many serve
+	closed  bool
 }
 
 // add queues a grab and sees to it that somebody serves the queue. It returns the
-// batch that the grab belongs to, and its number there.
-func (l *lane) add(g grab) (*batch, int, error) {
+// question that the grab belongs to, and its number there.
+func (l *lane) add(id string, g grab) (*question, int, error) {
 	f := l.flusher
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,35 +78,24 @@ func (l *lane) add(g grab) (*batch, int, error) {
 	case l.queued >= f.pool.cfg.MaxQueued:
 		return nil, 0, ErrOverloaded
 	}
-	if len(l.batches) == 0 {
-		f.waiting = append(f.waiting, l)
+	at := f.lines[id]
+	if at == nil {
+		at = &line{lane: l, id: id}
+		f.lines[id] = at
+		f.order = append(f.order, at)
 	}
-	if n := len(l.batches); n == 0 || len(l.batches[n-1].grabs) == maxBatch {
-		l.batches = append(l.batches, &batch{lane: l, grabs: make([]grab, 0, f.usual), done: make(chan struct{})})
+	if n := len(at.questions); n == 0 || len(at.questions[n-1].grabs) == maxBatch {
+		at.questions = append(at.questions, newQuestion(id, f.usual))
 	}
-	b := l.batches[len(l.batches)-1]
-	b.grabs = append(b.grabs, g)
+	q := at.questions[len(at.questions)-1]
+	q.grabs = append(q.grabs, g)
 	l.queued++
 	f.queued++
 	if f.flights == 0 || f.flights < maxFlights && f.queued >= secondFlight {
 		f.flights++
 		f.pool.flushing.Go(f.serve)
 	}
-	return b, len(b.grabs) - 1, nil
-}
-
-// flusher sends what waits in its lanes: those of one server, which decides one
-// after the other anyway. On a Cluster each lane has its own, so that the lanes of a
-// dead master hold up no others.
-type flusher struct {
-	pool *Pool
-
-	mu      sync.Mutex
-	waiting []*lane // with grabs, first come first served
-	queued  int     // grabs in all of them
-	usual   int     // size of the last batch: room for the next one
-	flights int     // how many serve
-	closed  bool
+	return q, len(q.grabs) - 1, nil
 }
 
 // close refuses further grabs; what is queued is still served.
@@ -109,47 +112,49 @@ func (f *flusher) serve() {
 		// yield another processor takes this goroutine up before they have run.
 		runtime.Gosched()
 		runtime.Gosched()
-		flight := f.take()
-		if flight == nil {
+		calls := f.take()
+		if calls == nil {
 			return
 		}
-		f.pool.fly(flight)
+		f.pool.fly(calls)
 	}
 }
 
-// take returns one batch of each lane that waits, up to maxFlight grabs, or nil and
-// the end of serving when nothing waits. A lane that has more goes to the end, so
-// that a crowd on one packet does not keep the others waiting.
-func (f *flusher) take() []*batch {
+// take returns up to maxFlight grabs as one call for each lane, or nil and the end of
+// serving when nothing waits. Packets take turns, one question each, so that a crowd
+// on one does not keep the others waiting, not even those of its lane.
+func (f *flusher) take() []*call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.flights > 1 && f.queued < secondFlight {
+	if f.queued == 0 || f.flights > 1 && f.queued < secondFlight {
 		f.flights--
 		return nil
 	}
-	var flight []*batch
+	var calls []*call
+	of := map[*lane]*call{}
 	n := 0
-	lanes := len(f.waiting)
-	for ; lanes > 0 && n < maxFlight; lanes-- {
-		l := f.waiting[0]
-		f.waiting = f.waiting[1:]
-		b := l.batches[0]
-		l.batches = l.batches[1:]
-		if len(l.batches) == 0 {
-			l.batches = nil // lets the served grabs go
+	for turns := len(f.order); turns > 0 && n < maxFlight; turns-- {
+		at := f.order[0]
+		f.order = f.order[1:]
+		q := at.questions[0]
+		if at.questions = at.questions[1:]; len(at.questions) > 0 {
+			f.order = append(f.order, at)
 		} else {
-			f.waiting = append(f.waiting, l)
+			delete(f.lines, at.id)
 		}
-		l.queued -= len(b.grabs)
-		n += len(b.grabs)
-		f.usual = len(b.grabs)
-		flight = append(flight, b)
+		c := of[at.lane]
+		if c == nil {
+			c = &call{lane: at.lane}
+			of[at.lane] = c
+			calls = append(calls, c)
+		}
+		c.questions = append(c.questions, q)
+		at.lane.queued -= len(q.grabs)
+		f.usual = len(q.grabs)
+		n += len(q.grabs)
 	}
-	if len(f.waiting) == 0 {
-		f.waiting = nil
+	if f.queued -= n; f.queued == 0 {
+		f.order = nil // lets the served ones go
 	}
-	if f.queued -= n; flight == nil {
-		f.flights--
-	}
-	return flight
+	return calls
 }

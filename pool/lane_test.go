@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,24 +18,39 @@ import (
 
 // batchOf returns grabs as a lane would have queued them.
 func batchOf(ctx context.Context, who ...[2]string) *batch {
-	b := &batch{done: make(chan struct{})}
+	b := &batch{of: map[string]*question{}}
 	for _, w := range who {
-		b.grabs = append(b.grabs, grab{ctx: ctx, packetID: w[0], userID: w[1]})
+		q := b.of[w[0]]
+		if q == nil {
+			q = newQuestion(w[0], 0)
+			b.of[w[0]] = q
+			b.questions = append(b.questions, q)
+		}
+		n := len(q.grabs)
+		b.at = append(b.at, func() (packet.Grabbed, error) { <-q.done; return q.answer(n) })
+		q.grabs = append(q.grabs, grab{ctx: ctx, user: w[1]})
 	}
 	return b
 }
 
+// batch is the questions of one call, with the answers in the order of the grabs.
+type batch struct {
+	of        map[string]*question
+	questions []*question
+	at        []func() (packet.Grabbed, error)
+}
+
+func (b *batch) answer(i int) (packet.Grabbed, error) { return b.at[i]() }
+
 // flush sends a batch at once, as the call of a lane.
 func flush(p *Pool, lane int, b *batch) {
-	b.lane = p.lanes[lane]
-	p.fly([]*batch{b})
+	p.fly([]*call{{lane: p.lanes[lane], questions: b.questions}})
 }
 
 func results(t *testing.T, b *batch) []packet.Grabbed {
 	t.Helper()
-	<-b.done
 	var got []packet.Grabbed
-	for i := range b.grabs {
+	for i := range b.at {
 		grabbed, err := b.answer(i)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +120,6 @@ func testBatchWithDamagedPacket(t *testing.T, on setup) {
 	before := dump(t, p, bad.ID)
 	batch := batchOf(t.Context(), [2]string{bad.ID, "u"}, [2]string{good.ID, "u"})
 	flush(p, packet.Lane(good.ID, p.Lanes()), batch)
-	<-batch.done
 	_, err := batch.answer(0)
 	wantErr(t, err, ErrInconsistent)
 	if got, err := batch.answer(1); err != nil || got.Result != packet.GrabWon {
@@ -121,7 +136,7 @@ func testBatchScriptRefusesOneUserTwice(t *testing.T, on setup) {
 	openPacket(t, p, pk)
 	before := dump(t, p, pk.ID)
 	k := p.keys.of(pk.ID)
-	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark", "\x92\xa1u\xa1u", "\x80").Err(); err == nil {
+	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark", "\x92\xa1u\xa1u", "").Err(); err == nil {
 		t.Error("no error")
 	}
 	unchanged(t, p, pk.ID, before)
@@ -130,10 +145,9 @@ func testBatchScriptRefusesOneUserTwice(t *testing.T, on setup) {
 func TestBatchPanicReachesEveryCaller(t *testing.T) {
 	broken := &Pool{cfg: Config{Timeout: time.Second, Logger: quiet}, base: t.Context()} // no client
 	b := batchOf(t.Context(), [2]string{newPacket(t, 1).ID, "u"}, [2]string{newPacket(t, 1).ID, "v"})
-	b.lane = &lane{keys: laneKeys{packets: newKeyspace(DefaultLanes)}}
-	broken.fly([]*batch{b})
-	<-b.done
-	for i := range b.grabs {
+	broken.keys = newKeyspace(DefaultLanes)
+	broken.fly([]*call{{lane: &lane{}, questions: b.questions}})
+	for i := range b.at {
 		_, err := b.answer(i)
 		wantErr(t, err, errPanicked)
 	}
@@ -332,7 +346,54 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 		eventually(t, "lane is idle", func() bool {
 			l.flusher.mu.Lock()
 			defer l.flusher.mu.Unlock()
-			return l.flusher.flights == 0 && l.queued == 0 && l.batches == nil
+			return l.flusher.flights == 0 && l.queued == 0 && len(l.flusher.lines) == 0 && l.flusher.order == nil
 		})
+	}
+}
+
+// TestTurns: packets take turns. A crowd on one keeps nobody waiting who wants
+// another, not even one of the same lane, and each packet's grabs go in their order.
+func TestTurns(t *testing.T) {
+	p := &Pool{cfg: Config{MaxQueued: 10 * maxBatch}}
+	f := &flusher{pool: p, lines: map[string]*line{}, flights: 1} // somebody serves already, as it were
+	a, b := &lane{flusher: f, number: 1}, &lane{flusher: f, number: 2}
+	add := func(l *lane, id string, n int) {
+		for i := range n {
+			if _, _, err := l.add(id, grab{ctx: t.Context(), user: fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.flights = 1
+	}
+	add(a, "crowd", 3*maxBatch+1)
+	add(a, "mate", 2)
+	add(b, "other", 1)
+	add(b, "other crowd", maxBatch+1)
+	var turns [][]string
+	for {
+		calls := f.take()
+		if calls == nil {
+			break
+		}
+		var turn []string
+		for _, c := range calls {
+			for _, q := range c.questions {
+				turn = append(turn, fmt.Sprint(c.lane.number, " ", q.id, " ", len(q.grabs), " from ", q.grabs[0].user))
+			}
+		}
+		turns = append(turns, turn)
+		f.flights = 1
+	}
+	want := [][]string{
+		{"1 crowd 512 from 0", "1 mate 2 from 0", "2 other 1 from 0", "2 other crowd 512 from 0"},
+		{"1 crowd 512 from 512", "2 other crowd 1 from 512"},
+		{"1 crowd 512 from 1024"},
+		{"1 crowd 1 from 1536"},
+	}
+	if !reflect.DeepEqual(turns, want) {
+		t.Errorf("%q", turns)
+	}
+	if f.queued != 0 || a.queued != 0 || b.queued != 0 || len(f.lines) != 0 || f.order != nil || f.flights != 0 {
+		t.Errorf("%+v, %+v, %+v", f, a, b)
 	}
 }

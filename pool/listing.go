@@ -65,16 +65,16 @@ func (p *Pool) listAllClaims(ctx context.Context) error {
 	errs := make([]error, len(cmds))
 	var wg sync.WaitGroup
 	for lane, cmd := range cmds {
-		reply, err := cmd.Slice()
-		if err == nil {
+		upTo := "" // of a lane that was not asked, or has forgotten the script
+		if reply, err := cmd.Slice(); err == nil {
 			listed, newest, err := decodeListed(reply)
-			if err == nil && listed != newest {
-				wg.Go(func() { errs[lane] = p.listClaims(ctx, lane, newest) })
+			if err != nil || listed == newest {
+				errs[lane] = err
+				continue
 			}
-			errs[lane] = err
-			continue
+			upTo = newest
 		}
-		wg.Go(func() { errs[lane] = p.listClaims(ctx, lane, "") })
+		wg.Go(func() { errs[lane] = p.listClaims(ctx, lane, upTo) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -149,9 +149,9 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p.base, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for n := range cfg.Lanes {
 		if n == 0 || cfg.Mode == ModeCluster {
-			p.flushers = append(p.flushers, &flusher{pool: p})
+			p.flushers = append(p.flushers, &flusher{pool: p, lines: map[string]*line{}})
 		}
-		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], keys: laneKeys{handoff: p.keys.handoff(n), packets: p.keys}})
+		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], number: n})
 	}
 	if err := p.start(ctx); err != nil {
 		p.Close()

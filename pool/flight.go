@@ -1,0 +1,124 @@
+package pool
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/crash"
+)
+
+// call is one call of grab.lua: questions about packets of one lane.
+type call struct {
+	lane      *lane
+	questions []*question
+	cmd       *redis.Cmd // nil: nobody waits for an answer
+}
+
+// markLen is the length of the mark of a call: 40 random bits to tell apart the
+// few calls that ask for one user and one packet.
+const markLen = 8
+
+// arguments puts together what grab.lua gets; there are no keys when nobody waits.
+func (c *call) arguments(keys keyspace) (names []string, args []any) {
+	args = append(args, rand.Text()[:markLen])
+	for _, q := range c.questions {
+		users, profiles := q.ask()
+		if users == nil {
+			continue
+		}
+		if len(names) == 0 {
+			names = append(names, keys.handoff(c.lane.number))
+		}
+		k := keys.of(q.id)
+		names = append(names, k.packet, k.shares, k.winners, k.eligible, k.order)
+		args = append(args, users, profiles)
+	}
+	return names, args
+}
+
+// read gives each question its part of the reply.
+func (c *call) read() error {
+	reply, err := c.cmd.Slice()
+	if err != nil {
+		return redisError("grab", err)
+	}
+	for _, q := range c.questions {
+		if q.users == 0 {
+			continue
+		}
+		if len(reply) < replyFields {
+			return fmt.Errorf("%w: grab reply is too short", ErrMalformed)
+		}
+		if err := q.read(reply[:replyFields]); err != nil {
+			return err
+		}
+		reply = reply[replyFields:]
+	}
+	return nil
+}
+
+// fly makes calls to one server together and answers every caller in them. It has
+// its own deadline: the context of one caller must not end the grabs of the others.
+func (p *Pool) fly(calls []*call) {
+	defer func() {
+		var err error
+		if r := recover(); r != nil {
+			p.cfg.Logger.Error("panic while grabbing", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("%w: %v", errPanicked, r)
+		}
+		for _, c := range calls {
+			for _, q := range c.questions {
+				if err != nil {
+					q.err = err
+				}
+				close(q.done)
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(p.base, (retries+1)*p.cfg.Timeout)
+	defer cancel()
+	_ = crash.Do(crash.GrabTake, func() error { return p.make(ctx, calls) }) // each call keeps its error
+	for _, c := range calls {
+		if c.cmd == nil {
+			continue
+		}
+		if err := c.read(); err != nil {
+			for _, q := range c.questions {
+				q.err = err
+			}
+		}
+	}
+}
+
+// make makes the calls, several of them in one pipeline. After a restart Redis has
+// forgotten the script: then it did nothing, and is told it again.
+func (p *Pool) make(ctx context.Context, calls []*call) error {
+	if len(calls) == 1 {
+		if keys, args := calls[0].arguments(p.keys); keys != nil {
+			calls[0].cmd = grabScript.Run(ctx, p.rdb, keys, args...)
+			return calls[0].cmd.Err()
+		}
+		return nil
+	}
+	forgotten := map[*call]func() *redis.Cmd{}
+	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, c := range calls {
+			if keys, args := c.arguments(p.keys); keys != nil {
+				c.cmd = grabScript.EvalSha(ctx, pipe, keys, args...)
+				forgotten[c] = func() *redis.Cmd { return grabScript.Run(ctx, p.rdb, keys, args...) }
+			}
+		}
+		return nil
+	})
+	for c, again := range forgotten {
+		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
+			c.cmd = again()
+		}
+	}
+	return err
+}
