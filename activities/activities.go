@@ -34,6 +34,7 @@ type Closing interface {
 // Cashbook is the part of MySQL that knows payments.
 type Cashbook interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)

@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
+	"hongbao/money"
 	"hongbao/packet"
 )
 
@@ -53,5 +54,106 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	}
 	if want := []string{"bob of app", "eve of app"}; !slices.Equal(l.started, want) {
 		t.Errorf("started %q, want %q", l.started, want)
+	}
+}
+
+// busyRelay is a packet whose claims are recorded one after the other, one between
+// two looks.
+type busyRelay struct{ lostHandOffs }
+
+func (r *busyRelay) AccountedFor(context.Context, string) (int, error) {
+	if n := len(r.recorded); n < len(r.winners) {
+		r.recorded[r.winners[n].UserID] = true
+	}
+	return len(r.recorded), nil
+}
+
+// TestDrainLeavesTheRelayItsWork: as long as claims are being recorded, nothing is
+// started twice.
+func TestDrainLeavesTheRelayItsWork(t *testing.T) {
+	t.Parallel()
+	r := &busyRelay{lostHandOffs{recorded: map[string]bool{}}}
+	for _, user := range []string{"ann", "bob", "eve", "ida", "joe", "kim", "lou"} { // enough looks for what would be a stall
+		r.winners = append(r.winners, packet.Claim{PacketID: "p", UserID: user})
+	}
+	steps := &Packets{Books: r, Pool: r, Starter: r}
+	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	env.RegisterActivity(steps.Drain)
+	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.started) != 0 || len(r.recorded) != len(r.winners) {
+		t.Errorf("started %q, recorded %d", r.started, len(r.recorded))
+	}
+}
+
+// ledgerOfShares notes what is funded and what is opened.
+type ledgerOfShares struct {
+	Books
+	Pool
+	records map[string]packet.Record
+	reads   int
+	funded  map[string][]money.Fen
+	opened  map[string][]money.Fen
+}
+
+func (l *ledgerOfShares) Packet(_ context.Context, id string) (packet.Record, error) {
+	l.reads++
+	return l.records[id], nil
+}
+
+func (l *ledgerOfShares) Fund(_ context.Context, id string, shares []money.Fen) (packet.Status, error) {
+	l.funded[id] = shares
+	return packet.StatusOpen, nil
+}
+
+func (l *ledgerOfShares) OpenPool(_ context.Context, id string, shares []money.Fen, _ func(int)) error {
+	l.opened[id] = shares
+	return nil
+}
+
+// TestOpenPoolOpensWhatWasFunded: the pool gets the shares that are in MySQL, also
+// when another packet was funded in between, and when it is opened again.
+func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
+	key := [32]byte{3}
+	l := &ledgerOfShares{records: map[string]packet.Record{}, funded: map[string][]money.Fen{}, opened: map[string][]money.Fen{}}
+	var ids []string
+	for _, name := range []string{"a", "b"} {
+		id := packet.NewID([]byte("salt"), name)
+		sealed, err := packet.SealSeed(key, id, packet.DeriveSeed(key, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+		l.records[id] = packet.Record{Stored: packet.StatusFunding, SealedSeed: sealed,
+			Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50, Split: packet.SplitRandom, MinShare: 1}}
+	}
+	steps := &Packets{Books: l, Pool: l, SeedKey: key}
+	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	env.RegisterActivity(steps)
+	do := func(step any, id string) {
+		t.Helper()
+		if _, err := env.ExecuteActivity(step, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(id string, reads int) {
+		t.Helper()
+		l.reads = 0
+		delete(l.opened, id)
+		do(steps.OpenPool, id)
+		if got := l.opened[id]; len(got) != 50 || !slices.Equal(got, l.funded[id]) || l.reads != reads {
+			t.Errorf("packet %s: funded %v, opened %v, the row was read %d times, want %d", id, l.funded[id], got, l.reads, reads)
+		}
+	}
+	do(steps.Fund, ids[0])
+	open(ids[0], 0)
+	open(ids[0], 1)
+	do(steps.Fund, ids[0])
+	do(steps.Fund, ids[1])
+	open(ids[0], 1)
+	open(ids[1], 0)
+	if slices.Equal(l.opened[ids[0]], l.opened[ids[1]]) {
+		t.Error("both packets have the same shares")
 	}
 }

@@ -20,6 +20,9 @@ type Payments struct {
 	Provider Provider
 	// Gate parks sends while the provider is in trouble; nil lets all through.
 	Gate *Gate
+
+	calls calls            // how fast the provider is, for PayNow
+	now   func() time.Time // nil: time.Now
 }
 
 // RecordClaim books a claim and makes its payout pending. Repeatable. A claim
@@ -88,14 +91,22 @@ func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
 	if !current {
 		return Sent{Overtaken: true}, nil
 	}
-	var sent Sent
+	return Sent{Observation: a.deliver(ctx, o)}, nil
+}
+
+// deliver makes the call of a noted send. Whatever happens is an observation.
+func (a *Payments) deliver(ctx context.Context, o payout.Order) (seen payout.Observation) {
+	began := a.clock()
 	step := crash.Of(o.OrderNo, crash.ChargeSend, crash.PayoutSend, crash.RefundSend)
-	_ = crash.Do(step, func() error { // whatever happens is an observation
-		sent.Observation = a.Provider.Send(ctx, o)
+	_ = crash.Do(step, func() error {
+		seen = a.Provider.Send(ctx, o)
 		return nil
 	})
-	a.Gate.report(ctx, o.Op, paymentOf(o.OrderNo), sent.Observation)
-	return sent, nil
+	if now := a.clock(); o.Op == payout.OpTransfer {
+		a.calls.note(passed(began, now), now)
+	}
+	a.Gate.report(ctx, o.Op, paymentOf(o.OrderNo), seen)
+	return seen
 }
 
 // Ask asks the provider about an order number. It moves nothing and may be repeated.

@@ -43,10 +43,12 @@ var (
 
 	// Payout: from the claim to the provider's answer.
 	ClaimBook     = step(PathPayout, "claim_book", "the share is claimed in MySQL, its payout pending, the money owed")
+	ClaimBegin    = step(PathPayout, "claim_begin", "the share is claimed in MySQL, the money owed, and the first send noted with its number and request, all at once")
 	ClaimConflict = step(PathPayout, "claim_conflict", "a promise that cannot be booked is kept as a break")
 	PayoutBegin   = step(PathPayout, "payout_begin", "the send of the payout is noted, its number and request are stored")
 	PayoutSend    = step(PathPayout, "payout_send", "the payout was sent to the provider, which has answered")
 	PayoutSettle  = step(PathPayout, "payout_settle", "what became of the payout is booked")
+	PayoutNow     = step(PathPayout, "payout_now", "a payout was sent and its outcome booked within a workflow task, of which Temporal knows nothing")
 	OrderAsk      = step(PathPayout, "order_ask", "the provider has said what became of an order")
 
 	// Closing: from the last grab to the closed books.

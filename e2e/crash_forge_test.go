@@ -104,17 +104,14 @@ func (l *packetLife) deleteHandOffs(t *testing.T, r *redis.Client, stream string
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		for field := range e.Values {
-			if !strings.HasPrefix(field, "claim:"+l.id) {
-				continue
-			}
-			n, err := r.XDel(t.Context(), stream, e.ID).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			deleted += int(n)
-			break
+		if e.Values["kind"] != "claims" || e.Values["packet_id"] != l.id {
+			continue
 		}
+		n, err := r.XDel(t.Context(), stream, e.ID).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleted += int(n)
 	}
 	return deleted
 }

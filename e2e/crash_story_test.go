@@ -121,6 +121,33 @@ func held(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
+// bookedWhileHeld books a claim that nothing is sent with, because the provider is
+// held. Other stories release it whenever they like: users win until one of them
+// was seen waiting for his first send.
+func bookedWhileHeld(t *testing.T, c *crashes, name string) {
+	const most = 25
+	l := c.born(t, name, most+1)
+	db := c.mysql(t)
+	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
+	for n := range most {
+		user := fmt.Sprintf("%s-%d", name, n)
+		c.decided(t, "OPS", "/providers/sandbox/hold", user, 200, map[string]any{"reason": "the provider is down"})
+		l.grabbed(t, user)
+		booked, waits := "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND packet_id = ? AND user_id = ?", " AND attempt = 0"
+		waited := 0
+		eventually(t, reachWithin, "the claim is booked", func() bool {
+			waited = count(t, db, booked+waits, l.id, user)
+			return count(t, db, booked, l.id, user) == 1
+		})
+		if waited == 1 {
+			break
+		}
+	}
+	c.decided(t, "OPS", "/providers/sandbox/release", name+"-2", 200, map[string]any{"reason": "the provider is back"})
+	l.recall(t)
+	l.settled(t)
+}
+
 // decided makes a decision, repeating until it has an answer, and once more: the
 // answer to one key never changes.
 func (c *crashes) decided(t *testing.T, who, path, key string, status int, body any) answer {

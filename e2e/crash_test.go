@@ -50,6 +50,8 @@ var stories = map[crash.Step]story{
 	crash.DecideAnswer:     cancelled,
 	crash.DecideCarryOut:   cancelled,
 	crash.ProviderHold:     held,
+	crash.ClaimBook:        bookedWhileHeld,
+	crash.PayoutBegin:      retried,
 	crash.RejectRow:        declined,
 	crash.RejectPool:       declined,
 	crash.RelayClose:       soldOut,

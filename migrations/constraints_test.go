@@ -33,6 +33,7 @@ var sound = []string{
 		status, created_at, opens_at, expires_at, updated_at) VALUES ('` + packetID + `', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
 		'open', NOW(), NOW(), NOW() + INTERVAL 1 DAY, NOW())`,
 	`INSERT INTO shares (packet_id, share_index, amount, user_id, app_id, claimed_at) VALUES ('` + packetID + `', 0, 50, 'u', 'a', NOW()), ('` + packetID + `', 1, 50, NULL, NULL, NULL)`,
+	`INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('` + packetID + `', 'u', 0, 'a', NOW())`,
 	`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, failure_code, created_at, updated_at, settled_at) VALUES
 		('` + chargeID + `', 'c', '` + packetID + `', 'a', 's', -1, 's', 100, 'CNY', '', 'x', 'paid', 1, '` + chargeID + `01', NULL, NOW(), NOW(), NOW()),
 		('` + paidID + `', 'p', '` + packetID + `', 'a', 'u', 0, 'u', 50, 'CNY', '', 'x', 'paid', 1, '` + paidID + `01', NULL, NOW(), NOW(), NOW()),
@@ -133,7 +134,7 @@ func TestR12_TablesRefuse(t *testing.T) {
 		_ = refused(t, db, statement, errSignal)
 	}
 	_ = refused(t, db, insertTransfer("charge", "provider", "holding", "100", chargeID+"01", chargeID+"01:charge"), errDuplicate)
-	_ = refused(t, db, "UPDATE shares SET user_id = 'u', app_id = 'a', claimed_at = NOW() WHERE share_index = 1", errDuplicate)
+	_ = refused(t, db, "INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('"+packetID+"', 'u', 1, 'a', NOW())", errDuplicate)
 	_ = refused(t, db, "INSERT INTO payments SELECT * FROM payments", errDuplicate)
 	_ = refused(t, db, "INSERT INTO attempts SELECT * FROM attempts", errDuplicate)
 }

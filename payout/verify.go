@@ -24,7 +24,7 @@ const (
 	RuleTotal Rule = "total"
 	// RuleStatus: the packet's status agrees with its money.
 	RuleStatus Rule = "status"
-	// RuleClaims: claimed shares, claim postings and payouts are the same.
+	// RuleClaims: claimed shares, claims, claim postings and payouts are the same.
 	RuleClaims Rule = "claims"
 	// RuleRemainder: the remainder is total minus claimed, and what the close posting says.
 	RuleRemainder Rule = "remainder"
@@ -86,6 +86,9 @@ type LedgerPacket struct {
 	ShareSum      money.Fen
 	ClaimedCount  int
 	ClaimedAmount money.Fen
+	// ClaimRows are the entries of the list of claims, ClaimStrays those of them
+	// that are not what their share says.
+	ClaimRows, ClaimStrays int
 }
 
 // PacketVerifier checks the ledger of one packet. Give it every transfer of the
@@ -198,6 +201,9 @@ func (v *PacketVerifier) claims() {
 	p, k := v.packet, v.byKind
 	if k[PostClaim] != p.ClaimedAmount {
 		v.add(RuleClaims, "", "claimed shares sum to %d, claim postings to %d", p.ClaimedAmount, k[PostClaim])
+	}
+	if p.ClaimRows != p.ClaimedCount || p.ClaimStrays != 0 {
+		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.ClaimStrays)
 	}
 	if p.BooksClosedAt.IsZero() {
 		if k[PostClose] != 0 {

@@ -42,7 +42,7 @@ func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts 
 // were left and went back.
 func soundBooks() *folio {
 	b := &folio{packet: LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closed", BooksClosedAt: booksAt, ClosedAt: booksAt, Remainder: 200,
-		NotedClaims: 8, ShareRows: 10, ShareSum: 1000, ClaimedCount: 8, ClaimedAmount: 800}}
+		NotedClaims: 8, ShareRows: 10, ShareSum: 1000, ClaimedCount: 8, ClaimedAmount: 800, ClaimRows: 8}}
 	order := func(k Kind, n, attempt int) string { return OrderNo(ID(k, booksID, n), attempt) }
 	booked := func(o string) LedgerAttempt { return LedgerAttempt{OrderNo: o, Booked: true} }
 	back := func(o string) LedgerAttempt { return LedgerAttempt{OrderNo: o, Booked: true, ReturnBooked: true} }

@@ -18,65 +18,139 @@ import (
 // Errors: ErrNotFound (no such packet or share), ErrBooksClosed, ErrConflict
 // (share taken by another, or another amount: rule R10), ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
-	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	var out payout.State
 	err := s.inTx(ctx, crash.ClaimBook, func(tx tx) error {
-		var row packetRow
-		if err := tx.Raw("SELECT * FROM packets WHERE id = ? LOCK IN SHARE MODE", c.PacketID).Scan(&row).Error; err != nil {
-			return err
-		}
-		if row.ID == "" {
-			return fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
-		}
-		var share shareRow
-		if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID, c.ShareIndex).Scan(&share).Error; err != nil {
-			return err
-		}
+		p, err := tx.claimShare(c, provider)
 		switch {
-		case share.PacketID == "":
-			return fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrNotFound)
-		case share.Amount != int64(c.Amount):
-			return fmt.Errorf("packet %s: share %d is %d fen, claim says %d: %w", c.PacketID, c.ShareIndex, share.Amount, c.Amount, ErrConflict)
-		case share.UserID != nil && *share.UserID != c.UserID:
-			return fmt.Errorf("packet %s: share %d: claimed by another: %w", c.PacketID, c.ShareIndex, ErrConflict)
-		case share.UserID != nil:
-			p, attempts, err := tx.load(id, false)
-			if err != nil {
-				return err
-			}
-			out = state(p.payment(), attempts)
-			return nil
-		case row.BooksClosedAt != nil:
-			return fmt.Errorf("packet %s: %w", c.PacketID, ErrBooksClosed)
+		case err != nil:
+			return err
+		case p == nil:
+			out, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+			return err
 		}
-		p := payout.Payment{
-			ID: id, Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(),
-			Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider, Status: payout.StatusPending,
-			CreatedAt: tx.now, UpdatedAt: tx.now,
-		}
-		out = state(p, nil)
-		return tx.bookClaim(c, p)
+		out = state(*p, nil)
+		return tx.bookClaim(*p)
 	})
-	if duplicate(err) {
-		err = fmt.Errorf("packet %s: user has another share: %w", c.PacketID, ErrConflict)
-	}
-	return out, err
+	return out, claimError(err, c)
 }
 
-func (tx tx) bookClaim(c packet.Claim, p payout.Payment) error {
+// BeginClaim does what RecordClaim and the first BeginSend of its payout do, in
+// one transaction: from its commit on the money is owed, and number, exact
+// request and the send that may follow are on record. A claim that was booked
+// before is left as it is: Order is nil then, and State says how far it has come.
+// While the provider is held nothing is booked either: Held is all it returns.
+// Errors: as RecordClaim, and what encode returns.
+func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	var out payout.Begun
+	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
+		out = payout.Begun{}
+		switch by, err := tx.provider(provider, false); {
+		case err != nil:
+			return err
+		case by.Hold != nil:
+			out.Held = by.Hold
+			return nil
+		}
+		p, err := tx.claimShare(c, provider)
+		switch {
+		case err != nil:
+			return err
+		case p == nil:
+			out.State, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+			return err
+		}
+		first, err := newAttempt(*p, 1, encode)
+		if err != nil {
+			return err
+		}
+		if err := payout.NoteSend(p, &first, limits, tx.now); err != nil {
+			return err
+		}
+		if err := tx.bookClaim(*p); err != nil {
+			return err
+		}
+		arow := newAttemptRow(first)
+		if err := tx.Create(&arow).Error; err != nil {
+			return err
+		}
+		out.State = state(*p, []payout.Attempt{first})
+		out.Order = orderOf(first)
+		return nil
+	})
+	return out, claimError(err, c)
+}
+
+// claimShare gives a share to the claim's user and returns his payout, pending,
+// for the caller to insert. It returns nil when the share was his before. The
+// packet row is locked in share mode: claims go on beside each other, and the
+// closing of the books waits for those that are under way (rule R6).
+func (tx tx) claimShare(c packet.Claim, provider string) (*payout.Payment, error) {
+	var row packetRow
+	if err := tx.Raw("SELECT id, app_id, currency, books_closed_at FROM packets WHERE id = ? LOCK IN SHARE MODE", c.PacketID).Scan(&row).Error; err != nil {
+		return nil, err
+	}
+	if row.ID == "" {
+		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
+	}
+	if row.BooksClosedAt != nil {
+		return nil, tx.whyNotClaimed(c, fmt.Errorf("packet %s: %w", c.PacketID, ErrBooksClosed))
+	}
 	res := tx.Exec(`UPDATE shares SET app_id = ?, user_id = ?, nickname = ?, avatar_url = ?, recipient = ?, claimed_at = ?
-		WHERE packet_id = ? AND share_index = ? AND user_id IS NULL`,
-		p.App, c.UserID, c.Nickname, c.AvatarURL, optString(c.Recipient), c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex)
+		WHERE packet_id = ? AND share_index = ? AND user_id IS NULL AND amount = ?`,
+		row.AppID, c.UserID, c.Nickname, c.AvatarURL, optString(c.Recipient), c.ClaimedAt.UTC(), c.PacketID, c.ShareIndex, int64(c.Amount))
 	if res.Error != nil {
-		return res.Error
+		return nil, res.Error
 	}
 	if res.RowsAffected != 1 {
-		return fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved)
+		return nil, tx.whyNotClaimed(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
+	// One share a user: the table's key refuses a second one.
+	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES (?, ?, ?, ?, ?)",
+		c.PacketID, c.UserID, c.ShareIndex, row.AppID, c.ClaimedAt.UTC()).Error
+	if err != nil {
+		return nil, err
+	}
+	return &payout.Payment{
+		ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID,
+		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
+		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+	}, nil
+}
+
+// whyNotClaimed says why a share could not be given to the claim's user; nil
+// when it is his already, otherwise when it is free.
+func (tx tx) whyNotClaimed(c packet.Claim, otherwise error) error {
+	var share shareRow
+	if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID, c.ShareIndex).Scan(&share).Error; err != nil {
+		return err
+	}
+	switch {
+	case share.PacketID == "":
+		return fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrNotFound)
+	case share.Amount != int64(c.Amount):
+		return fmt.Errorf("packet %s: share %d is %d fen, claim says %d: %w", c.PacketID, c.ShareIndex, share.Amount, c.Amount, ErrConflict)
+	case share.UserID == nil:
+		return otherwise
+	case *share.UserID != c.UserID:
+		return fmt.Errorf("packet %s: share %d: claimed by another: %w", c.PacketID, c.ShareIndex, ErrConflict)
+	}
+	return nil
+}
+
+// bookClaim inserts the payout of a share just claimed; the money is owed now.
+func (tx tx) bookClaim(p payout.Payment) error {
 	if err := tx.insertPayment(p); err != nil {
 		return err
 	}
-	return tx.post(c.PacketID, payout.NewPosting(payout.PostClaim, p.ID, c.Amount))
+	return tx.post(p.PacketID, payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+}
+
+// claimError names the unique key that keeps a user from a second share.
+func claimError(err error, c packet.Claim) error {
+	if duplicate(err) {
+		return fmt.Errorf("packet %s: user has another share: %w", c.PacketID, ErrConflict)
+	}
+	return err
 }
 
 // NoteShareConflict keeps a promise that could not be booked as a break (rule R10): nothing is lost from sight.
@@ -92,7 +166,7 @@ func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, detail st
 // and promises that could not be booked and are kept as breaks (rule R10).
 func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) {
 	var n int
-	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(user_id) FROM shares WHERE packet_id = ?) +
+	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
 		(SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ?)`, packetID, packetID, string(payout.BreakShareConflict)).Scan(&n).Error
 	return n, classify(err)
 }

@@ -125,8 +125,7 @@ func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit
 		}
 	}
 	var rows []claimRow
-	// Left alone, the optimizer may take the key of users and sort all claims.
-	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM shares s FORCE INDEX (PRIMARY) LEFT JOIN payments p
+	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM shares s LEFT JOIN payments p
 		ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index
 		WHERE s.packet_id = ? AND s.share_index < ? AND s.user_id IS NOT NULL ORDER BY s.share_index DESC LIMIT ?`, packetID, before, limit).Scan(&rows).Error
 	out := make([]packet.Paid, len(rows))
@@ -148,17 +147,18 @@ type receivedRow struct {
 // newest first, after the given place.
 func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
 	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
-		FROM shares s FORCE INDEX (shares_user) STRAIGHT_JOIN packets p ON p.id = s.packet_id
-		LEFT JOIN payments y ON y.packet_id = s.packet_id AND y.kind = 'p' AND y.share_index = s.share_index
-		WHERE s.app_id = ? AND s.user_id = ?`
+		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
+		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		LEFT JOIN payments y ON y.packet_id = c.packet_id AND y.kind = 'p' AND y.share_index = c.share_index
+		WHERE c.app_id = ? AND c.user_id = ?`
 	args := []any{app, user}
 	if after.ID != "" {
 		at := after.At.UTC()
-		text += " AND s.claimed_at <= ? AND (s.claimed_at < ? OR s.packet_id < ?)"
+		text += " AND c.claimed_at <= ? AND (c.claimed_at < ? OR c.packet_id < ?)"
 		args = append(args, at, at, after.ID)
 	}
 	var rows []receivedRow
-	err := s.read(ctx).Raw(text+" ORDER BY s.claimed_at DESC, s.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
 	out := make([]packet.Received, len(rows))
 	for i, r := range rows {
 		out[i] = packet.Received{Paid: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
@@ -183,11 +183,12 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 		return packet.Sums{}, classify(err)
 	}
 	text := `SELECT COUNT(*) AS n, COALESCE(SUM(s.amount), 0) AS sum, COALESCE(SUM(p.best_share = s.share_index), 0) AS best
-		FROM shares s FORCE INDEX (shares_user) STRAIGHT_JOIN packets p ON p.id = s.packet_id
-		WHERE s.app_id = ? AND s.user_id = ? AND s.claimed_at >= ? AND s.claimed_at < ?`
+		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
+		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ?`
 	args := []any{app, user, from, to}
 	if len(except) > 0 {
-		text, args = text+" AND s.packet_id NOT IN ?", append(args, except)
+		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
 	}
 	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
 		return packet.Sums{}, classify(err)

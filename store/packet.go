@@ -152,21 +152,6 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 // remark is what payer and payee see at the provider: at most 32 characters.
 func remark(packetID string) string { return "hongbao " + packetID }
 
-const insertShares = 1000
-
-type shareRow struct {
-	PacketID   string `gorm:"primaryKey"`
-	ShareIndex int    `gorm:"primaryKey"`
-	Amount     int64
-	UserID     *string
-	Nickname   *string
-	AvatarURL  *string
-	Recipient  *string
-	ClaimedAt  *time.Time
-}
-
-func (shareRow) TableName() string { return "shares" }
-
 // Fund moves the packet from funding to open and writes one row a share, in one
 // transaction. A packet that is open or later is left as it is. Returns the
 // row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
@@ -192,17 +177,7 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packe
 			return err
 		}
 		status = packet.StatusOpen
-		batch := make([]shareRow, 0, insertShares)
-		for i, a := range amounts {
-			batch = append(batch, shareRow{PacketID: id, ShareIndex: i, Amount: int64(a)})
-			if len(batch) == insertShares || i == len(amounts)-1 {
-				if err := tx.Create(&batch).Error; err != nil {
-					return err
-				}
-				batch = batch[:0]
-			}
-		}
-		return nil
+		return tx.putShares(id, amounts)
 	})
 	return status, err
 }

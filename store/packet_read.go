@@ -36,13 +36,19 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 }
 
 // countClaims fills in what was claimed of a packet whose books are open, by
-// reading every claim. Once all are claimed, the luckiest is known too.
+// reading every claim. Once all are claimed, the luckiest is known too. Shares
+// are claimed in the order of their index: those after the last one need no look.
 func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	var claimed struct {
 		N   int
 		Sum int64
 	}
-	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND user_id IS NOT NULL", rec.ID).Scan(&claimed).Error
+	var last *int
+	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ?", rec.ID).Scan(&last).Error; err != nil || last == nil {
+		return classify(err)
+	}
+	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND user_id IS NOT NULL",
+		rec.ID, *last).Scan(&claimed).Error
 	if err != nil {
 		return classify(err)
 	}
@@ -85,8 +91,8 @@ func (c claimRow) paid() packet.Paid {
 	return packet.Paid{Claim: claim, PayoutID: id, PayoutStatus: status}
 }
 
-const selectClaims = `SELECT s.*, p.status FROM shares s LEFT JOIN payments p
-	ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index WHERE s.packet_id = ? AND s.user_id IS NOT NULL`
+const selectClaims = `SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+	LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index WHERE c.packet_id = ?`
 
 // Claims lists the recorded claims of a packet in the order of their shares.
 func (s *Store) Claims(ctx context.Context, packetID string) ([]packet.Paid, error) {
@@ -104,7 +110,7 @@ func (s *Store) Claims(ctx context.Context, packetID string) ([]packet.Paid, err
 // Claim reads one user's recorded claim. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid, error) {
 	var rows []claimRow
-	if err := s.read(ctx).Raw(selectClaims+" AND s.user_id = ?", packetID, userID).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Raw(selectClaims+" AND c.user_id = ?", packetID, userID).Scan(&rows).Error; err != nil {
 		return packet.Paid{}, classify(err)
 	}
 	if len(rows) == 0 {
@@ -131,7 +137,7 @@ func (s *Store) PayoutStatuses(ctx context.Context, ids []string) (map[string]pa
 // does: with a recorded claim, or with a promise that could not be booked.
 func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
-	err := s.read(ctx).Raw(`SELECT user_id FROM shares WHERE packet_id = ? AND user_id IN ?
+	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
 		UNION ALL SELECT user_id FROM breaks WHERE packet_id = ? AND kind = ? AND user_id IN ?`, packetID, users,
 		packetID, string(payout.BreakShareConflict), users).Scan(&ids).Error
 	out := make(map[string]bool, len(ids))

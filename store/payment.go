@@ -181,9 +181,14 @@ func state(p payout.Payment, attempts []payout.Attempt) payout.State {
 
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
-	row, attempts, err := tx{DB: s.read(ctx)}.load(id, false)
+	st, err := tx{DB: s.read(ctx)}.stateOf(id)
+	return st, classify(err)
+}
+
+func (tx tx) stateOf(id string) (payout.State, error) {
+	row, attempts, err := tx.load(id, false)
 	if err != nil {
-		return payout.State{}, classify(err)
+		return payout.State{}, err
 	}
 	return state(row.payment(), attempts), nil
 }
@@ -217,17 +222,11 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		case payout.NumberNone:
 			return tx.notNow(row, p, attempts, &out)
 		case payout.NumberNew:
-			no := len(attempts) + 1
-			ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(id, no), Account: p.Account, Amount: p.Amount,
-				Currency: p.Currency, Remark: p.Remark}
-			if p.Kind == payout.KindRefund {
-				ins.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
-			}
-			request, err := encode(ins)
+			next, err := newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
-				return fmt.Errorf("encode request: %w", err)
+				return err
 			}
-			attempts = append(attempts, payout.NewAttempt(p, no, request))
+			attempts = append(attempts, next)
 		}
 		cur := &attempts[len(attempts)-1]
 		if err := payout.NoteSend(&p, cur, limits, tx.now); err != nil {
@@ -246,10 +245,29 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 			return err
 		}
 		out.State = state(p, attempts)
-		out.Order = &payout.Order{Op: cur.Op, OrderNo: cur.OrderNo, Request: cur.Request, Send: cur.Sends}
+		out.Order = orderOf(*cur)
 		return nil
 	})
 	return out, err
+}
+
+// newAttempt numbers an attempt and makes its exact request.
+func newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
+	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
+		Currency: p.Currency, Remark: p.Remark}
+	if p.Kind == payout.KindRefund {
+		ins.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
+	}
+	request, err := encode(ins)
+	if err != nil {
+		return payout.Attempt{}, fmt.Errorf("encode request: %w", err)
+	}
+	return payout.NewAttempt(p, no, request), nil
+}
+
+// orderOf is the order of a noted send: the stored bytes, nothing else.
+func orderOf(a payout.Attempt) *payout.Order {
+	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
 }
 
 // notNow leaves a payment that may not be sent as it is, or sends it back to

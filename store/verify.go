@@ -119,11 +119,13 @@ type ledgerPacketRow struct {
 	// of the shares
 	Count, Claimed         int
 	ShareSum, ClaimedShare int64
+	ClaimRows, ClaimStrays int
 }
 
 func (r ledgerPacketRow) packet() payout.LedgerPacket {
 	p := payout.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status, BooksClosedAt: orZero(r.BooksClosedAt),
-		ClosedAt: orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed, ClaimedAmount: money.Fen(r.ClaimedShare)}
+		ClosedAt: orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed, ClaimedAmount: money.Fen(r.ClaimedShare),
+		ClaimRows: r.ClaimRows, ClaimStrays: r.ClaimStrays}
 	if r.Remainder != nil {
 		p.Remainder = money.Fen(*r.Remainder)
 	}
@@ -158,6 +160,19 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 		for _, s := range shares {
 			r := at[s.PacketID]
 			r.Count, r.Claimed, r.ShareSum, r.ClaimedShare = s.N, s.Claimed, s.Total, s.ClaimedPart
+		}
+		if err != nil {
+			return rows, err
+		}
+		var claims []struct {
+			PacketID string
+			N, Fit   int
+		}
+		err = c.db.Raw(`SELECT c.packet_id, COUNT(*) AS n, COALESCE(SUM(s.user_id = c.user_id AND s.app_id = c.app_id AND s.claimed_at = c.claimed_at), 0) AS fit
+			FROM claims c LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+			WHERE c.packet_id IN ? GROUP BY c.packet_id`, ids).Scan(&claims).Error
+		for _, n := range claims {
+			at[n.PacketID].ClaimRows, at[n.PacketID].ClaimStrays = n.N, n.N-n.Fit
 		}
 		return rows, err
 	}}

@@ -82,6 +82,8 @@ func TestR12_VerifyLedger(t *testing.T) {
 		{"paid row without posting", "UPDATE payments SET status = 'paid', version = version + 1000, failure_code = NULL WHERE status = 'returned'",
 			"UPDATE payments SET status = 'returned', version = version - 1000, failure_code = 'returned' WHERE version >= 1000", payout.RulePayment},
 		{"claim lost", "UPDATE shares SET amount = amount + 1 WHERE user_id = 'u0'", "UPDATE shares SET amount = amount - 1 WHERE user_id = 'u0'", payout.RuleClaims},
+		{"claim not listed", "UPDATE claims SET packet_id = CONCAT('z', SUBSTRING(packet_id, 2)) WHERE user_id = 'u0'", "UPDATE claims c JOIN shares s USING (user_id, share_index, claimed_at) SET c.packet_id = s.packet_id WHERE c.packet_id LIKE 'z%'", payout.RuleClaims},
+		{"claim listed with another share", "UPDATE claims SET share_index = share_index + 1000 WHERE user_id = 'u0'", "UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", payout.RuleClaims},
 		{"remainder changed", "UPDATE packets SET remainder = remainder + 1 WHERE remainder IS NOT NULL", "UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", payout.RuleRemainder},
 		{"booked without posting", "UPDATE attempts SET booked = 1, asks = asks + 1000 WHERE booked = 0", "UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", payout.RuleAttempt},
 		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'", "UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", payout.RuleUnknown},

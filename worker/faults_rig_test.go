@@ -138,6 +138,13 @@ func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limit
 	return o.Store.BeginSend(ctx, id, limits, encode)
 }
 
+func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	if own, ok := o.rows.Load(c.PacketID); ok {
+		limits = own.(payout.Limits)
+	}
+	return o.Store.BeginClaim(ctx, c, provider, limits, encode)
+}
+
 func packetOf(paymentID string) string { return paymentID[1 : 1+packet.IDLen] }
 
 // http makes one request and returns the status of the answer.

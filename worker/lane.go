@@ -27,12 +27,15 @@ type laneReader struct {
 	acks     chan string
 
 	mu       sync.Mutex
-	underway map[string]bool // entry ids that are being carried: pending entries may be read again
+	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
+	held     map[string]int  // claims of each packet that wait here
+	later    map[string][]string
+	resume   chan struct{} // a packet with entries left for later has room again
 }
 
 func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneReader {
 	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, room: semaphore.NewWeighted(laneLimit),
-		acks: make(chan string, 4*readCount), underway: map[string]bool{}}
+		acks: make(chan string, 4*readCount), underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1)}
 }
 
 // read takes what is pending under our name first (an earlier life may have left
@@ -79,7 +82,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		parts[b.EntryID]++
 	}
 	entries := map[string]*entry{}
-	open := func(id string, jobs int) (*entry, error) {
+	open := func(id, packetID string, jobs int) (*entry, error) {
 		if e := entries[id]; e != nil {
 			return e, nil
 		}
@@ -87,7 +90,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if err := l.room.Acquire(ctx, n); err != nil {
 			return nil, err
 		}
-		e := &entry{left: jobs + parts[id], done: func() { l.finished(ctx, id, n) }}
+		e := &entry{left: jobs + parts[id], done: func() { l.finished(ctx, id, packetID, jobs, n) }}
 		entries[id] = e
 		return e, nil
 	}
@@ -96,7 +99,11 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 			continue
 		}
 		jobs := l.relay.jobsOf(h)
-		e, err := open(h.EntryID, len(jobs))
+		packetID := packetOf(h)
+		if !l.hold(h.EntryID, packetID, len(jobs)) {
+			continue
+		}
+		e, err := open(h.EntryID, packetID, len(jobs))
 		if err != nil {
 			return err
 		}
@@ -116,7 +123,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if entries[b.EntryID] == nil && !l.begin(b.EntryID) {
 			continue
 		}
-		e, err := open(b.EntryID, 0)
+		e, err := open(b.EntryID, "", 0)
 		if err != nil {
 			return err
 		}
@@ -138,8 +145,9 @@ func (l *laneReader) begin(id string) bool {
 	return true
 }
 
-func (l *laneReader) finished(ctx context.Context, id string, room int64) {
+func (l *laneReader) finished(ctx context.Context, id, packetID string, jobs int, room int64) {
 	l.room.Release(room)
+	l.release(packetID, jobs)
 	select {
 	case l.acks <- id:
 	case <-ctx.Done():

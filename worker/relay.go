@@ -24,6 +24,7 @@ type Handoffs interface {
 	RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error)
 	AcquireSlot(ctx context.Context, maxSlots int, life time.Duration) (pool.Slot, error)
 	LiveSlots(ctx context.Context, maxSlots int) (map[string]bool, error)
+	Backlog
 }
 
 // Quarantine keeps what could not be decoded.
@@ -93,6 +94,7 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 		readers[lane] = l
 		group.Go(func() error { return l.read(gctx) })
 		group.Go(func() error { return l.acknowledge(gctx) })
+		group.Go(func() error { return l.readLater(gctx) })
 	}
 	for range startLimit {
 		group.Go(func() error { return sched.work(gctx) })

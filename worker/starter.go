@@ -61,9 +61,11 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}
-	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)}
+	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true}
 	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
+		WorkflowTaskTimeout:   workflows.TaskTimeout,
+		EnableEagerStart:      true, // the first workflow task comes with the answer, when this process has room for it
 		StaticSummary:         workflows.PayoutSummary(c),
 		StaticDetails:         workflows.PaymentDetails(in.PaymentID),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrs...),

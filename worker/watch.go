@@ -65,6 +65,7 @@ var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue:
 type WatchConfig struct {
 	Store    WatchStore
 	Pools    LivePools
+	Backlog  Backlog // nil: claims are nobody else's matter
 	Starter  *Starter
 	Payments *activities.Payments
 	Lanes    int

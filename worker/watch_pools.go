@@ -16,6 +16,11 @@ const (
 	rejectedKept = 10 * time.Minute
 	// compareUsers is how many winners one look at MySQL asks about.
 	compareUsers = 500
+	// relayStuck is for how long a lane's oldest hand-off may be the same one before
+	// the watch no longer counts on the relay.
+	relayStuck = time.Minute
+	// handoffAfter is longer than a script takes from a claim's time to its hand-off's.
+	handoffAfter = time.Second
 )
 
 // laneWatch compares the pools of one lane with MySQL.
@@ -26,6 +31,34 @@ type laneWatch struct {
 	// settled holds of each packet the number of claims that MySQL accounts for, so
 	// that rows are counted only when there are more of them.
 	settled map[string]int
+	// The oldest hand-off at the last look, and when it was seen first.
+	oldest, since time.Time
+}
+
+// Backlog tells what of a lane waits for a relay.
+type Backlog interface {
+	Depth(ctx context.Context, lane int) (entries int, oldest time.Time, err error)
+}
+
+// carried returns since when hand-offs of the lane wait for a relay that gets on;
+// claims made from then on are its matter, however many there are and however long
+// that takes. Zero when none waits, or when the relay is stuck.
+func (l *laneWatch) carried(ctx context.Context) (time.Time, error) {
+	if l.watch.cfg.Backlog == nil {
+		return time.Time{}, nil
+	}
+	_, oldest, err := l.watch.cfg.Backlog.Depth(ctx, l.lane)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	if !oldest.Equal(l.oldest) {
+		l.oldest, l.since = oldest, now
+	}
+	if oldest.IsZero() || now.Sub(l.since) > relayStuck {
+		return time.Time{}, nil
+	}
+	return oldest.Add(-handoffAfter), nil
 }
 
 func (l *laneWatch) round(ctx context.Context) error {
@@ -170,18 +203,33 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if err != nil {
 		return err
 	}
+	key := "winners/" + id
 	if recorded >= view.ClaimedCount {
 		l.settled[id] = recorded
+		l.watch.patience.right(key)
 		return nil
 	}
-	return l.watch.missingWinners(ctx, id, view)
-}
-
-// missingWinners starts the payout of every winner that MySQL does not account for.
-func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView) error {
-	claims, err := w.cfg.Pools.Claims(ctx, id)
+	if !l.watch.patience.try(key, time.Now()) {
+		return nil
+	}
+	carried, err := l.carried(ctx)
 	if err != nil {
 		return err
+	}
+	asked, started, err := l.watch.missingWinners(ctx, id, view, carried)
+	if asked == 0 || started > 0 {
+		l.watch.patience.right(key) // only what waits in Temporal is asked about ever more rarely
+	}
+	return err
+}
+
+// missingWinners starts the payout of every winner that MySQL does not account for
+// and whose claim is not carried to Temporal at the moment. It returns for how many
+// Temporal was asked, and how many it had to start: the others wait there.
+func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (asked, startedRuns int, err error) {
+	claims, err := w.cfg.Pools.Claims(ctx, id)
+	if err != nil {
+		return 0, 0, err
 	}
 	for len(claims) > 0 {
 		some := claims[:min(compareUsers, len(claims))]
@@ -192,21 +240,26 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 		}
 		have, err := w.cfg.Store.Recorded(ctx, id, users)
 		if err != nil {
-			return err
+			return asked, startedRuns, err
 		}
 		for _, c := range some {
 			// The relay is normally much faster; a dead one is taken over.
-			if have[c.UserID] || view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace {
+			if have[c.UserID] || view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried) {
 				continue
 			}
+			if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
+				continue // seen for the first time: a run that was started just now is about to record it
+			}
+			asked++
 			started, err := w.cfg.Starter.RestartPayout(ctx, c, view.Packet.App)
 			if err != nil {
-				return err
+				return asked, startedRuns, err
 			}
 			if started {
+				startedRuns++
 				w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
 			}
 		}
 	}
-	return nil
+	return asked, startedRuns, nil
 }

@@ -33,6 +33,9 @@ type Config struct {
 	Reconcile  *Reconcile // nil: this process carries out no reconciliations
 	Lanes      int
 	Logger     *slog.Logger
+	// Tune, if set, changes the Options of the main worker. For measurements of
+	// others beside them; a process that works leaves it nil.
+	Tune func(*sdk.Options)
 }
 
 // Worker is one worker process: workflows, relay, dispatcher, watch, canary.
@@ -46,7 +49,7 @@ type Worker struct {
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
-	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Starter: cfg.Starter, Payments: cfg.Payments, Lanes: cfg.Lanes, Logger: cfg.Logger})
+	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments, Lanes: cfg.Lanes, Logger: cfg.Logger})
 	return &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
 }
 
@@ -111,8 +114,9 @@ func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 	}
 }
 
-func (w *Worker) newMain() sdk.Worker {
-	main := sdk.New(w.cfg.Client, workflows.TaskQueue, sdk.Options{
+// Options are those of the main worker: how it polls, and how much it does at once.
+func Options() sdk.Options {
+	return sdk.Options{
 		WorkflowTaskPollerBehavior:             pollers(),
 		ActivityTaskPollerBehavior:             pollers(),
 		MaxConcurrentActivityExecutionSize:     200,
@@ -120,8 +124,16 @@ func (w *Worker) newMain() sdk.Worker {
 		// How long the runs of a worker that died wait for it before another takes them.
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		WorkerStopTimeout:            workflows.WorkerStopTimeout,
-		OnFatalError:                 w.fatal,
-	})
+	}
+}
+
+func (w *Worker) newMain() sdk.Worker {
+	options := Options()
+	if w.cfg.Tune != nil {
+		w.cfg.Tune(&options)
+	}
+	options.OnFatalError = w.fatal
+	main := sdk.New(w.cfg.Client, workflows.TaskQueue, options)
 	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Refund, workflow.RegisterOptions{Name: workflows.RefundWorkflow})

@@ -3,6 +3,7 @@ package workflows
 import (
 	"testing"
 
+	"hongbao/activities"
 	"hongbao/payout"
 	"hongbao/provider"
 )
@@ -23,6 +24,15 @@ func TestTimeoutsNest(t *testing.T) {
 	}
 	if payTimeout > provider.SandboxLandingWindow {
 		t.Errorf("a send may go out up to %v after its note, its window is %v", payTimeout, provider.SandboxLandingWindow)
+	}
+	if payNowTimeout >= TaskTimeout*4/5 {
+		t.Errorf("a payment within a workflow task may take %v of its %v", payNowTimeout, TaskTimeout)
+	}
+	if activities.PayNowCall+activities.PayNowBook >= payNowTimeout {
+		t.Errorf("a payment within a workflow task has %v, calling and booking may take %v", payNowTimeout, activities.PayNowCall+activities.PayNowBook)
+	}
+	if activities.PayNowCall > provider.SandboxLandingWindow {
+		t.Errorf("a send may be under way for %v, its window is %v", activities.PayNowCall, provider.SandboxLandingWindow)
 	}
 	if heartbeat >= bulkTimeout || storeTimeout >= bulkTimeout {
 		t.Errorf("heartbeat %v and store timeout %v must be below %v", heartbeat, storeTimeout, bulkTimeout)

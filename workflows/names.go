@@ -82,6 +82,12 @@ func PaymentWorkflowID(p payout.Payment) string {
 type PayoutInput struct {
 	Claim     *packet.Claim `json:"claim,omitempty"`
 	PaymentID string        `json:"payment_id"`
+	// PayNow: the claim is booked and paid by one local activity, when that is
+	// possible. Runs that were started before there was one do not have it; a field
+	// costs no event, as workflow.GetVersion would. Workers that do not know it must
+	// be stopped before those that do are started: they would begin such a run by
+	// other steps.
+	PayNow bool `json:"pay_now,omitempty"`
 }
 
 // RefundInput starts a refund.
@@ -128,6 +134,11 @@ const (
 	// ProviderTimeout is how long one call to a provider may take.
 	ProviderTimeout = 5 * time.Second
 	payTimeout      = 8 * time.Second
+	// TaskTimeout is how long a worker may take over one workflow task, and so how
+	// long a payout waits for a worker that died in the middle of it. The SDK renews
+	// a task of which four fifths have passed: payNowTimeout stays below.
+	TaskTimeout   = 5 * time.Second
+	payNowTimeout = 3500 * time.Millisecond
 	// storeTimeout is also how long a step of a worker that died is waited for;
 	// steps on our own stores take milliseconds and may be repeated at any time.
 	storeTimeout = 5 * time.Second

@@ -50,6 +50,9 @@ type parts struct {
 	closePool func(n int) packet.Remainder
 	remainder money.Fen // CloseBooks
 	settled   []payout.Observation
+	asked     []string // the order number that each was settled under
+	payNow    func() (activities.PaidNow, error)
+	record    func() error // RecordClaim; nil: it is booked
 }
 
 func newParts(t *testing.T) *parts {
@@ -81,6 +84,7 @@ func newParts(t *testing.T) *parts {
 	}
 	p.ask = func(int) payout.ObservationKind { return payout.ObsSucceeded }
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
+	p.payNow = func() (activities.PaidNow, error) { return activities.PaidNow{State: ended(payout.StatusPaid)}, nil }
 	p.openPool = func(int) error { return nil }
 	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
 	return p
@@ -154,8 +158,16 @@ func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
 	return true, nil
 }
 
+func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.PaidNow, error) {
+	p.did("PayNow", c.UserID)
+	return p.payNow()
+}
+
 func (p *parts) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
 	p.did("RecordClaim", c.UserID)
+	if p.record != nil {
+		return payout.State{}, p.record()
+	}
 	return p.read(1), nil
 }
 
@@ -178,7 +190,7 @@ func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
 func (p *parts) Settle(_ context.Context, o payout.Observation, asked string) (payout.State, error) {
 	p.did("Settle", string(o.Kind))
 	p.mu.Lock()
-	p.settled = append(p.settled, o)
+	p.settled, p.asked = append(p.settled, o), append(p.asked, asked)
 	p.mu.Unlock()
 	return p.settle(o), nil
 }

@@ -23,6 +23,25 @@ func newMachine(ctx workflow.Context) *machine {
 	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 }
 
+// enter is how a payout comes to its row. A claim is paid on the spot when that is
+// possible. When that step broke, wherever it did, the row says how far it came:
+// a send that was noted is asked about (rule R3).
+func (m *machine) enter(ctx workflow.Context, in PayoutInput) (payout.State, error) {
+	if in.Claim == nil {
+		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	}
+	if in.PayNow {
+		paid, err := payNow(ctx, *in.Claim)
+		switch {
+		case err == nil && paid.Unbooked:
+			return m.book(ctx, *paid.Observation, paid.State.Step.OrderNo) // the number that was sent, whatever the answer says
+		case err == nil || temporal.IsCanceledError(err):
+			return paid.State, err
+		}
+	}
+	return step[payout.State](storeStep(ctx, "book the claim: "+amountOf(in.Claim.Amount)+" from holding to owed"), payments.RecordClaim, *in.Claim)
+}
+
 // run does steps until the payment needs none. It returns early, with the open
 // state, when the history has grown long: the caller continues as new.
 func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, error) {
@@ -106,6 +125,11 @@ func (m *machine) ask(ctx workflow.Context, st payout.State) (payout.State, erro
 func (m *machine) settle(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
 	m.seen++
 	o.ID = fmt.Sprintf("%s/%d", m.runID, m.seen)
+	return m.book(ctx, o, asked)
+}
+
+// book settles an observation that has its id.
+func (m *machine) book(ctx workflow.Context, o payout.Observation, asked string) (payout.State, error) {
 	return step[payout.State](storeStep(ctx, fmt.Sprintf("book: %s", o.Kind)), payments.Settle, o, asked)
 }
 

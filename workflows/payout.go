@@ -11,13 +11,7 @@ import (
 // id alone. It ends Completed when paid, Failed when finance is needed.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 	m := newMachine(ctx)
-	var st payout.State
-	var err error
-	if in.Claim != nil {
-		st, err = step[payout.State](storeStep(ctx, "book the claim: "+amountOf(in.Claim.Amount)+" from holding to owed"), payments.RecordClaim, *in.Claim)
-	} else {
-		st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
-	}
+	st, err := m.enter(ctx, in)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,9 @@ import (
 // workflow.GetVersion and keep the old histories; new ones are recorded by
 //
 //	go test ./worker -run TestRecordHistories -update-histories
+//
+// Those called by_steps are of payouts that were started without PayNow, before
+// there was one; they are not recorded any more.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(files) == 0 {

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
+	"hongbao/packet"
 )
 
 // The structs are nil: only their method names are used.
@@ -39,6 +40,18 @@ func payStep(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: payTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
 	})
+}
+
+// payNow books a claim and pays it within the workflow task, in one attempt: what
+// comes after it are steps of their own.
+func payNow(ctx workflow.Context, c packet.Claim) (activities.PaidNow, error) {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		Summary: "book the claim, pay " + amountOf(c.Amount) + " to " + c.Account(),
+	})
+	var out activities.PaidNow
+	err := workflow.ExecuteLocalActivity(ctx, payments.PayNow, c).Get(ctx, &out)
+	return out, err
 }
 
 // askStep returns options for a question to the provider.

@@ -34,7 +34,7 @@ may run beside everything else, on a replica too.
   negative   holding, owed and refunding are below zero at no moment
   total      the charge and the shares are the total, and every fen is somewhere
   status     the packet's status agrees with its money
-  claims     claimed shares, claim postings and payouts are the same
+  claims     claimed shares, claims, claim postings and payouts are the same
   remainder  the remainder is total less claimed, and what was posted
   payment    a payment's status is what its postings say
   attempt    an attempt says booked when its posting is there, and only then

@@ -1,0 +1,174 @@
+package activities
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"hongbao/crash"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+const (
+	// PayNowCall bounds the provider call of PayNow. A call that takes longer is
+	// cut off: it may have arrived, and is asked about.
+	PayNowCall = 1500 * time.Millisecond
+	// PayNowBook bounds the booking of its answer.
+	PayNowBook = time.Second
+)
+
+// PaidNow is the answer of PayNow.
+type PaidNow struct {
+	State payout.State `json:"state"`
+	// Observation is what the provider said; nil when nothing was sent.
+	Observation *payout.Observation `json:"observation,omitempty"`
+	// Unbooked: the answer could not be booked, or nobody knows whether it was. It
+	// is to be settled, under its own id.
+	Unbooked bool `json:"unbooked,omitempty"`
+}
+
+// PayNow books a claim and pays it, in one go: two transactions with the call
+// between them. It is run as a local activity, once, inside the first workflow
+// task of a payout, because a regular step costs Temporal more than all of this.
+// It only takes the short way when that is open: the gate lets the send through,
+// the provider answers fast, and there is time left. Otherwise the claim is
+// booked, and the state says what the workflow does next, step by step.
+//
+// Nothing depends on its answer arriving. The note of the send is committed
+// before the call; whoever comes to the row after a crash, this function too,
+// finds it and asks (rule R3). An answer of the provider, or its silence, is an
+// outcome and never an error.
+//
+// Pay looks at the row once more before the request leaves (StillCurrent). Here
+// that look is left out, and only the time since the note is measured, on this
+// machine's clock. Nothing is lost by it:
+//   - The row was written by this very call, on a share that nobody had claimed;
+//     whoever has come to it since found the note, and asks before all else.
+//   - What he is told cannot become final meanwhile: until LeaveWithin and the
+//     landing window after the note have passed, the send counts as open, so that
+//     "never received" fails nothing and no other number is taken (rules R4, R5).
+//     The same number with the same bytes he may send, and the provider carries
+//     it out once.
+//   - What is later than LeaveWithin does not leave, as there.
+//   - A hold that is committed after ours does not stop it: as with one that is
+//     committed after the look at the row.
+func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (PaidNow, error) {
+	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+	op := opOf(id)
+	if a.calls.slow(a.clock()) {
+		return a.payLater(ctx, c, payout.ParkedNot, 0)
+	}
+	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
+		return a.payLater(ctx, c, why, wait)
+	}
+	if by, ok := ctx.Deadline(); ok && time.Until(by) < PayNowCall+PayNowBook {
+		a.Gate.cancel(op)
+		return a.payLater(ctx, c, payout.ParkedNot, 0)
+	}
+	noted := a.clock() // not later than the note itself
+	begun, err := a.Cashbook.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
+	switch {
+	case err != nil:
+		a.Gate.cancel(op)
+		return PaidNow{}, typed(err)
+	case begun.Held != nil:
+		return a.payLater(ctx, c, payout.ParkedHeld, a.Gate.hold(op, id))
+	case begun.Order == nil, passed(noted, a.clock()) >= payout.LeaveWithin:
+		a.Gate.cancel(op)
+		return PaidNow{State: begun.State}, nil
+	}
+	a.Gate.begun(id)
+	var paid PaidNow
+	_ = crash.Do(crash.PayoutNow, func() error { // whatever happens is an outcome
+		paid = a.sendNow(ctx, begun)
+		return nil
+	})
+	return paid, nil
+}
+
+// sendNow makes the call of a send that was just noted, and books the answer. It
+// is not cut off by the end of the step, whose caller only knows then that
+// nobody told him: what was sent is better booked.
+func (a *Payments) sendNow(ctx context.Context, begun payout.Begun) PaidNow {
+	o := *begun.Order
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), PayNowCall)
+	seen := a.deliver(call, o)
+	cancel()
+	seen.ID = activity.GetInfo(ctx).WorkflowExecution.RunID + "/now"
+	book, cancel := context.WithTimeout(context.WithoutCancel(ctx), PayNowBook)
+	defer cancel()
+	st, err := a.Cashbook.Settle(book, seen, o.OrderNo)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
+		return PaidNow{State: begun.State, Observation: &seen, Unbooked: true}
+	}
+	return PaidNow{State: st, Observation: &seen}
+}
+
+// payLater only books the claim. Its send is due at once, or parked.
+func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Parking, wait time.Duration) (PaidNow, error) {
+	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
+	if err != nil {
+		return PaidNow{}, typed(err)
+	}
+	if why != payout.ParkedNot {
+		park(&st, why, wait)
+	}
+	return PaidNow{State: st}, nil
+}
+
+func (a *Payments) clock() time.Time {
+	if a.now != nil {
+		return a.now()
+	}
+	return time.Now()
+}
+
+// passed is the time between two readings of the clock, the longer one when its
+// hands and its counter disagree: the hands may have been set back, and the
+// counter stands still while the machine is suspended.
+func passed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// A provider is slow while more than 1 in 100 of its last calls took longer than
+// slowCall: a call that waits holds a workflow task. It is fast again when they no
+// longer do, or when none was slow for slowFor.
+const (
+	slowCall  = time.Second
+	slowFor   = 30 * time.Second
+	lastCalls = 200
+	slowCalls = lastCalls / 100
+)
+
+// calls is how long the last transfers took, of this process.
+type calls struct {
+	mu   sync.Mutex
+	last [lastCalls]time.Time // when it ended, of each slow call; zero: it was fast
+	n    int
+}
+
+func (c *calls) note(took time.Duration, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[c.n] = time.Time{}
+	if took > slowCall {
+		c.last[c.n] = now
+	}
+	c.n = (c.n + 1) % lastCalls
+}
+
+func (c *calls) slow(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, at := range c.last {
+		if !at.IsZero() && now.Sub(at) < slowFor {
+			n++
+		}
+	}
+	return n > slowCalls
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestGiantLeavesRoom: a packet holds its part of a lane and no more, whatever
+// comes for others; what it left for later comes back in order, all of it.
+func TestGiantLeavesRoom(t *testing.T) {
+	l := newLaneReader(&relay{}, 0, "w", newScheduler())
+	const entries = 3 * packetLimit
+	held := 0
+	for i := range entries {
+		id := fmt.Sprintf("1-%d", i)
+		if l.begin(id) && l.hold(id, "giant", 1) {
+			held++
+		}
+	}
+	if held != packetLimit || !l.hold("2-0", "small", 1) || !l.hold("2-1", "", 1) {
+		t.Fatalf("the giant holds %d of %d, or there is no room beside it", held, packetLimit)
+	}
+	if _, id := l.nextLater(); id != "" {
+		t.Fatalf("%s comes back before there is room", id)
+	}
+	for want := packetLimit; held > 0; held-- {
+		l.release("giant", 1)
+		for packetID, id := l.nextLater(); id != ""; packetID, id = l.nextLater() {
+			if id != fmt.Sprintf("1-%d", want) || l.begin(id) {
+				t.Fatalf("%s comes back, want 1-%d, known until then", id, want)
+			}
+			if l.forgetLater(packetID, id); !l.begin(id) || !l.hold(id, packetID, 1) {
+				t.Fatalf("%s has no room", id)
+			}
+			want, held = want+1, held+1
+		}
+		if held == 1 && want != entries {
+			t.Fatalf("only %d of %d came back", want, entries)
+		}
+	}
+	select {
+	case <-l.resume:
+	default:
+		t.Error("nobody was told that there is room")
+	}
+}
+
+func TestLargeEntryComesBack(t *testing.T) {
+	l := newLaneReader(&relay{}, 0, "w", newScheduler())
+	if !l.hold("1-0", "p", 2*packetLimit) || l.hold("1-1", "p", 2*packetLimit) {
+		t.Fatal("the first has to be taken, the second to wait")
+	}
+	l.release("p", 2*packetLimit)
+	if packetID, id := l.nextLater(); id != "1-1" || packetID != "p" {
+		t.Fatalf("%q comes back", id)
+	}
+	l.forgetLater("p", "1-1")
+	if !l.hold("1-1", "p", 2*packetLimit) || len(l.later) != 0 {
+		t.Fatal("it does not fit")
+	}
+}
+
+func TestEntryBefore(t *testing.T) {
+	for id, want := range map[string]string{"5-3": "5-2", "5-0": "4-18446744073709551615", "0-0": "0", "x": "0"} {
+		if got := entryBefore(id); got != want {
+			t.Errorf("before %s: %s, want %s", id, got, want)
+		}
+	}
+}

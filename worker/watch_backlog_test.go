@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// heldRelay reads nothing more of the streams while it is held: a relay that is
+// late.
+type heldRelay struct {
+	worker.Handoffs
+	held     atomic.Bool
+	blocking atomic.Int64 // reads that may still bring something
+}
+
+func (h *heldRelay) Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (pool.Batch, error) {
+	h.blocking.Add(1)
+	defer h.blocking.Add(-1)
+	if h.held.Load() {
+		h.blocking.Add(-1)
+		defer h.blocking.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+		return pool.Batch{}, ctx.Err()
+	}
+	return h.Handoffs.Read(ctx, lane, consumer, count, block)
+}
+
+// TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose
+// hand-off was lost, and leaves those to the relay whose hand-offs wait for it,
+// however late it is: to start them all a second time would only make it later.
+func TestR11_BacklogIsTheRelays(t *testing.T) {
+	t.Parallel()
+	relay := &heldRelay{}
+	server, ns := stacktest.FreshTemporal(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+		relay.Handoffs = cfg.Handoffs
+		cfg.Handoffs = relay
+	})
+	p := r.create(t, spec{total: 1000, count: 100})
+	r.awaitOpen(t, p.ID)
+	relay.held.Store(true)
+	eventually(t, 20*time.Second, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+
+	lost := r.grab(t, p.ID, "lost").Claim
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	stream, err := rdb.Keys(t.Context(), "hb:{*}:handoff").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range stream {
+		if err := rdb.XTrimMaxLen(t.Context(), key, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(1500 * time.Millisecond) // what was claimed in the second before the oldest hand-off may be in it
+	waits := r.grab(t, p.ID, "waits").Claim
+
+	const grace = time.Second
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+
+	r.awaitPayout(t, lost, payout.StatusPaid, 30*time.Second)
+	<-time.After(2 * grace) // by now the other would have been found, too
+	if got := r.runs(t, workflows.PayoutID(p.ID, waits.UserID)); got == "Running" || got == "Completed" {
+		t.Errorf("the run of a claim whose hand-off waits: %s", got)
+	}
+	relay.held.Store(false)
+	r.awaitPayout(t, waits, payout.StatusPaid, 30*time.Second)
+}
