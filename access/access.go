@@ -3,6 +3,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -97,16 +98,19 @@ func NewToken(role Role) (token, id string) {
 }
 
 // ParseToken returns the key id of a token, or false when it is not one.
-func ParseToken(token string) (id string, ok bool) {
-	parts := strings.Split(token, "_")
-	if len(parts) != 4 || parts[0] != prefix || len(parts[2]) != idLen || len(parts[3]) != secretLen+checksumLen {
-		return "", false
+func ParseToken[T string | []byte](token T) (id T, ok bool) {
+	underscore := []byte("_")
+	name, rest, _ := bytes.Cut([]byte(token), underscore)
+	_, rest, _ = bytes.Cut(rest, underscore) // the role
+	found, secret, _ := bytes.Cut(rest, underscore)
+	if string(name) != prefix || len(found) != idLen || len(secret) != secretLen+checksumLen || bytes.Contains(secret, underscore) {
+		return id, false
 	}
 	cut := len(token) - checksumLen
-	if checksum(token[:cut]) != token[cut:] {
-		return "", false
+	if sum := checksumOf([]byte(token)[:cut]); string(sum[:]) != string(token[cut:]) {
+		return id, false
 	}
-	return parts[2], true
+	return T(found), true
 }
 
 // RoleOf returns the role a token was made for. Only what is stored of its key
@@ -127,16 +131,21 @@ func HashOf(token string) []byte {
 }
 
 // Matches compares a token with a stored hash in constant time.
-func (k Key) Matches(token string) bool {
-	return subtle.ConstantTimeCompare(HashOf(token), k.SecretHash) == 1
+func (k Key) Matches(token []byte) bool {
+	sum := sha256.Sum256(token)
+	return subtle.ConstantTimeCompare(sum[:], k.SecretHash) == 1
 }
 
 func checksum(s string) string {
-	sum := crc32.ChecksumIEEE([]byte(s))
-	out := make([]byte, checksumLen)
+	sum := checksumOf([]byte(s))
+	return string(sum[:])
+}
+
+func checksumOf(b []byte) (out [checksumLen]byte) {
+	sum := crc32.ChecksumIEEE(b)
 	for i := checksumLen - 1; i >= 0; i-- {
 		out[i] = alphabet[sum&31]
 		sum >>= 5
 	}
-	return string(out)
+	return out
 }

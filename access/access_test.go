@@ -87,16 +87,16 @@ func TestChecksumIsCRC(t *testing.T) {
 func TestMatches(t *testing.T) {
 	tok, id := NewToken(RoleApp)
 	k := Key{ID: id, SecretHash: HashOf(tok)}
-	if !k.Matches(tok) {
+	if !k.Matches([]byte(tok)) {
 		t.Error("its own token does not match")
 	}
 	other, _ := NewToken(RoleApp)
 	for _, wrong := range []string{"", other, tok + " ", tok[:len(tok)-1], string(k.SecretHash), hex.EncodeToString(k.SecretHash)} {
-		if k.Matches(wrong) {
+		if k.Matches([]byte(wrong)) {
 			t.Errorf("%q matches", wrong)
 		}
 	}
-	if (Key{}).Matches("") || (Key{}).Matches(tok) || (Key{SecretHash: k.SecretHash[:31]}).Matches(tok) {
+	if (Key{}).Matches(nil) || (Key{}).Matches([]byte(tok)) || (Key{SecretHash: k.SecretHash[:31]}).Matches([]byte(tok)) {
 		t.Error("a key without its whole hash matches")
 	}
 	if bytes.Contains(k.SecretHash, []byte(tok)) || len(k.SecretHash) != 32 {

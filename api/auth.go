@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -26,13 +27,13 @@ const (
 
 // realmOf decides by the path alone, whether or not there is a route: who may
 // not look somewhere is not told what is there.
-func (l *listener) realmOf(path string) realm {
+func (l *listener) realmOf(path []byte) realm {
 	switch {
 	case l.open.has(path):
 		return realmOpen
-	case path == staffPrefix || strings.HasPrefix(path, staffPrefix+"/"):
+	case string(path) == staffPrefix || startsWith(path, staffPrefix+"/"):
 		return realmStaff
-	case strings.HasPrefix(path, apiPrefix):
+	case startsWith(path, apiPrefix):
 		return realmApp
 	default:
 		return realmAny
@@ -56,13 +57,17 @@ func (o *openPaths) add(r *route) {
 	o.exact[r.path] = true
 }
 
-func (o *openPaths) has(path string) bool {
-	return o.exact[path] || slices.ContainsFunc(o.prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
+func (o *openPaths) has(path []byte) bool {
+	return o.exact[string(path)] || slices.ContainsFunc(o.prefixes, func(p string) bool { return startsWith(path, p) })
+}
+
+func startsWith(path []byte, prefix string) bool {
+	return len(path) >= len(prefix) && string(path[:len(prefix)]) == prefix
 }
 
 // authenticate checks key and role before anything is told about the path.
 func (l *listener) authenticate(c *fiber.Ctx) error {
-	in := l.realmOf(string(c.Context().URI().PathOriginal()))
+	in := l.realmOf(c.Context().URI().PathOriginal())
 	if in == realmOpen {
 		return c.Next()
 	}
@@ -70,23 +75,25 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	if !ok {
 		return refuse(CodeUnauthenticated)
 	}
-	who, err := l.server.dir.find(c.UserContext(), token)
+	r := requestOf(c)
+	who, err := l.server.dir.find(r.ctx, token)
 	if err != nil {
 		return err
 	}
 	if in == realmStaff && !who.key.Role.Staff() || in == realmApp && who.key.Role != access.RoleApp {
 		return refuse(CodeForbidden)
 	}
-	c.Locals(localCaller, who)
+	r.caller = who
 	return c.Next()
 }
 
-// bearer returns the token of the one Authorization header.
-func bearer(c *fiber.Ctx) (string, bool) {
+// bearer returns the token of the one Authorization header. It is good until the
+// request has been answered.
+func bearer(c *fiber.Ctx) (token []byte, ok bool) {
 	values := c.Request().Header.PeekAll(fiber.HeaderAuthorization)
 	if len(values) != 1 {
-		return "", false
+		return nil, false
 	}
-	scheme, token, ok := strings.Cut(string(values[0]), " ")
-	return strings.TrimLeft(token, " "), ok && strings.EqualFold(scheme, "Bearer")
+	scheme, token, ok := bytes.Cut(values[0], []byte(" "))
+	return bytes.TrimLeft(token, " "), ok && bytes.EqualFold(scheme, []byte("Bearer"))
 }

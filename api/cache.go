@@ -3,6 +3,8 @@ package api
 import (
 	"sync"
 	"time"
+
+	"hongbao/packet"
 )
 
 // maxFacts bounds the caches: some megabytes.
@@ -10,45 +12,64 @@ const maxFacts = 50_000
 
 // facts are what never changes about a packet.
 type facts struct {
-	app     string
-	opensAt time.Time
+	app        string
+	opensAt    time.Time
+	shares     int
+	restricted bool // to a list of guests
 }
 
-// cache remembers values that never change for about limit keys. It has two
-// generations: when the young one is full it becomes the old one, and what was
-// old and not asked for is forgotten.
+func factsOf(p packet.Packet) facts {
+	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0}
+}
+
+// cache remembers values that never change, up to about limit of weight. It has
+// two generations: when the young one is full it becomes the old one, and what
+// was old and not asked for is forgotten.
 type cache[V any] struct {
-	mu         sync.Mutex
-	limit      int
+	limit int // of one generation
+	weigh func(V) int
+
+	mu         sync.RWMutex
 	young, old map[string]V
+	weight     int // of the young
 }
 
-func newCache[V any](limit int) *cache[V] { return &cache[V]{limit: limit / 2, young: map[string]V{}} }
+// newCache makes a cache for about limit values.
+func newCache[V any](limit int) *cache[V] {
+	return newWeighedCache(limit, func(V) int { return 1 })
+}
+
+func newWeighedCache[V any](limit int, weigh func(V) int) *cache[V] {
+	return &cache[V]{limit: limit / 2, weigh: weigh, young: map[string]V{}}
+}
 
 func (c *cache[V]) get(key string) (V, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v, ok := c.young[key]; ok {
-		return v, true
+	c.mu.RLock()
+	v, young := c.young[key]
+	old := false
+	if !young {
+		v, old = c.old[key]
 	}
-	v, ok := c.old[key]
-	if ok {
-		c.keep(key, v)
+	c.mu.RUnlock()
+	if old {
+		c.put(key, v)
 	}
-	return v, ok
+	return v, young || old
 }
 
 func (c *cache[V]) put(key string, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(key, v)
-}
-
-func (c *cache[V]) keep(key string, v V) {
-	if len(c.young) >= c.limit {
-		c.young, c.old = make(map[string]V, c.limit), c.young
+	w := c.weigh(v)
+	if before, ok := c.young[key]; ok {
+		w -= c.weigh(before)
+	}
+	if c.weight > 0 && c.weight+w > c.limit {
+		c.young, c.old, c.weight = map[string]V{}, c.young, 0
+		w = c.weigh(v)
 	}
 	c.young[key] = v
+	c.weight += w
 }
 
 type (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // statusLimit bounds the look at a payout's status on the grab path.
@@ -29,6 +30,10 @@ func grabShare(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if r.server.soldOut.excludes(id, user) {
+		r.server.metrics.toldSoldOut.Inc()
+		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
+	}
 	got, err := r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)
@@ -39,6 +44,9 @@ func grabShare(r *request) (answer, error) {
 	}
 	if got.OpensAt.IsZero() {
 		got.OpensAt = fact.opensAt
+	}
+	if got.Result == packet.GrabSoldOut {
+		r.server.soldOut.learn(id, fact)
 	}
 	return r.grabbed(got)
 }
@@ -52,7 +60,7 @@ func (r *request) factsOf(id string) (facts, error) {
 			return facts{}, err
 		}
 		p := l.snapshot().Packet
-		return facts{app: p.App, opensAt: p.OpensAt}, r.own(p)
+		return factsOf(p), r.own(p)
 	}
 	if fact.app != r.caller.app.ID {
 		return facts{}, refuse(CodePacketNotFound)
@@ -60,20 +68,25 @@ func (r *request) factsOf(id string) (facts, error) {
 	return fact, nil
 }
 
+// lateForAll is what a crowd is told, the same for everybody. Nobody may write to it.
+var lateForAll = refuse(CodeSoldOut)
+
 // grabbed turns the outcome of a grab into its answer.
 func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
-		return answer{status: http.StatusCreated, body: renderClaim(got.Claim, "pending")}, nil
+		claim := renderClaim(got.Claim, payout.StatusPending)
+		return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 	case packet.GrabReplayed:
-		return answer{status: http.StatusOK, body: r.repeated(got.Claim)}, nil
+		claim := r.repeated(got.Claim)
+		return answer{status: http.StatusOK, raw: encodeClaim(&claim)}, nil
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, time.Until(got.OpensAt)))
 	case packet.GrabNotEligible:
 		return answer{}, refuse(CodeNotEligible)
 	case packet.GrabSoldOut:
-		return answer{}, refuse(CodeSoldOut)
+		return answer{}, lateForAll
 	case packet.GrabExpired:
 		return answer{}, refuse(CodeExpired)
 	case packet.GrabNotFound:
@@ -85,7 +98,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 // repeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
 func (r *request) repeated(c packet.Claim) Claim {
-	out := renderClaim(c, r.server.statuses(r.ctx, []packet.Claim{c}, statusLimit)(c))
+	out := renderClaim(c, r.server.replays.status(r.ctx, payoutID(c), statusLimit))
 	out.Replayed = true
 	best, err := r.bestLuck(r.ctx, c.PacketID)
 	if err != nil {
@@ -136,6 +149,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 		got.Result = packet.GrabNotEligible
 	case l.rec.ClaimedCount == l.rec.ShareCount:
 		got.Result = packet.GrabSoldOut
+		r.server.soldOut.learn(id, factsOf(l.rec.Packet))
 	default:
 		got.Result = packet.GrabExpired
 	}

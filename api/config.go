@@ -36,6 +36,10 @@ type Config struct {
 	// PingTemporal is asked by /readyz; nil leaves Temporal out of it.
 	PingTemporal func(context.Context) error
 
+	// Gate is asked before anything is answered from the memory of the process; nil:
+	// the pool has one epoch, and its gate is open.
+	Gate Gate
+
 	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
 	SeedKey [32]byte
 	// ApprovalAmount: a retry of this amount or more waits for a second person.
@@ -64,6 +68,12 @@ type Config struct {
 	// Version names this build in the OpenAPI document and in metrics.
 	Version string
 }
+
+// Gate tells the epoch of the pool that decides about a packet, and false while
+// that pool is being checked or rebuilt (rule R9). It is called with every grab
+// and must not block. What the process remembers of sold-out packets is good for
+// the epoch in which it was learned, and for an open gate.
+type Gate func(packetID string) (epoch int64, open bool)
 
 func (c Config) withDefaults() (Config, error) {
 	if c.ApprovalAmount == 0 {

@@ -89,13 +89,14 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// handle runs a handler as work of the connection.
-func (c *conn) handle(run func()) {
+// begin notes that a handler runs as work of the connection.
+func (c *conn) begin() {
 	c.busy.Store(true)
 	c.handling.Store(true)
-	defer func() {
-		c.handling.Store(false)
-		c.answered.Store(true)
-	}()
-	run()
+}
+
+// end notes that it has ended.
+func (c *conn) end() {
+	c.handling.Store(false)
+	c.answered.Store(true)
 }

@@ -40,12 +40,12 @@ type directory struct {
 	keys   Keys
 	mirror KeyMirror
 
-	list   atomic.Pointer[map[string]caller] // nil until loaded
-	appIDs atomic.Pointer[[]string]          // ascending
-	mu     sync.Mutex                        // one load at a time
-	last   time.Time                         // of the last load, good or bad
-	stored string                            // what was mirrored last
-	fresh  bool                              // loaded from MySQL at least once
+	list   atomic.Pointer[map[string]*caller] // nil until loaded
+	appIDs atomic.Pointer[[]string]           // ascending
+	mu     sync.Mutex                         // one load at a time
+	last   time.Time                          // of the last load, good or bad
+	stored string                             // what was mirrored last
+	fresh  bool                               // loaded from MySQL at least once
 }
 
 func newDirectory(keys Keys, mirror KeyMirror) *directory {
@@ -77,13 +77,13 @@ func (d *directory) run(ctx context.Context, every time.Duration) {
 
 // find returns the owner of a token. When nobody has it, the keys are read again
 // first, unless that happened less than missPause ago.
-func (d *directory) find(ctx context.Context, token string) (caller, error) {
+func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	id, ok := access.ParseToken(token)
 	if !ok {
 		if !d.ready() {
-			return caller{}, unavailable(errors.New("keys are not loaded yet"))
+			return nil, unavailable(errors.New("keys are not loaded yet"))
 		}
-		return caller{}, refuse(CodeUnauthenticated)
+		return nil, refuse(CodeUnauthenticated)
 	}
 	if who, ok := d.match(id, token); ok {
 		return who, nil
@@ -95,9 +95,9 @@ func (d *directory) find(ctx context.Context, token string) (caller, error) {
 		return who, nil
 	}
 	if !d.ready() {
-		return caller{}, unavailable(errors.New("keys are not loaded yet"))
+		return nil, unavailable(errors.New("keys are not loaded yet"))
 	}
-	return caller{}, refuse(CodeUnauthenticated)
+	return nil, refuse(CodeUnauthenticated)
 }
 
 // apps lists the ids of all apps.
@@ -108,14 +108,14 @@ func (d *directory) apps() []string {
 	return nil
 }
 
-func (d *directory) match(id, token string) (caller, bool) {
+func (d *directory) match(id, token []byte) (*caller, bool) {
 	list := d.list.Load()
 	if list == nil {
-		return caller{}, false
+		return nil, false
 	}
-	who, ok := (*list)[id]
+	who, ok := (*list)[string(id)]
 	if !ok || !who.key.Matches(token) {
-		return caller{}, false
+		return nil, false
 	}
 	return who, true
 }
@@ -188,9 +188,9 @@ func (d *directory) use(found accessList) {
 	for _, a := range found.Apps {
 		apps[a.ID] = a
 	}
-	list := make(map[string]caller, len(found.Keys))
+	list := make(map[string]*caller, len(found.Keys))
 	for _, k := range found.Keys {
-		who := caller{key: k}
+		who := &caller{key: k}
 		if k.Role == access.RoleApp {
 			app, ok := apps[k.AppID]
 			if !ok {

@@ -78,9 +78,9 @@ func newListener(s *Server, kind listenerKind) *listener {
 	for _, r := range routes() {
 		if r.listener&kind != 0 {
 			l.open.add(r)
-			l.app.Add(r.method, fiberPath(r.path), l.handler(r))
+			l.app.Add(r.method, fiberPath(r.path), l.handler(r, r.method))
 			if r.method == fiber.MethodGet {
-				l.app.Head(fiberPath(r.path), l.handler(r))
+				l.app.Head(fiberPath(r.path), l.handler(r, fiber.MethodHead))
 			}
 		}
 	}
@@ -135,8 +135,8 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			ctx.Request.Header.SetMethod(fiber.MethodTrace)
 		}
 		if c, ok := ctx.Conn().(*conn); ok {
-			c.handle(func() { next(ctx) })
-			return
+			c.begin()
+			defer c.end()
 		}
 		next(ctx)
 	}
@@ -155,42 +155,41 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 // enter is around every request: id, deadline, panics, errors, what is left of
 // the body, and the clock.
 func (l *listener) enter(c *fiber.Ctx) error {
-	start := time.Now()
-	id := requestID(c)
-	c.Set(fiber.HeaderXRequestID, id)
-	c.Locals(localRequestID, id)
-	ctx, cancel := context.WithTimeout(l.server.base, requestTimeout)
-	defer cancel()
-	c.SetUserContext(ctx)
-	if err := next(c); err != nil {
-		r := asRefusal(err)
-		r.log(ctx, id, routeOf(c))
-		writeProblem(c, r, id)
+	start := c.Context().Time()
+	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: nobody, id: requestID(c)}
+	c.Set(fiber.HeaderXRequestID, r.id)
+	c.Locals(localRequest, r)
+	if err := next(r); err != nil {
+		refused := asRefusal(err)
+		refused.log(r.ctx, r.id, r.place())
+		writeProblem(c, refused, r.id)
 	}
-	leaveBody(c)
-	l.server.metrics.request(l.kind, c.Method(), routeOf(c), c.Response().StatusCode(), time.Since(start))
+	r.leaveBody()
+	if status, took := c.Response().StatusCode(), time.Since(start); r.clock != nil {
+		r.clock.observe(status, took)
+	} else {
+		l.server.metrics.unmatched(l.kind, c.Method(), status, took)
+	}
 	return nil
 }
 
 // next runs the rest of the chain and turns a panic into an error.
-func next(c *fiber.Ctx) (err error) {
+func next(r *request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &refusal{code: CodeInternal, cause: fmt.Errorf("panic: %v", p)}
-			slog.ErrorContext(c.UserContext(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			slog.ErrorContext(r.ctx, "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	return c.Next()
+	return r.c.Next()
 }
 
 // handler runs a route: role, then body, then the route's own work.
-func (l *listener) handler(r *route) fiber.Handler {
+func (l *listener) handler(r *route, method string) fiber.Handler {
+	clock := l.server.metrics.clock(l.kind, method, r.path)
 	return func(c *fiber.Ctx) error {
-		c.Locals(localRoute, r)
-		req := &request{c: c, ctx: c.UserContext(), server: l.server, route: r, id: c.Locals(localRequestID).(string)}
-		if who, ok := c.Locals(localCaller).(caller); ok {
-			req.caller = who
-		}
+		req := requestOf(c)
+		req.route, req.clock = r, clock
 		if r.realm != realmOpen && !r.allows(req.caller.key.Role) {
 			return refuse(CodeForbidden)
 		}

@@ -3,8 +3,10 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
@@ -18,6 +20,7 @@ import (
 // Names of metrics.
 const (
 	metricGrabs    = "hongbao_grab_total"
+	metricSoldOut  = "hongbao_grab_sold_out_local_total"
 	metricRequests = "hongbao_http_request_duration_seconds"
 	metricBuild    = "hongbao_build_info"
 )
@@ -27,12 +30,16 @@ type metrics struct {
 	registry *prometheus.Registry
 	grabs    *prometheus.CounterVec
 	requests *prometheus.HistogramVec
+	// toldSoldOut counts the grabs that the process has answered by itself.
+	toldSoldOut prometheus.Counter
+	results     [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
 }
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
-		registry: registry,
-		grabs:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
+		registry:    registry,
+		grabs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
+		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: metricSoldOut, Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricRequests, Help: "Time from the request's arrival to its answer, by route.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"listener", "method", "route", "status"}),
 	}
@@ -40,9 +47,9 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	build.Set(1)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
-		m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
+		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.requests, build, collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, build, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
@@ -52,10 +59,44 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	return m, nil
 }
 
-func (m *metrics) grab(r packet.GrabResult) { m.grabs.WithLabelValues(r.String()).Inc() }
+func (m *metrics) grab(r packet.GrabResult) { m.results[r].Inc() }
 
-func (m *metrics) request(l listenerKind, method, route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(l.String(), method, route, strconv.Itoa(status)).Observe(took.Seconds())
+// unmatchedPath stands for every path that is no route.
+const unmatchedPath = "unmatched"
+
+// unmatched measures a request that came to no route.
+func (m *metrics) unmatched(l listenerKind, method string, status int, took time.Duration) {
+	m.requests.WithLabelValues(l.String(), method, unmatchedPath, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// clock is the histogram of one route and method on one listener.
+func (m *metrics) clock(l listenerKind, method, route string) *clock {
+	return &clock{requests: m.requests, labels: [3]string{l.String(), method, route}}
+}
+
+// clock measures requests. It remembers the series of every status: to look one
+// up by its labels costs more than the rest of the measurement.
+type clock struct {
+	requests *prometheus.HistogramVec
+	labels   [3]string
+	series   [maxStatus - minStatus]atomic.Pointer[prometheus.Observer]
+}
+
+// The HTTP statuses, the last one exclusive.
+const (
+	minStatus = http.StatusContinue
+	maxStatus = 600
+)
+
+func (c *clock) observe(status int, took time.Duration) {
+	known := &c.series[status-minStatus]
+	o := known.Load()
+	if o == nil {
+		found := c.requests.WithLabelValues(c.labels[0], c.labels[1], c.labels[2], strconv.Itoa(status))
+		o = &found
+		known.Store(o)
+	}
+	(*o).Observe(took.Seconds())
 }
 
 func getMetrics(r *request) (answer, error) {

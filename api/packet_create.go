@@ -104,7 +104,9 @@ func (c *creation) stage() (answer, error) {
 	case staged.Existed && staged.View.Now.Before(staged.View.BusyUntil):
 		return answer{}, c.inProgress()
 	}
-	c.server.facts.put(c.packet.ID, facts{app: c.packet.App, opensAt: staged.View.Packet.OpensAt})
+	fact := factsOf(c.packet)
+	fact.opensAt = staged.View.Packet.OpensAt
+	c.server.facts.put(c.packet.ID, fact)
 	view, err := c.await(staged.View)
 	if err != nil {
 		return answer{}, err

@@ -113,7 +113,7 @@ func (r *request) owned(id string) (snapshot, error) {
 
 // own checks that a packet belongs to the caller, and remembers whose it is.
 func (r *request) own(p packet.Packet) error {
-	r.server.facts.put(p.ID, facts{app: p.App, opensAt: p.OpensAt})
+	r.server.facts.put(p.ID, factsOf(p))
 	if p.App != r.caller.app.ID {
 		return refuse(CodePacketNotFound)
 	}

@@ -2,12 +2,13 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"net/url"
 	"strconv"
@@ -20,15 +21,8 @@ import (
 	"hongbao/packet"
 )
 
-// Keys of what the chain leaves for the handlers.
-const (
-	localRequestID = "request_id"
-	localCaller    = "caller"
-	localRoute     = "route"
-	// localBodyRead: nothing is left of the body. Reading on would take the next
-	// request of the connection for it.
-	localBodyRead = "body_read"
-)
+// localRequest is the key under which the chain keeps its request.
+const localRequest = "request"
 
 // Limits of bodies in bytes.
 const (
@@ -41,15 +35,33 @@ const (
 
 const contentJSON = "application/json"
 
-// request is what a handler gets.
+// request is what the chain knows of a request, and what a handler gets.
 type request struct {
 	c       *fiber.Ctx
 	ctx     context.Context
 	server  *Server
-	route   *route
-	caller  caller
-	id      string // X-Request-Id
-	payload []byte // the body, read up to the route's limit
+	route   *route  // nil: there is none
+	caller  *caller // nobody where no key is needed
+	id      string  // X-Request-Id
+	payload []byte  // the body, read up to the route's limit
+	clock   *clock  // of the route
+	// bodyRead: nothing is left of the body. Reading on would take the next request
+	// of the connection for it.
+	bodyRead bool
+}
+
+// nobody is the caller who has shown no key.
+var nobody = &caller{}
+
+// requestOf finds the request that enter has made.
+func requestOf(c *fiber.Ctx) *request { return c.Locals(localRequest).(*request) }
+
+// place is the route's path in logs and metrics.
+func (r *request) place() string {
+	if r.route == nil {
+		return unmatchedPath
+	}
+	return r.route.path
 }
 
 // answer is what a handler gives.
@@ -84,11 +96,8 @@ func (a answer) write(c *fiber.Ctx) error {
 	if raw == nil {
 		return nil
 	}
-	c.Set(fiber.HeaderContentType, contentJSON)
-	if a.kind != "" {
-		c.Set(fiber.HeaderContentType, a.kind)
-	}
-	c.Response().SetBody(raw)
+	c.Response().Header.SetContentType(cmp.Or(a.kind, contentJSON))
+	c.Response().SetBodyRaw(raw)
 	return nil
 }
 
@@ -107,14 +116,10 @@ func encode(v any) ([]byte, error) {
 const contentProblem = "application/problem+json"
 
 func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
-	p := r.problem(instanceOf(c), requestID)
-	raw, err := encode(p)
-	if err != nil {
-		raw = nil
-	}
+	status, raw := r.render(instanceOf(c), requestID)
 	c.Response().ResetBody()
-	c.Status(p.Status)
-	c.Set(fiber.HeaderContentType, contentProblem)
+	c.Status(status)
+	c.Response().Header.SetContentType(contentProblem)
 	if r.code == CodeUnauthenticated {
 		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
@@ -124,12 +129,15 @@ func writeProblem(c *fiber.Ctx, r *refusal, requestID string) {
 	if r.replayed {
 		c.Set(headerReplayed, "true")
 	}
-	c.Response().SetBody(raw)
+	c.Response().SetBodyRaw(raw)
 }
 
 // instanceOf is the path of the request in a form that is a valid URI reference.
 func instanceOf(c *fiber.Ctx) string {
 	path := string(c.Context().URI().PathOriginal())
+	if plainPath(path) {
+		return path
+	}
 	if _, err := url.PathUnescape(path); err != nil || !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }) {
 		return (&url.URL{Path: string(bytes.ToValidUTF8([]byte(path), []byte("?")))}).EscapedPath()
 	}
@@ -139,11 +147,17 @@ func instanceOf(c *fiber.Ctx) string {
 	return path
 }
 
-func routeOf(c *fiber.Ctx) string {
-	if r, ok := c.Locals(localRoute).(*route); ok {
-		return r.path
+// plainPath reports whether a path has only characters that mean themselves in
+// every place, which is nearly always.
+func plainPath(path string) bool {
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '/', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
 	}
-	return "unmatched"
+	return path != ""
 }
 
 // visible reports whether s is 1 to max visible ASCII characters.
@@ -167,7 +181,17 @@ func requestID(c *fiber.Ctx) string {
 	return newRequestID()
 }
 
-func newRequestID() string { return "req_" + strings.ToLower(rand.Text()) }
+// newRequestID makes an id of 130 random bits. It protects nothing, so it comes
+// from the generator of the runtime, which asks the system for nothing.
+func newRequestID() string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+	id := [4 + 26]byte{'r', 'e', 'q', '_'}
+	low, high := rand.Uint64(), rand.Uint64()
+	for i := range 13 {
+		id[4+i], id[17+i] = alphabet[low>>(5*i)&31], alphabet[high>>(5*i)&31]
+	}
+	return string(id[:])
+}
 
 // single returns the value of a header that may be sent once.
 func (r *request) single(name string) (string, bool) {
@@ -192,11 +216,11 @@ func (r *request) readBody() error {
 	if head.ContentLength() > limit {
 		return refuse(CodeBodyTooLarge)
 	}
-	b, err := io.ReadAll(io.LimitReader(stream, int64(limit)+1))
+	b, err := readUpTo(stream, head.ContentLength(), limit)
 	switch {
 	case err != nil:
 		r.c.Context().SetConnectionClose()
-		r.c.Locals(localBodyRead, true)
+		r.bodyRead = true
 		refused := fromTransport(err)
 		if refused.code == CodeMalformedRequest || errors.Is(err, io.EOF) {
 			refused = refuse(CodeMalformedJSON)
@@ -206,33 +230,44 @@ func (r *request) readBody() error {
 		return refuse(CodeBodyTooLarge)
 	}
 	r.payload = b
-	r.c.Locals(localBodyRead, true)
+	r.bodyRead = true
 	return nil
+}
+
+// readUpTo reads a body of n bytes, or, when n is below zero because nobody has
+// told, of up to one byte more than the limit.
+func readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
+	if n < 0 {
+		return io.ReadAll(io.LimitReader(stream, int64(limit)+1))
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(stream, b)
+	return b, err
 }
 
 func (r *request) isJSON() bool {
 	if coding := r.c.Get(fiber.HeaderContentEncoding); coding != "" && !strings.EqualFold(coding, "identity") {
 		return false
 	}
-	kind, ok := r.single(fiber.HeaderContentType)
-	if !ok {
-		return false
+	kinds := r.c.Request().Header.PeekAll(fiber.HeaderContentType)
+	if len(kinds) != 1 || string(kinds[0]) == contentJSON {
+		return len(kinds) == 1
 	}
-	media, _, err := mime.ParseMediaType(kind)
+	media, _, err := mime.ParseMediaType(string(kinds[0]))
 	return err == nil && media == contentJSON
 }
 
 // leaveBody reads what is left of the body, so that the next request of the
 // connection starts where it should; when that is too much, or broken, the
 // connection ends with the answer.
-func leaveBody(c *fiber.Ctx) {
-	stream := c.Context().RequestBodyStream()
-	if stream == nil || c.Locals(localBodyRead) != nil {
+func (r *request) leaveBody() {
+	stream := r.c.Context().RequestBodyStream()
+	if stream == nil || r.bodyRead {
 		return
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(stream, drainLimit))
 	if err != nil || n == drainLimit {
-		c.Context().SetConnectionClose()
+		r.c.Context().SetConnectionClose()
 	}
 }
 

@@ -21,10 +21,13 @@ type Server struct {
 	dir     *directory
 	facts   *factCache
 	lucky   *luckCache
+	soldOut *soldOut
+	replays *statusQueue
 	metrics *metrics
 	doc     []byte // the OpenAPI document
 	docs    *docsPage
 
+	deadlines     deadlines
 	public, staff *listener
 	// base is the parent of every request's context. It ends after the drain.
 	base     context.Context
@@ -50,6 +53,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.base, s.stopBase = context.WithCancel(context.Background())
+	s.deadlines.base = s.base
+	s.replays = &statusQueue{look: cfg.Store.PayoutStatuses, base: s.base}
+	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Gate, maxRemembered)
 	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
 	return s, nil
 }
@@ -76,6 +82,7 @@ func (s *Server) StaffAddr() net.Addr { return s.staff.ln.Addr() }
 // close, idle connections are closed, and requests under way get DrainTime to
 // end. It returns nil after a clean end.
 func (s *Server) Serve(ctx context.Context) error {
+	defer s.soldOut.end()
 	defer s.stopBase()
 	background, stop := context.WithCancel(s.base)
 	refreshed := make(chan struct{})

@@ -53,7 +53,7 @@ func textOrNull(s string) Nullable[string] {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (n Nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
+func (n Nullable[T]) MarshalJSON() ([]byte, error) { return encode(n.Value) }
 
 // UnmarshalJSON implements json.Unmarshaler, for answers that are remembered.
 func (n *Nullable[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &n.Value) }

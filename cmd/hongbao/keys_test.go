@@ -87,7 +87,7 @@ func TestKeys(t *testing.T) {
 	} {
 		id, ok := access.ParseToken(want.token)
 		i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == id })
-		if !ok || i < 0 || !keys[i].Matches(want.token) {
+		if !ok || i < 0 || !keys[i].Matches([]byte(want.token)) {
 			t.Fatalf("%q opens nothing of %+v", want.token, keys)
 		}
 		if k := keys[i]; k.Role != want.key.Role || k.AppID != want.key.AppID || k.Owner != want.key.Owner {

@@ -1,0 +1,315 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/api"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+)
+
+// toldAlone is how many grabs the process has answered without asking Redis.
+func (h *house) toldAlone() int {
+	h.t.Helper()
+	found := regexp.MustCompile(`(?m)^hongbao_grab_sold_out_local_total (\d+)$`).FindSubmatch(h.get("/metrics").body)
+	if found == nil {
+		h.t.Fatal("no metric of grabs that were answered locally")
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+// another starts another process of the API, which is asked from now on; first is
+// the address of the one before, which goes on.
+func (h *house) another() (first string) {
+	first, stop := h.public, h.stop
+	h.t.Cleanup(func() { h.check(stop()) })
+	h.start()
+	return first
+}
+
+// sellOut lets n winners take all shares of a packet and returns their claims.
+func (h *house) sellOut(id string, n int) map[string]claimBody {
+	h.t.Helper()
+	won := map[string]claimBody{}
+	for i := range n {
+		r := h.grab(h.app, id, fmt.Sprint("winner", i))
+		var c claimBody
+		r.json(h.t, &c)
+		if r.status != http.StatusCreated {
+			h.t.Fatalf("%s", r)
+		}
+		won[c.UserID] = c
+	}
+	return won
+}
+
+// tooLate grabs for people who have not won until the process answers by itself.
+func (h *house) tooLate(id string) {
+	h.t.Helper()
+	before, n := h.toldAlone(), 0
+	h.eventually("the process knows the winners", func() bool {
+		n++
+		if r := h.grab(h.app, id, fmt.Sprint("late", n)); r.code() != "sold_out" {
+			h.t.Fatalf("%s", r)
+		}
+		return h.toldAlone() > before
+	})
+}
+
+// keepTheirs: every winner still gets his claim.
+func (h *house) keepTheirs(id string, won map[string]claimBody) {
+	h.t.Helper()
+	for user, first := range won {
+		var again claimBody
+		r := h.grab(h.app, id, user)
+		r.json(h.t, &again)
+		if r.status != http.StatusOK || !again.Replayed || again.Amount != first.Amount || again.ShareIndex != first.ShareIndex {
+			h.t.Errorf("%s won %+v: %s", user, first, r)
+		}
+	}
+}
+
+// TestSoldOutLocally: once the last share is gone and the winners are known,
+// nobody but them costs Redis anything, in every later state of the packet.
+func TestSoldOutLocally(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: server.Addr})
+	id := h.open(h.app, with("share_count", "7"))
+	won := h.sellOut(id, 6)
+	first := h.another()
+	last := h.grab(h.app, id, "Winner0") // not winner0: users are compared byte by byte
+	var c claimBody
+	last.json(t, &c)
+	if last.status != http.StatusCreated {
+		t.Fatalf("%s", last)
+	}
+	won["Winner0"] = c
+	h.tooLate(id)
+
+	crowd := func(when string) {
+		t.Helper()
+		before, commands := h.toldAlone(), commandsOf(t, server.Addr)
+		for i := range 50 {
+			if r := h.grab(h.app, id, fmt.Sprint("crowd", i)); r.code() != "sold_out" || r.status != http.StatusConflict {
+				t.Errorf("%s: %s", when, r)
+			}
+		}
+		if n := h.toldAlone() - before; n != 50 {
+			t.Errorf("%s: %d of 50 were answered by the process", when, n)
+		}
+		if now := commandsOf(t, server.Addr); commands != now {
+			t.Errorf("%s: Redis was asked:\n%s\n%s", when, commands, now)
+		}
+		if r := h.grab(h.app2, id, "crowd1"); r.code() != "packet_not_found" {
+			t.Errorf("%s: another app: %s", when, r)
+		}
+		if r := h.as(h.app, "POST", "/v1/packets/"+id+"/grabs", `{"user_id":"crowd1","x":1}`); r.code() != "invalid_request" {
+			t.Errorf("%s: %s", when, r)
+		}
+		h.keepTheirs(id, won)
+	}
+	crowd("sold out")
+	second := h.public
+	h.public = first
+	h.keepTheirs(id, won)
+	h.public = second
+	h.finish(id, packet.CloseSoldOut)
+	crowd("retired")
+
+	h.another() // a process that has never seen the pool learns from MySQL
+	h.tooLate(id)
+	crowd("learned from mysql")
+	server.Kill()
+	if r := h.grab(h.app, id, "crowd1"); r.code() != "sold_out" {
+		t.Errorf("without redis: %s", r)
+	}
+	if r := h.grab(h.app, id, "winner1"); r.status != http.StatusServiceUnavailable {
+		t.Errorf("a winner without redis: %s", r)
+	}
+}
+
+// commandsOf is how often each command was sent to Redis, apart from asking this.
+func commandsOf(t *testing.T, addr string) string {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, Protocol: 2})
+	defer func() { _ = rdb.Close() }()
+	info, err := rdb.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(info) {
+		if name, rest, ok := strings.Cut(line, ":calls="); ok && name != "cmdstat_info" && name != "cmdstat_hello" {
+			calls, _, _ := strings.Cut(rest, ",")
+			out = append(out, name+"="+calls)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestSoldOutGuests: of a packet with a guest list a stranger is not eligible,
+// sold out or not; the process leaves that to the pool.
+func TestSoldOutGuests(t *testing.T) {
+	h := newHouse(t, parts{})
+	guests := h.open(h.app, with("share_count", "1", "eligible_user_ids", `["winner0","b"]`))
+	open := h.open(h.app, with("share_count", "1"))
+	won := h.sellOut(guests, 1)
+	h.sellOut(open, 1)
+	check := func(when string) {
+		t.Helper()
+		before := h.toldAlone()
+		for range 5 {
+			if r := h.grab(h.app, guests, "b"); r.code() != "sold_out" {
+				t.Errorf("%s: %s", when, r)
+			}
+			if r := h.grab(h.app, guests, "x"); r.code() != "not_eligible" {
+				t.Errorf("%s: %s", when, r)
+			}
+		}
+		h.tooLate(open) // what was to be learned has been learned
+		if r := h.grab(h.app, guests, "x"); r.code() != "not_eligible" {
+			t.Errorf("%s: %s", when, r)
+		}
+		at := h.toldAlone()
+		if r := h.grab(h.app, guests, "b"); r.code() != "sold_out" || h.toldAlone() != at || at < before {
+			t.Errorf("%s: %s, answered by the process", when, r)
+		}
+		h.keepTheirs(guests, won)
+	}
+	check("sold out")
+	h.finish(guests, packet.CloseSoldOut)
+	check("retired")
+}
+
+// hasty calls a packet sold out to one user, and counts who asks for its winners.
+type hasty struct {
+	api.Pool
+	victim string
+	read   atomic.Int32
+}
+
+func (p *hasty) Grab(ctx context.Context, id, user string, profile packet.Profile) (packet.Grabbed, error) {
+	if user == p.victim {
+		return packet.Grabbed{Result: packet.GrabSoldOut}, nil
+	}
+	return p.Pool.Grab(ctx, id, user, profile)
+}
+
+func (p *hasty) ClaimsPage(ctx context.Context, id string, upTo, limit int) ([]packet.Claim, int, error) {
+	defer p.read.Add(1)
+	return p.Pool.ClaimsPage(ctx, id, upTo, limit)
+}
+
+// TestSoldOutOnlyWhenFinal: with a share left nobody is refused by the process,
+// whatever it was told.
+func TestSoldOutOnlyWhenFinal(t *testing.T) {
+	pool := &hasty{victim: "victim"}
+	h := newHouse(t, parts{change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
+	for shares := range 3 {
+		id := h.open(h.app, with("share_count", strconv.Itoa(shares+1)))
+		won := h.sellOut(id, shares)
+		at := pool.read.Load()
+		// A second look at one packet shows that the first has ended, and with nothing.
+		h.eventually("the process has looked for the winners twice", func() bool {
+			if r := h.grab(h.app, id, "victim"); r.code() != "sold_out" {
+				t.Fatalf("%s", r)
+			}
+			return pool.read.Load() > at+1 || h.toldAlone() > 0
+		})
+		if r := h.grab(h.app, id, "last"); r.status != http.StatusCreated {
+			t.Errorf("%d of %d shares were taken: %s", shares, shares+1, r)
+		}
+		h.keepTheirs(id, won)
+	}
+	if n := h.toldAlone(); n != 0 {
+		t.Errorf("%d were refused by the process", n)
+	}
+}
+
+// TestSoldOutCrowd: through two processes at once, every share finds its winner,
+// nobody is both refused and a winner, and who was refused stays refused.
+func TestSoldOutCrowd(t *testing.T) {
+	h := newHouse(t, parts{})
+	first := h.another()
+	doors := []string{first, h.public}
+	const shares, users = 30, 90
+	id := h.open(h.app, with("share_count", strconv.Itoa(shares), "total_amount", "3000"))
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	amounts, refused := map[string]int64{}, map[string]bool{}
+	for u := range users {
+		for try := range 4 {
+			all.Go(func() {
+				user := fmt.Sprint("u", u)
+				r := h.grabPatiently(doors[try%2], id, user)
+				mu.Lock()
+				defer mu.Unlock()
+				if r.code() == "sold_out" {
+					refused[user] = true
+					return
+				}
+				var c claimBody
+				r.json(t, &c)
+				if was, ok := amounts[user]; r.status >= 300 || ok && was != c.Amount {
+					t.Errorf("%s has %d: %s", user, was, r)
+				}
+				amounts[user] = c.Amount
+			})
+		}
+	}
+	all.Wait()
+	if len(amounts) != shares || len(refused) != users-shares {
+		t.Errorf("%d winners and %d refused of %d", len(amounts), len(refused), users)
+	}
+	for user := range refused {
+		if _, ok := amounts[user]; ok {
+			t.Errorf("%s was refused, and has won", user)
+		}
+	}
+	h.tooLate(id)
+}
+
+// TestSoldOutGate: while the pool is checked or rebuilt, and when it has been
+// rebuilt, what the process remembers is worth nothing.
+func TestSoldOutGate(t *testing.T) {
+	var epoch atomic.Int64
+	var shut atomic.Bool
+	h := newHouse(t, parts{change: func(c *api.Config) { c.Gate = func(string) (int64, bool) { return epoch.Load(), !shut.Load() } }})
+	id := h.open(h.app, with("share_count", "2"))
+	won := h.sellOut(id, 2)
+	h.tooLate(id)
+	asks := func(when string, alone bool) {
+		t.Helper()
+		before := h.toldAlone()
+		if r := h.grab(h.app, id, "x"); r.code() != "sold_out" {
+			t.Errorf("%s: %s", when, r)
+		}
+		if told := h.toldAlone() > before; told != alone {
+			t.Errorf("%s: answered by the process: %t", when, told)
+		}
+		h.keepTheirs(id, won)
+	}
+	asks("open", true)
+	shut.Store(true)
+	asks("shut", false)
+	shut.Store(false)
+	asks("open again", true)
+	epoch.Store(1)
+	asks("rebuilt", false)
+	h.tooLate(id)
+	asks("learned again", true)
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/payout"
+)
+
+// TestStatusQueue: those who come while one look is under way share the next one.
+func TestStatusQueue(t *testing.T) {
+	const crowd = 100
+	looks, begun, goOn := [][]string{}, make(chan struct{}, 2), make(chan struct{})
+	q := &statusQueue{base: t.Context(), look: func(_ context.Context, ids []string) (map[string]payout.Status, error) {
+		looks = append(looks, ids) // one at a time: the race detector would see two
+		begun <- struct{}{}
+		<-goOn
+		found := map[string]payout.Status{}
+		for _, id := range ids {
+			if id != "unrecorded" {
+				found[id] = payout.Status("status of " + id)
+			}
+		}
+		return found, nil
+	}}
+	var all sync.WaitGroup
+	ask := func(id string, want payout.Status) {
+		if got := q.status(t.Context(), id, time.Minute); got != want {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+	all.Go(func() { ask("first", "status of first") })
+	<-begun
+	for i := range crowd {
+		id := strconv.Itoa(i)
+		all.Go(func() { ask(id, payout.Status("status of "+id)) })
+	}
+	all.Go(func() { ask("unrecorded", payout.StatusPending) })
+	waiting := func() int {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.next == nil {
+			return 0
+		}
+		return len(q.next.ids)
+	}
+	for tick := time.NewTicker(time.Millisecond); waiting() <= crowd; <-tick.C {
+	}
+	close(goOn)
+	all.Wait()
+	if len(looks) != 2 || len(looks[0]) != 1 || len(looks[1]) != crowd+1 {
+		t.Errorf("%d looks", len(looks))
+	}
+	ask("later", "status of later")
+}
+
+// TestStatusQueueWithoutMySQL: claims are told all the same.
+func TestStatusQueueWithoutMySQL(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, look := range map[string]func(context.Context, []string) (map[string]payout.Status, error){
+		"away":   func(context.Context, []string) (map[string]payout.Status, error) { return nil, errors.New("away") },
+		"panics": func(context.Context, []string) (map[string]payout.Status, error) { panic("bug") },
+		"hangs":  func(context.Context, []string) (map[string]payout.Status, error) { <-hang; return nil, nil },
+	} {
+		q := &statusQueue{base: t.Context(), look: look}
+		for range 2 {
+			if got := q.status(t.Context(), "p", 10*time.Millisecond); got != payout.StatusPending {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}
