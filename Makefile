@@ -78,8 +78,8 @@ e2e: setup ## Run the end-to-end tests against the whole stack, and the short fo
 	go test -count=1 -timeout 10m ./e2e/...
 	go test -C chaos -count=1 -timeout 10m
 
-bench: setup ## Measure grabs and pages beside baselines, e.g. make bench BENCH='-length 10s -json bench.jsonl'
-	@go test -C bench -count=1 -timeout 60m -run '^TestReport$$' -args -report $(BENCH)
+bench: setup ## Measure everything beside baselines, e.g. make bench BENCH='-only engine,http -length 10s'; -docs writes docs/performance.md
+	@go test -C bench -count=1 -timeout 180m -run '^TestReport$$' -args -report $(BENCH)
 
 # MUTANT picks some by a regular expression of their names: make mutants MUTANT=^r5
 mutants: setup ## Break each rule of money in the real source and see its test fail, e.g. make mutants MUTANT=^r5

@@ -95,6 +95,8 @@ func (a *archive) fill(tb testing.TB) {
 		SELECT ?, seq, ?, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share), a.app, crowdUser, start)
 	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
 		SELECT id, 0, total_amount, app_id, sender_id, created_at + INTERVAL 1 SECOND FROM packets WHERE sender_id = ? AND status = 'closed'`, regular)
+	a.exec(tb, `INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at)
+		SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL`)
 	a.exec(tb, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, version, attempt, order_no, created_at, updated_at, settled_at)
 		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, app_id, user_id, share_index, user_id, amount, 'CNY', '', 'sandbox', 'paid', 2, 1,
 			CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0')), '01'), claimed_at, claimed_at, claimed_at
@@ -169,7 +171,7 @@ func (a *archive) grabAll(tb testing.TB) {
 	if err := context.Cause(ctx); err != nil {
 		tb.Fatal(err)
 	}
-	a.exec(tb, "ANALYZE TABLE packets, shares, payments")
+	a.exec(tb, "ANALYZE TABLE packets, shares, claims, payments")
 }
 
 func (a *archive) exec(tb testing.TB, statement string, args ...any) {

@@ -1,10 +1,6 @@
 package bench
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -85,30 +81,6 @@ func TestRunSoldOut(t *testing.T) {
 	}
 }
 
-func TestOutput(t *testing.T) {
-	results := []*comparison{{title: "grabs", callers: 20, baseline: subject{name: "old"}, ours: subject{name: "new"},
-		baseRuns: []sample{{done: 1, perSecond: 100, p50: time.Millisecond, p99: 2 * time.Millisecond}},
-		times:    []sample{{done: 1, perSecond: 250, p50: time.Millisecond, p99: 2 * time.Millisecond}}}}
-	env := surroundings{Kind: "environment", Cores: 2, Redis: "7.0"}
-	var out bytes.Buffer
-	writeTable(&out, env, results)
-	for _, want := range []string{"2 cores", "Redis 7.0", "grabs", "old", "new", "250", "2.50"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
-		}
-	}
-	out.Reset()
-	writeLines(t, &out, env, results, &shelf{})
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 3 {
-		t.Fatalf("%d lines", len(lines))
-	}
-	var m measurement
-	if err := json.Unmarshal([]byte(lines[2]), &m); err != nil || m.Who != "new" || m.Ratio != 2.5 || m.PerSecond.Median != 250 {
-		t.Errorf("%v: %s", err, lines[2])
-	}
-}
-
 func TestShareIndex(t *testing.T) {
 	if got, err := shareIndex([]byte(`{"user_id":"u","share_index":12,"amount":1}`)); got != 12 || err != nil {
 		t.Error(got, err)
@@ -120,27 +92,13 @@ func TestShareIndex(t *testing.T) {
 	}
 }
 
-func TestPagesOutput(t *testing.T) {
-	ms := func(all ...int) (out times) {
-		for _, n := range all {
-			out = append(out, time.Duration(n)*time.Millisecond)
-		}
-		return out
+// TestSampled: a sample is of sorted times.
+func TestSampled(t *testing.T) {
+	var took []time.Duration
+	for i := 100; i > 0; i-- {
+		took = append(took, time.Duration(i)*time.Millisecond)
 	}
-	s := &shelf{Kind: "pages", MariaDB: "10.11", Rows: 2_000, Few: 1_000, results: []latency{
-		{"claims, first page", ms(1, 2, 9), ms(2, 4, 8, 16)}, {"  last page", ms(1), ms(3)}}}
-	var out bytes.Buffer
-	s.write(&out)
-	for _, want := range []string{"MariaDB 10.11", "2000", "claims, first page", "4.00", "16.00", "last page", "3.00"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
-		}
-	}
-	want := []any{s, pageTime{"page", "claims, first page", 4, 8, 2, 16, 2, 2}, pageTime{"page", "claims, last page", 3, 3, 3, 3, 1, 3}}
-	if got := s.lines(); !slices.Equal(got, want) {
+	if got := sampled(took, 2*time.Second); got.done != 100 || got.perSecond != 50 || got.p50 != 51*time.Millisecond || got.p99 != 100*time.Millisecond {
 		t.Errorf("%+v", got)
-	}
-	if got := new(shelf).lines(); len(got) != 0 {
-		t.Errorf("nothing was measured: %+v", got)
 	}
 }

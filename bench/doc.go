@@ -1,20 +1,30 @@
-// Package bench measures how many grabs per second are possible, and how long
-// pages of long lists take, each beside a baseline in the same run, because a
-// number from another day or machine says nothing. The measurements are programs,
-// not tests: nothing in `make test` depends on how fast a machine is. `make bench`
-// runs them and prints tables.
+// Package bench measures how fast things are, each beside a baseline in the same
+// run, because a number from another day or machine says nothing. The measurements
+// are programs, not tests: nothing in `make test` depends on how fast a machine
+// is. `make bench` runs them, prints tables, and writes those of
+// docs/performance.md with its plots when it is told `-docs`.
 //
-// Two comparisons, each alternating baseline, ours, baseline, ours:
+// The report is a list of sections (section_test.go), which run in order:
 //
-//   - grabs in Redis: pool.Grab beside s0.lua, the well-known design of a red
-//     packet in Redis, both on the same server with appendfsync always;
-//   - grabs over HTTP: the API as it runs, keys checked, beside a handler with
-//     the same settings of the web server that does nothing.
+//   - engine: grabs in Redis: pool.Grab beside s0.lua, the well-known design of a
+//     red packet in Redis, both on the same server with appendfsync always;
+//   - http: the API as it runs, keys checked, beside a handler with the same
+//     settings of the web server that does nothing;
+//   - baselines: pool.Grab beside eight published designs on the same Redis and
+//     MariaDB, one file each (baseline_*_test.go). TestBaselines shows how each of
+//     them fails, and that ours does not, by the same trials;
+//   - profile: where the time goes of one run of each, and what the limit is;
+//   - many: grabs that spread over a thousand packets, and small packets beside a
+//     giant, for the grab and for the money;
+//   - big: packets of up to a million shares: from POST to open, the room they take,
+//     grabs of them beside grabs of small ones; ten thousand packets made at once;
+//   - pages: how long a page of a list takes over HTTP, or a summary, when there
+//     are a million claims in MySQL and another million in Redis. An API that has a
+//     thousand is asked the same in turn. Before, every list is read to its end and
+//     has to add up. `-rows` says how many; 0 leaves pages out.
 //
-// And pages: how long one takes over HTTP, or a summary, when there are a million
-// claims in MySQL and another million in Redis. An API that has a thousand is
-// asked the same in turn. Before, every list is read to its end and has to add up.
-// `-rows` says how many; 0 leaves pages out.
+// A further one is a file with its own `section` and one line in sections(), and
+// a place in docs/performance.md.
 //
 // The load is made in the same process and on the same cores as what is
 // measured: every rate includes the cost of asking. Each grab is by a new user

@@ -43,11 +43,16 @@ func newAsker(addr, token string) *asker {
 	return a
 }
 
-// post sends one grab; the answer is valid until the next one.
-func (a *asker) post(url, user string) error {
+// send sends one grab; the answer is valid until the next one.
+func (a *asker) send(url, user string) error {
 	a.req.SetRequestURI(url)
 	a.req.SetBodyString(`{"user_id":"` + user + `"}`)
-	if err := a.client.Do(a.req, a.res); err != nil {
+	return a.client.Do(a.req, a.res)
+}
+
+// post sends a grab that has to win.
+func (a *asker) post(url, user string) error {
+	if err := a.send(url, user); err != nil {
 		return err
 	}
 	switch status := a.res.StatusCode(); status {
@@ -228,8 +233,8 @@ func (h *house) httpGrabs() subject {
 }
 
 // idle is a web server with the settings of the API's, whose POST handler answers
-// 201 and does nothing else. It gets the same requests.
-func idle(tb testing.TB) subject {
+// 201 and does nothing else. It gets the same requests, down to the key.
+func idle(tb testing.TB, token string) subject {
 	tb.Helper()
 	app := fiber.New(fiber.Config{
 		CaseSensitive: true, StrictRouting: true, Immutable: true, StreamRequestBody: true, DisablePreParseMultipartForm: true,
@@ -255,7 +260,7 @@ func idle(tb testing.TB) subject {
 	return subject{"POST nothing", func(tb testing.TB, callers int, _ time.Duration) attempt {
 		a := attempt{finish: func(testing.TB, int) {}} // it leaves no traces
 		for i := range callers {
-			who, from := newUser(i), newAsker(addr, "none")
+			who, from := newUser(i), newAsker(addr, token)
 			a.callers = append(a.callers, func() error { return from.post("http://"+addr+"/v1/packets/00000000000000000000/grabs", who.next()) })
 			tb.Cleanup(from.client.CloseIdleConnections)
 		}

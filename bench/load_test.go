@@ -42,6 +42,14 @@ type sample struct {
 // with the time it took.
 func run(tb testing.TB, s subject, callers int, length time.Duration) sample {
 	tb.Helper()
+	return watched(tb, s, callers, length, func() func(int) { return func(int) {} })
+}
+
+// watched is run with something that looks on: watch is called right before the
+// clock starts, and what it returns right after the last ask has ended, with the
+// number of those that are counted.
+func watched(tb testing.TB, s subject, callers int, length time.Duration, watch func() func(done int)) sample {
+	tb.Helper()
 	a := s.begin(tb, callers, length)
 	var (
 		ready, ended sync.WaitGroup
@@ -71,22 +79,33 @@ func run(tb testing.TB, s subject, callers int, length time.Duration) sample {
 		})
 	}
 	ready.Wait()
+	unwatch := watch()
 	began := time.Now()
 	deadline = began.Add(length)
 	close(start)
 	ended.Wait()
 	elapsed := time.Since(began)
+	unwatch(len(slices.Concat(took...)))
 	for i, err := range failed {
 		if err != nil {
 			tb.Fatalf("%s, caller %d of %d: %v", s.name, i, callers, err)
 		}
 	}
-	all := slices.Sorted(slices.Values(slices.Concat(took...)))
-	if len(all) == 0 {
+	got := sampled(slices.Concat(took...), elapsed)
+	if got.done == 0 {
 		tb.Fatalf("%s: nothing was done within %v", s.name, length)
 	}
-	a.finish(tb, len(all)+callers)
-	return sample{done: len(all), perSecond: float64(len(all)) / elapsed.Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}
+	a.finish(tb, got.done+callers)
+	return got
+}
+
+// sampled makes a sample of the times that asks took.
+func sampled(took []time.Duration, elapsed time.Duration) sample {
+	if len(took) == 0 {
+		return sample{}
+	}
+	slices.Sort(took)
+	return sample{done: len(took), perSecond: float64(len(took)) / elapsed.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100]}
 }
 
 // comparison is one subject beside its baseline.
@@ -123,3 +142,30 @@ func spread(samples []sample, of func(sample) float64) rate {
 	n := len(values)
 	return rate{Median: (values[(n-1)/2] + values[n/2]) / 2, Min: values[0], Max: values[n-1]}
 }
+
+func perSecond(s sample) float64 { return s.perSecond }
+func p50(s sample) float64       { return s.p50.Seconds() * 1e3 }
+func p99(s sample) float64       { return s.p99.Seconds() * 1e3 }
+
+// ratio is our median over the baseline's.
+func (c *comparison) ratio() float64 {
+	return spread(c.times, perSecond).Median / spread(c.baseRuns, perSecond).Median
+}
+
+// measurement is one side of a comparison as a line of JSON.
+type measurement struct {
+	What      string  `json:"what"`
+	Callers   int     `json:"callers"`
+	Who       string  `json:"who"`
+	PerSecond rate    `json:"per_second"`
+	P50Millis rate    `json:"p50_ms"`
+	P99Millis rate    `json:"p99_ms"`
+	Ratio     float64 `json:"ratio"` // of the rates, to the baseline of the same comparison
+}
+
+func measured(what string, callers int, who string, runs []sample, ratio float64) measurement {
+	return measurement{what, callers, who, spread(runs, perSecond), spread(runs, p50), spread(runs, p99), ratio}
+}
+
+// bar draws one side of a comparison.
+func (r rate) bar(group, name string) bar { return bar{group, name, r.Median, r.Min, r.Max} }

@@ -3,16 +3,12 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 
 	"hongbao/packet"
 )
@@ -235,55 +231,34 @@ func askBoth(tb testing.TB, few, many *archive, calls int) (out []latency) {
 
 // shelf is the report about pages.
 type shelf struct {
-	Kind     string  `json:"kind"`
-	MariaDB  string  `json:"mariadb"`
-	Rows     int     `json:"rows"` // of each large table, and claims in Redis
-	Few      int     `json:"baseline_rows"`
-	Packets  int     `json:"packets"`
-	Calls    int     `json:"calls"`
-	LoadTime float64 `json:"load_seconds"`
+	MariaDB  string
+	Rows     int // of each large table, and claims in Redis
+	Few      int // of the baseline
+	Packets  int
+	Calls    int // of each question
+	LoadTime time.Duration
 	results  []latency
 }
 
 // measurePages makes both archives and asks them.
-func (p plan) measurePages(t *testing.T) *shelf {
+func measurePages(t *testing.T, p plan, say func(string, ...any)) []result {
+	if p.rows == 0 {
+		say("left out: -rows 0")
+		return nil
+	}
+	say("filling MariaDB and Redis with %d claims each, and with %d", p.rows, fewRows)
 	few, many := newArchive(t, fewRows), newArchive(t, p.rows)
-	s := &shelf{Kind: "pages", Rows: p.rows, Few: fewRows, Packets: many.sent + 2, Calls: p.calls, LoadTime: many.took.Seconds()}
+	s := &shelf{Rows: p.rows, Few: fewRows, Packets: many.sent + 2, Calls: p.calls, LoadTime: many.took}
 	if err := many.db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&s.MariaDB); err != nil {
 		t.Fatal(err)
 	}
+	say("asking")
 	s.results = askBoth(t, few, many, p.calls)
-	return s
-}
-
-// write prints the report as a table.
-func (s *shelf) write(out io.Writer) {
-	if s.Rows == 0 {
-		return
-	}
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"GET", "p50 ms", "p99 ms", "min", "max", fmt.Sprintf("p50 of %d", s.Few), "ratio"})
-	var right []table.ColumnConfig
-	for n := 2; n <= 7; n++ {
-		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(right)
-	for i, l := range s.results {
-		if i > 0 && !strings.HasPrefix(l.what, " ") {
-			t.AppendSeparator()
-		}
-		ms := func(of times, percent int) string { return fmt.Sprintf("%.2f", of.at(percent)) }
-		t.AppendRow(table.Row{l.what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50), fmt.Sprintf("%.2f", l.ratio())})
-	}
-	_, _ = fmt.Fprintf(out, "\npages over HTTP: MariaDB %s with %d claimed shares, as many payouts and %d packets; Redis with %d claims; filled in %.1f s\n"+
-		"each asked %d times by one caller, in turn with an API that has %d claims; a ratio of 1 says that more rows cost nothing\n%s\n",
-		s.MariaDB, s.Rows, s.Packets, s.Rows, s.LoadTime, s.Calls, s.Few, t.Render())
+	return []result{s.result()}
 }
 
 // pageTime is one question as a line of JSON.
 type pageTime struct {
-	Kind     string  `json:"kind"`
 	What     string  `json:"what"`
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
@@ -293,21 +268,28 @@ type pageTime struct {
 	Ratio    float64 `json:"ratio"` // of the p50; above 1 is slower
 }
 
-// lines are the report for programs; none when there is nothing to report.
-func (s *shelf) lines() []any {
-	if s.Rows == 0 {
-		return nil
-	}
-	all := []any{s}
-	what := ""
+// result is the report as a table.
+func (s *shelf) result() result {
+	few, many := figure(float64(s.Few))+" claims", figure(float64(s.Rows))+" claims"
+	r := result{title: "how long a page of a list takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + few, "ratio"},
+		notes: []string{
+			fmt.Sprintf("MariaDB %s with %d claimed shares, as many payouts and %d packets; Redis with %d claims; filled in %v.", s.MariaDB, s.Rows, s.Packets, s.Rows, s.LoadTime.Round(100*time.Millisecond)),
+			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d claims; a ratio of 1 says that more rows cost nothing.", s.Calls, s.Few),
+			"Before, every list was read to its end and had to add up.",
+		},
+		plot: &plot{title: "A page of a list, p50", unit: "ms"}}
+	list := ""
 	for _, l := range s.results {
-		name := l.what
-		if place, rest := strings.CutPrefix(l.what, "  "); rest {
-			name = what + ", " + place
+		what := l.what
+		if place, rest := strings.CutPrefix(what, "  "); rest {
+			what = list + ", " + place
 		} else {
-			what, _, _ = strings.Cut(l.what, ", ")
+			list, _, _ = strings.Cut(what, ", ")
 		}
-		all = append(all, pageTime{"page", name, l.many.at(50), l.many.at(99), l.many.at(0), l.many.at(100), l.few.at(50), l.ratio()})
+		ms := func(of times, percent int) string { return fmt.Sprintf("%.2f", of.at(percent)) }
+		r.rows = append(r.rows, []string{what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50), fmt.Sprintf("%.2f", l.ratio())})
+		r.numbers = append(r.numbers, pageTime{what, l.many.at(50), l.many.at(99), l.many.at(0), l.many.at(100), l.few.at(50), l.ratio()})
+		r.plot.bars = append(r.plot.bars, bar{what, few, l.few.at(50), l.few.at(50), l.few.at(50)}, bar{what, many, l.many.at(50), l.many.at(50), l.many.at(50)})
 	}
-	return all
+	return r
 }

@@ -19,6 +19,9 @@ import (
 //go:embed s0.lua
 var s0Script string
 
+// enginePerSecond is more than pool.Grab hands out on two cores.
+const enginePerSecond = 500_000
+
 // engine is pool.Grab, with the caller's ask as it comes from the API.
 func engine(redisAddr string, packets int) subject {
 	return subject{"pool.Grab", func(tb testing.TB, callers int, length time.Duration) attempt {
@@ -26,7 +29,7 @@ func engine(redisAddr string, packets int) subject {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		ids := openPackets(tb, p, "bench", packets, sharesFor(length, callers, packets))
+		ids := openPackets(tb, p, "bench", packets, sharesAt(enginePerSecond, length, callers, packets))
 		receipts := make([][]receipt, callers)
 		a := attempt{finish: func(tb testing.TB, done int) {
 			answered := newBooks(packets, receipts)
@@ -77,7 +80,8 @@ func s0(redisAddr string, packets int) subject {
 		rdb := redis.NewClient(&redis.Options{Addr: redisAddr, PoolSize: callers + 2, MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true})
 		keys := make([]s0Packet, packets)
 		for i := range keys {
-			keys[i] = loadS0(tb, rdb, sharesFor(length, callers, packets))
+			keys[i] = s0Keys(strconv.FormatInt(packetSerial.Add(1), 10))
+			loadS0(tb, rdb, keys[i], sharesFor(length, callers, packets))
 		}
 		type answer struct {
 			packet int
@@ -125,11 +129,15 @@ func s0(redisAddr string, packets int) subject {
 	}}
 }
 
+// s0Keys are the keys of the packet of the baseline that has that name.
+func s0Keys(name string) s0Packet {
+	name = "s0:" + name
+	return s0Packet{name + ":untaken", name + ":taken", name + ":users"}
+}
+
 // loadS0 makes a packet of the baseline.
-func loadS0(tb testing.TB, rdb *redis.Client, shares int) s0Packet {
+func loadS0(tb testing.TB, rdb *redis.Client, k s0Packet, shares int) {
 	tb.Helper()
-	name := "s0:" + strconv.FormatInt(packetSerial.Add(1), 10)
-	k := s0Packet{name + ":untaken", name + ":taken", name + ":users"}
 	const chunk = 5_000
 	for from := 0; from < shares; from += chunk {
 		var envelopes []any
@@ -144,7 +152,6 @@ func loadS0(tb testing.TB, rdb *redis.Client, shares int) s0Packet {
 			tb.Fatal(err)
 		}
 	}
-	return k
 }
 
 // takenS0 reads what the baseline has handed out, and checks that the map of

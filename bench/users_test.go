@@ -23,7 +23,12 @@ const (
 
 // sharesFor is the number of shares of each of n packets for a run of that length.
 func sharesFor(length time.Duration, callers, n int) int {
-	return min(packet.MaxShares, (int(length.Seconds()*sharesPerSecond)+callers)/n+callers+1)
+	return sharesAt(sharesPerSecond, length, callers, n)
+}
+
+// sharesAt is sharesFor for what hands out so many a second at most.
+func sharesAt(perSecond int, length time.Duration, callers, n int) int {
+	return min(packet.MaxShares, (int(length.Seconds()*float64(perSecond))+callers)/n+callers+1)
 }
 
 // user makes new users: nobody else in a run has the name of this one.
@@ -105,25 +110,36 @@ var packetSerial atomic.Int64
 // openPackets makes packets of the app that are open, without a workflow around them.
 func openPackets(tb testing.TB, p *pool.Pool, app string, packets, shares int) []string {
 	tb.Helper()
+	ids := make([]string, packets)
+	for i := range ids {
+		ids[i] = newPacketID(tb)
+		openPacket(tb, p, ids[i], app, shares)
+	}
+	return ids
+}
+
+// newPacketID returns an id that no other packet has.
+func newPacketID(tb testing.TB) string {
+	return packet.NewID([]byte(tb.Name()), strconv.FormatInt(packetSerial.Add(1), 10))
+}
+
+// openPacket makes one packet that is open, without a workflow around it.
+func openPacket(tb testing.TB, p *pool.Pool, id, app string, shares int) {
+	tb.Helper()
+	pk := packet.Packet{
+		ID: id, App: app, SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares), ShareCount: shares,
+		Split: packet.SplitEqual, MinShare: 1, BodyHash: "body",
+	}
 	amounts := make([]money.Fen, shares)
 	for i := range amounts {
 		amounts[i] = share
 	}
-	ids := make([]string, packets)
-	for i := range ids {
-		pk := packet.Packet{
-			ID: packet.NewID([]byte(tb.Name()), fmt.Sprint(packetSerial.Add(1))), App: app, SenderID: "sender", Currency: packet.CurrencyCNY,
-			TotalAmount: share * money.Fen(shares), ShareCount: shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body",
-		}
-		if _, err := p.Create(tb.Context(), pk, nil, nil, time.Hour, time.Second); err != nil {
-			tb.Fatal(err)
-		}
-		if err := p.OpenPool(tb.Context(), pk.ID, amounts, nil); err != nil {
-			tb.Fatal(err)
-		}
-		ids[i] = pk.ID
+	if _, err := p.Create(tb.Context(), pk, nil, nil, time.Hour, time.Second); err != nil {
+		tb.Fatal(err)
 	}
-	return ids
+	if err := p.OpenPool(tb.Context(), pk.ID, amounts, nil); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // settle compares the claims in the pool with what was answered.

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// section is one part of the report: what -only picks, and what fills its tables
+// and plots.
+type section struct {
+	name string // short, lower case: of -only and of the files of its plots
+	// run measures. By default it takes so little time that the numbers say
+	// nothing and only shows that measuring works; p.full asks for earnest. say
+	// tells how far it is, one line a step.
+	run func(t *testing.T, p plan, say func(format string, args ...any)) []result
+}
+
+// sections is the whole report in its order. Each has its place in
+// docs/performance.md, between marks with its name.
+func sections() []section {
+	return []section{
+		{"engine", measureEngine},
+		{"http", measureHTTP},
+		{"baselines", measureBaselines},
+		{"profile", measureProfile},
+		{"many", measureMany},
+		{"big", measureBig},
+		{"payouts", measurePayouts},
+		{"latency", measureLatency},
+		{"timers", measureTimers},
+		{"pages", measurePages},
+	}
+}
+
+// result is one table of a section, with the plot of its numbers.
+type result struct {
+	title   string
+	columns []string // the first one names the row
+	rows    [][]string
+	notes   []string // how the numbers were taken, one sentence each
+	plot    *plot    // nil: none
+	// numbers are the same measurements for programs, one line of JSON each.
+	numbers []any
+}
+
+// plot is a chart of bars, each with the least and the most of its runs.
+type plot struct {
+	title string
+	unit  string // of the values
+	log   bool   // the axis is logarithmic
+	bars  []bar
+}
+
+// bar is the median of several runs. Bars of one group stand together.
+type bar struct {
+	group, name      string
+	median, min, max float64
+}
+
+// pick returns those of all whose names match one of the words of only, which are
+// regular expressions for a whole name, separated by commas. Nothing picks all.
+func pick(all []section, only string) ([]section, error) {
+	if only == "" {
+		return all, nil
+	}
+	wanted := make([]bool, len(all))
+	for word := range strings.SplitSeq(only, ",") {
+		whole, err := regexp.Compile("^(?:" + strings.TrimSpace(word) + ")$")
+		if err != nil {
+			return nil, fmt.Errorf("-only %s: %w", only, err)
+		}
+		found := false
+		for i, s := range all {
+			if whole.MatchString(s.name) {
+				wanted[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("-only %s: no section is named %q; there are %s", only, word, strings.Join(names(all), ", "))
+		}
+	}
+	var out []section
+	for i, s := range all {
+		if wanted[i] {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+func names(all []section) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = s.name
+	}
+	return out
+}
+
+// check says what is wrong with a result before anything is made of it.
+func (r result) check() error {
+	if r.title == "" || len(r.columns) == 0 || len(r.rows) == 0 {
+		return fmt.Errorf("%q: no title, columns or rows", r.title)
+	}
+	for _, row := range r.rows {
+		if len(row) != len(r.columns) {
+			return fmt.Errorf("%s: row %q has not the %d columns of the table", r.title, row, len(r.columns))
+		}
+	}
+	if r.plot == nil {
+		return nil
+	}
+	if len(r.plot.bars) == 0 {
+		return fmt.Errorf("%s: a plot without bars", r.title)
+	}
+	for _, b := range r.plot.bars {
+		if !(b.min <= b.median && b.median <= b.max) || b.min < 0 || r.plot.log && b.min == 0 {
+			return fmt.Errorf("%s: bar %s, %s cannot be drawn: %v from %v to %v", r.title, b.group, b.name, b.median, b.min, b.max)
+		}
+	}
+	return nil
+}
+
+// finding is what a section found, and under which circumstances.
+type finding struct {
+	section string
+	env     surroundings
+	results []result
+}
+
+// plotFile names the plot of the result i among those of a section.
+func (f finding) plotFile(i int) string {
+	n := 0
+	for _, r := range f.results[:i] {
+		if r.plot != nil {
+			n++
+		}
+	}
+	if n == 0 {
+		return f.section + ".svg"
+	}
+	return fmt.Sprintf("%s-%d.svg", f.section, n+1)
+}
+
+// numeric tells the columns of a table that hold numbers only; they are set to the right.
+func (r result) numeric(column int) bool {
+	return column > 0 && !slices.ContainsFunc(r.rows, func(row []string) bool {
+		return strings.ContainsFunc(row[column], func(c rune) bool { return !strings.ContainsRune("0123456789.,-+x% ", c) })
+	})
+}
