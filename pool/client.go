@@ -59,6 +59,7 @@ func newClusterClient(opt *redis.UniversalOptions, attempts int) *redis.ClusterC
 func options(cfg Config) *redis.UniversalOptions {
 	setLogger(cfg.Logger)
 	opt := &redis.UniversalOptions{
+		Protocol:              2, // of 3 every answer is first looked at for a message pushed before it
 		Addrs:                 cfg.addrs(),
 		ContextTimeoutEnabled: true, // else deadlines of contexts are ignored
 		DialTimeout:           cfg.Timeout,

@@ -11,7 +11,8 @@
 --          and best are what claimed_amount and best of the packet are after it
 -- KEYS[+3] winners, hash of user id -> claim record
 -- KEYS[+4] eligible user ids, set
--- KEYS[+5] user ids of the winners, list in the order of their claims
+-- KEYS[+5] winners in the order of their claims, list of "<claims before these>:<user
+--          ids as a MessagePack array>", one a call
 --
 -- ARGV[1]  mark of this call, of no other one
 -- ARGV[+1] user ids as a MessagePack array, each once for a packet
@@ -77,7 +78,7 @@ local function next_shares(p)
   local shares = redis.call('LRANGE', p.shares, 0, take - 1)
   p.sum, p.best = string.match(shares[take] or '', '^%d+:%d+:(%d+):(%d+)$')
   if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining
-    and redis.call('LLEN', p.order) == p.claimed then return shares end
+    and (redis.call('LLEN', p.order) == 0) == (p.claimed == 0) then return shares end
   p.outcome = 'unavailable'
 end
 
@@ -104,7 +105,7 @@ for n = 1, (#ARGV - 1) / 2 do
   end
 end
 
--- The hand-off of a packet. It names winners only.
+-- The hand-off of a packet. It names winners only; returns who they are, packed.
 local function hand_off(p, n, take, shares, at)
   local asked, told = ARGV[2 * n], ARGV[2 * n + 1]
   if #p.others > 0 or take < #p.users then
@@ -115,6 +116,7 @@ local function hand_off(p, n, take, shares, at)
   local last = take == p.remaining and '1' or '0'
   redis.call('XADD', KEYS[1], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
     'shares', shares, 'users', asked, 'profiles', told, 'last', last)
+  return asked
 end
 
 -- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
@@ -124,7 +126,7 @@ for n, p in ipairs(packets) do
   if p.taken then
     local take, users, profiles = #p.taken, p.users, p.profiles
     shares, at = table.concat(p.taken, ' '), string.format('%.0f', p.at)
-    hand_off(p, n, take, shares, at)
+    local winners = hand_off(p, n, take, shares, at)
     local tail = ':' .. at .. mark
     local claims = {}
     for i, share in ipairs(p.taken) do
@@ -132,7 +134,7 @@ for n, p in ipairs(packets) do
       claims[2 * i] = share .. tail .. (profiles[i] or '')
     end
     redis.call('HSET', p.winners, unpack(claims))
-    redis.call('RPUSH', p.order, unpack(users, 1, take))
+    redis.call('RPUSH', p.order, p.claimed .. ':' .. winners)
     redis.call('LTRIM', p.shares, take, -1)
     redis.call('HSET', p.key, 'remaining', p.remaining - take, 'claimed_count', p.claimed + take,
       'claimed_amount', p.sum, 'best', p.best, 'claimed_at', at)

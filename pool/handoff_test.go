@@ -150,3 +150,42 @@ func testReadBadEntries(t *testing.T, on setup) {
 		})
 	}
 }
+
+// TestHandOffNamesWinners: a call in which all kinds of answers come out hands over
+// the winners, each with his own profile.
+func TestHandOffNamesWinners(t *testing.T) { onEach(t, testHandOffNamesWinners) }
+
+func testHandOffNamesWinners(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	pk := newPacket(t, 3)
+	stage(t, p, pk, "a", "b", "c", "d")
+	if err := p.OpenPool(t.Context(), pk.ID, hundreds(3), nil); err != nil {
+		t.Fatal(err)
+	}
+	lane := packet.Lane(pk.ID, p.Lanes())
+	mustGrab(t, p, pk.ID, "a")
+	readAll(t, h, lane)
+	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"}, [2]string{pk.ID, "d"})
+	for i := range batch.questions[0].grabs {
+		if g := &batch.questions[0].grabs[i]; g.user != "c" { // one who tells nothing
+			g.profile = packet.Profile{Recipient: "wallet of " + g.user}
+			g.encoded = `{"recipient":"` + g.profile.Recipient + `"}`
+		}
+	}
+	flush(p, lane, batch)
+	got := results(t, batch)
+	for i, want := range []packet.GrabResult{packet.GrabReplayed, packet.GrabNotEligible, packet.GrabWon, packet.GrabWon, packet.GrabSoldOut} {
+		if got[i].Result != want {
+			t.Errorf("grab %d: %v, want %v", i, got[i].Result, want)
+		}
+	}
+	read := readAll(t, h, lane)
+	if len(read.HandOffs) != 1 || len(read.Bad) != 0 || !reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{got[2].Claim, got[3].Claim}) ||
+		!slices.Equal(read.HandOffs[0].SoldOut, []string{pk.ID}) {
+		t.Errorf("handed over %+v\nanswered %+v", read, got)
+	}
+	if a := got[2].Claim.Account(); a != "wallet of b" {
+		t.Errorf("b is paid at %q", a)
+	}
+}

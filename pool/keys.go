@@ -100,7 +100,7 @@ type packetKeys struct {
 	shares   string // list of shares (packet.Loaded), taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
-	order    string // list of the winners' user ids in the order of their claims
+	order    string // list of the winners in the order of their claims, some in each element
 	handoff  string // stream of the lane
 	live     string // sorted set of the lane: packet id -> created_at in ms
 	claimed  string // sorted set of the lane: places of the listed claims of packets that are not retired

@@ -20,8 +20,10 @@ const (
 	// secondFlight is how many grabs have to wait before a second flight takes off
 	// while the first is under way: then Redis decides one while the answers of the
 	// other are given out here. With fewer it would only make two small calls of one.
-	secondFlight = 128
+	secondFlight = 32
 	maxFlights   = 2
+	// gatherYields is how often nobody must have come before a flight takes off.
+	gatherYields = 30
 )
 
 // errPanicked is what callers get when the code that served them broke down.
@@ -108,16 +110,31 @@ func (f *flusher) close() {
 // serve flushes until nothing waits; the second one, until too little waits for two.
 func (f *flusher) serve() {
 	for {
-		// Twice: the callers that the last answer woke join this flight; after a single
-		// yield another processor takes this goroutine up before they have run.
-		runtime.Gosched()
-		runtime.Gosched()
+		f.gather()
 		calls := f.take()
 		if calls == nil {
 			return
 		}
 		f.pool.fly(calls)
 	}
+}
+
+// gather waits for who is on the way: the callers that the last answers woke want
+// more. It yields as long as the queue grows, and a little longer, because on another
+// processor they may not have come so far. Without them that costs microseconds.
+func (f *flusher) gather() {
+	for quiet, last := 0, -1; quiet < gatherYields; quiet++ {
+		runtime.Gosched()
+		if n := f.waiting(); n != last {
+			quiet, last = 0, n
+		}
+	}
+}
+
+func (f *flusher) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queued
 }
 
 // take returns up to maxFlight grabs as one call for each lane, or nil and the end of

@@ -355,7 +355,7 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 // another, not even one of the same lane, and each packet's grabs go in their order.
 func TestTurns(t *testing.T) {
 	p := &Pool{cfg: Config{MaxQueued: 10 * maxBatch}}
-	f := &flusher{pool: p, lines: map[string]*line{}, flights: 1} // somebody serves already, as it were
+	f := &flusher{pool: p, lines: map[string]*line{}, flights: maxFlights} // as if all were under way
 	a, b := &lane{flusher: f, number: 1}, &lane{flusher: f, number: 2}
 	add := func(l *lane, id string, n int) {
 		for i := range n {
@@ -363,14 +363,13 @@ func TestTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.flights = 1
 	}
 	add(a, "crowd", 3*maxBatch+1)
 	add(a, "mate", 2)
 	add(b, "other", 1)
 	add(b, "other crowd", maxBatch+1)
 	var turns [][]string
-	for {
+	for f.flights = 1; ; {
 		calls := f.take()
 		if calls == nil {
 			break

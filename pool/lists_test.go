@@ -311,7 +311,7 @@ func TestR7_RetireInParts(t *testing.T) {
 	for i := range users {
 		asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", i)})
 	}
-	for part := range slices.Chunk(asks, maxBatch) {
+	for part := range slices.Chunk(asks, retireChunk/4) { // so that a chunk of retiring ends with a call's claims
 		flush(p, packet.Lane(pk.ID, p.Lanes()), batchOf(ctx, part...))
 	}
 	other := laneMateOf(t, p, pk)
@@ -350,6 +350,50 @@ func laneMateOf(t *testing.T, p *Pool, pk packet.Packet) packet.Packet {
 	for {
 		if mate := newPacket(t, 2); packet.Lane(mate.ID, p.Lanes()) == packet.Lane(pk.ID, p.Lanes()) {
 			return mate
+		}
+	}
+}
+
+// TestClaimsPageOfParts: pages are the same whatever the calls were in which the
+// claims were made, wherever a page begins and ends.
+func TestClaimsPageOfParts(t *testing.T) { onEach(t, testClaimsPageOfParts) }
+
+func testClaimsPageOfParts(t *testing.T, on setup) {
+	p := on.open(t)
+	calls := []int{1, 1, 5, 2, 1, 40, 1, 3, 17, 1}
+	total := 0
+	for _, n := range calls {
+		total += n
+	}
+	pk := newPacket(t, total+1)
+	openPacket(t, p, pk)
+	var want []string
+	for _, n := range calls {
+		asks := make([][2]string, n)
+		for i := range asks {
+			asks[i] = [2]string{pk.ID, fmt.Sprint("u", len(want))}
+			want = append(want, asks[i][1])
+		}
+		flush(p, packet.Lane(pk.ID, p.Lanes()), batchOf(t.Context(), asks...))
+	}
+	for upTo := -1; upTo <= total+1; upTo++ {
+		for _, limit := range []int{1, 2, 3, 7, 45, total, 200} {
+			newest := min(upTo, total)
+			if upTo < 0 {
+				newest = total
+			}
+			var page []string
+			for i := newest - 1; i >= 0 && len(page) < limit; i-- {
+				page = append(page, want[i])
+			}
+			claims, made, err := p.ClaimsPage(t.Context(), pk.ID, upTo, limit)
+			var got []string
+			for _, c := range claims {
+				got = append(got, c.UserID)
+			}
+			if err != nil || made != newest || !slices.Equal(got, page) {
+				t.Fatalf("%d up to %d: %d, %v\n got %v\nwant %v", limit, upTo, made, err, got, page)
+			}
 		}
 	}
 }

@@ -2,7 +2,8 @@
 -- page.lua reads claims of a packet, newest first, at one moment.
 --
 -- KEYS[1] packet hash, or its tombstone
--- KEYS[2] user ids of the winners in the order of their claims
+-- KEYS[2] winners in the order of their claims, list of "<claims before these>:<user
+--         ids as a MessagePack array>"
 -- KEYS[3] winners
 --
 -- ARGV[1] how many claims were made before the newest one to read, or empty: all
@@ -11,17 +12,34 @@
 -- Returns {outcome, claims made before and with the first one of the list, {user
 -- id, claim record, ...}}. Outcomes: done; gone (no packet, or retired).
 
-local f = redis.call('HMGET', KEYS[1], 'state', 'retired')
+local f = redis.call('HMGET', KEYS[1], 'state', 'retired', 'claimed_count')
 if not f[1] or f[2] then return {'gone', 0, {}} end
-local newest = redis.call('LLEN', KEYS[2])
+local newest = tonumber(f[3]) or 0
 if ARGV[1] ~= '' then newest = math.min(newest, tonumber(ARGV[1])) end
 local oldest = math.max(newest - tonumber(ARGV[2]), 0)
 if oldest == newest then return {'done', newest, {}} end
-local users = redis.call('LRANGE', KEYS[2], oldest, newest - 1)
+
+local function before(part) return tonumber(string.match(part, '^(%d+):')) end
+
+-- The part that has the claim before newest: the last one that begins before it.
+local low, high = 0, redis.call('LLEN', KEYS[2]) - 1
+while low < high do
+  local middle = math.ceil((low + high) / 2)
+  if before(redis.call('LINDEX', KEYS[2], middle)) < newest then low = middle else high = middle - 1 end
+end
+
+-- Each part has one claim at least, so there are not more parts than claims.
+local parts = redis.call('LRANGE', KEYS[2], math.max(low - (newest - oldest) + 1, 0), low)
+local users = {}
+for i = #parts, 1, -1 do
+  local first = before(parts[i])
+  local some = cmsgpack.unpack(string.sub(parts[i], string.find(parts[i], ':', 1, true) + 1))
+  for n = math.min(newest - first, #some), math.max(oldest - first, 0) + 1, -1 do users[#users + 1] = some[n] end
+  if first <= oldest then break end
+end
 local records = redis.call('HMGET', KEYS[3], unpack(users))
 local out = {}
-for i = #users, 1, -1 do
-  out[#out + 1] = users[i]
-  out[#out + 1] = records[i]
+for i, user in ipairs(users) do
+  out[2 * i - 1], out[2 * i] = user, records[i]
 end
 return {'done', newest, out}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -23,8 +24,9 @@ type question struct {
 	users int     // that were asked for
 	asked []place // of each grab
 
-	outcome, detail, at string
-	shares              []string
+	outcome, detail string
+	at              time.Time // of the claims that were made now
+	shares          []string
 	// ranks is the number of each user among those who got shares; below 0 he is
 	// among the others. nil: everybody has the number in which he was asked for.
 	ranks  []int
@@ -96,9 +98,14 @@ func (q *question) read(reply []any) error {
 		}
 		fields[i] = s
 	}
-	q.outcome, q.detail, q.at = fields[0], fields[1], fields[3]
+	q.outcome, q.detail = fields[0], fields[1]
 	if fields[2] != "" {
 		q.shares = strings.Split(fields[2], " ")
+		ms, err := strconv.ParseInt(fields[3], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: claimed at: %w", ErrMalformed, err)
+		}
+		q.at = fromMs(ms)
 	}
 	if fields[4] == "" {
 		return nil
@@ -178,11 +185,11 @@ func (q *question) decided(user string, rank int) (packet.Grabbed, error) {
 	case rank >= len(q.shares):
 		return decodeGrabbed(q.id, user, q.outcome, q.detail)
 	}
-	claim, err := packet.NewClaim(q.id, user, q.shares[rank], q.at, "")
+	index, amount, err := packet.DecodeShare(q.shares[rank])
 	if err != nil {
 		return packet.Grabbed{}, err
 	}
-	return packet.Grabbed{Result: packet.GrabWon, Claim: claim}, nil
+	return packet.Grabbed{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount, ClaimedAt: q.at}}, nil
 }
 
 // brought returns the grab that brought a user.

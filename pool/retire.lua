@@ -10,13 +10,14 @@
 -- KEYS[3] winners
 -- KEYS[4] eligible user ids
 -- KEYS[5] live packets of the lane
--- KEYS[6] user ids of the winners in the order of their claims
+-- KEYS[6] winners in the order of their claims, list of "<claims before these>:<user
+--         ids as a MessagePack array>"
 -- KEYS[7] claims of the lane by user
 -- KEYS[8] staged packets of the lane
 --
 -- ARGV[1] packet id
 -- ARGV[2] life of the tombstone in ms
--- ARGV[3] how many claims to take out
+-- ARGV[3] how many claims to take out, give or take those of one call of grab.lua
 --
 -- Returns {outcome, state}. Outcomes: done (also when there is nothing left to
 -- retire); more (call again); state (grabs are still possible, nothing done).
@@ -34,16 +35,20 @@ if state and not f[2] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 
-local users = redis.call('LPOP', KEYS[6], ARGV[3])
-if users then
+local n = 0
+while n < tonumber(ARGV[3]) do
+  local part = redis.call('LPOP', KEYS[6])
+  if not part then break end
+  local users = cmsgpack.unpack(string.sub(part, string.find(part, ':', 1, true) + 1))
   local places = {}
   for i, record in ipairs(redis.call('HMGET', KEYS[3], unpack(users))) do
     local at = record and string.match(record, '^%d+:%d+:%d+:%d+:(%d+):') or '0'
     places[i] = app .. '\0' .. users[i] .. '\0' .. string.format('%015.0f', at) .. '\0' .. ARGV[1]
   end
   redis.call('ZREM', KEYS[7], unpack(places))
-  if redis.call('EXISTS', KEYS[6]) == 1 then return {'more', state or ''} end
+  n = n + #users
 end
+if redis.call('EXISTS', KEYS[6]) == 1 then return {'more', state or ''} end
 redis.call('UNLINK', KEYS[2], KEYS[3], KEYS[4])
 redis.call('ZREM', KEYS[5], ARGV[1])
 return {'done', state or ''}
