@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/crash"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -19,16 +17,6 @@ const (
 	// PayNowBook bounds the booking of its answer.
 	PayNowBook = time.Second
 )
-
-// PaidNow is the answer of PayNow.
-type PaidNow struct {
-	State payout.State `json:"state"`
-	// Observation is what the provider said; nil when nothing was sent.
-	Observation *payout.Observation `json:"observation,omitempty"`
-	// Unbooked: the answer could not be booked, or nobody knows whether it was. It
-	// is to be settled, under its own id.
-	Unbooked bool `json:"unbooked,omitempty"`
-}
 
 // PayNow books a claim and pays it, in one go: two transactions with the call
 // between them. It is run as a local activity, once, inside the first workflow
@@ -55,7 +43,7 @@ type PaidNow struct {
 //   - What is later than LeaveWithin does not leave, as there.
 //   - A hold that is committed after ours does not stop it: as with one that is
 //     committed after the look at the row.
-func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (PaidNow, error) {
+func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)
 	if a.calls.slow(a.clock()) {
@@ -73,51 +61,32 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (PaidNow, error) 
 	switch {
 	case err != nil:
 		a.Gate.cancel(op)
-		return PaidNow{}, typed(err)
+		return Outcome{}, typed(err)
 	case begun.Held != nil:
 		return a.payLater(ctx, c, payout.ParkedHeld, a.Gate.hold(op, id))
 	case begun.Order == nil, passed(noted, a.clock()) >= payout.LeaveWithin:
 		a.Gate.cancel(op)
-		return PaidNow{State: begun.State}, nil
+		return Outcome{State: begun.State}, nil
 	}
 	a.Gate.begun(id)
-	var paid PaidNow
+	var paid Outcome
 	_ = crash.Do(crash.PayoutNow, func() error { // whatever happens is an outcome
-		paid = a.sendNow(ctx, begun)
+		paid = a.sendNow(ctx, begun, noted, PayNowCall, PayNowBook)
 		return nil
 	})
 	return paid, nil
 }
 
-// sendNow makes the call of a send that was just noted, and books the answer. It
-// is not cut off by the end of the step, whose caller only knows then that
-// nobody told him: what was sent is better booked.
-func (a *Payments) sendNow(ctx context.Context, begun payout.Begun) PaidNow {
-	o := *begun.Order
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), PayNowCall)
-	seen := a.deliver(call, o)
-	cancel()
-	seen.ID = activity.GetInfo(ctx).WorkflowExecution.RunID + "/now"
-	book, cancel := context.WithTimeout(context.WithoutCancel(ctx), PayNowBook)
-	defer cancel()
-	st, err := a.Cashbook.Settle(book, seen, o.OrderNo)
-	if err != nil {
-		activity.GetLogger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
-		return PaidNow{State: begun.State, Observation: &seen, Unbooked: true}
-	}
-	return PaidNow{State: st, Observation: &seen}
-}
-
 // payLater only books the claim. Its send is due at once, or parked.
-func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Parking, wait time.Duration) (PaidNow, error) {
+func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Parking, wait time.Duration) (Outcome, error) {
 	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
 	if err != nil {
-		return PaidNow{}, typed(err)
+		return Outcome{}, typed(err)
 	}
 	if why != payout.ParkedNot {
 		park(&st, why, wait)
 	}
-	return PaidNow{State: st}, nil
+	return Outcome{State: st}, nil
 }
 
 func (a *Payments) clock() time.Time {

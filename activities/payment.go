@@ -48,12 +48,21 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, er
 // out, or says what to do instead. A repeat after a lost answer finds its own
 // note and asks: it never sends twice under one note. While the provider is in
 // trouble or held nothing is noted; the step comes back due later (Gate).
+// As a step of its own it is for runs that were started before Send was, as Pay is.
 func (a *Payments) BeginSend(ctx context.Context, id string) (payout.Begun, error) {
+	begun, _, err := a.begin(ctx, id)
+	return begun, err
+}
+
+// begin does what BeginSend says. noted is not later than the note.
+func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, noted time.Time, err error) {
 	op := opOf(id)
 	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
-		return a.parked(ctx, id, why, wait)
+		begun, err = a.parked(ctx, id, why, wait)
+		return begun, noted, err
 	}
-	begun, err := a.Cashbook.BeginSend(ctx, id, a.Provider.Limits(), a.Provider.EncodeRequest)
+	noted = a.clock()
+	begun, err = a.Cashbook.BeginSend(ctx, id, a.Provider.Limits(), a.Provider.EncodeRequest)
 	switch {
 	case err != nil:
 		a.Gate.cancel(op)
@@ -64,7 +73,7 @@ func (a *Payments) BeginSend(ctx context.Context, id string) (payout.Begun, erro
 	default:
 		a.Gate.begun(id)
 	}
-	return begun, typed(err)
+	return begun, noted, typed(err)
 }
 
 // Sent is the answer of Pay.
@@ -77,6 +86,9 @@ type Sent struct {
 // Pay makes the one call that moves money, with the stored bytes. It runs at
 // most once a noted send; whatever goes wrong is an observation, and the row is
 // looked at right before, so that a run that was reset or overtaken sends nothing.
+// Nothing leaves later than payout.LeaveWithin after its note, which another step
+// made: where tasks queue for longer than that, nothing leaves at all. Therefore
+// Send; Pay is for runs that were started before.
 func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
 	current, err := a.Cashbook.StillCurrent(ctx, o.OrderNo, o.Send, a.Provider.Limits())
 	now := time.Now().UTC()

@@ -72,7 +72,7 @@ var (
 	DecideBulkPlan = step(PathDecision, "decide_bulk_plan", "which payments a bulk decision is about is stored")
 	DecideBulkEnd  = step(PathDecision, "decide_bulk_end", "the answer of a bulk decision is stored")
 	DecideCarryOut = step(PathDecision, "decide_carry_out", "a payout is cancelled in MySQL, its refund pending with its outbox row")
-	ProviderHold   = step(PathDecision, "provider_hold", "a provider is held or released: what was noted before is not sent any more")
+	ProviderHold   = step(PathDecision, "provider_hold", "a provider is held or released: while it is held no send is noted")
 	OutboxTake     = step(PathDecision, "outbox_take", "due rows of the outbox are put off, those that have moved deleted")
 	OutboxRun      = step(PathDecision, "outbox_run", "Temporal has the run of a payment whose row wants one, or has woken it")
 

@@ -36,7 +36,11 @@ func NewStarter(c client.Client, provider string) *Starter {
 // StartPacket starts the workflow of a staged packet. Starting it twice is
 // harmless: nil means that Temporal has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, p)
+	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, packetInput(p))
+}
+
+func packetInput(p packet.Packet) workflows.PacketInput {
+	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeWhole}
 }
 
 func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
@@ -61,7 +65,7 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}
-	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true}
+	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true, Shape: workflows.ShapeWhole}
 	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
 		WorkflowTaskTimeout:   workflows.TaskTimeout,
@@ -94,14 +98,14 @@ func (s *Starter) once(ctx context.Context, o client.StartWorkflowOptions, name 
 // comes again until the row has moved. Reports whether a new run was started.
 func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	id := workflows.PaymentWorkflowID(p)
-	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID})
+	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Shape: workflows.ShapeWhole})
 	switch {
 	case id == "" && p.Status.Open(): // an open charge belongs to its packet's run
 		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
 	case id == "": // which has gone on since: what is still to be asked has a run of its own
 		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
 	case p.Kind == payout.KindRefund:
-		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID}
+		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeWhole}
 	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 // terminated, cancelled or deleted the one it had, which StartPacket takes for
 // done. It reports whether a run was started.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
-	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, p)
+	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, packetInput(p))
 }
 
 // RestartPayout does the same for a claim. app may be empty.

@@ -25,6 +25,16 @@ func TestTimeoutsNest(t *testing.T) {
 	if payTimeout > provider.SandboxLandingWindow {
 		t.Errorf("a send may go out up to %v after its note, its window is %v", payTimeout, provider.SandboxLandingWindow)
 	}
+	if activities.SendCall < ProviderTimeout {
+		t.Errorf("the adapter's call takes up to %v, a send has %v for it", ProviderTimeout, activities.SendCall)
+	}
+	if payout.LeaveWithin+activities.SendCall+activities.SendBook > sendTimeout || sendTimeout >= WorkerStopTimeout {
+		t.Errorf("a send may leave after %v and take %v to end; it has %v, a worker that stops waits for %v",
+			payout.LeaveWithin, activities.SendCall+activities.SendBook, sendTimeout, WorkerStopTimeout)
+	}
+	if activities.SendCall > provider.SandboxLandingWindow {
+		t.Errorf("a send may be under way for %v, its window is %v", activities.SendCall, provider.SandboxLandingWindow)
+	}
 	if payNowTimeout >= TaskTimeout*4/5 {
 		t.Errorf("a payment within a workflow task may take %v of its %v", payNowTimeout, TaskTimeout)
 	}

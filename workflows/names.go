@@ -87,14 +87,37 @@ type PayoutInput struct {
 	// costs no event, as workflow.GetVersion would. Workers that do not know it must
 	// be stopped before those that do are started: they would begin such a run by
 	// other steps.
-	PayNow bool `json:"pay_now,omitempty"`
+	PayNow bool  `json:"pay_now,omitempty"`
+	Shape  Shape `json:"shape,omitempty"`
 }
 
 // RefundInput starts a refund.
 type RefundInput struct {
 	PaymentID string `json:"payment_id"`
 	PacketID  string `json:"packet_id"`
+	Shape     Shape  `json:"shape,omitempty"`
 }
+
+// PacketInput starts a packet's life.
+type PacketInput struct {
+	packet.Packet
+	Shape Shape `json:"shape,omitempty"`
+}
+
+// Shape names the steps by which a run sends. Who starts a run sets it, and a run
+// keeps it, also as it continues as new: so histories replay that were recorded
+// before there was another. As with PayNow it costs no event, and workers that do
+// not know it must be stopped before those that do are started.
+type Shape string
+
+// The shapes.
+const (
+	// ShapeParts: the note of a send, the call and the booking are steps of their
+	// own. Runs that have no shape were started so.
+	ShapeParts Shape = ""
+	// ShapeWhole: they are one step.
+	ShapeWhole Shape = "whole"
+)
 
 // PacketSummary is the one-line description of a packet's workflow in the UI.
 func PacketSummary(p packet.Packet) string {
@@ -129,11 +152,15 @@ func PaymentDetails(paymentID string) string {
 func amountOf(f money.Fen) string { return f.String() }
 
 // Timeouts. ProviderTimeout < payTimeout < the workers' stop timeout, and
-// payTimeout <= every landing window; a test holds them to it.
+// payTimeout <= every landing window; sendTimeout < the workers' stop timeout; a
+// test holds them to it.
 const (
 	// ProviderTimeout is how long one call to a provider may take.
 	ProviderTimeout = 5 * time.Second
 	payTimeout      = 8 * time.Second
+	// sendTimeout lets a send that leaves at the last moment end, and be booked. A
+	// worker that dies in it is noticed by its heartbeat.
+	sendTimeout = 11 * time.Second
 	// TaskTimeout is how long a worker may take over one workflow task, and so how
 	// long a payout waits for a worker that died in the middle of it. The SDK renews
 	// a task of which four fifths have passed: payNowTimeout stays below.

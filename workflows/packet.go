@@ -17,9 +17,9 @@ import (
 // open, a durable timer to expires_at (or sold out, or recalled), closing,
 // drain, books. A remainder's refund is a workflow of its own, which also
 // closes the packet. Returns how the packet ended.
-func Packet(ctx workflow.Context, p packet.Packet) (string, error) {
-	l := &life{packet: p, machine: newMachine(ctx)}
-	status, err := step[packet.Status](storeStep(ctx, "record the packet and its charge"), packets.RecordPacket, p)
+func Packet(ctx workflow.Context, in PacketInput) (string, error) {
+	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Shape)}
+	status, err := step[packet.Status](storeStep(ctx, "record the packet and its charge"), packets.RecordPacket, in.Packet)
 	if err != nil {
 		return "", err
 	}
@@ -33,7 +33,7 @@ func Packet(ctx workflow.Context, p packet.Packet) (string, error) {
 			return "", err
 		}
 		if st.Step.Do != payout.ActionEnd {
-			return "", workflow.NewContinueAsNewError(ctx, PacketWorkflow, p)
+			return "", workflow.NewContinueAsNewError(ctx, PacketWorkflow, in)
 		}
 		if st.Status != payout.StatusPaid {
 			return l.reject(ctx, st)

@@ -2,12 +2,14 @@ package workflows
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -17,8 +19,8 @@ import (
 
 // The steps up to an open pool, and those from closing to the books.
 var (
-	opening = []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "BeginSend", "Pay", "Settle succeeded", "Fund", "OpenPool"}
-	charge  = opening[:5]
+	opening = []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "Send", "Fund", "OpenPool"}
+	charge  = opening[:3]
 )
 
 func closing(reason packet.CloseReason, last ...string) []string {
@@ -49,7 +51,7 @@ func TestPacketTimerFiresAtExpiry(t *testing.T) {
 			if late < 0 || late > jitterMax {
 				t.Errorf("closed %v after expires_at", late)
 			}
-			if got := jitter(in); tc.jittered != (got > 0) || late != got {
+			if got := jitter(in.Packet); tc.jittered != (got > 0) || late != got {
 				t.Errorf("jitter %v, closed %v late", got, late)
 			}
 		})
@@ -149,7 +151,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 		if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
 			t.Errorf("result %q", got)
 		}
-		if p.count("Fund") != 0 || p.count("OpenPool") != 0 || p.count("Pay") != 1 || p.count("Ask") < 10 {
+		if p.count("Fund") != 0 || p.count("OpenPool") != 0 || p.count("Send") != 1 || p.count("Ask") < 10 {
 			t.Errorf("steps %q", p.calls)
 		}
 		if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
@@ -248,7 +250,7 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 		p.read = func(int) payout.State { return ended(payout.StatusPaid) }
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 		p.result(t)
-		p.want(t, steps(charge[:2], opening[5:], closing(packet.CloseExpired, "FinishPacket"))...)
+		p.want(t, steps(charge[:2], opening[3:], closing(packet.CloseExpired, "FinishPacket"))...)
 	})
 
 	t.Run("funding, the charge already sent: asked, not sent", func(t *testing.T) {
@@ -256,7 +258,7 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 		p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 		p.result(t)
-		if p.count("Pay") != 0 || p.count("Ask") != 1 {
+		if p.count("Send") != 0 || p.count("Ask") != 1 {
 			t.Errorf("steps %q", p.calls)
 		}
 	})
@@ -271,4 +273,8 @@ func TestPacketContinuesAsNewWhileFunding(t *testing.T) {
 		t.Fatalf("ended with %v", err)
 	}
 	p.want(t, charge[:2]...)
+	var in PacketInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || !reflect.DeepEqual(in, aPacket(time.Hour)) {
+		t.Errorf("goes on with %+v, %v", in, err)
+	}
 }

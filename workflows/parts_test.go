@@ -51,8 +51,9 @@ type parts struct {
 	remainder money.Fen // CloseBooks
 	settled   []payout.Observation
 	asked     []string // the order number that each was settled under
-	payNow    func() (activities.PaidNow, error)
-	record    func() error // RecordClaim; nil: it is booked
+	payNow    func() (activities.Outcome, error)
+	send      func(n int) (activities.Outcome, error) // Send
+	record    func() error                            // RecordClaim; nil: it is booked
 }
 
 func newParts(t *testing.T) *parts {
@@ -62,7 +63,7 @@ func newParts(t *testing.T) *parts {
 	p.env.SetStartTime(born)
 	p.env.SetTestTimeout(30 * time.Second)
 	p.env.RegisterActivity(p)
-	for name, fn := range map[string]any{PacketWorkflow: Packet, PayoutWorkflow: Payout, RefundWorkflow: Refund} {
+	for name, fn := range map[string]any{PacketWorkflow: Packet, PayoutWorkflow: Payout, RefundWorkflow: Refund, ChargeWorkflow: Charge} {
 		p.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
 	p.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { p.timers = append(p.timers, d) })
@@ -84,7 +85,10 @@ func newParts(t *testing.T) *parts {
 	}
 	p.ask = func(int) payout.ObservationKind { return payout.ObsSucceeded }
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
-	p.payNow = func() (activities.PaidNow, error) { return activities.PaidNow{State: ended(payout.StatusPaid)}, nil }
+	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{State: ended(payout.StatusPaid)}, nil }
+	p.send = func(int) (activities.Outcome, error) {
+		return sent(payout.ObsSucceeded, p.settle(payout.Observation{})), nil
+	}
 	p.openPool = func(int) error { return nil }
 	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
 	return p
@@ -158,7 +162,7 @@ func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
 	return true, nil
 }
 
-func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.PaidNow, error) {
+func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.Outcome, error) {
 	p.did("PayNow", c.UserID)
 	return p.payNow()
 }
@@ -181,6 +185,10 @@ func (p *parts) BeginSend(_ context.Context, _ string) (payout.Begun, error) {
 
 func (p *parts) Pay(_ context.Context, o payout.Order) (activities.Sent, error) {
 	return p.pay(p.did("Pay", ""))
+}
+
+func (p *parts) Send(_ context.Context, _ string) (activities.Outcome, error) {
+	return p.send(p.did("Send", "")) // it books its answer itself
 }
 
 func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
@@ -228,9 +236,9 @@ func (p *parts) count(step string) int {
 	return p.seen[step]
 }
 
-func aPacket(life time.Duration) packet.Packet {
-	return packet.Packet{ID: packetID, App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 4, Split: packet.SplitRandom,
-		MinShare: 1, BodyHash: "h", Commitment: "c", CreatedAt: born, OpensAt: born, ExpiresAt: born.Add(life)}
+func aPacket(life time.Duration) PacketInput {
+	return PacketInput{Shape: ShapeWhole, Packet: packet.Packet{ID: packetID, App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 4, Split: packet.SplitRandom,
+		MinShare: 1, BodyHash: "h", Commitment: "c", CreatedAt: born, OpensAt: born, ExpiresAt: born.Add(life)}}
 }
 
 func aClaim() packet.Claim {

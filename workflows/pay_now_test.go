@@ -14,45 +14,45 @@ import (
 
 func payNowInput() PayoutInput {
 	in := claimInput()
-	in.PayNow = true
+	in.PayNow, in.Shape = true, ShapeWhole
 	return in
 }
 
-// paidNow is a payment whose send left at once and came to st.
-func paidNow(kind payout.ObservationKind, st payout.State) activities.PaidNow {
-	return activities.PaidNow{State: st, Observation: &payout.Observation{ID: "run/now", Source: payout.SourceSend, Kind: kind, OrderNo: payoutNo}}
+// sent is a payment whose send left and came to st.
+func sent(kind payout.ObservationKind, st payout.State) activities.Outcome {
+	return activities.Outcome{State: st, Observation: &payout.Observation{ID: "run/now", Source: payout.SourceSend, Kind: kind, OrderNo: payoutNo}}
 }
 
 // TestPayNowCourses: a claim is paid by one step when that is possible. What did
 // not come to its end there goes on as it always does: visible, and for ever.
 func TestPayNowCourses(t *testing.T) {
 	for name, tc := range map[string]struct {
-		now    activities.PaidNow
+		now    activities.Outcome
 		err    error
 		then   []string
 		timers int
 		upsert []string
 	}{
-		"paid": {now: paidNow(payout.ObsSucceeded, ended(payout.StatusPaid))},
-		"no answer: asked": {now: paidNow(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond))),
+		"paid": {now: sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
+		"no answer: asked": {now: sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond))),
 			then: []string{"Ask", "Settle succeeded"}, timers: 1, upsert: []string{"unknown", "paid"}},
-		"declined: confirmed": {now: paidNow(payout.ObsDeclined, ready(payout.StatusSending, payout.ActionAsk, time.Time{})),
+		"declined: confirmed": {now: sent(payout.ObsDeclined, ready(payout.StatusSending, payout.ActionAsk, time.Time{})),
 			then: []string{"Ask", "Settle succeeded"}},
-		"refused for now: sent again": {now: paidNow(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
-			then: []string{"BeginSend", "Pay", "Settle succeeded"}, timers: 1},
-		"parked: sent later": {now: activities.PaidNow{State: payout.State{PaymentID: payoutID, Status: payout.StatusPending,
+		"refused for now: sent again": {now: sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
+			then: []string{"Send"}, timers: 1},
+		"parked: sent later": {now: activities.Outcome{State: payout.State{PaymentID: payoutID, Status: payout.StatusPending,
 			Step: payout.Step{Do: payout.ActionSend, At: at(time.Second), Parked: payout.ParkedHeld}}},
-			then: []string{"BeginSend", "Pay", "Settle succeeded"}, timers: 1},
-		"booked only: sent by steps": {now: activities.PaidNow{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})},
-			then: []string{"BeginSend", "Pay", "Settle succeeded"}},
-		"found its own note: asked": {now: activities.PaidNow{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})},
+			then: []string{"Send"}, timers: 1},
+		"booked only: sent by steps": {now: activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})},
+			then: []string{"Send"}},
+		"found its own note: asked": {now: activities.Outcome{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})},
 			then: []string{"Ask", "Settle succeeded"}},
 		"the step broke: the row says": {err: errors.New("MySQL is away"),
-			then: []string{"RecordClaim u", "BeginSend", "Pay", "Settle succeeded"}},
+			then: []string{"RecordClaim u", "Send"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
-			p.payNow = func() (activities.PaidNow, error) { return tc.now, tc.err }
+			p.payNow = func() (activities.Outcome, error) { return tc.now, tc.err }
 			p.env.ExecuteWorkflow(Payout, payNowInput())
 			if got := p.result(t); got != string(payout.StatusPaid) {
 				t.Errorf("result %q", got)
@@ -70,9 +70,9 @@ func TestPayNowCourses(t *testing.T) {
 // sent, whatever number the answer names.
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
-	now := paidNow(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
 	now.Unbooked, now.Observation.OrderNo = true, "another"
-	p.payNow = func() (activities.PaidNow, error) { return now, nil }
+	p.payNow = func() (activities.Outcome, error) { return now, nil }
 	p.env.ExecuteWorkflow(Payout, payNowInput())
 	p.result(t)
 	p.want(t, "PayNow u", "Settle succeeded")
@@ -85,7 +85,7 @@ func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 func TestR10_PayNowConflict(t *testing.T) {
 	p := newParts(t)
 	conflict := temporal.NewNonRetryableApplicationError("taken by another", activities.TypeConflict, nil)
-	p.payNow = func() (activities.PaidNow, error) { return activities.PaidNow{}, conflict }
+	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, conflict }
 	p.record = func() error {
 		return temporal.NewNonRetryableApplicationError("taken by another", activities.TypeShareConflict, nil)
 	}
@@ -100,7 +100,7 @@ func TestR10_PayNowConflict(t *testing.T) {
 // TestPayNowOnlyForClaims: a run that a decision started takes every step.
 func TestPayNowOnlyForClaims(t *testing.T) {
 	p := newParts(t)
-	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, PayNow: true})
+	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, PayNow: true, Shape: ShapeWhole})
 	p.result(t)
-	p.want(t, "ReadPayment "+payoutID, "BeginSend", "Pay", "Settle succeeded")
+	p.want(t, "ReadPayment "+payoutID, "Send")
 }

@@ -15,12 +15,13 @@ import (
 // row says next until the row says end.
 type machine struct {
 	runID string
+	shape Shape
 	seen  int           // observations made by this run
 	shown payout.Status // last status upserted
 }
 
-func newMachine(ctx workflow.Context) *machine {
-	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+func newMachine(ctx workflow.Context, shape Shape) *machine {
+	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, shape: shape}
 }
 
 // enter is how a payout comes to its row. A claim is paid on the spot when that is
@@ -93,7 +94,22 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 	return sleepOrWake(ctx, wait, what)
 }
 
+// send makes a send and books its answer. What was noted and not sent, because the
+// step was repeated or came late, is asked about: the row says so.
 func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, error) {
+	if m.shape != ShapeWhole {
+		return m.sendByParts(ctx, st)
+	}
+	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, book its answer"), payments.Send, st.PaymentID)
+	if err == nil && sent.Unbooked {
+		return m.book(ctx, *sent.Observation, sent.OrderNo)
+	}
+	return sent.State, err
+}
+
+// sendByParts is send for runs of ShapeParts. Between its steps are workflow tasks:
+// where those queue for longer than payout.LeaveWithin, nothing leaves.
+func (m *machine) sendByParts(ctx workflow.Context, st payout.State) (payout.State, error) {
 	begun, err := step[payout.Begun](storeStep(ctx, "note the send, store the request"), payments.BeginSend, st.PaymentID)
 	if err != nil || begun.Order == nil {
 		return begun.State, err

@@ -15,6 +15,7 @@ import (
 	"hongbao/payout"
 )
 
+// claimInput starts a payout as those were started that are made by parts.
 func claimInput() PayoutInput {
 	c := aClaim()
 	return PayoutInput{Claim: &c, PaymentID: payoutID}
@@ -225,13 +226,16 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 		p.env.SetContinueAsNewSuggested(p.count("Settle") >= 3)
 		return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
 	}
-	p.env.ExecuteWorkflow(Payout, claimInput())
+	p.payNow = func() (activities.Outcome, error) {
+		return activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})}, nil
+	}
+	p.env.ExecuteWorkflow(Payout, payNowInput())
 	var next *workflow.ContinueAsNewError
 	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != PayoutWorkflow {
 		t.Fatalf("ended with %v", err)
 	}
 	var in PayoutInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in.Claim != nil || in.PaymentID != payoutID {
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != (PayoutInput{PaymentID: payoutID, Shape: ShapeWhole}) {
 		t.Errorf("goes on with %+v, %v", in, err)
 	}
 	if n := p.count("Settle"); n != 3 {
@@ -250,12 +254,12 @@ func TestPayoutMended(t *testing.T) {
 }
 
 func TestRefund(t *testing.T) {
-	in := RefundInput{PaymentID: refundID, PacketID: packetID}
+	in := RefundInput{PaymentID: refundID, PacketID: packetID, Shape: ShapeWhole}
 	t.Run("paid closes the packet", func(t *testing.T) {
 		p := newParts(t)
 		p.env.ExecuteWorkflow(Refund, in)
 		p.result(t)
-		p.want(t, "ReadPayment "+refundID, "BeginSend", "Pay", "Settle succeeded", "FinishPacket")
+		p.want(t, "ReadPayment "+refundID, "Send", "FinishPacket")
 		if len(p.upsert) != 0 {
 			t.Errorf("the happy path paid for upserts: %q", p.upsert)
 		}

@@ -11,13 +11,13 @@ import (
 )
 
 // TestReplay runs recorded histories through today's code: a change that an open
-// run would not survive fails here. When such a change is meant, branch with
-// workflow.GetVersion and keep the old histories; new ones are recorded by
+// run would not survive fails here. When such a change is meant, branch with a
+// Shape or workflow.GetVersion and keep the old histories; new ones are recorded by
 //
 //	go test ./worker -run TestRecordHistories -update-histories
 //
-// Those called by_steps are of payouts that were started without PayNow, before
-// there was one; they are not recorded any more.
+// Those called by_steps and by_parts are of runs that were started before there was
+// PayNow, and before there was ShapeWhole; they are not recorded any more.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(files) == 0 {

@@ -36,20 +36,29 @@ func bulkStep(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // payStep returns options for the one call that moves money: at most once a noted send.
+// For runs of ShapeParts.
 func payStep(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: payTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
 	})
 }
 
+// sendStep returns options for a whole send: repeatable, because a repeat finds
+// the note of the first in the row and asks (rule R3).
+func sendStep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: sendTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary,
+	})
+}
+
 // payNow books a claim and pays it within the workflow task, in one attempt: what
 // comes after it are steps of their own.
-func payNow(ctx workflow.Context, c packet.Claim) (activities.PaidNow, error) {
+func payNow(ctx workflow.Context, c packet.Claim) (activities.Outcome, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary: "book the claim, pay " + amountOf(c.Amount) + " to " + c.Account(),
 	})
-	var out activities.PaidNow
+	var out activities.Outcome
 	err := workflow.ExecuteLocalActivity(ctx, payments.PayNow, c).Get(ctx, &out)
 	return out, err
 }

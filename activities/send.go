@@ -1,0 +1,94 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"hongbao/payout"
+)
+
+const (
+	// SendCall bounds the provider call of Send. A call that takes longer is cut
+	// off: it may have arrived, and is asked about.
+	SendCall = 5 * time.Second
+	// SendBook bounds the booking of its answer.
+	SendBook = time.Second
+)
+
+// Outcome is what came of a send: the answer of PayNow and of Send.
+type Outcome struct {
+	State payout.State `json:"state"`
+	// Observation is what the provider said; nil when nothing was sent.
+	Observation *payout.Observation `json:"observation,omitempty"`
+	// Unbooked: the answer could not be booked, or nobody knows whether it was. It
+	// is to be settled, under its own id, as one about OrderNo.
+	Unbooked bool `json:"unbooked,omitempty"`
+	// OrderNo is the number that was sent, whatever the answer says; "" when the
+	// answer is booked, or none was sent.
+	OrderNo string `json:"order_no,omitempty"`
+}
+
+// Send makes one send of a payment: it notes it, calls the provider and books the
+// answer, all in one step, so that no queue of tasks comes between the note and
+// the call. While the provider is in trouble or held nothing is noted; the step
+// comes back due later (Gate). When the row wants something else than a send the
+// state says what. An answer of the provider, or its silence, is an outcome and
+// never an error; an error means that nothing was sent.
+//
+// It may be repeated at any time, also while an earlier try is still at it: the
+// note is committed before the call, and a repeat that finds it sends nothing and
+// asks (rule R3). The row is not looked at once more before the request leaves,
+// as Pay does; only the time since the note is measured, on this machine's clock.
+// That is enough, for the reasons that PayNow gives:
+//   - The note was made by this very call, under the row's lock; whoever has come
+//     to the row since found it, and asks before all else.
+//   - What he is told cannot become final meanwhile: until LeaveWithin and the
+//     landing window after the note have passed, the send counts as open, so that
+//     "never received" fails nothing. Another number is taken only after the
+//     provider's final word about this one, which holds for a repeat of it too, or
+//     a day and more after the last instant at which this one may be noted
+//     (Limits.Remembers; rules R4, R5). The same number with the same bytes anybody
+//     may send, and the provider carries it out once.
+//   - What is later than LeaveWithin does not leave: a process that was suspended,
+//     or a transaction that waited, finds out here.
+func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
+	defer beat(ctx)()
+	begun, noted, err := a.begin(ctx, id)
+	if err != nil || begun.Order == nil {
+		return Outcome{State: begun.State}, err
+	}
+	if passed(noted, a.clock()) >= payout.LeaveWithin {
+		a.Gate.cancel(begun.Order.Op)
+		return Outcome{State: begun.State}, nil
+	}
+	return a.sendNow(ctx, begun, noted, SendCall, SendBook), nil
+}
+
+// sendNow makes the call of a send that was just noted, and books the answer, for
+// which there are call and book. It is not cut off by the end of the step, whose
+// caller only knows then that nobody told him: what was sent is better booked.
+// But an answer that comes when the send no longer counts as open is not booked
+// beside the caller's back: a later send may be open by now, and is not to be taken
+// for answered.
+func (a *Payments) sendNow(ctx context.Context, begun payout.Begun, noted time.Time, call, book time.Duration) Outcome {
+	o := *begun.Order
+	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), call)
+	seen := a.deliver(callCtx, o)
+	cancel()
+	seen.ID = fmt.Sprintf("%s/%d", o.OrderNo, o.Send) // a noted send has one answer
+	unbooked := Outcome{State: begun.State, Observation: &seen, Unbooked: true, OrderNo: o.OrderNo}
+	if passed(noted, a.clock()) >= payout.LeaveWithin+a.Provider.Limits().LandingWindow {
+		return unbooked
+	}
+	bookCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), book)
+	defer cancel()
+	st, err := a.Cashbook.Settle(bookCtx, seen, o.OrderNo)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
+		return unbooked
+	}
+	return Outcome{State: st, Observation: &seen}
+}

@@ -1,0 +1,72 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/worker"
+)
+
+// queued lets every run wait for longer than payout.LeaveWithin before a step
+// that calls the provider, as runs do whose tasks queue behind thousands.
+type queued struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*queued) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	in := &queuedRun{}
+	in.Next = next
+	return in
+}
+
+type queuedRun struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (q *queuedRun) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	steps := &queuedSteps{}
+	steps.Next = outbound
+	return q.Next.Init(steps)
+}
+
+type queuedSteps struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (q *queuedSteps) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	if name == "Send" || name == "Pay" {
+		if err := workflow.Sleep(ctx, payout.LeaveWithin+100*time.Millisecond); err != nil {
+			f, set := workflow.NewFuture(ctx)
+			set.SetError(err)
+			return f
+		}
+	}
+	return q.Next.ExecuteActivity(ctx, name, args...)
+}
+
+// TestR3_QueuesBetweenStepsCostNoSend: where tasks queue for longer than a send may
+// wait after its note, every send leaves all the same, at the first note: note and
+// call are one step. As steps of their own none would ever leave.
+func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
+	t.Parallel()
+	server, ns := stacktest.FreshTemporal(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+		cfg.Tune = func(o *sdk.Options) { o.Interceptors = append(o.Interceptors, &queued{}) }
+	})
+	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
+	r.awaitStatus(t, p.ID, packet.StatusClosed, time.Minute)
+	for _, id := range []string{payout.ID(payout.KindCharge, p.ID, 0), payout.ID(payout.KindRefund, p.ID, 0)} {
+		d := must(r.store.Payment(t.Context(), id))(t)
+		if d.Status != payout.StatusPaid || len(d.Attempts) != 1 || d.Attempts[0].Sends != 1 || d.Attempts[0].Asks != 0 {
+			t.Errorf("%s is %s, attempts %+v", id, d.Status, d.Attempts)
+		}
+	}
+	r.balanced(t, p)
+}

@@ -1,0 +1,136 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/payout"
+)
+
+// TestSendIsOneStep: a send is noted, made and booked by one step, whatever is
+// paid, so that no queue of tasks comes between its note and its call. What did not
+// come to its end there goes on as the row says.
+func TestSendIsOneStep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sends  []activities.Outcome
+		then   []string
+		timers int
+		upsert []string
+	}{
+		"paid": {sends: []activities.Outcome{sent(payout.ObsSucceeded, ended(payout.StatusPaid))}, upsert: []string{"paid"}},
+		"no answer: asked": {sends: []activities.Outcome{sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond)))},
+			then: []string{"Ask", "Settle succeeded"}, timers: 1, upsert: []string{"unknown", "paid"}},
+		"repeated or late: the note is asked about": {sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}},
+			then: []string{"Ask", "Settle succeeded"}, upsert: []string{"paid"}},
+		"refused for now, or parked: sent again": {sends: []activities.Outcome{
+			sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
+			{State: payout.State{PaymentID: payoutID, Status: payout.StatusSending, Step: payout.Step{Do: payout.ActionSend, At: at(time.Minute), Parked: payout.ParkedHeld}}},
+			sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
+			then: []string{"Send", "Send"}, timers: 2, upsert: []string{"paid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newParts(t)
+			p.send = func(n int) (activities.Outcome, error) { return tc.sends[n-1], nil }
+			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+			if got := p.result(t); got != string(payout.StatusPaid) {
+				t.Errorf("result %q", got)
+			}
+			p.want(t, append([]string{"ReadPayment " + payoutID, "Send"}, tc.then...)...)
+			if len(p.timers) != tc.timers || !slices.Equal(p.upsert, tc.upsert) {
+				t.Errorf("timers %v, search attributes %q", p.timers, p.upsert)
+			}
+		})
+	}
+}
+
+// TestR3_SendAnswerIsNotLost: an answer that could not be booked is booked by a
+// step that never gives up, under the name it had, and about the number that was
+// sent, whatever the answer and the row name.
+func TestR3_SendAnswerIsNotLost(t *testing.T) {
+	p := newParts(t)
+	unbooked := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
+	unbooked.Unbooked, unbooked.OrderNo = true, payoutNo
+	unbooked.Observation.OrderNo, unbooked.State.Step.OrderNo = "another", "an earlier one"
+	p.send = func(int) (activities.Outcome, error) { return unbooked, nil }
+	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+	p.result(t)
+	p.want(t, "ReadPayment "+payoutID, "Send", "Settle succeeded")
+	if o := p.settled[0]; o.ID != unbooked.Observation.ID || p.asked[0] != payoutNo {
+		t.Errorf("settled %+v about %q", o, p.asked[0])
+	}
+}
+
+// TestR4_LostWorkerInASend: a worker that dies in a send is noticed, and the step
+// is carried out again. It finds the note and asks.
+func TestR4_LostWorkerInASend(t *testing.T) {
+	for name, cause := range map[string]error{
+		"the worker died":        temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil),
+		"the worker hung":        temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
+		"nothing could be noted": errors.New("MySQL is away"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newParts(t)
+			p.send = func(n int) (activities.Outcome, error) {
+				if n < 3 {
+					return activities.Outcome{}, cause
+				}
+				return activities.Outcome{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}, nil
+			}
+			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+			p.result(t)
+			p.want(t, "ReadPayment "+payoutID, "Send", "Send", "Send", "Ask", "Settle succeeded")
+		})
+	}
+}
+
+// TestShapeOfARun: what was started by parts goes on so, through continue as new;
+// what was started whole stays whole. An input that has no shape is of parts.
+func TestShapeOfARun(t *testing.T) {
+	byParts := []string{"ReadPayment " + payoutID, "BeginSend", "Pay", "Settle succeeded"}
+	whole := []string{"ReadPayment " + payoutID, "Send"}
+	for shape, want := range map[Shape][]string{ShapeParts: byParts, ShapeWhole: whole} {
+		for name, fn := range map[string]any{PayoutWorkflow: Payout, ChargeWorkflow: Charge} {
+			p := newParts(t)
+			p.env.ExecuteWorkflow(fn, PayoutInput{PaymentID: payoutID, Shape: shape})
+			p.result(t)
+			p.want(t, want...)
+
+			p = newParts(t)
+			p.env.SetContinueAsNewSuggested(true)
+			p.env.ExecuteWorkflow(fn, PayoutInput{PaymentID: payoutID, Shape: shape})
+			var next *workflow.ContinueAsNewError
+			var in PayoutInput
+			if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != name {
+				t.Fatalf("ended with %v", err)
+			}
+			if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in.Shape != shape {
+				t.Errorf("%s of shape %q goes on with %+v, %v", name, shape, in, err)
+			}
+		}
+	}
+	t.Run("a packet of before", func(t *testing.T) {
+		raw, err := json.Marshal(aPacket(time.Minute).Packet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in PacketInput
+		if err := json.Unmarshal(raw, &in); err != nil || in.ID != packetID || in.Shape != ShapeParts {
+			t.Fatalf("read as %+v, %v", in, err)
+		}
+		p := newParts(t)
+		p.env.ExecuteWorkflow(Packet, in)
+		p.result(t)
+		if !slices.Equal(p.calls[2:5], []string{"BeginSend", "Pay", "Settle succeeded"}) {
+			t.Errorf("steps %q", p.calls)
+		}
+	})
+}
