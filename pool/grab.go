@@ -31,7 +31,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 		}
 		g.encoded = string(encoded)
 	}
-	q, i, err := p.lanes[packet.Lane(packetID, p.cfg.Lanes)].add(strings.Clone(packetID), g)
+	q, i, err := p.lanes[packet.Lane(packetID, p.cfg.Lanes)].add(packetID, g)
 	if err != nil {
 		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}

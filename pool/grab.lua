@@ -49,8 +49,8 @@ local function look(p, users, profiles)
   local records = redis.call('HMGET', p.winners, unpack(users))
   local early = p.restricted and not p.outcome and redis.call('SMISMEMBER', p.eligible, unpack(users))
   local seen, rest, kept = {}, nil, nil
-  for i, user in ipairs(users) do
-    local record = records[i]
+  for i = 1, #users do
+    local user, record = users[i], records[i]
     if seen[user] then error('one user twice for one packet in a call') end
     seen[user] = true
     if record or early and early[i] == 0 then
@@ -129,9 +129,9 @@ for n, p in ipairs(packets) do
     local winners = hand_off(p, n, take, shares, at)
     local tail = ':' .. at .. mark
     local claims = {}
-    for i, share in ipairs(p.taken) do
+    for i = 1, take do
       claims[2 * i - 1] = users[i]
-      claims[2 * i] = share .. tail .. (profiles[i] or '')
+      claims[2 * i] = p.taken[i] .. tail .. (profiles[i] or '')
     end
     redis.call('HSET', p.winners, unpack(claims))
     redis.call('RPUSH', p.order, p.claimed .. ':' .. winners)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"hongbao/packet"
@@ -20,7 +21,7 @@ const (
 	// secondFlight is how many grabs have to wait before a second flight takes off
 	// while the first is under way: then Redis decides one while the answers of the
 	// other are given out here. With fewer it would only make two small calls of one.
-	secondFlight = 32
+	secondFlight = 128
 	maxFlights   = 2
 	// gatherYields is how often nobody must have come before a flight takes off.
 	gatherYields = 30
@@ -64,6 +65,7 @@ type flusher struct {
 	order   []*line          // the same, whose turn is next first
 	queued  int              // grabs in all of them
 	usual   int              // size of the last question: room for the next one
+	told    int              // callers of the flight that has come back last
 	flights int              // how many serve
 	closed  bool
 }
@@ -82,12 +84,12 @@ func (l *lane) add(id string, g grab) (*question, int, error) {
 	}
 	at := f.lines[id]
 	if at == nil {
-		at = &line{lane: l, id: id}
-		f.lines[id] = at
+		at = &line{lane: l, id: strings.Clone(id)} // it may point into the memory of the caller's request
+		f.lines[at.id] = at
 		f.order = append(f.order, at)
 	}
 	if n := len(at.questions); n == 0 || len(at.questions[n-1].grabs) == maxBatch {
-		at.questions = append(at.questions, newQuestion(id, f.usual))
+		at.questions = append(at.questions, newQuestion(at.id, f.usual))
 	}
 	q := at.questions[len(at.questions)-1]
 	q.grabs = append(q.grabs, g)
@@ -119,22 +121,27 @@ func (f *flusher) serve() {
 	}
 }
 
-// gather waits for who is on the way: the callers that the last answers woke want
-// more. It yields as long as the queue grows, and a little longer, because on another
-// processor they may not have come so far. Without them that costs microseconds.
+// gather waits for who is on the way: the callers that the last answers woke may want
+// more. It yields until as many have come, or else as long as the queue grows and a
+// little longer, because on another processor they may not have come so far. When
+// nobody comes that costs microseconds.
 func (f *flusher) gather() {
 	for quiet, last := 0, -1; quiet < gatherYields; quiet++ {
 		runtime.Gosched()
-		if n := f.waiting(); n != last {
+		n, told := f.waiting()
+		if n >= told && last >= 0 {
+			return
+		}
+		if n != last {
 			quiet, last = 0, n
 		}
 	}
 }
 
-func (f *flusher) waiting() int {
+func (f *flusher) waiting() (queued, told int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.queued
+	return f.queued, f.told
 }
 
 // take returns up to maxFlight grabs as one call for each lane, or nil and the end of
@@ -170,6 +177,7 @@ func (f *flusher) take() []*call {
 		f.usual = len(q.grabs)
 		n += len(q.grabs)
 	}
+	f.told = n
 	if f.queued -= n; f.queued == 0 {
 		f.order = nil // lets the served ones go
 	}
