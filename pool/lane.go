@@ -65,7 +65,7 @@ type flusher struct {
 	order   []*line          // the same, whose turn is next first
 	queued  int              // grabs in all of them
 	usual   int              // size of the last question: room for the next one
-	told    int              // callers of the flight that has come back last
+	told    int              // callers of the flight that took off last
 	flights int              // how many serve
 	closed  bool
 }
