@@ -158,10 +158,13 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 // Returns how much of it asking the provider may still settle.
 func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
 	defer beat(ctx)()
-	if err := a.compareLines(ctx, r, true); err != nil {
-		return 0, typed(err)
-	}
+	// Breaks first: what is settled between the two steps is seen as open then, and
+	// looked at again. The other way round its break would be resolved and its line
+	// counted as it was.
 	err := inBatches(ctx, func(after int64) (int64, error) { return a.Book.ReviewBreaks(ctx, r, after, compareBatch) })
+	if err == nil {
+		err = a.compareLines(ctx, r, true)
+	}
 	if err != nil {
 		return 0, typed(err)
 	}
