@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -16,6 +17,8 @@ import (
 type call struct {
 	lane      *lane
 	questions []*question
+	keys      []string
+	args      []any
 	cmd       *redis.Cmd // nil: nobody waits for an answer
 }
 
@@ -82,7 +85,7 @@ func (p *Pool) fly(calls []*call) {
 	}()
 	ctx, cancel := context.WithTimeout(p.base, (retries+1)*p.cfg.Timeout)
 	defer cancel()
-	_ = crash.Do(crash.GrabTake, func() error { return p.make(ctx, calls) }) // each call keeps its error
+	_ = crash.Do(crash.GrabTake, func() error { return p.send(ctx, calls) }) // each call keeps its error
 	for _, c := range calls {
 		if c.cmd == nil {
 			continue
@@ -95,30 +98,26 @@ func (p *Pool) fly(calls []*call) {
 	}
 }
 
-// make makes the calls, several of them in one pipeline. After a restart Redis has
+// send makes the calls, several of them in one pipeline. After a restart Redis has
 // forgotten the script: then it did nothing, and is told it again.
-func (p *Pool) make(ctx context.Context, calls []*call) error {
-	if len(calls) == 1 {
-		if keys, args := calls[0].arguments(p.keys); keys != nil {
-			calls[0].cmd = grabScript.Run(ctx, p.rdb, keys, args...)
-			return calls[0].cmd.Err()
-		}
-		return nil
-	}
-	forgotten := map[*call]func() *redis.Cmd{}
-	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+func (p *Pool) send(ctx context.Context, calls []*call) error {
+	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for _, c := range calls {
-			if keys, args := c.arguments(p.keys); keys != nil {
-				c.cmd = grabScript.EvalSha(ctx, pipe, keys, args...)
-				forgotten[c] = func() *redis.Cmd { return grabScript.Run(ctx, p.rdb, keys, args...) }
+			if c.keys, c.args = c.arguments(p.keys); c.keys != nil {
+				c.cmd = grabScript.EvalSha(ctx, pipe, c.keys, c.args...)
 			}
 		}
 		return nil
 	})
-	for c, again := range forgotten {
-		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
-			c.cmd = again()
+	var failed error
+	for _, c := range calls {
+		if c.cmd == nil {
+			continue
 		}
+		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
+			c.cmd = grabScript.Run(ctx, p.rdb, c.keys, c.args...)
+		}
+		failed = errors.Join(failed, c.cmd.Err())
 	}
-	return err
+	return failed
 }

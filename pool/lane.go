@@ -60,14 +60,14 @@ type line struct {
 type flusher struct {
 	pool *Pool
 
-	mu      sync.Mutex
-	lines   map[string]*line // by packet id
-	order   []*line          // the same, whose turn is next first
-	queued  int              // grabs in all of them
-	usual   int              // size of the last question: room for the next one
-	told    int              // callers of the flight that took off last
-	flights int              // how many serve
-	closed  bool
+	mu         sync.Mutex
+	lines      map[string]*line // by packet id
+	order      []*line          // the same, whose turn is next first
+	queued     int              // grabs in all of them
+	room       int              // for grabs in a new question: as many as the last one had
+	lastFlight int              // its callers, of whom many want more
+	flights    int              // how many serve
+	closed     bool
 }
 
 // add queues a grab and sees to it that somebody serves the queue. It returns the
@@ -89,7 +89,7 @@ func (l *lane) add(id string, g grab) (*question, int, error) {
 		f.order = append(f.order, at)
 	}
 	if n := len(at.questions); n == 0 || len(at.questions[n-1].grabs) == maxBatch {
-		at.questions = append(at.questions, newQuestion(at.id, f.usual))
+		at.questions = append(at.questions, newQuestion(at.id, f.room))
 	}
 	q := at.questions[len(at.questions)-1]
 	q.grabs = append(q.grabs, g)
@@ -128,8 +128,8 @@ func (f *flusher) serve() {
 func (f *flusher) gather() {
 	for quiet, last := 0, -1; quiet < gatherYields; quiet++ {
 		runtime.Gosched()
-		n, told := f.waiting()
-		if n >= told && last >= 0 {
+		n, expected := f.waiting()
+		if n >= expected && last >= 0 {
 			return
 		}
 		if n != last {
@@ -138,10 +138,10 @@ func (f *flusher) gather() {
 	}
 }
 
-func (f *flusher) waiting() (queued, told int) {
+func (f *flusher) waiting() (queued, expected int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.queued, f.told
+	return f.queued, f.lastFlight
 }
 
 // take returns up to maxFlight grabs as one call for each lane, or nil and the end of
@@ -174,10 +174,10 @@ func (f *flusher) take() []*call {
 		}
 		c.questions = append(c.questions, q)
 		at.lane.queued -= len(q.grabs)
-		f.usual = len(q.grabs)
+		f.room = len(q.grabs)
 		n += len(q.grabs)
 	}
-	f.told = n
+	f.lastFlight = n
 	if f.queued -= n; f.queued == 0 {
 		f.order = nil // lets the served ones go
 	}

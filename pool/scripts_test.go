@@ -83,32 +83,42 @@ type scriptCall struct {
 func (c *calls) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (c *calls) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			c.note(cmd, cmd.Err())
+		}
+		return err
+	}
 }
 
 func (c *calls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if cmd.Name() != "evalsha" {
-			return err
-		}
-		args := cmd.Args()
-		call := scriptCall{err: err}
-		for name, s := range scripts {
-			if s.Hash() == args[1] {
-				call.name = name
-			}
-		}
-		n := args[2].(int)
-		for _, k := range args[3 : 3+n] {
-			call.keys = append(call.keys, k.(string))
-		}
-		call.args = len(args) - 3 - n
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.made = append(c.made, call)
+		c.note(cmd, err)
 		return err
 	}
+}
+
+func (c *calls) note(cmd redis.Cmder, err error) {
+	if cmd.Name() != "evalsha" {
+		return
+	}
+	args := cmd.Args()
+	call := scriptCall{err: err}
+	for name, s := range scripts {
+		if s.Hash() == args[1] {
+			call.name = name
+		}
+	}
+	n := args[2].(int)
+	for _, k := range args[3 : 3+n] {
+		call.keys = append(call.keys, k.(string))
+	}
+	call.args = len(args) - 3 - n
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made = append(c.made, call)
 }
 
 // everyScript lives two packets through, so that each script is called.
