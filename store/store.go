@@ -40,6 +40,9 @@ var (
 type Config struct {
 	DSN          string // go-sql-driver form; isolation, time and limits are set here whatever it says
 	MaxOpenConns int    // 0: 40
+	// IdleLimit is how long a transaction may stand still before the server rolls
+	// it back, whole seconds; 0: 20 s.
+	IdleLimit time.Duration
 }
 
 // Store is safe for concurrent use.
@@ -49,9 +52,15 @@ type Store struct {
 	now func() time.Time
 }
 
-// connector opens connections with READ COMMITTED. The name of the variable
-// differs between MySQL 8 and MariaDB 10, the statement does not.
-type connector struct{ driver.Connector }
+// connector opens connections with READ COMMITTED: the name of the variable
+// differs between MySQL 8 and MariaDB 10, the statement does not. The server
+// closes one that says nothing for idle: a process that is suspended, or a host
+// that is cut off, in the midst of a transaction keeps its rows locked until the
+// server lets go of them, by default after eight hours.
+type connector struct {
+	driver.Connector
+	idle time.Duration
+}
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -64,9 +73,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		_ = conn.Close()
 		return nil, errors.New("driver cannot execute statements")
 	}
-	if _, err := exec.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
-		_ = conn.Close()
-		return nil, err
+	for _, set := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		fmt.Sprintf("SET SESSION wait_timeout = %d", max(1, int64(c.idle/time.Second))),
+	} {
+		if _, err := exec.ExecContext(ctx, set, nil); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
 	}
 	return conn, nil
 }
@@ -125,13 +139,16 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysql connector: %w", err)
 	}
-	pool := sql.OpenDB(connector{c})
+	if cfg.IdleLimit == 0 {
+		cfg.IdleLimit = 20 * time.Second
+	}
+	pool := sql.OpenDB(connector{c, cfg.IdleLimit})
 	if cfg.MaxOpenConns == 0 {
 		cfg.MaxOpenConns = 40
 	}
 	pool.SetMaxOpenConns(cfg.MaxOpenConns)
 	pool.SetMaxIdleConns(cfg.MaxOpenConns)
-	pool.SetConnMaxIdleTime(5 * time.Minute)
+	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // we let go of it first; the driver notices when not
 	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true, DisableWithReturning: true}), &gorm.Config{
 		SkipDefaultTransaction: true,
 		TranslateError:         true,

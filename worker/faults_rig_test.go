@@ -272,7 +272,13 @@ func (s *scene) payment() payout.Payment {
 
 func (s *scene) await(status payout.Status) {
 	s.Helper()
-	eventually(s, rowWithin, fmt.Sprintf("%s is %s; it saw %q", s.id, status, s.line.seen(s.id)), func() bool { return s.payment().Status == status })
+	deadline := time.Now().Add(rowWithin)
+	for p := s.payment(); p.Status != status; p = s.payment() {
+		if time.Now().After(deadline) {
+			s.Fatalf("after %v %s is %s, not %s; the provider has seen %q", rowWithin, s.id, p.Status, status, s.line.seen(s.id))
+		}
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 // awaitCalls waits until the provider has seen these calls.
