@@ -159,19 +159,9 @@ func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
 	pause, before, moved := drainFirstPause, -1, time.Now()
 	for {
 		began := time.Now()
-		view, err := a.Pool.View(ctx, p.ID)
-		if errors.Is(err, packet.ErrNotFound) || err == nil && view.Retired {
-			return nil // nothing in Redis to compare with; MySQL is all there is
-		}
-		if err != nil {
-			return typed(err)
-		}
-		recorded, err := a.Books.AccountedFor(ctx, p.ID)
-		if err != nil {
-			return typed(err)
-		}
-		if recorded >= view.ClaimedCount {
-			return nil
+		recorded, all, err := a.recorded(ctx, p.ID)
+		if err != nil || all {
+			return err
 		}
 		took := time.Since(began)
 		switch {
@@ -190,6 +180,20 @@ func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
 		}
 		pause = min(pause*2, drainPauseCap)
 	}
+}
+
+// recorded counts the winners of a pool that have their row, and reports whether
+// these are all.
+func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err error) {
+	view, err := a.Pool.View(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && view.Retired {
+		return 0, true, nil // nothing in Redis to compare with; MySQL is all there is
+	}
+	if err != nil {
+		return 0, false, typed(err)
+	}
+	n, err = a.Books.AccountedFor(ctx, id)
+	return n, err == nil && n >= view.ClaimedCount, typed(err)
 }
 
 // compareSets is how many users one look at MySQL asks about.

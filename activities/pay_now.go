@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// PayNowCall bounds the provider call of PayNow. A call that takes longer is
+	// PayNowCall bounds the provider call of PayNow, and of AtOnce. A call that takes longer is
 	// cut off: it may have arrived, and is asked about.
 	PayNowCall = 1500 * time.Millisecond
 	// PayNowBook bounds the booking of its answer.
@@ -46,15 +46,11 @@ const (
 func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)
-	if a.calls.slow(a.clock()) {
+	if !a.short(ctx, op) {
 		return a.payLater(ctx, c, payout.ParkedNot, 0)
 	}
 	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
 		return a.payLater(ctx, c, why, wait)
-	}
-	if by, ok := ctx.Deadline(); ok && time.Until(by) < PayNowCall+PayNowBook {
-		a.Gate.cancel(op)
-		return a.payLater(ctx, c, payout.ParkedNot, 0)
 	}
 	noted := a.clock() // not later than the note itself
 	begun, err := a.Cashbook.BeginClaim(ctx, c, a.Provider.Name(), a.Provider.Limits(), a.Provider.EncodeRequest)
@@ -113,28 +109,44 @@ const (
 	slowCalls = lastCalls / 100
 )
 
-// calls is how long the last transfers took, of this process.
+// calls is how long the last calls took, of this process, by what they are for.
 type calls struct {
-	mu   sync.Mutex
-	last [lastCalls]time.Time // when it ended, of each slow call; zero: it was fast
+	mu sync.Mutex
+	of map[payout.Op]*lastTook
+}
+
+type lastTook struct {
+	slow [lastCalls]time.Time // when it ended, of each slow call; zero: it was fast
 	n    int
 }
 
-func (c *calls) note(took time.Duration, now time.Time) {
+func (c *calls) note(op payout.Op, took time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last[c.n] = time.Time{}
-	if took > slowCall {
-		c.last[c.n] = now
+	if c.of == nil {
+		c.of = map[payout.Op]*lastTook{}
 	}
-	c.n = (c.n + 1) % lastCalls
+	l := c.of[op]
+	if l == nil {
+		l = new(lastTook)
+		c.of[op] = l
+	}
+	l.slow[l.n] = time.Time{}
+	if took > slowCall {
+		l.slow[l.n] = now
+	}
+	l.n = (l.n + 1) % lastCalls
 }
 
-func (c *calls) slow(now time.Time) bool {
+func (c *calls) slow(op payout.Op, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	l := c.of[op]
+	if l == nil {
+		return false
+	}
 	n := 0
-	for _, at := range c.last {
+	for _, at := range l.slow {
 		if !at.IsZero() && now.Sub(at) < slowFor {
 			n++
 		}

@@ -249,7 +249,7 @@ func TestPayNowParks(t *testing.T) {
 		"pace": {busy(time.Minute), func(*short) {}, payout.ParkedPace, []string{"book"}},
 		"slow": {nil, func(s *short) {
 			for range slowCalls + 1 {
-				s.calls.note(slowCall+1, s.at)
+				s.calls.note(payout.OpTransfer, slowCall+1, s.at)
 			}
 		}, payout.ParkedNot, []string{"book"}},
 	} {
@@ -319,7 +319,7 @@ func TestPayNowSlowProvider(t *testing.T) {
 		t.Error("it has become fast, and is not called within the workflow task")
 	}
 	for range slowCalls + 1 {
-		s.calls.note(slowCall+1, s.at)
+		s.calls.note(payout.OpTransfer, slowCall+1, s.at)
 	}
 	s.at = s.at.Add(slowFor)
 	before = s.wire.sends

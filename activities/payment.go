@@ -21,7 +21,7 @@ type Payments struct {
 	// Gate parks sends while the provider is in trouble; nil lets all through.
 	Gate *Gate
 
-	calls calls            // how fast the provider is, for PayNow
+	calls calls            // how fast the provider is, for what is done within workflow tasks
 	now   func() time.Time // nil: time.Now
 }
 
@@ -114,9 +114,8 @@ func (a *Payments) deliver(ctx context.Context, o payout.Order) (seen payout.Obs
 		seen = a.Provider.Send(ctx, o)
 		return nil
 	})
-	if now := a.clock(); o.Op == payout.OpTransfer {
-		a.calls.note(passed(began, now), now)
-	}
+	now := a.clock()
+	a.calls.note(o.Op, passed(began, now), now)
 	a.Gate.report(ctx, o.Op, paymentOf(o.OrderNo), seen)
 	return seen
 }

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -31,6 +32,11 @@ type Outcome struct {
 	OrderNo string `json:"order_no,omitempty"`
 }
 
+// ended reports whether the payment needs no more steps and has one of these statuses.
+func (o Outcome) ended(as ...payout.Status) bool {
+	return !o.Unbooked && o.State.Step.Do == payout.ActionEnd && slices.Contains(as, o.State.Status)
+}
+
 // Send makes one send of a payment: it notes it, calls the provider and books the
 // answer, all in one step, so that no queue of tasks comes between the note and
 // the call. While the provider is in trouble or held nothing is noted; the step
@@ -56,6 +62,27 @@ type Outcome struct {
 //     or a transaction that waited, finds out here.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 	defer beat(ctx)()
+	return a.sendWithin(ctx, id, SendCall, SendBook)
+}
+
+// sendShortly is Send within a workflow task: with less time for the call, and none
+// while the provider is slow, or when the call and its booking could not end in time.
+// The state says then that the send is still due.
+func (a *Payments) sendShortly(ctx context.Context, id string) (Outcome, error) {
+	if a.short(ctx, opOf(id)) {
+		return a.sendWithin(ctx, id, PayNowCall, PayNowBook)
+	}
+	st, err := a.Cashbook.PaymentState(ctx, id)
+	return Outcome{State: st}, typed(err)
+}
+
+// short reports whether a call of this kind may be made within a workflow task.
+func (a *Payments) short(ctx context.Context, op payout.Op) bool {
+	by, ends := ctx.Deadline()
+	return !a.calls.slow(op, a.clock()) && !(ends && time.Until(by) < PayNowCall+PayNowBook)
+}
+
+func (a *Payments) sendWithin(ctx context.Context, id string, call, book time.Duration) (Outcome, error) {
 	begun, noted, err := a.begin(ctx, id)
 	if err != nil || begun.Order == nil {
 		return Outcome{State: begun.State}, err
@@ -64,7 +91,7 @@ func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 		a.Gate.cancel(begun.Order.Op)
 		return Outcome{State: begun.State}, nil
 	}
-	return a.sendNow(ctx, begun, noted, SendCall, SendBook), nil
+	return a.sendNow(ctx, begun, noted, call, book), nil
 }
 
 // sendNow makes the call of a send that was just noted, and books the answer, for

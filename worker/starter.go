@@ -40,14 +40,16 @@ func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
 }
 
 func packetInput(p packet.Packet) workflows.PacketInput {
-	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeWhole}
+	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeAtOnce}
 }
 
 func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID:            workflows.PacketID(p.ID),
-		StaticSummary: workflows.PacketSummary(p),
-		StaticDetails: workflows.PacketDetails(p),
+		ID:                  workflows.PacketID(p.ID),
+		WorkflowTaskTimeout: workflows.TaskTimeout,
+		EnableEagerStart:    true,
+		StaticSummary:       workflows.PacketSummary(p),
+		StaticDetails:       workflows.PacketDetails(p),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.ID),
 			workflows.AttrUserID.ValueSet(p.SenderID), workflows.AttrProvider.ValueSet(s.provider)),
 	}
@@ -105,7 +107,7 @@ func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	case id == "": // which has gone on since: what is still to be asked has a run of its own
 		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
 	case p.Kind == payout.KindRefund:
-		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeWhole}
+		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeAtOnce}
 	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -142,6 +142,7 @@ func (w *Worker) newMain() sdk.Worker {
 	w.cfg.Reconcile.registerWorkflows(main)
 	main.RegisterActivity(w.cfg.Packets)
 	main.RegisterActivity(w.cfg.Payments)
+	main.RegisterActivity(&activities.AtOnce{Packets: w.cfg.Packets, Payments: w.cfg.Payments})
 	main.RegisterActivityWithOptions(echo, activity.RegisterOptions{Name: workflows.CanaryActivity})
 	return main
 }

@@ -117,6 +117,10 @@ const (
 	ShapeParts Shape = ""
 	// ShapeWhole: they are one step.
 	ShapeWhole Shape = "whole"
+	// ShapeAtOnce: as ShapeWhole, and a packet is opened and closed, a refund sent and
+	// its packet closed, by one local activity each, as far as that goes
+	// (activities.AtOnce).
+	ShapeAtOnce Shape = "at_once"
 )
 
 // PacketSummary is the one-line description of a packet's workflow in the UI.
@@ -162,10 +166,10 @@ const (
 	// worker that dies in it is noticed by its heartbeat.
 	sendTimeout = 11 * time.Second
 	// TaskTimeout is how long a worker may take over one workflow task, and so how
-	// long a payout waits for a worker that died in the middle of it. The SDK renews
+	// long a run waits for a worker that died in the middle of it. The SDK renews
 	// a task of which four fifths have passed: payNowTimeout stays below.
 	TaskTimeout   = 5 * time.Second
-	payNowTimeout = 3500 * time.Millisecond
+	payNowTimeout = 3500 * time.Millisecond // of everything that is done within a workflow task
 	// storeTimeout is also how long a step of a worker that died is waited for;
 	// steps on our own stores take milliseconds and may be repeated at any time.
 	storeTimeout = 5 * time.Second

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"hongbao/activities"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -19,16 +20,16 @@ import (
 // closes the packet. Returns how the packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Shape)}
-	status, err := step[packet.Status](storeStep(ctx, "record the packet and its charge"), packets.RecordPacket, in.Packet)
+	o, err := l.begin(ctx)
 	if err != nil {
 		return "", err
 	}
-	reason := packet.CloseUnopened
-	switch status {
-	case packet.StatusRejected, packet.StatusClosed:
+	status, reason := o.Status, packet.CloseUnopened
+	switch {
+	case status == packet.StatusRejected || status == packet.StatusClosed:
 		return l.ended(ctx, status)
-	case packet.StatusFunding:
-		st, err := l.charge(ctx)
+	case status == packet.StatusFunding:
+		st, err := l.charge(ctx, o.Charge)
 		if err != nil {
 			return "", err
 		}
@@ -41,12 +42,12 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 		if status, err = l.fund(ctx); err != nil {
 			return "", err
 		}
-	default:
+	case o.Charge == nil:
 		// An earlier run funded it and may have opened it: the pool knows why it
 		// closed, and closes now only if its time is over or nothing is left.
 		reason = packet.CloseExpired
 	}
-	if status == packet.StatusOpen {
+	if status == packet.StatusOpen && !o.Open {
 		if status, err = l.open(ctx); err != nil {
 			return "", err
 		}
@@ -65,9 +66,28 @@ type life struct {
 	machine *machine
 }
 
-// charge carries out the sender's charge. Unknown stays funding and keeps
-// asking, also past expires_at (rule R2).
-func (l *life) charge(ctx workflow.Context) (payout.State, error) {
+// begin records the packet, and goes on from there as far as that goes at once.
+func (l *life) begin(ctx workflow.Context) (activities.Opened, error) {
+	if l.machine.shape == ShapeAtOnce {
+		done, err := now[activities.Opened](ctx, "record the packet, charge "+amountOf(l.packet.TotalAmount)+", open the pool", atOnce.OpenNow, l.packet)
+		if err == nil || temporal.IsCanceledError(err) {
+			return done, err
+		}
+	}
+	status, err := step[packet.Status](storeStep(ctx, "record the packet and its charge"), packets.RecordPacket, l.packet)
+	return activities.Opened{Status: status}, err
+}
+
+// charge carries out the sender's charge, from where begin has brought it. Unknown
+// stays funding and keeps asking, also past expires_at (rule R2).
+func (l *life) charge(ctx workflow.Context, begun *activities.Outcome) (payout.State, error) {
+	if begun != nil {
+		st, err := l.machine.sent(ctx, *begun)
+		if err != nil {
+			return st, err
+		}
+		return l.machine.run(ctx, st)
+	}
 	id := payout.ID(payout.KindCharge, l.packet.ID, 0)
 	st, err := step[payout.State](storeStep(ctx, "read the charge"), payments.ReadPayment, id)
 	if err != nil {
@@ -173,37 +193,70 @@ func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, error) {
 	id := l.packet.ID
 	workflow.SetCurrentDetails(ctx, "Closing: "+string(reason))
-	if _, err := step[packet.Status](storeStep(ctx, "begin closing: "+string(reason)), packets.BeginClosing, id, reason); err != nil {
-		return "", err
-	}
-	for {
-		rem, err := step[packet.Remainder](storeStep(ctx, "close the pool: "+string(reason)), packets.ClosePool, id, reason)
-		if err != nil {
-			return "", err
-		}
-		if rem.NotYet <= 0 {
-			break
-		}
-		if err := workflow.NewTimerWithOptions(ctx, rem.NotYet, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"}).Get(ctx, nil); err != nil {
-			return "", err
-		}
-	}
-	drain := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue, StartToCloseTimeout: 24 * time.Hour,
-		HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "wait until every winner is recorded"})
-	if err := workflow.ExecuteActivity(drain, packets.Drain, l.packet).Get(ctx, nil); err != nil {
-		return "", err
-	}
-	remainder, err := step[money.Fen](storeStep(ctx, "close the books"), packets.CloseBooks, id)
+	done, err := l.closeNow(ctx, reason)
 	if err != nil {
 		return "", err
+	}
+	if !done.Closing {
+		if _, err := step[packet.Status](storeStep(ctx, "begin closing: "+string(reason)), packets.BeginClosing, id, reason); err != nil {
+			return "", err
+		}
+	}
+	if !done.Pool {
+		if err := l.closePool(ctx, reason); err != nil {
+			return "", err
+		}
+	}
+	remainder := done.Remainder
+	if !done.Books {
+		if remainder, err = l.closeBooks(ctx); err != nil {
+			return "", err
+		}
 	}
 	if remainder > 0 {
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("Books closed. Refund of %s: workflow `%s`", amountOf(remainder), RefundID(id, 0)))
 		return fmt.Sprintf("%s: %s go back by %s", reason, amountOf(remainder), RefundID(id, 0)), nil
 	}
-	if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, id); err != nil {
-		return "", err
+	if !done.Finished {
+		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, id); err != nil {
+			return "", err
+		}
 	}
 	workflow.SetCurrentDetails(ctx, "Closed, nothing remained.")
 	return fmt.Sprintf("%s: nothing remained", reason), nil
+}
+
+// closeNow goes as far towards the end as that goes at once.
+func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
+	if l.machine.shape != ShapeAtOnce {
+		return activities.Closed{}, nil
+	}
+	done, err := now[activities.Closed](ctx, "close the pool and the books: "+string(reason), atOnce.CloseNow, l.packet, reason)
+	if err != nil && !temporal.IsCanceledError(err) {
+		return activities.Closed{}, nil // nobody knows how far it came: step by step, each of which may be repeated
+	}
+	return done, err
+}
+
+// closePool ends grabbing; for expiry, once Redis' clock agrees.
+func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error {
+	for {
+		rem, err := step[packet.Remainder](storeStep(ctx, "close the pool: "+string(reason)), packets.ClosePool, l.packet.ID, reason)
+		if err != nil || rem.NotYet <= 0 {
+			return err
+		}
+		if err := workflow.NewTimerWithOptions(ctx, rem.NotYet, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"}).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// closeBooks waits until every winner is recorded, closes the books and returns what remains.
+func (l *life) closeBooks(ctx workflow.Context) (money.Fen, error) {
+	drain := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue, StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "wait until every winner is recorded"})
+	if err := workflow.ExecuteActivity(drain, packets.Drain, l.packet).Get(ctx, nil); err != nil {
+		return 0, err
+	}
+	return step[money.Fen](storeStep(ctx, "close the books"), packets.CloseBooks, l.packet.ID)
 }

@@ -54,6 +54,9 @@ type parts struct {
 	payNow    func() (activities.Outcome, error)
 	send      func(n int) (activities.Outcome, error) // Send
 	record    func() error                            // RecordClaim; nil: it is booked
+	openNow   func() (activities.Opened, error)
+	closeNow  func() (activities.Closed, error)
+	refundNow func() (activities.Refunded, error)
 }
 
 func newParts(t *testing.T) *parts {
@@ -88,6 +91,15 @@ func newParts(t *testing.T) *parts {
 	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{State: ended(payout.StatusPaid)}, nil }
 	p.send = func(int) (activities.Outcome, error) {
 		return sent(payout.ObsSucceeded, p.settle(payout.Observation{})), nil
+	}
+	p.openNow = func() (activities.Opened, error) {
+		return activities.Opened{Status: packet.StatusOpen, Charge: &activities.Outcome{State: ended(payout.StatusPaid)}, Open: true}, nil
+	}
+	p.closeNow = func() (activities.Closed, error) {
+		return activities.Closed{Closing: true, Pool: true, Books: true, Remainder: p.remainder, Finished: p.remainder == 0}, nil
+	}
+	p.refundNow = func() (activities.Refunded, error) {
+		return activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), Closed: true}, nil
 	}
 	p.openPool = func(int) error { return nil }
 	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
@@ -165,6 +177,21 @@ func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
 func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.Outcome, error) {
 	p.did("PayNow", c.UserID)
 	return p.payNow()
+}
+
+func (p *parts) OpenNow(_ context.Context, _ packet.Packet) (activities.Opened, error) {
+	p.did("OpenNow", "")
+	return p.openNow()
+}
+
+func (p *parts) CloseNow(_ context.Context, _ packet.Packet, reason packet.CloseReason) (activities.Closed, error) {
+	p.did("CloseNow", string(reason))
+	return p.closeNow()
+}
+
+func (p *parts) RefundNow(_ context.Context, id, _ string) (activities.Refunded, error) {
+	p.did("RefundNow", id)
+	return p.refundNow()
 }
 
 func (p *parts) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {

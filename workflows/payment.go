@@ -32,7 +32,8 @@ func (m *machine) enter(ctx workflow.Context, in PayoutInput) (payout.State, err
 		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	}
 	if in.PayNow {
-		paid, err := payNow(ctx, *in.Claim)
+		c := *in.Claim
+		paid, err := now[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
 		switch {
 		case err == nil && paid.Unbooked:
 			return m.book(ctx, *paid.Observation, paid.State.Step.OrderNo) // the number that was sent, whatever the answer says
@@ -97,14 +98,22 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 // send makes a send and books its answer. What was noted and not sent, because the
 // step was repeated or came late, is asked about: the row says so.
 func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, error) {
-	if m.shape != ShapeWhole {
+	if m.shape == ShapeParts {
 		return m.sendByParts(ctx, st)
 	}
 	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, book its answer"), payments.Send, st.PaymentID)
-	if err == nil && sent.Unbooked {
-		return m.book(ctx, *sent.Observation, sent.OrderNo)
+	if err != nil {
+		return sent.State, err
 	}
-	return sent.State, err
+	return m.sent(ctx, sent)
+}
+
+// sent is the state after a send, whose answer may still have to be booked.
+func (m *machine) sent(ctx workflow.Context, o activities.Outcome) (payout.State, error) {
+	if o.Unbooked {
+		return m.book(ctx, *o.Observation, o.OrderNo)
+	}
+	return o.State, nil
 }
 
 // sendByParts is send for runs of ShapeParts. Between its steps are workflow tasks:

@@ -1,8 +1,10 @@
 package workflows
 
 import (
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"hongbao/activities"
 	"hongbao/payout"
 )
 
@@ -29,7 +31,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 // starts a new run.
 func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	m := newMachine(ctx, in.Shape)
-	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	st, closed, err := m.refund(ctx, in)
 	if err != nil {
 		return "", err
 	}
@@ -39,12 +41,29 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 	if st.Step.Do != payout.ActionEnd {
 		return st.Status, workflow.NewContinueAsNewError(ctx, RefundWorkflow, in)
 	}
-	if st.Status == payout.StatusPaid || st.Status == payout.StatusPaidOutside {
+	if !closed && (st.Status == payout.StatusPaid || st.Status == payout.StatusPaidOutside) {
 		if _, err := step[bool](storeStep(ctx, "close the packet, retire its pool"), packets.FinishPacket, in.PacketID); err != nil {
 			return st.Status, err
 		}
 	}
 	return st.Status, m.finish(ctx, st, false)
+}
+
+// refund is how a refund comes to its row: its send, when that is due, is made on the
+// way, and its packet closed.
+func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State, closed bool, err error) {
+	if m.shape == ShapeAtOnce {
+		done, err := now[activities.Refunded](ctx, "send the refund, close the packet", atOnce.RefundNow, in.PaymentID, in.PacketID)
+		if err == nil {
+			st, err = m.sent(ctx, done.Outcome)
+			return st, done.Closed, err
+		}
+		if temporal.IsCanceledError(err) {
+			return st, false, err
+		}
+	}
+	st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
+	return st, false, err
 }
 
 // Charge asks again about a charge that has ended, as a notification wants it;

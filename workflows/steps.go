@@ -7,13 +7,13 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/packet"
 )
 
 // The structs are nil: only their method names are used.
 var (
 	packets  *activities.Packets
 	payments *activities.Payments
+	atOnce   *activities.AtOnce
 )
 
 // retryForever is the policy of every step on our own stores.
@@ -51,15 +51,14 @@ func sendStep(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// payNow books a claim and pays it within the workflow task, in one attempt: what
-// comes after it are steps of their own.
-func payNow(ctx workflow.Context, c packet.Claim) (activities.Outcome, error) {
+// now runs a step within the workflow task, in one attempt: what comes after it are
+// steps of their own.
+func now[T any](ctx workflow.Context, summary string, activity any, args ...any) (T, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-		Summary: "book the claim, pay " + amountOf(c.Amount) + " to " + c.Account(),
+		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
 	})
-	var out activities.Outcome
-	err := workflow.ExecuteLocalActivity(ctx, payments.PayNow, c).Get(ctx, &out)
+	var out T
+	err := workflow.ExecuteLocalActivity(ctx, activity, args...).Get(ctx, &out)
 	return out, err
 }
 
