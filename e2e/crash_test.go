@@ -28,6 +28,13 @@ type crashes struct {
 	*stack
 	folder  string // where points are armed
 	workers *workers
+	point   crash.Point // that the story goes through
+}
+
+// reached reports whether the story's point was reached.
+func (c *crashes) reached() bool {
+	_, err := os.Stat(filepath.Join(c.folder, c.point.Reached()))
+	return err == nil
 }
 
 // story lives a packet from its creation to its end as its people would, so that
@@ -120,6 +127,7 @@ func startCrashes(t *testing.T) *crashes {
 
 // through arms a point and lives a packet through it.
 func (c *crashes) through(t *testing.T, p crash.Point, tell story) {
+	c = &crashes{stack: c.stack, folder: c.folder, workers: c.workers, point: p}
 	began := time.Now()
 	if err := os.WriteFile(filepath.Join(c.folder, string(p)), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -128,7 +136,7 @@ func (c *crashes) through(t *testing.T, p crash.Point, tell story) {
 	go func() {
 		defer close(reached)
 		for deadline := began.Add(reachWithin); time.Now().Before(deadline) && t.Context().Err() == nil; <-time.After(10 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(c.folder, p.Reached())); err == nil {
+			if c.reached() {
 				reached <- time.Now()
 				return
 			}
