@@ -22,10 +22,10 @@ func newClient(cfg Config) redis.UniversalClient {
 	opt.PoolSize = cfg.Lanes + 16 // of each master: every lane can flush while other calls go on
 	opt.MinIdleConns = 4
 	if cfg.Mode == ModeCluster {
-		return newClusterClient(opt, retries)
+		return newClusterClient(opt, retries, cfg)
 	}
 	opt.MaxRetries = retries
-	return redis.NewClient(opt.Simple())
+	return addReplicated(redis.NewClient(opt.Simple()), cfg)
 }
 
 // newBlockingClient returns a client for one blocking read a lane. It never
@@ -35,7 +35,7 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 	opt := options(cfg)
 	opt.PoolSize = cfg.Lanes + 8 // of each master
 	if cfg.Mode == ModeCluster {
-		return newClusterClient(opt, -1)
+		return newClusterClient(opt, -1, cfg)
 	}
 	opt.MaxRetries = -1
 	return redis.NewClient(opt.Simple())
@@ -44,8 +44,9 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 // newClusterClient returns a client with connections and time limits of their
 // own for each master, so that a dead one holds up its own lanes only. attempts
 // is how often a call is sent again, to another master too; -1: never.
-func newClusterClient(opt *redis.UniversalOptions, attempts int) *redis.ClusterClient {
+func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *redis.ClusterClient {
 	c := opt.Cluster()
+	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(redis.NewClient(o), cfg) }
 	c.MaxRedirects = attempts
 	c.MaxRetries = -1 // a master's own client would multiply them
 	c.ClusterStateReloadInterval = slotsReload

@@ -30,7 +30,8 @@ func (e *VolatileError) Is(target error) bool {
 
 // Durable checks again that Redis keeps what it acknowledges: three
 // commands as cheap as a ping. It returns nil when that is so or when volatile
-// writes are allowed; else ErrVolatile, or ErrUnavailable alone.
+// writes are allowed, and enough replicas keep up; else ErrVolatile, or
+// ErrUnavailable alone.
 //
 // On a Cluster it is so when some master answers and none that answers loses
 // writes: as long as one lane can be served, its callers need this process.
@@ -39,7 +40,12 @@ func (p *Pool) Durable(ctx context.Context) error {
 	if p.cfg.AllowVolatile {
 		check = func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }
 	}
-	return p.everyMaster(ctx, "check durability", check).living()
+	return p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
+		if err := check(ctx, c); err != nil {
+			return err
+		}
+		return p.checkReplicas(ctx, c)
+	}).living()
 }
 
 // unknownSetting stands for a setting that the server does not tell. What

@@ -18,6 +18,9 @@ var (
 	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
 	// ErrInconsistent: counters and shares of a packet disagree; nothing was taken. It is an ErrUnavailable.
 	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree: %w", ErrUnavailable)
+	// ErrReplicas: fewer replicas than configured have what was written; the master has
+	// it. It is an ErrUnavailable: the same call again is answered once they have it.
+	ErrReplicas = fmt.Errorf("too few replicas have it: %w", ErrUnavailable)
 	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
 	// ErrLanes: this Redis is in use with another number of lanes.

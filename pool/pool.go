@@ -17,8 +17,8 @@
 // majority, not all. For that the Cluster must run with
 // cluster-require-full-coverage no. Every master is checked for durability, and a
 // replica that takes over too; but replication is asynchronous, so a replica may
-// lack the last grabs that its master acknowledged (min-replicas-to-write makes
-// that rarer, not impossible). A master that comes back with its own append-only
+// lack the last grabs that its master acknowledged, unless each call waits for
+// replicas (Config.Replicas). A master that comes back with its own append-only
 // file lacks none.
 package pool
 
@@ -81,6 +81,9 @@ type Config struct {
 	// MaxQueued bounds the grabs that wait in one lane of this process; 0 means
 	// DefaultMaxQueued.
 	MaxQueued int
+	// Replicas is how many replicas must have a creation, a grab or an end before it is
+	// answered; 0: the master's disk alone. While fewer keep up, calls answer ErrReplicas.
+	Replicas int
 	// Logger hears about reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -110,8 +113,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("several redis addresses in mode %s", ModeSingle)
 	case c.Lanes < 1 || c.Lanes > MaxLanes:
 		return c, fmt.Errorf("lanes %d: not from 1 to %d", c.Lanes, MaxLanes)
-	case c.Timeout < 0 || c.MaxQueued < 0:
-		return c, errors.New("redis timeout or queue bound below zero")
+	case c.Timeout < 0 || c.MaxQueued < 0 || c.Replicas < 0:
+		return c, errors.New("redis timeout, queue bound or number of replicas below zero")
 	}
 	return c, nil
 }

@@ -39,8 +39,11 @@ var (
 	paceScript    = newScript("pace")
 )
 
-// scripts are all scripts by name.
-var scripts = map[string]*redis.Script{}
+// scripts are all scripts by name, sources their texts.
+var (
+	scripts = map[string]*redis.Script{}
+	sources = map[*redis.Script]string{}
+)
 
 func newScript(name string) *redis.Script {
 	source, err := scriptFiles.ReadFile(name + ".lua")
@@ -48,7 +51,7 @@ func newScript(name string) *redis.Script {
 		panic(err) // the file is not part of the program: a mistake at build time
 	}
 	s := redis.NewScript(string(source))
-	scripts[name] = s
+	scripts[name], sources[s] = s, string(source)
 	return s
 }
 

@@ -11,6 +11,7 @@ type apiConfig struct {
 	RedisAddr            string
 	RedisMode            string
 	AllowVolatileRedis   bool
+	RedisReplicas        int // that have a grab before it is answered
 	MySQLDSN             Secret
 	Lanes                int
 	SeedKey              Secret // 32 bytes, see key32
@@ -41,6 +42,7 @@ func newAPICommand(env environment) *cobra.Command {
 				RedisAddr:            c.text("redis-addr"),
 				RedisMode:            c.text("redis-mode"),
 				AllowVolatileRedis:   c.yes("allow-volatile-redis"),
+				RedisReplicas:        int(c.number("redis-replicas")),
 				MySQLDSN:             c.secret("mysql-dsn"),
 				Lanes:                int(c.number("lanes")),
 				SeedKey:              c.secret("seed-key"),

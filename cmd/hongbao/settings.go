@@ -53,6 +53,8 @@ var settings = []setting{
 		usage: "address of Redis; of a Cluster some nodes, separated by commas", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
 		usage: "single (one server) or cluster (Redis Cluster)", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "redis-replicas", env: "HONGBAO_REDIS_REPLICAS", fallback: "0", kind: kindReplicas, required: true,
+		usage: "how many replicas must have a creation or a grab before it is answered; 0 = the disk of Redis is enough", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
 		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,

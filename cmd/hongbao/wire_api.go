@@ -25,7 +25,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Replicas: cfg.RedisReplicas, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Replicas: cfg.RedisReplicas, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}

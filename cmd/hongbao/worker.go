@@ -10,6 +10,7 @@ type workerConfig struct {
 	RedisAddr         string
 	RedisMode         string
 	AllowVolatile     bool
+	RedisReplicas     int // that have what a script did before it counts as done
 	MySQLDSN          Secret
 	Lanes             int
 	SeedKey           Secret // 32 bytes, see key32
@@ -37,6 +38,7 @@ func newWorkerCommand(env environment) *cobra.Command {
 				RedisAddr:         c.text("redis-addr"),
 				RedisMode:         c.text("redis-mode"),
 				AllowVolatile:     c.yes("allow-volatile-redis"),
+				RedisReplicas:     int(c.number("redis-replicas")),
 				MySQLDSN:          c.secret("mysql-dsn"),
 				Lanes:             int(c.number("lanes")),
 				SeedKey:           c.secret("seed-key"),

@@ -1,0 +1,128 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// promises are the scripts whose outcome somebody is told: it must not be undone by
+// a replica that takes over and lacks it.
+var promises = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, recallScript, closeScript, retireScript}
+
+// replicated lets a client of one server answer such a script only when enough
+// replicas have everything that the server had written by then: it sends WAIT behind
+// it, on the same connection. Reads of the script count too: Redis takes the state at
+// the end of a connection's last command, whatever that was, so an earlier claim is
+// not told either before the replicas have it.
+//
+// That bounds what a failover loses to what nobody was told. It is no consensus: a
+// master that was cut off from clients and replicas alike must not come back as one.
+type replicated struct {
+	client *redis.Client
+	n      int
+	within time.Duration
+}
+
+// scriptTexts are the names by which such a script is called: its hash, and its text.
+var scriptTexts = func() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range promises {
+		all[s.Hash()], all[sources[s]] = true, true
+	}
+	return all
+}()
+
+// addReplicated hooks it into the client of one server.
+func addReplicated(c *redis.Client, cfg Config) *redis.Client {
+	if cfg.Replicas > 0 {
+		c.AddHook(&replicated{client: c, n: cfg.Replicas, within: replicaWait(cfg)})
+	}
+	return c
+}
+
+// replicaWait is how long a call waits for replicas: its answer still has to come
+// within the time of one round trip.
+func replicaWait(cfg Config) time.Duration { return cfg.Timeout / 2 }
+
+// DialHook implements redis.Hook.
+func (*replicated) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (r *replicated) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !promised(cmd) {
+			return next(ctx, cmd)
+		}
+		pipe := r.client.Pipeline() // both on one connection
+		_ = pipe.Process(ctx, cmd)
+		_, _ = pipe.Exec(ctx) // the command keeps its error
+		return cmd.Err()
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (r *replicated) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !slices.ContainsFunc(cmds, promised) {
+			return next(ctx, cmds)
+		}
+		wait := r.wait(ctx)
+		err := next(ctx, append(slices.Clone(cmds), wait))
+		if why := r.missing(wait); why != nil {
+			for _, cmd := range cmds {
+				if promised(cmd) && cmd.Err() == nil {
+					cmd.SetErr(why)
+				}
+			}
+			if err == nil {
+				err = why
+			}
+		}
+		return err
+	}
+}
+
+func (r *replicated) wait(ctx context.Context) *redis.IntCmd {
+	return redis.NewIntCmd(ctx, "wait", r.n, r.within.Milliseconds())
+}
+
+// missing says why it is not known that enough replicas have it.
+func (r *replicated) missing(wait *redis.IntCmd) error {
+	got, err := wait.Result()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrReplicas, err)
+	case int(got) < r.n:
+		return fmt.Errorf("%w: %d of %d within %v", ErrReplicas, got, r.n, r.within)
+	}
+	return nil
+}
+
+// promised reports whether a command is a script whose outcome somebody is told.
+func promised(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	if len(args) < 2 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
+		return false
+	}
+	text, ok := args[1].(string)
+	return ok && scriptTexts[text]
+}
+
+// checkReplicas returns an ErrReplicas while a server has too few replicas that
+// keep up.
+func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
+	if p.cfg.Replicas == 0 {
+		return nil
+	}
+	r := replicated{n: p.cfg.Replicas, within: replicaWait(p.cfg)}
+	var wait *redis.IntCmd
+	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
+		wait = r.wait(ctx)
+		return pipe.Process(ctx, wait)
+	})
+	return r.missing(wait)
+}

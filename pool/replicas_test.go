@@ -1,0 +1,182 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+)
+
+// pair is a master with one replica, of this test alone.
+type pair struct{ master, replica *stacktest.Server }
+
+func newPair(t *testing.T) pair {
+	t.Helper()
+	p := pair{stacktest.FreshRedis(t), stacktest.FreshRedis(t)}
+	if err := admin(t, p.master.Addr).ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.follow(t)
+	return p
+}
+
+func (p pair) follow(t *testing.T) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(p.master.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := admin(t, p.replica.Addr)
+	if err := replica.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the replica follows", func() bool {
+		info, err := replica.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+}
+
+// part has the replica follow no longer.
+func (p pair) part(t *testing.T) {
+	t.Helper()
+	if err := admin(t, p.replica.Addr).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failOver has the replica take over from a master that is gone for good.
+func (p pair) failOver(t *testing.T) *Pool {
+	t.Helper()
+	p.master.Kill()
+	p.part(t)
+	return openAt(t, Config{Addr: p.replica.Addr})
+}
+
+const replicaTimeout = 2 * time.Second
+
+// TestReplicasFailover: whoever was told what he has won has won the same after the
+// master died in the middle of the crowd and its replica took over.
+func TestReplicasFailover(t *testing.T) {
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 10_000)
+	openPacket(t, p, pk)
+
+	var mu sync.Mutex
+	told := map[string]packet.Grabbed{}
+	var crowd sync.WaitGroup
+	enough := make(chan struct{})
+	for n := range 50 {
+		crowd.Go(func() {
+			for i := 0; ; i++ {
+				user := fmt.Sprintf("%d-%d", n, i)
+				g, err := p.Grab(t.Context(), pk.ID, user, packet.Profile{})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				told[user] = g
+				if len(told) == 500 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	after := servers.failOver(t)
+	crowd.Wait()
+	if len(told) >= pk.ShareCount {
+		t.Fatal("all was told before the master died")
+	}
+	for user, was := range told {
+		if g := mustGrab(t, after, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex || g.Claim.Amount != was.Claim.Amount {
+			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
+		}
+	}
+	t.Logf("%d were told", len(told))
+}
+
+// TestReplicasBehind: while the replica does not follow nothing is told, also not what
+// the master has already written; later the same call is answered. Without the setting
+// it is told, and lost: what the setting is for.
+func TestReplicasBehind(t *testing.T) {
+	for name, replicas := range map[string]int{"waits for it": 1, "does not wait": 0} {
+		t.Run(name, func(t *testing.T) {
+			servers := newPair(t)
+			p := openAt(t, Config{Addr: servers.master.Addr, Replicas: replicas, Timeout: replicaTimeout})
+			pk, other := newPacket(t, 2), newPacket(t, 2)
+			openPacket(t, openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout}), pk)
+			servers.part(t)
+			first, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+			_, errAgain := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+			_, errCreate := p.Create(t.Context(), other, nil, nil, time.Hour, time.Second)
+			errDurable := p.Durable(t.Context())
+			if replicas == 0 {
+				if first.Result != packet.GrabWon || errors.Join(err, errAgain, errCreate, errDurable) != nil {
+					t.Fatalf("%v, %v", first.Result, errors.Join(err, errAgain, errCreate, errDurable))
+				}
+				if g := mustGrab(t, servers.failOver(t), pk.ID, "v"); g.Result != packet.GrabWon || g.Claim.ShareIndex != first.Claim.ShareIndex {
+					t.Errorf("the replica has what it was not sent: %+v", g)
+				}
+				return
+			}
+			for what, err := range map[string]error{"grab": err, "again": errAgain, "create": errCreate, "durable": errDurable} {
+				if !errors.Is(err, ErrReplicas) || !errors.Is(err, ErrUnavailable) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			servers.follow(t)
+			eventually(t, "it keeps up", func() bool { return p.Durable(t.Context()) == nil })
+			again := mustGrab(t, p, pk.ID, "u")
+			if again.Result != packet.GrabReplayed {
+				t.Fatalf("%+v", again)
+			}
+			if g := mustGrab(t, servers.failOver(t), pk.ID, "u"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != again.Claim.ShareIndex {
+				t.Errorf("was told %+v, then %+v", again.Claim, g)
+			}
+		})
+	}
+}
+
+// TestReplicasOfPromises: of each script it was decided whether it waits.
+func TestReplicasOfPromises(t *testing.T) {
+	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true, "retire": true,
+		"list": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "pace": false, "page": false}
+	for name, s := range scripts {
+		want, known := waits[name]
+		if got := promised(redis.NewCmd(t.Context(), "evalsha", s.Hash(), 0)); !known || got != want {
+			t.Errorf("%s waits: %v, decided %v (known: %v)", name, got, want, known)
+		}
+		if got := promised(redis.NewCmd(t.Context(), "eval", sources[s], 0)); got != want {
+			t.Errorf("%s as a text waits: %v, decided %v", name, got, want)
+		}
+	}
+}
+
+// TestReplicasCluster: each master of a Cluster waits for its own; here they have none.
+func TestReplicasCluster(t *testing.T) {
+	addrs := strings.Join(stacktest.RedisCluster(t), ",")
+	alone := openAt(t, Config{Addr: addrs, Mode: ModeCluster})
+	p := openAt(t, Config{Addr: addrs, Mode: ModeCluster, Replicas: 1, Timeout: replicaTimeout})
+	pk, other := newPacket(t, 2), newPacket(t, 2)
+	openPacket(t, alone, pk)
+	_, errGrab := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+	_, errCreate := p.Create(t.Context(), other, nil, nil, time.Hour, time.Second)
+	for what, err := range map[string]error{"grab": errGrab, "create": errCreate, "durable": p.Durable(t.Context())} {
+		if !errors.Is(err, ErrReplicas) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if g := mustGrab(t, alone, pk.ID, "u"); g.Result != packet.GrabReplayed {
+		t.Errorf("%+v", g)
+	}
+}
