@@ -213,6 +213,7 @@ type scene struct {
 	op      payout.Op
 	id      string // of the payment
 	account string
+	later   []rule // of the provider once the charge is paid; none: those it has
 
 	held     chan *exchange // sends that the network keeps
 	notices  chan notice    // notifications that the network keeps

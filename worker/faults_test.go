@@ -201,6 +201,10 @@ func (r *faultRig) newScene(t testing.TB, row faultRow, op payout.Op) *scene {
 			rules[i].AccountPrefix = s.account
 		}
 	}
+	if op == payout.OpRefund { // a charge that took long on a busy machine is asked about, under the same account
+		s.later = slices.Clone(rules)
+		rules = slices.DeleteFunc(rules, func(r rule) bool { return r.Op == "query" })
+	}
 	s.line = r.front.plug(t, s.packet.ID, r.public+"/v1/provider-notifications/sandbox", rules)
 	if row.limits != (payout.Limits{}) {
 		r.limits.Store(s.packet.ID, row.limits)
@@ -238,6 +242,9 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 		s.line.control(s, http.MethodPost, "/_confirm/"+charge, nil)
 	}
 	r.awaitPool(s)
+	if len(s.later) > 0 {
+		s.line.setRules(s, s.later)
+	}
 	if ready != nil {
 		ready(s)
 	}
@@ -324,12 +331,15 @@ func (s *scene) checkFinance(row faultRow) {
 	if n := len(d.Attempts); n != max(row.tries, 1) {
 		s.Errorf("%d order numbers used, want %d", n, max(row.tries, 1))
 	}
-	told := map[string]int{}
+	told, unanswered := map[string]int{}, 0
 	for _, e := range d.Events {
 		told[e.Op]++
+		if e.Op == "send" && e.Outcome == string(payout.ObsNoAnswer) { // on a busy machine its time may be over before it has left
+			unanswered++
+		}
 	}
 	calls := "; " + s.line.seen(s.id)
-	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose && (told["send"] != sent || told["ask"] > asked) {
+	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose && (told["send"] < sent || told["send"]-unanswered > sent || told["ask"] > asked) {
 		s.Errorf("the timeline tells of %d sends and %d questions, the provider saw %d and %d", told["send"], told["ask"], sent, asked)
 	}
 	if s.op == payout.OpTransfer {
