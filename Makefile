@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln bench mutants chaos
+.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln bench mutants chaos simulate
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -70,9 +70,10 @@ vuln: ## Look for known vulnerabilities in what we call, where the database is r
 
 unit: ## Run the tests that need no server, with the race detector
 	go test -race -timeout 5m $(UNIT)
+	go test -timeout 5m ./simulate
 
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	go test -race -timeout 15m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos))
+	go test -race -timeout 15m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
 
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
 	go test -count=1 -timeout 10m ./e2e/...
@@ -88,3 +89,7 @@ mutants: setup ## Break each rule of money in the real source and see its test f
 # Without CHAOS: two minutes of a seed that is printed.
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
 	@go test -C chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
+
+# Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
+simulate: ## Live whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
+	@go test -C simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)

@@ -48,6 +48,7 @@ var layers = map[string][]string{
 	"bench":                 {},                  // measurements, all of them in test files
 	"chaos":                 {},                  // likewise: from outside, all of it in test files
 	"e2e":                   {"client", "money"}, // tests from outside
+	"simulate":              {},                  // lifetimes in memory, all of it in test files
 }
 
 // workerSees are the names of pool that worker may use: the content of streams.

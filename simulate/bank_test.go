@@ -1,0 +1,226 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// order is what the provider knows under one order number.
+type order struct {
+	no     string
+	ins    payout.Instruction
+	raw    []byte
+	kind   payout.ObservationKind // where it stands
+	then   payout.ObservationKind // what it turns into at the time at; "": it stays
+	at     time.Time
+	turned bool // it was refused, and carried out after all
+	moved  bool // the money left, whether or not it came back
+}
+
+// landing is a request that is still under way.
+type landing struct {
+	at time.Time
+	o  payout.Order
+}
+
+// bank is the provider: it remembers order numbers, and carries out each once.
+type bank struct {
+	world   *world
+	orders  map[string]*order
+	numbers []string // in the order of their arrival
+	late    []landing
+	notices []string // order numbers to notify about
+}
+
+func (b *bank) Name() string          { return "bank" }
+func (b *bank) Limits() payout.Limits { return limits }
+
+func (b *bank) EncodeRequest(in payout.Instruction) ([]byte, error) { return json.Marshal(in) }
+
+// Send carries an order out, unless request or answer are lost.
+func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation) {
+	w := b.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	seen = payout.Observation{Source: payout.SourceSend, OrderNo: o.OrderNo, Kind: payout.ObsNoAnswer, StartedAt: now, EndedAt: now}
+	how := 0
+	if !w.calm && w.hit("network", 2*w.faults) {
+		how = 1 + w.dice.n("how", 7)
+	}
+	b.advance()
+	switch how {
+	case 1: // the answer is lost
+		b.arrive(o)
+	case 2: // the request is lost
+	case 3: // the request is slow; it lands while the send is open
+		b.late = append(b.late, landing{now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o})
+	case 4: // the answer says nothing
+		b.arrive(o)
+		seen.Kind = payout.ObsUnknown
+	case 5:
+		seen.Kind = payout.ObsRetryAfter
+	case 6:
+		seen.Kind = payout.ObsNotSent
+	case 7: // refused at the door: nothing is stored under the number
+		if b.orders[o.OrderNo] == nil {
+			seen.Kind, seen.Code = payout.ObsDeclined, "declined_by_rule"
+		} else {
+			b.answer(&seen, b.orders[o.OrderNo])
+		}
+	default:
+		b.answer(&seen, b.arrive(o))
+	}
+	w.note("sent %s: %s (%d)", o.OrderNo, seen.Kind, how)
+	w.judge("send")
+	return seen
+}
+
+// Ask tells where an order stands.
+func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Observation) {
+	w := b.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.advance()
+	now := w.now()
+	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
+	if !w.calm && w.hit("ask", w.faults) {
+		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter}[w.dice.n("silence", 3)]
+	} else if o := b.orders[no]; o != nil {
+		b.answer(&seen, o)
+	}
+	w.note("asked %s: %s", no, seen.Kind)
+	return seen
+}
+
+func (b *bank) answer(seen *payout.Observation, o *order) {
+	seen.Kind, seen.ProviderRef, seen.Account, seen.Amount = o.kind, "ref-"+o.no, o.ins.Account, o.ins.Amount
+	if o.kind == payout.ObsDeclined {
+		seen.Code = "payee_declined"
+	}
+}
+
+// arrive carries an order out once, whatever happens to the answer.
+func (b *bank) arrive(sent payout.Order) *order {
+	w := b.world
+	if o := b.orders[sent.OrderNo]; o != nil {
+		if !bytes.Equal(o.raw, sent.Request) {
+			w.violated("order %s was sent with other bytes", o.no)
+		}
+		return o
+	}
+	o := &order{no: sent.OrderNo, raw: slices.Clone(sent.Request), kind: payout.ObsSucceeded}
+	if err := json.Unmarshal(sent.Request, &o.ins); err != nil || o.ins.OrderNo != o.no {
+		w.violated("request of %s: %v, about %q", o.no, err, o.ins.OrderNo)
+	}
+	b.orders[o.no], b.numbers = o, append(b.numbers, o.no)
+	b.fate(o)
+	b.moves(o)
+	return o
+}
+
+// fate draws what becomes of a new order.
+func (b *bank) fate(o *order) {
+	w := b.world
+	d := []time.Duration{time.Second, time.Minute, 30 * time.Minute, 20 * time.Hour}
+	later := func(now, then payout.ObservationKind) {
+		o.kind, o.then, o.at = now, then, w.now().Add(d[w.dice.n("when", len(d))])
+	}
+	if w.calm {
+		return
+	}
+	charge := o.ins.Op == payout.OpCharge
+	switch w.dice.n("fate", 12) {
+	case 6:
+		o.kind = payout.ObsDeclined
+	case 7:
+		later(payout.ObsPending, payout.ObsSucceeded)
+	case 8:
+		later(payout.ObsPending, payout.ObsDeclined)
+	case 9:
+		if !charge {
+			later(payout.ObsNeedsRecipient, []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("confirms", 2)])
+		}
+	case 10:
+		if !charge {
+			later(payout.ObsSucceeded, payout.ObsReturned)
+		}
+	case 11:
+		if !charge && w.hit("turns", 40) { // refused, and yet
+			later(payout.ObsDeclined, payout.ObsSucceeded)
+		} else {
+			o.kind = payout.ObsDeclined
+		}
+	}
+}
+
+func (b *bank) moves(o *order) {
+	if o.kind == payout.ObsSucceeded {
+		o.moved = true
+	}
+}
+
+// advance lets the time that has passed take effect. The lock is held.
+func (b *bank) advance() {
+	w, now := b.world, b.world.now()
+	for len(b.late) > 0 {
+		i := 0
+		for j := range b.late {
+			if b.late[j].at.Before(b.late[i].at) {
+				i = j
+			}
+		}
+		l := b.late[i]
+		if l.at.After(now) {
+			break
+		}
+		b.late = slices.Delete(b.late, i, i+1)
+		w.note("landed late: %s", l.o.OrderNo)
+		b.arrive(l.o)
+	}
+	for _, no := range b.numbers {
+		o := b.orders[no]
+		if o.then == "" || o.at.After(now) {
+			continue
+		}
+		o.turned = o.turned || o.kind == payout.ObsDeclined
+		o.kind, o.then = o.then, ""
+		b.moves(o)
+		w.note("the provider: %s is %s", no, o.kind)
+		if !w.hit("notice lost", 20) {
+			b.notices = append(b.notices, no)
+		}
+	}
+}
+
+// net is what an order has moved and what has not come back.
+func (o *order) net() money.Fen {
+	if o.kind == payout.ObsSucceeded {
+		return o.ins.Amount
+	}
+	return 0
+}
+
+// next is when the provider does something by itself; zero: never.
+func (b *bank) next() (at time.Time) {
+	earlier := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	for _, l := range b.late {
+		earlier(l.at)
+	}
+	for _, no := range b.numbers {
+		if o := b.orders[no]; o.then != "" {
+			earlier(o.at)
+		}
+	}
+	return at
+}

@@ -1,0 +1,348 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// errMoved: a compare-and-set found another state.
+var errMoved = errors.New("moved")
+
+// row is a payment with its attempts.
+type row struct {
+	payout.Payment
+	attempts []payout.Attempt
+	settled  time.Time
+}
+
+func (r *row) state() payout.State {
+	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.Next(r.Payment, r.attempts)}
+}
+
+type share struct {
+	amount money.Fen
+	user   string
+}
+
+// What an outbox row wants, as in the store.
+const (
+	wantBegin  = "begin"
+	wantAsk    = "ask"
+	wantDecide = "decide"
+	wantFinish = "finish"
+)
+
+type want struct{ payment, kind string }
+
+// books are what MySQL keeps: each method that changes something is one transaction
+// of package store, and makes of its rows what that one does.
+type books struct {
+	world     *world
+	rec       packet.Record
+	recorded  bool
+	noted     int // claims noted when the books were closed
+	shares    []share
+	rows      map[string]*row
+	ids       []string // of rows, in the order they were made
+	transfers []payout.Transfer
+	posted    map[string]bool
+	balance   map[payout.Account]money.Fen
+	byKind    map[payout.PostingKind]money.Fen
+	breaks    []payout.Break
+	outbox    []want
+}
+
+func newBooks(w *world) *books {
+	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, balance: map[payout.Account]money.Fen{}, byKind: map[payout.PostingKind]money.Fen{}}
+}
+
+func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
+	if b.rows[p.ID] != nil {
+		b.world.violated("payment %s made twice", p.ID)
+	}
+	b.rows[p.ID] = &row{Payment: p, attempts: attempts}
+	b.ids = append(b.ids, p.ID)
+}
+
+// save keeps what was decided of a row, the time of its end too.
+func (b *books) save(r *row, p payout.Payment) {
+	if p.Status != r.Status && !payout.CanMove(r.Status, p.Status) {
+		b.world.violated("payment %s: %s to %s", p.ID, r.Status, p.Status)
+	}
+	switch {
+	case p.Status.Open():
+		r.settled = time.Time{}
+	case r.settled.IsZero() || r.Status != p.Status:
+		r.settled = b.world.now()
+	}
+	if r.Status != p.Status {
+		b.world.note("%s: %s -> %s", p.ID, r.Status, p.Status)
+	}
+	r.Payment = p
+}
+
+func (b *books) post(postings ...payout.Posting) {
+	for _, p := range postings {
+		if b.posted[p.Reference()] {
+			b.world.violated("%s posted twice", p.Reference())
+		}
+		b.posted[p.Reference()] = true
+		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p, Reference: p.Reference()})
+		b.balance[p.Debit] -= p.Amount
+		b.balance[p.Credit] += p.Amount
+		b.byKind[p.Kind] += p.Amount
+	}
+}
+
+func (b *books) wants(payment, kind string) {
+	if !slices.Contains(b.outbox, want{payment, kind}) {
+		b.outbox = append(b.outbox, want{payment, kind})
+	}
+}
+
+func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, _ []string, provider string) (status packet.Status, err error) {
+	err = b.world.do("record packet", func() error {
+		if !b.recorded {
+			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed}
+			now := b.world.now()
+			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID,
+				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) Packet(context.Context, string) (rec packet.Record, err error) {
+	b.world.look(func() { rec = b.rec })
+	return rec, nil
+}
+
+// move is the compare-and-set of the packet's status.
+func (b *books) move(to packet.Status) {
+	b.world.note("packet: %s -> %s", b.rec.Stored, to)
+	b.rec.Stored = to
+}
+
+func (b *books) charged() error {
+	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
+		return fmt.Errorf("charge is %s: %w", s, errMoved)
+	}
+	return nil
+}
+
+func (b *books) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
+	err = b.world.do("fund", func() error {
+		if b.rec.Stored == packet.StatusFunding {
+			if err := b.charged(); err != nil {
+				return err
+			}
+			b.move(packet.StatusOpen)
+			for _, a := range amounts {
+				b.shares = append(b.shares, share{amount: a})
+			}
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) error {
+	return b.world.do("reject", func() error {
+		switch b.rec.Stored {
+		case packet.StatusRejected:
+			return nil
+		case packet.StatusFunding:
+			b.rec.Failure = &f
+			b.move(packet.StatusRejected)
+			return nil
+		}
+		return errMoved
+	})
+}
+
+func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
+	err = b.world.do("begin closing", func() error {
+		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
+			if err := b.charged(); err != nil {
+				return err
+			}
+			b.rec.Reason = reason
+			b.move(packet.StatusClosing)
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
+	return b.world.do("correct reason", func() error { b.rec.Reason = reason; return nil })
+}
+
+func (b *books) claimed() (n int, sum money.Fen) {
+	for _, s := range b.shares {
+		if s.user != "" {
+			n++
+			sum += s.amount
+		}
+	}
+	return n, sum
+}
+
+func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder money.Fen, err error) {
+	err = b.world.do("close books", func() error {
+		if !b.rec.BooksClosedAt.IsZero() {
+			remainder = b.rec.Remainder
+			return nil
+		}
+		if b.rec.Stored != packet.StatusClosing {
+			return errMoved
+		}
+		n, sum := b.claimed()
+		now := b.world.now()
+		remainder = b.rec.TotalAmount - sum
+		b.noted, b.rec.ClaimedCount, b.rec.ClaimedAmount, b.rec.Remainder, b.rec.BooksClosedAt = n, n, sum, remainder, now
+		b.world.note("books closed, %d fen remain", remainder)
+		if remainder == 0 {
+			return nil
+		}
+		id := payout.ID(payout.KindRefund, b.rec.ID, 0)
+		b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1, Account: b.rec.SenderID,
+			Amount: remainder, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+		b.post(payout.NewPosting(payout.PostClose, id, remainder))
+		b.wants(id, wantBegin)
+		return nil
+	})
+	return remainder, err
+}
+
+func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (closed bool, err error) {
+	err = b.world.do("finish packet", func() error {
+		closed = b.rec.Stored == packet.StatusClosed
+		if closed || b.rec.Stored != packet.StatusClosing || b.rec.BooksClosedAt.IsZero() {
+			return nil
+		}
+		if b.rec.Remainder > 0 {
+			if s := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)].Status; s != payout.StatusPaid && s != payout.StatusPaidOutside {
+				return nil
+			}
+		}
+		closed = true
+		b.rec.ClosedAt = b.world.now()
+		b.move(packet.StatusClosed)
+		return nil
+	})
+	return closed, err
+}
+
+func (b *books) AccountedFor(context.Context, string) (n int, err error) {
+	b.world.look(func() {
+		n, _ = b.claimed()
+		for _, x := range b.breaks {
+			if x.Kind == payout.BreakShareConflict {
+				n++
+			}
+		}
+	})
+	return n, nil
+}
+
+func (b *books) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	b.world.look(func() {
+		for _, s := range b.shares {
+			if slices.Contains(users, s.user) {
+				out[s.user] = true
+			}
+		}
+	})
+	return out, nil
+}
+
+// claim gives a share to its user; nil when it is his already.
+func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) {
+	if !b.recorded || c.ShareIndex >= len(b.shares) {
+		return nil, packet.ErrNotFound
+	}
+	s := &b.shares[c.ShareIndex]
+	switch {
+	case s.amount != c.Amount, s.user != "" && s.user != c.UserID:
+		return nil, packet.ErrConflict
+	case s.user == c.UserID:
+		return nil, nil
+	case !b.rec.BooksClosedAt.IsZero():
+		return nil, packet.ErrBooksClosed
+	}
+	for _, other := range b.shares {
+		if other.user == c.UserID {
+			return nil, packet.ErrConflict
+		}
+	}
+	s.user = c.UserID
+	now := b.world.now()
+	return &payout.Payment{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: b.rec.App, UserID: c.UserID,
+		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider,
+		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
+}
+
+func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) (st payout.State, err error) {
+	err = b.world.do("book claim", func() error {
+		p, err := b.claim(c, provider)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			b.insert(*p)
+			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+		}
+		st = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state()
+		return nil
+	})
+	return st, err
+}
+
+type encoder = func(payout.Instruction) ([]byte, error)
+
+func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
+	err = b.world.do("book claim, note send", func() error {
+		out = payout.Begun{}
+		p, err := b.claim(c, provider)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			out.State = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state()
+			return nil
+		}
+		first, err := b.newAttempt(*p, 1, encode)
+		if err != nil {
+			return err
+		}
+		if err := payout.NoteSend(p, &first, l, b.world.now()); err != nil {
+			return err
+		}
+		b.insert(*p, first)
+		b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+		out.State, out.Order = b.rows[p.ID].state(), orderOf(first)
+		return nil
+	})
+	return out, err
+}
+
+func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, detail string) error {
+	return b.world.do("share conflict", func() error {
+		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, UserID: c.UserID, Detail: detail})
+		b.world.violated("the claim of %s cannot be booked: %s", c.UserID, detail)
+		return nil
+	})
+}

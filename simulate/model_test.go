@@ -1,0 +1,375 @@
+package simulate
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+var (
+	lifetimes = flag.Int("lifetimes", 2000, "lifetimes that TestModel draws")
+	seed      = flag.Uint64("seed", 1, "seed of the lifetimes; 0: a random one, which is printed")
+	progress  = flag.Bool("progress", false, "print how far TestModel has come")
+)
+
+// drawn is the dice of a lifetime that rapid draws and, should it fail, shrinks.
+type drawn struct{ t *rapid.T }
+
+func (d drawn) n(what string, sides int) int {
+	if sides == 1 {
+		return 0
+	}
+	return fair(sides).Draw(d.t, what)
+}
+
+// fairs are the generators by their number of sides.
+var fairs = map[int]*rapid.Generator[int]{}
+
+// fair draws each side as often as the others: rapid's own ranges prefer small
+// numbers by far, and little would ever happen.
+func fair(sides int) *rapid.Generator[int] {
+	if fairs[sides] == nil {
+		fairs[sides] = rapid.Custom(func(t *rapid.T) int {
+			v := 0
+			for most := sides - 1; most > 0; most >>= 1 {
+				v <<= 1
+				if rapid.Bool().Draw(t, "bit") {
+					v++
+				}
+			}
+			return v % sides
+		})
+	}
+	return fairs[sides]
+}
+
+// model takes the steps of one lifetime, one after the other.
+type model struct {
+	*world
+	clock time.Time
+	runs  []*run
+	lives []*life
+	made  int // runs
+}
+
+func newModel(d dice) *model {
+	m := &model{clock: born}
+	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
+	m.lives = append(m.lives, m.newLife())
+	return m
+}
+
+func (m *model) runID() string {
+	m.made++
+	return fmt.Sprintf("run%d", m.made)
+}
+
+func (m *model) newLife() *life { return &life{w: m.world, id: m.runID()} }
+
+// open reports whether a payment has a run.
+func (m *model) open(payment string) bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.payment == payment })
+}
+
+// start starts a run of a payment, for a claim too, whatever other runs there are.
+func (m *model) start(payment string, c *packet.Claim) {
+	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil && m.dice.n("pay now", 3) < 2, parts: m.dice.n("parts", 3) == 2}
+	m.runs = append(m.runs, r)
+}
+
+func (m *model) startClaim(c packet.Claim) {
+	m.start(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), &c)
+}
+
+// take takes a step of a run. A process that dies in it leaves the step to be
+// repeated, or ends the run for good. An error is a step to be repeated.
+func (m *model) take(step func() error) (ended bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if _, ok := cause.(crashed); !ok {
+				panic(cause)
+			}
+			ended = m.hit("run ended by hand", 30)
+		}
+	}()
+	m.pass(time.Millisecond) // every step takes time
+	_ = step()
+	return false
+}
+
+// ready are the indexes of runs and lives that have something to do now.
+func (m *model) ready() (out []func()) {
+	for _, r := range m.runs {
+		if !r.due().After(m.clock) {
+			out = append(out, func() {
+				if m.take(r.step) || r.over {
+					m.runs = slices.DeleteFunc(m.runs, func(x *run) bool { return x == r })
+				}
+			})
+		}
+	}
+	for _, l := range m.lives {
+		if !l.due().After(m.clock) && !l.waits() {
+			out = append(out, func() {
+				if m.take(l.step) || l.over {
+					m.lives = slices.DeleteFunc(m.lives, func(x *life) bool { return x == l })
+				}
+			})
+		}
+	}
+	return out
+}
+
+// watch starts what has no run.
+func (m *model) watch() {
+	payments, winners, alive := m.books.lost()
+	for _, id := range payments {
+		if !m.open(id) {
+			m.start(id, nil)
+		}
+	}
+	for _, c := range winners {
+		if !m.open(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)) {
+			m.startClaim(c)
+		}
+	}
+	if alive && len(m.lives) == 0 {
+		m.lives = append(m.lives, m.newLife())
+	}
+}
+
+func (m *model) dispatch() {
+	for _, id := range m.books.due() {
+		if !m.open(id) {
+			m.start(id, nil)
+		} else if !m.calm {
+			m.wake(id)
+		}
+	}
+}
+
+// wake has the runs of a payment read its row again.
+func (m *model) wake(id string) {
+	for _, r := range m.runs {
+		if r.payment == id && r.due().After(m.clock) {
+			r.st = nil
+			r.claim = nil
+		}
+	}
+}
+
+// relay starts the runs of hand-offs.
+func (m *model) relay(i int) {
+	m.startClaim(m.pool.take(i, m.calm || !m.hit("not acknowledged", 10)))
+}
+
+// notices delivers a notification, perhaps twice.
+func (m *model) notices() {
+	if len(m.bank.notices) == 0 {
+		return
+	}
+	no := m.bank.notices[0]
+	if m.calm || !m.hit("notified twice", 20) {
+		m.bank.notices = m.bank.notices[1:]
+	}
+	m.take(func() error { return m.books.notify(no) })
+}
+
+// finance decides about a payment, whether or not that fits.
+func (m *model) finance() {
+	var ids []string
+	for _, id := range m.books.ids {
+		if r := m.books.rows[id]; r.Kind != payout.KindCharge && (r.Status != payout.StatusPaid || m.hit("of a paid one", 5)) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[m.dice.n("payment", len(ids))]
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk}
+	kind := kinds[m.dice.n("decision", len(kinds))]
+	m.take(func() error { return m.books.decide(id, kind, m.dice.n("two", 2) == 1) })
+}
+
+// pass lets time pass, mostly until something is due.
+func (m *model) pass(d time.Duration) {
+	m.look(func() {
+		m.clock = m.clock.Add(d)
+		m.bank.advance()
+		m.judge("time")
+	})
+}
+
+// next is how long nothing is due.
+func (m *model) next() time.Duration {
+	at := m.bank.next()
+	earlier := func(t time.Time) {
+		if t.After(m.clock) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, r := range m.runs {
+		earlier(r.due())
+	}
+	for _, l := range m.lives {
+		earlier(l.due())
+	}
+	return max(at.Sub(m.clock), time.Millisecond)
+}
+
+// act does one thing that is drawn.
+func (m *model) act() {
+	switch m.dice.n("act", 20) {
+	default:
+		if ready := m.ready(); len(ready) > 0 {
+			ready[m.dice.n("run", len(ready))]()
+			return
+		}
+		if m.pool.state == packet.PoolOpen && m.dice.n("wait for people", 4) > 0 {
+			m.pass(time.Second)
+			return
+		}
+		m.pass(m.next())
+	case 8, 9, 10:
+		m.pool.grab(user(m.dice.n("user", 8)))
+	case 11, 12:
+		if n := len(m.pool.handoffs); n > 0 {
+			m.relay(m.dice.n("hand-off", n))
+		}
+	case 13:
+		m.dispatch()
+	case 14:
+		m.notices()
+	case 15:
+		m.finance()
+	case 16:
+		if n := len(m.books.ids); n > 0 { // another run of the same row: any start may be repeated
+			if id := m.books.ids[m.dice.n("again", n)]; id[0] != byte(payout.KindCharge) {
+				m.start(id, nil)
+			}
+		}
+	case 17:
+		m.pass([]time.Duration{time.Second, 4 * time.Second, 11 * time.Second, time.Minute, time.Hour}[m.dice.n("pass", 5)])
+	case 18:
+		m.watch()
+	case 19:
+		switch m.dice.n("rare", 8) {
+		case 5:
+			m.pool.recall()
+		case 6:
+			m.lives = append(m.lives, m.newLife())
+		case 7: // a process dies with all its runs
+			m.runs, m.lives = nil, nil
+		}
+	}
+}
+
+// steps of a lifetime after which it has to have come to its end by itself.
+const calmSteps = 5000
+
+func (m *model) live(steps int) {
+	for range steps {
+		if m.act(); len(m.wrong) > 0 {
+			return
+		}
+	}
+	m.calm = true
+	m.note("calm")
+	for range calmSteps {
+		for len(m.pool.handoffs) > 0 {
+			m.relay(0)
+		}
+		m.dispatch()
+		m.watch()
+		for len(m.bank.notices) > 0 {
+			m.notices()
+		}
+		ready := m.ready()
+		for _, step := range ready {
+			step()
+		}
+		if len(m.wrong) > 0 {
+			return
+		}
+		if len(ready) == 0 {
+			if len(m.runs) == 0 && m.world.settled() {
+				if m.reconcile() {
+					continue
+				}
+				m.end()
+				return
+			}
+			m.pass(m.next())
+		}
+	}
+	m.violated("no end after %d steps: %d runs, %d lives, outbox %v", calmSteps, len(m.runs), len(m.lives), m.books.outbox)
+}
+
+// census counts what lifetimes came to, so that a model that reaches too little is noticed.
+type census map[string]int
+
+func (c census) count(w *world) {
+	c["packet "+string(w.books.rec.Stored)]++
+	for _, r := range w.books.rows {
+		c[fmt.Sprintf("%c %s", r.Kind, r.Status)]++
+		if len(r.attempts) > 1 {
+			c["paid under a new number"]++
+		}
+	}
+	for kind := range w.books.byKind {
+		c["posted "+string(kind)]++
+	}
+}
+
+var mustReach = []string{"packet closed", "packet rejected", "packet closing", "p paid", "p failed", "p returned", "p cancelled", "p paid_outside", "r paid", "r failed", "r returned",
+	"r paid_outside", "paid under a new number", "posted charge", "posted claim", "posted paid", "posted close", "posted refunded", "posted cancel", "posted returned",
+	"posted refund_returned", "posted paid_outside", "posted second_success"}
+
+// TestModel: whatever goes wrong, after every step total = paid + owed + remaining +
+// refunding + refunded, nobody gets anything twice, and once nothing goes wrong any
+// more everything comes to an end on which the provider and the ledger agree.
+func TestModel(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	if *progress {
+		fmt.Printf("seed %d\n", *seed)
+	}
+	_ = flag.Set("rapid.checks", fmt.Sprint(*lifetimes))
+	_ = flag.Set("rapid.seed", fmt.Sprint(*seed))
+	_ = flag.Set("rapid.nofailfile", "true")
+	_ = flag.Set("rapid.shrinktime", "10s")
+	began, seen, done := time.Now(), census{}, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(drawn{rt})
+		m.live(40 + m.dice.n("length", 160))
+		if len(m.wrong) > 0 {
+			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"), strings.Join(m.story[:min(len(m.story), 200)], "\n"))
+		}
+		seen.count(m.world)
+		if done++; *progress && done%1000 == 0 {
+			fmt.Printf("%d of %d lifetimes, %s\n", done, *lifetimes, time.Since(began).Round(time.Second))
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	if *lifetimes >= 2000 {
+		for _, what := range mustReach {
+			if seen[what] == 0 {
+				t.Errorf("no lifetime has ever come to %q: the model tests too little", what)
+			}
+		}
+	}
+	t.Logf("seed %d: %d lifetimes in %s: %v", *seed, done, time.Since(began).Round(time.Millisecond), seen)
+}

@@ -1,0 +1,140 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Times are far ahead: steps that look at the machine's own clock find every
+// deadline of a lifetime ahead of it, whenever the test runs.
+var born = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var (
+	limits  = payout.Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
+	seedKey = [32]byte{1, 2, 3}
+	salt    = []byte("salt of the simulated app")
+)
+
+// dice decides what happens: n draws from 0 to sides-1, and 0 is the ordinary case.
+type dice interface {
+	n(what string, sides int) int
+}
+
+// crashed is what a process that dies panics with.
+type crashed struct{ at string }
+
+// world is one lifetime: a packet and everything around it. Its lock stands for the
+// transactions of MySQL, the single thread of Redis, and the provider's own.
+type world struct {
+	mu   sync.Mutex
+	dice dice
+	now  func() time.Time
+	// calm: nothing goes wrong any more.
+	calm bool
+	// returnsErrors: a step can also fail with an error; otherwise its process dies.
+	returnsErrors bool
+	// faults in a hundred steps.
+	faults int
+	wrong  []string // violations, the first one first
+	story  []string // what happened, for people
+	// statements of the provider that were compared with the books.
+	statements int
+
+	packet packet.Packet
+	books  *books
+	pool   *pool
+	bank   *bank
+
+	packets  *activities.Packets
+	payments *activities.Payments
+	atOnce   *activities.AtOnce
+}
+
+func newWorld(d dice, now func() time.Time, key string) *world {
+	w := &world{dice: d, now: now, faults: 4 * d.n("trouble", 4)}
+	id := packet.NewID(salt, key)
+	count := 1 + d.n("shares", 6)
+	total := money.Fen(count + d.n("total", 2000))
+	mode := packet.SplitRandom
+	if d.n("mode", 4) == 3 {
+		mode = packet.SplitEqual
+	}
+	at := now()
+	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count, Split: mode,
+		MinShare: 1, BodyHash: "hash", Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), CreatedAt: at, OpensAt: at,
+		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
+	w.books = newBooks(w)
+	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}}
+	w.bank = &bank{world: w, orders: map[string]*order{}}
+	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
+	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank}
+	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
+	return w
+}
+
+// hit draws whether something happens that happens in some of a hundred cases.
+func (w *world) hit(what string, percent int) bool {
+	return w.dice.n(what, 100) >= 100-percent
+}
+
+// note adds a line to the story. The lock is held.
+func (w *world) note(format string, args ...any) {
+	w.story = append(w.story, w.now().Sub(born).String()+" "+fmt.Sprintf(format, args...))
+}
+
+// violated notes what is wrong. The lock is held.
+func (w *world) violated(format string, args ...any) {
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+	w.note("VIOLATION: "+format, args...)
+}
+
+var errAway = fmt.Errorf("drawn: %w", packet.ErrUnavailable)
+
+// do makes one change of one store, and looks at everything after it. The process
+// may die before or after it; the store may be away, or its answer be lost.
+func (w *world) do(what string, change func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fate := 0
+	if !w.calm && w.faults > 0 && w.hit("fault", w.faults) {
+		fate = 1 + w.dice.n("fate", 4)
+		if !w.returnsErrors {
+			fate = 1 + (fate-1)%2
+		}
+	}
+	switch fate {
+	case 1:
+		w.note("died before %s", what)
+		panic(crashed{"before " + what})
+	case 3:
+		return errAway
+	}
+	err := change()
+	if err != nil && !errors.Is(err, errMoved) {
+		w.note("%s: %v", what, err)
+	}
+	w.judge(what)
+	switch fate {
+	case 2:
+		w.note("died after %s", what)
+		panic(crashed{"after " + what})
+	case 4:
+		w.note("no answer of %s", what)
+		return errAway
+	}
+	return err
+}
+
+// look reads. The lock is not held.
+func (w *world) look(read func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read()
+}
