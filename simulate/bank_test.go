@@ -128,7 +128,7 @@ func (b *bank) arrive(sent payout.Order) *order {
 // fate draws what becomes of a new order.
 func (b *bank) fate(o *order) {
 	w := b.world
-	d := []time.Duration{time.Second, time.Minute, 30 * time.Minute, 20 * time.Hour}
+	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
 	later := func(now, then payout.ObservationKind) {
 		o.kind, o.then, o.at = now, then, w.now().Add(d[w.dice.n("when", len(d))])
 	}

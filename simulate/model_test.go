@@ -274,8 +274,9 @@ func (m *model) act() {
 	}
 }
 
-// steps of a lifetime after which it has to have come to its end by itself.
-const calmSteps = 5000
+// steps after which a lifetime has to have come to its end by itself: a payment that is
+// pending for hours is asked about by each of its runs.
+const calmSteps = 50_000
 
 func (m *model) live(steps int) {
 	for range steps {
