@@ -1,0 +1,307 @@
+package simulate
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tlog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+var workflowLifetimes = flag.Int("workflows", 2000, "lifetimes that TestWorkflows lets the real workflows live")
+
+// thrown is the dice of one lifetime, from its number. Steps throw it at the same
+// time, so that two runs of a seed may differ in what comes first.
+type thrown struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (d *thrown) n(_ string, sides int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(sides)
+}
+
+// town is a lifetime in Temporal's test environment: the workflow around the real
+// ones, which are its children, all on one clock that skips waiting.
+type town struct {
+	*world
+	env  *testsuite.TestWorkflowEnvironment
+	open map[string]int // runs, by payment; "" is the packet's
+	runs int
+	// wakes are how to signal open runs.
+	wakes map[string]workflow.ChildWorkflowFuture
+}
+
+func newTown(n uint64) *town {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	t := &town{env: suite.NewTestWorkflowEnvironment(), open: map[string]int{}, wakes: map[string]workflow.ChildWorkflowFuture{}}
+	t.env.SetStartTime(born)
+	t.env.SetTestTimeout(time.Minute)
+	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.env.Now, fmt.Sprint(n))
+	t.returnsErrors = true
+	t.packets.Starter = t
+	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
+		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge, "Town": t.live} {
+		t.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
+	t.env.RegisterActivity(t.packets)
+	t.env.RegisterActivity(t.payments)
+	t.env.RegisterActivity(t.atOnce)
+	return t
+}
+
+// RestartPayout is what the drain does for a winner without a payout: it has the
+// hand-off come again.
+func (t *town) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
+	t.look(func() { t.pool.handoffs = append(t.pool.handoffs, c) })
+	return true, nil
+}
+
+// start starts a run, whatever other runs there are.
+func (t *town) start(ctx workflow.Context, payment, name string, in any) {
+	t.runs++
+	id := fmt.Sprintf("%s/%d", name, t.runs)
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id}), name, in)
+	t.open[payment]++
+	t.wakes[payment] = child
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		_ = child.Get(ctx, nil) // a red run is an ordinary end: the row says why
+		if t.open[payment]--; t.open[payment] == 0 {
+			delete(t.wakes, payment)
+		}
+	})
+}
+
+func (t *town) shape() workflows.Shape {
+	return []workflows.Shape{workflows.ShapeWhole, workflows.ShapeAtOnce, workflows.ShapeParts}[t.dice.n("shape", 3)]
+}
+
+func (t *town) startPacket(ctx workflow.Context) {
+	shape := workflows.ShapeAtOnce
+	if t.dice.n("old", 4) == 0 {
+		shape = t.shape()
+	}
+	t.start(ctx, "", workflows.PacketWorkflow, workflows.PacketInput{Packet: t.packet, Shape: shape})
+}
+
+func (t *town) startClaim(ctx workflow.Context, c packet.Claim) {
+	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+	t.start(ctx, id, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id, PayNow: t.dice.n("pay now", 4) > 0, Shape: t.shape()})
+}
+
+// startRow starts a run that has only the name of its row.
+func (t *town) startRow(ctx workflow.Context, id string) {
+	switch payout.Kind(id[0]) {
+	case payout.KindPayout:
+		t.start(ctx, id, workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id, Shape: t.shape()})
+	case payout.KindRefund:
+		t.start(ctx, id, workflows.RefundWorkflow, workflows.RefundInput{PaymentID: id, PacketID: t.packet.ID, Shape: t.shape()})
+	case payout.KindCharge:
+		t.start(ctx, id, workflows.ChargeWorkflow, workflows.PayoutInput{PaymentID: id, Shape: t.shape()})
+	}
+}
+
+func (t *town) sleep(ctx workflow.Context, d time.Duration) {
+	_ = workflow.Sleep(ctx, d)
+	t.look(func() { t.bank.advance(); t.judge("time") })
+}
+
+// relay delivers hand-offs.
+func (t *town) relay(ctx workflow.Context) {
+	for n := t.handoffs(); n > 0; n-- {
+		t.startClaim(ctx, t.pool.take(n-1, t.calm || !t.hit("not acknowledged", 10)))
+	}
+}
+
+func (t *town) handoffs() (n int) {
+	t.look(func() { n = len(t.pool.handoffs) })
+	return n
+}
+
+// dispatch starts or wakes the runs that the outbox wants, and tells the packet's
+// run why to close.
+func (t *town) dispatch(ctx workflow.Context) {
+	for _, id := range t.books.due() {
+		if child := t.wakes[id]; child == nil {
+			t.startRow(ctx, id)
+		} else {
+			child.SignalChildWorkflow(ctx, workflows.SignalWake, nil)
+		}
+	}
+	var why packet.CloseReason
+	t.look(func() { why, t.pool.signal = t.pool.signal, "" })
+	if child := t.wakes[""]; child != nil && why != "" {
+		child.SignalChildWorkflow(ctx, workflows.SignalClose, why)
+	}
+}
+
+func (t *town) watch(ctx workflow.Context) {
+	payments, winners, alive := t.books.lost()
+	for _, id := range payments {
+		if t.open[id] == 0 {
+			t.startRow(ctx, id)
+		}
+	}
+	for _, c := range winners {
+		if t.open[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)] == 0 {
+			t.startClaim(ctx, c)
+		}
+	}
+	if alive && t.open[""] == 0 {
+		t.startPacket(ctx)
+	}
+}
+
+func (t *town) notices() {
+	var all []string
+	t.look(func() { all, t.bank.notices = t.bank.notices, nil })
+	for _, no := range all {
+		t.mayDie(func() error { return t.books.notify(no) })
+		if t.hit("notified twice", 20) {
+			t.mayDie(func() error { return t.books.notify(no) })
+		}
+	}
+}
+
+// mayDie makes a change by a process that may die in it.
+func (t *town) mayDie(change func() error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if _, ok := cause.(crashed); !ok {
+				panic(cause)
+			}
+		}
+	}()
+	_ = change()
+}
+
+func (t *town) finance() {
+	var ids []string
+	t.look(func() {
+		for _, id := range t.books.ids {
+			if s := t.books.rows[id].Status; id[0] != byte(payout.KindCharge) && (s == payout.StatusFailed || s == payout.StatusReturned) {
+				ids = append(ids, id)
+			}
+		}
+	})
+	if len(ids) == 0 {
+		return
+	}
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk}
+	id, kind := ids[t.dice.n("payment", len(ids))], kinds[t.dice.n("decision", len(kinds))]
+	t.mayDie(func() error { return t.books.decide(id, kind, t.dice.n("two", 2) == 1) })
+}
+
+// live is the workflow of the town. It is never replayed, and may throw dice.
+func (t *town) live(ctx workflow.Context) error {
+	t.startPacket(ctx)
+	for range 6 + t.dice.n("length", 8) {
+		t.sleep(ctx, []time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}[t.dice.n("pause", 3)])
+		for range t.dice.n("crowd", 4) {
+			t.pool.grab(user(t.dice.n("user", 8)))
+		}
+		switch t.dice.n("act", 8) {
+		case 0:
+			t.finance()
+		case 1:
+			if t.dice.n("recalled", 4) == 0 {
+				t.pool.recall()
+			}
+		case 2: // another run of the same row
+			if payments, _, _ := t.books.lost(); len(payments) > 0 {
+				t.startRow(ctx, payments[t.dice.n("again", len(payments))])
+			}
+		case 3:
+			t.watch(ctx)
+		}
+		t.notices()
+		t.relay(ctx)
+		t.dispatch(ctx)
+	}
+	t.look(func() { t.calm = true; t.note("calm") })
+	for range 500 {
+		t.notices()
+		t.relay(ctx)
+		t.dispatch(ctx)
+		t.watch(ctx)
+		if t.sleep(ctx, 10*time.Minute); !t.quiet() {
+			continue
+		}
+		if !t.reconcile() {
+			t.end()
+			return nil
+		}
+	}
+	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.books.outbox) })
+	return nil
+}
+
+// quiet reports whether no run is open and nothing has to happen.
+func (t *town) quiet() bool {
+	for _, n := range t.open {
+		if n > 0 {
+			return false
+		}
+	}
+	return t.handoffs() == 0 && t.settled()
+}
+
+// TestWorkflows: the same, lived by the real workflows, several runs of a row at once.
+func TestWorkflows(t *testing.T) {
+	began, seen := time.Now(), census{}
+	base := *seed
+	if base == 0 {
+		base = rand.Uint64()
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	next := make(chan uint64)
+	for range 8 { // some lifetimes wait, for the drain's own pauses
+		group.Go(func() {
+			for n := range next {
+				town := newTown(n)
+				town.env.ExecuteWorkflow("Town")
+				if err := town.env.GetWorkflowError(); err != nil {
+					town.look(func() { town.violated("the workflow: %v", err) })
+				}
+				mu.Lock()
+				seen.count(town.world)
+				if len(town.wrong) > 0 {
+					t.Errorf("seed %d, lifetime %d:\n%s\n\n%s", base, n-base, strings.Join(town.wrong, "\n"), strings.Join(town.story[:min(len(town.story), 200)], "\n"))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range uint64(*workflowLifetimes) {
+		if t.Failed() {
+			break
+		}
+		next <- base + i
+	}
+	close(next)
+	group.Wait()
+	if *workflowLifetimes >= 2000 && !t.Failed() {
+		for _, what := range mustReach {
+			if seen[what] == 0 {
+				t.Errorf("no lifetime has ever come to %q: the model tests too little", what)
+			}
+		}
+	}
+	t.Logf("seed %d: %d lifetimes by the workflows in %s: %v", base, *workflowLifetimes, time.Since(began).Round(time.Millisecond), seen)
+}
