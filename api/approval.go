@@ -81,7 +81,7 @@ func listApprovals(r *request) (answer, error) {
 	}
 	if text != "" {
 		var c approvalCursor
-		if decodeCursor(text, &c) != nil || c.ID == "" || f.Status != "" && string(f.Status) != c.Status {
+		if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || f.Status != "" && string(f.Status) != c.Status {
 			return answer{}, badCursor()
 		}
 		f.Status, f.AfterTime, f.AfterID = payout.DecisionStatus(c.Status), c.At, c.ID

@@ -76,7 +76,7 @@ type auditCursor struct {
 func readAuditFilter(q *query) payout.AuditFilter {
 	f := payout.AuditFilter{}
 	f.Actor = q.text("actor", checkFilter)
-	f.Action = q.text("action", checkFilter)
+	f.Action = q.text("action", checkCode)
 	f.Subject = q.text("subject", checkFilter)
 	f.From, f.To = q.span("from", "to")
 	return f
@@ -92,7 +92,7 @@ func listAudit(r *request) (answer, error) {
 	}
 	if text != "" {
 		var c auditCursor
-		if decodeCursor(text, &c) != nil || c.Seq < 1 || len(given) > 0 && !maps.Equal(given, c.Filters) {
+		if decodeCursor(text, &c) != nil || c.Seq < 1 || !writable(c.At) || len(given) > 0 && !maps.Equal(given, c.Filters) {
 			return answer{}, badCursor()
 		}
 		again := filtersOf(c.Filters)

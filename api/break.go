@@ -65,7 +65,7 @@ func renderBreak(b payout.BreakRow, now time.Time) Break {
 }
 
 func readBreakFilter(q *query, now time.Time) payout.BreakFilter {
-	f := payout.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkFilter)), PacketID: q.text("packet_id", checkFilter),
+	f := payout.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkCode)), PacketID: q.text("packet_id", checkFilter),
 		ReconciliationID: q.text("reconciliation_id", checkFilter)}
 	resolved := q.text("resolved", func(s string) *fault {
 		if s != "true" && s != "false" {

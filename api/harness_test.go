@@ -226,6 +226,7 @@ type call struct {
 	header  map[string]string
 	base    string // "" chooses the listener by path
 	chunked bool
+	loose   bool // the answer is not checked against the document, which costs more than asking
 }
 
 // result is an answer.
@@ -298,7 +299,7 @@ func (h *house) do(c call) result {
 		h.t.Fatalf("%s %s: %v", c.method, c.path, err)
 	}
 	r := result{res.StatusCode, res.Header, raw}
-	if c.base != h.provider {
+	if c.base != h.provider && !c.loose {
 		h.doc.check(h.t, c.method, c.path, r)
 	}
 	return r

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -110,6 +111,16 @@ func (q *query) done() error {
 
 func badCursor() error {
 	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
+}
+
+// maxMs is the last millisecond of the year 9999: nothing later can be written.
+const maxMs = 253402300799999
+
+// writable reports whether a time can be: what is in a cursor may be anything,
+// and MySQL takes no other years.
+func writable(at time.Time) bool {
+	ms := at.UnixMilli()
+	return ms >= 0 && ms <= maxMs
 }
 
 // encodeCursor makes the opaque text that continues a list.

@@ -234,7 +234,9 @@ func (m *matrix) known(caller string) bool {
 
 // represents leaves one of those without a good key, where asking for all of them
 // would say nothing new.
-func (m *matrix) represents(caller string) bool { return m.known(caller) || caller == "revoked app key" }
+func (m *matrix) represents(caller string) bool {
+	return m.known(caller) || caller == "revoked app key"
+}
 
 func (m *matrix) callOf(row matrixRow, method, caller string) call {
 	c := call{method: method, path: row.path, key: m.callers[caller], body: row.body, header: map[string]string{"Idempotency-Key": "matrix-" + caller}}
@@ -336,7 +338,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	colleague := m.colleague()
 	var run reconciliationBody
 	m.write(m.finance, "reconciliations", "run", `{}`).json(m.t, &run)
-	m.reconciled(run.ID, 1)
+	m.reconciled(run.ID, 2)
+	m.write(m.finance, "reconciliations", "earlier", `{"date":"2026-02-17"}`)
 	broken := m.breaks("").Items[0].ID
 	if _, r := m.create(m.app, "matrix-app", with()); r.status != http.StatusCreated {
 		m.t.Fatalf("%s", r)
@@ -359,7 +362,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listGrabs":       read(apps, "/v1/packets/"+m.open+"/grabs"),
 		"getGrab":         read(apps, "/v1/packets/"+m.open+"/grabs/winner"),
 		"listUserClaims":  read(apps, "/v1/users/winner/claims"),
-		"listUserPackets": read(apps, "/v1/users/winner/packets"),
+		"listUserPackets": read(apps, "/v1/users/u1/packets"),
 		"getUserSummary":  read(apps, "/v1/users/winner/summary?year=2026"),
 
 		"listPayouts":    read(allStaff, staff+"/payouts"),

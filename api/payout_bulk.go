@@ -96,7 +96,7 @@ func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
 	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	f.UserID = valueOr(in.text("user_id", false, checkID), "")
 	f.OrderNo = valueOr(in.text("order_no", false, checkFilter), "")
-	f.FailureCode = valueOr(in.text("failure_code", false, checkFilter), "")
+	f.FailureCode = valueOr(in.text("failure_code", false, checkCode), "")
 	out := BulkFilter{Status: PayoutStatus(f.Status), PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode}
 	out.OlderThanSeconds = in.integer("older_than_seconds", false, 0, maxAge)
 	if out.OlderThanSeconds != nil {

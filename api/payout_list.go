@@ -46,6 +46,15 @@ func checkFilter(s string) *fault {
 	return nil
 }
 
+// checkCode checks a text that is only compared with our own words and with
+// codes, which are ASCII: MySQL refuses to compare them with anything else.
+func checkCode(s string) *fault {
+	if !visible(s, maxFieldName) {
+		return &fault{faultFormat, "must have 1 to 128 visible ASCII characters"}
+	}
+	return nil
+}
+
 // readFilter reads the filters of the list of payouts.
 func readFilter(q *query, now time.Time) payout.Filter {
 	f := payout.Filter{Kind: payout.KindPayout}
@@ -53,7 +62,7 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	f.PacketID = q.text("packet_id", checkFilter)
 	f.UserID = q.text("user_id", checkID)
 	f.OrderNo = q.text("order_no", checkFilter)
-	f.FailureCode = q.text("failure_code", checkFilter)
+	f.FailureCode = q.text("failure_code", checkCode)
 	if age, ok := q.integer("older_than_seconds", 0, maxAge); ok {
 		f.CreatedTo = now.Add(-time.Duration(age) * time.Second)
 	}
@@ -123,7 +132,7 @@ type continuation struct {
 // repeat them, but not change them. The id says which list it is of.
 func continued(text string, given map[string]string, kind payout.Kind) (continuation, error) {
 	var c payoutCursor
-	if decodeCursor(text, &c) != nil || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 && !maps.Equal(given, c.Filters) {
 		return continuation{}, badCursor()
 	}
 	if last, err := payout.Parse(c.ID); err != nil || last.Kind != kind {

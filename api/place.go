@@ -23,9 +23,6 @@ func (p place) cursor(list string, filters map[string]string) Nullable[string] {
 	return encodeCursor(placeCursor{List: list, Filters: filters, At: p.At.UnixMilli(), ID: p.ID})
 }
 
-// maxMs is the last millisecond of the year 9999: nothing later can be written.
-const maxMs = 253402300799999
-
 // resume reads a cursor; "" begins the list. It keeps the filters of its list;
 // the client may repeat them, but neither change nor add any.
 func resume(cursor, list string, given map[string]string) (after packet.Place, filters map[string]string, err error) {

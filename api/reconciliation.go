@@ -154,7 +154,7 @@ type listCursor struct {
 }
 
 func readReconciliationFilter(q *query) payout.ReconciliationFilter {
-	f := payout.ReconciliationFilter{Provider: q.text("provider", checkFilter), Day: payout.Day(q.text("date", checkDay))}
+	f := payout.ReconciliationFilter{Provider: q.text("provider", checkCode), Day: payout.Day(q.text("date", checkDay))}
 	f.Status = payout.ReconciliationStatus(q.text("status", func(s string) *fault {
 		for _, known := range reconciliationStatuses {
 			if s == string(known) {
@@ -170,7 +170,7 @@ func readReconciliationFilter(q *query) payout.ReconciliationFilter {
 // read. The client may repeat the filters, but not change them.
 func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
 	var c listCursor
-	if decodeCursor(text, &c) != nil || c.ID == "" || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 && !maps.Equal(given, c.Filters) {
 		return c, badCursor()
 	}
 	q := filtersOf(c.Filters)
