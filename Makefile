@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln bench mutants chaos simulate
+.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos simulate
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -78,6 +78,13 @@ parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
 	go test -count=1 -timeout 10m ./e2e/...
 	go test -C chaos -count=1 -timeout 10m
+
+FUZZTIME ?= 10s
+
+# FUZZ picks some by a regular expression of their names: make fuzz FUZZ=Cursor
+fuzz: ## Fuzz every parser, one after the other, e.g. make fuzz FUZZTIME=1m FUZZ='Cursor|Claim'
+	@grep -HE '^func Fuzz' $$(git ls-files '*_test.go') | sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|./\1 \2|' | sort | grep -E ' Fuzz.*($(FUZZ))' | \
+	while read -r package name; do echo "== $$package $$name"; go test "$$package" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) </dev/null || exit 1; done
 
 bench: setup ## Measure everything beside baselines, e.g. make bench BENCH='-only engine,http -length 10s'; -docs writes docs/performance.md
 	@go test -C bench -count=1 -timeout 180m -run '^TestReport$$' -args -report $(BENCH)

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -63,6 +64,8 @@ func FuzzCursor(f *testing.F) {
 	f.Add("e30")
 	f.Add(*encodeCursor(grabCursor{PacketID: "x", Share: 2, Before: 2}).Value)
 	f.Add(*encodeCursor(payoutCursor{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Filters: map[string]string{"status": "paid"}}).Value)
+	f.Add(*encodeCursor(listCursor{ID: "s1", Filters: map[string]string{"date": "2026-02-17"}, At: time.UnixMilli(1)}).Value)
+	f.Add(*encodeCursor(placeCursor{List: "packets", ID: "3q5k9v0c1m7e2u8h4r6t", At: 1}).Value)
 	f.Fuzz(func(t *testing.T, text string) {
 		var g grabCursor
 		if decodeCursor(text, &g) == nil {
@@ -76,8 +79,14 @@ func FuzzCursor(f *testing.F) {
 				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
 		}
-		if c, err := continued(text, nil, payout.KindPayout); err == nil && c.filter.Kind != 'p' {
-			t.Fatalf("%q", text)
+		if c, err := continued(text, nil, payout.KindPayout); err == nil && (c.filter.Kind != 'p' || !writable(c.filter.AfterTime) || !c.filter.CreatedTo.IsZero() && !writable(c.filter.CreatedTo)) {
+			t.Fatalf("%q: %+v", text, c)
+		}
+		if c, err := continueList(text, nil, func(q *query) { readReconciliationFilter(q) }); err == nil {
+			again, err := continueList(*encodeCursor(c).Value, nil, func(q *query) { readReconciliationFilter(q) })
+			if err != nil || !again.At.Equal(c.At) || again.ID != c.ID || !writable(c.At) {
+				t.Fatalf("%q: %+v, %+v, %v", text, c, again, err)
+			}
 		}
 	})
 }

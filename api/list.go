@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"hongbao/packet"
 )
 
 // Sizes of a page.
@@ -113,8 +115,8 @@ func badCursor() error {
 	return invalid(FieldError{"cursor", faultFormat, "must be the next_cursor of a page of this list"})
 }
 
-// maxMs is the last millisecond of the year 9999: nothing later can be written.
-const maxMs = 253402300799999
+// maxMs is the last millisecond that can be written.
+const maxMs = packet.MaxMs
 
 // writable reports whether a time can be: what is in a cursor may be anything,
 // and MySQL takes no other years.

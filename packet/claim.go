@@ -41,6 +41,10 @@ func (c Claim) Account() string {
 // ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
 var ErrBadClaim = errors.New("malformed claim record")
 
+// MaxMs is the last millisecond of the year 9999, since 1970: no database takes a
+// later one.
+const MaxMs = 253402300799999
+
 // recordFields of a claim record: those of the share (Loaded), time, mark, profile.
 const recordFields = 7
 
@@ -72,6 +76,9 @@ func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
 	at, err := strconv.ParseInt(ms, 10, 64)
 	if err != nil {
 		return bad("time", err)
+	}
+	if at < 0 || at > MaxMs {
+		return bad("time", errors.New("out of range"))
 	}
 	c.ClaimedAt = time.UnixMilli(at).UTC()
 	if profile == "" {

@@ -79,6 +79,18 @@ func FuzzDecodeClaim(f *testing.F) {
 		if c.Amount <= 0 || c.ShareIndex < 0 || c.ShareIndex >= MaxShares || c.Account() == "" {
 			t.Errorf("%q: %+v", record, c)
 		}
+		if year := c.ClaimedAt.Year(); year < 1970 || year > 9999 {
+			t.Errorf("%q: claimed at %v, which no database takes", record, c.ClaimedAt)
+		}
+		profile, err := json.Marshal(c.Profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share := Loaded{Index: c.ShareIndex, Amount: c.Amount}.AppendText(nil)
+		again, err := DecodeClaim(somePacket, user, fmt.Sprintf("%s:%d:MARK:%s", share, c.ClaimedAt.UnixMilli(), profile))
+		if err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%q: %+v, written again %+v, %v", record, c, again, err)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -188,4 +189,24 @@ func TestRepairableBreaks(t *testing.T) {
 	if slices.Contains(StatementBreaks, "") || len(slices.Compact(slices.Sorted(slices.Values(StatementBreaks)))) != 9 {
 		t.Errorf("%q", StatementBreaks)
 	}
+}
+
+// FuzzParseDay: a day is written as it was read, and has its hours.
+func FuzzParseDay(f *testing.F) {
+	for _, seed := range []string{"2026-02-17", "2000-02-29", "1999-12-31", "9999-12-31", "2026-2-17", "+026-02-17", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		day, err := ParseDay(text)
+		if err != nil {
+			if !errors.Is(err, ErrBadDay) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		from, to := day.Span(time.UTC)
+		if DayOf(from, time.UTC) != day || to.Sub(from) != 24*time.Hour || from.Format(time.DateOnly) != text {
+			t.Fatalf("%q is %s, from %v to %v", text, day, from, to)
+		}
+	})
 }

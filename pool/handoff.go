@@ -114,6 +114,9 @@ func decodeCreated(values map[string]any) (packet.Packet, error) {
 		if err != nil {
 			return p, fmt.Errorf("%w: %s: %w", ErrMalformed, field, err)
 		}
+		if ms < 0 || ms > packet.MaxMs {
+			return p, fmt.Errorf("%w: %s: %d ms", ErrMalformed, field, ms)
+		}
 		times[i] = ms
 	}
 	p.CreatedAt, p.OpensAt, p.ExpiresAt = fromMs(times[0]), fromMs(times[1]), fromMs(times[2])
@@ -135,7 +138,7 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 	if err != nil {
 		return nil, err
 	}
-	profiles, err := decodeProfiles([]byte(field("profiles")))
+	profiles, err := decodeProfiles([]byte(field("profiles")), len(users))
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +174,16 @@ func decodeUsers(b []byte) ([]string, error) {
 			return nil, fmt.Errorf("%w: user: %w", ErrMalformed, err)
 		}
 	}
+	if len(b) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes behind the users", ErrMalformed, len(b))
+	}
 	return users, nil
 }
 
 // decodeProfiles reads a map from place to profile. A script that packs such a map
-// writes an array when the places are 1, 2, 3 and so on.
-func decodeProfiles(b []byte) (map[int]string, error) {
+// writes an array when the places are 1, 2, 3 and so on. A profile of nobody, or a
+// second one, is an error: it would be somebody's whose account is not paid then.
+func decodeProfiles(b []byte, users int) (map[int]string, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -199,9 +206,15 @@ func decodeProfiles(b []byte) (map[int]string, error) {
 				return nil, fmt.Errorf("%w: place of a profile: %w", ErrMalformed, err)
 			}
 		}
+		if _, twice := profiles[place]; twice || place < 1 || place > users {
+			return nil, fmt.Errorf("%w: profile of place %d of %d", ErrMalformed, place, users)
+		}
 		if profiles[place], b, err = msgp.ReadStringBytes(b); err != nil {
 			return nil, fmt.Errorf("%w: profile: %w", ErrMalformed, err)
 		}
+	}
+	if len(b) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes behind the profiles", ErrMalformed, len(b))
 	}
 	return profiles, nil
 }

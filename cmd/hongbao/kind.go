@@ -130,7 +130,7 @@ func checkBool(value string) error {
 func between(low, high int64) func(string) error {
 	return func(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < low || n > high {
+		if err != nil || n < low || n > high || strconv.FormatInt(n, 10) != value {
 			return fmt.Errorf("is not a whole number from %d to %d", low, high)
 		}
 		return nil

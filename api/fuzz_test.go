@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// refusedWell fails unless an error is one that the client is told, with the
+// fields when it is about fields.
+func refusedWell(t *testing.T, input any, err error) {
+	t.Helper()
+	r := asRefusal(err)
+	if r.code != CodeMalformedJSON && r.code != CodeInvalidRequest || r.code == CodeInvalidRequest && len(r.fields) == 0 {
+		t.Fatalf("%q: %v", input, err)
+	}
+}
+
+// sandboxDays is a provider whose statement has days of UTC.
+type sandboxDays struct{ Provider }
+
+func (sandboxDays) Name() string         { return "sandbox" }
+func (sandboxDays) Zone() *time.Location { return time.UTC }
+
+// FuzzDecisions: whatever staff sends, each reader refuses it with a known code or
+// reads the same from the canonical form of what it read.
+func FuzzDecisions(f *testing.F) {
+	for _, seed := range []string{
+		`{"reason":"r"}`, `{"reason":"r","evidence":"e"}`, `{"reason":"r","dry_run":false,"filter":{"status":"failed","amount_min":1,"amount_max":2}}`,
+		`{"reason":"r","filter":{"older_than_seconds":8589934592,"user_id":"u","packet_id":"p","order_no":"o","failure_code":"c"}}`,
+		`{"date":"2026-02-17","provider":"sandbox","reason":"r"}`, `{}`, `[]`, `{"reason":"\u0000"}`, `{"reason":"a","reason":"b"}`, "\xff", ``, `{"reason":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	now := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
+	readers := map[string]func([]byte) (any, error){
+		"reason":    func(b []byte) (any, error) { return readReason(b) },
+		"mark paid": func(b []byte) (any, error) { return readMarkPaid(b) },
+		"bulk": func(b []byte) (any, error) {
+			read, filter, err := readBulk(b, now)
+			if err == nil && (filter.Kind != payout.KindPayout || filter.AmountMin < 0 || filter.AmountMax < 0 || !filter.CreatedTo.IsZero() && filter.CreatedTo.Year() < 1700) {
+				f.Errorf("%q selects %+v", b, filter)
+			}
+			return read, err
+		},
+		"reconcile": func(b []byte) (any, error) {
+			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}}}}).readReconcile()
+		},
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, read := range readers {
+			got, err := read(body)
+			if err != nil {
+				refusedWell(t, body, err)
+				continue
+			}
+			if !json.Valid(body) {
+				t.Fatalf("%s: %q: accepted", name, body)
+			}
+			canonical, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var members map[string]any
+			if err := json.Unmarshal(canonical, &members); err != nil {
+				t.Fatal(err)
+			}
+			withoutEmpty(members)
+			if bulk, ok := got.(BulkRetry); ok {
+				members["dry_run"] = bulk.DryRun // which is left out when it is false, and true when it is left out
+			}
+			if canonical, err = json.Marshal(members); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := read(canonical); err != nil || !reflect.DeepEqual(again, got) {
+				t.Fatalf("%s: %q reads as %+v, and its form %s as %+v, %v", name, body, got, canonical, again, err)
+			}
+		}
+	})
+}
+
+// withoutEmpty removes what was left out: the canonical form has it as "".
+func withoutEmpty(members map[string]any) {
+	for name, value := range members {
+		if inner, ok := value.(map[string]any); ok {
+			withoutEmpty(inner)
+		}
+		if value == "" {
+			delete(members, name)
+		}
+	}
+}
+
+var visibleKey = regexp.MustCompile(`^[!-~]{1,128}$`)
+
+// FuzzIDs: what is taken for an id of a path or for an Idempotency-Key is written
+// back as it came.
+func FuzzIDs(f *testing.F) {
+	for _, seed := range []string{"3q5k9v0c1m7e2u8h4r6t", "p3q5k9v0c1m7e2u8h4r6t0003", "p3q5k9v0c1m7e2u8h4r6t000301", "b4711", "b-1", "b+1", "b01", "b9223372036854775808", "小王", "a b", "%2F", "\x00", ""} {
+		f.Add(seed)
+	}
+	app := fiber.New()
+	f.Fuzz(func(t *testing.T, text string) {
+		if id, ok := breakID(text); ok && renderBreak(payout.BreakRow{ID: id}, time.Now()).ID != text {
+			t.Fatalf("%q is break %d", text, id)
+		}
+		if packet.ValidID(text) {
+			if lane := packet.Lane(text, 64); lane < 0 || lane >= 64 || !plainPath(text) {
+				t.Fatalf("%q is on lane %d", text, lane)
+			}
+		}
+		if checkID(text) == nil && (!utf8.ValidString(text) || text == "" || len(text) > packet.MaxUserIDBytes || strings.ContainsAny(text, "\x00\r\n\x7f\u0085")) {
+			t.Fatalf("%q is a user", text)
+		}
+		c := app.AcquireCtx(&fasthttp.RequestCtx{})
+		defer app.ReleaseCtx(c)
+		c.Request().Header.Set(headerIdempotencyKey, text)
+		c.Request().SetRequestURI("/v1/packets/" + url.PathEscape(text))
+		key, err := (&request{c: c}).idempotencyKey()
+		if visibleKey.MatchString(text) != (err == nil) || err == nil && key != text {
+			t.Fatalf("%q is key %q, %v", text, key, err)
+		}
+		if instance := instanceOf(c); !utf8.ValidString(instance) || strings.ContainsAny(instance, " \"<>\\^`{|}\r\n\x00") {
+			t.Fatalf("%q is told as instance %q", text, instance)
+		} else if _, err := url.Parse(instance); err != nil {
+			t.Fatalf("%q is told as instance %q: %v", text, instance, err)
+		}
+	})
+}
+
+// FuzzQuery: filters that are taken can be asked of MySQL: what is compared with
+// its codes is ASCII, and its times can be written.
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "limit=50&cursor=x", "status=failed&packet_id=p&user_id=u&order_no=o&failure_code=c&older_than_seconds=3600&amount_min=1&amount_max=2", "limit=050", "limit=1&limit=2",
+		"actor=a&action=b&subject=c&from=2026-02-17T00:00:00Z&to=2026-02-18T00:00:00%2B08:00", "from=9999-12-31T23:59:59-23:59", "kind=%E4%B8%AD&resolved=true&reconciliation_id=s", "provider=x&date=2026-02-17&status=done", "%", "=", "a=%ff",
+	} {
+		f.Add(seed)
+	}
+	app := fiber.New()
+	now := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, raw string) {
+		c := app.AcquireCtx(&fasthttp.RequestCtx{})
+		defer app.ReleaseCtx(c)
+		c.Request().URI().SetQueryString(raw)
+		codes, times := []string{}, []time.Time{}
+		for name, read := range map[string]func(*query){
+			"payouts": func(q *query) {
+				p := readFilter(q, now)
+				codes, times = append(codes, p.FailureCode, string(p.Status)), append(times, p.CreatedTo)
+			},
+			"audit": func(q *query) {
+				a := readAuditFilter(q)
+				codes, times = append(codes, a.Action), append(times, a.From, a.To)
+			},
+			"breaks": func(q *query) {
+				b := readBreakFilter(q, now)
+				codes, times = append(codes, string(b.Kind)), append(times, b.CreatedTo)
+			},
+			"reconciliations": func(q *query) {
+				r := readReconciliationFilter(q)
+				codes = append(codes, r.Provider, string(r.Status), string(r.Day))
+			},
+		} {
+			codes, times = nil, nil
+			q := readQuery(&request{c: c})
+			read(q)
+			limit, _ := q.page()
+			if err := q.done(); err != nil {
+				refusedWell(t, raw, err)
+				continue
+			}
+			if limit < 1 || limit > maxLimit {
+				t.Fatalf("%q of %s: limit %d", raw, name, limit)
+			}
+			for _, code := range codes {
+				if code != "" && !visible(code, maxFieldName) {
+					t.Fatalf("%q of %s: %q", raw, name, code)
+				}
+			}
+			for _, at := range times {
+				if !at.IsZero() && (at.Year() < 1700 || at.Year() > 9999) {
+					t.Fatalf("%q of %s: %v", raw, name, at)
+				}
+			}
+		}
+	})
+}
