@@ -27,6 +27,8 @@ type stack struct {
 	log  string
 	http *http.Client
 	app  *client.Client // of HONGBAO_APP_KEY
+
+	watch *watch
 }
 
 var running *stack
@@ -41,6 +43,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 	} else {
 		code = m.Run()
+		if err := running.plant(); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e: plant what is looked for:", err)
+			code = 1
+		}
 	}
 	if running != nil {
 		if err := running.stop(); err != nil {
@@ -76,7 +82,8 @@ func start(home string, settings ...string) (*stack, error) {
 		return nil, fmt.Errorf("the binary is not built; run `make test`: %w", err)
 	}
 	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
-		http: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}}}
+		watch: &watch{found: map[string]bool{}}}
+	s.http = &http.Client{Timeout: 20 * time.Second, Transport: watched{&http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}, s.watch}}
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -101,6 +108,9 @@ func start(home string, settings ...string) (*stack, error) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for time.Now().Before(deadline) {
 		if _, err := os.Stat(filepath.Join(home, "dev.env")); err == nil {
+			if err := s.watch.learn(home); err != nil {
+				return s, err
+			}
 			s.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(s.http), client.WithRetry(patience))
 			return s, err
 		}
@@ -122,11 +132,13 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// stop ends the stack by SIGTERM to its process group and waits at most 30 s.
+// stop ends the stack by SIGTERM to its process group and waits at most 30 s. Then
+// it looks for secrets in what is left.
 func (s *stack) stop() error {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return nil
 	}
+	s.lookAtCommands()
 	if err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -137,7 +149,7 @@ func (s *stack) stop() error {
 	}()
 	select {
 	case <-done:
-		return nil
+		return s.leaks()
 	case <-time.After(30 * time.Second):
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		return fmt.Errorf("not gone after 30 s")
