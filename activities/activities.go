@@ -35,7 +35,7 @@ type Closing interface {
 type Cashbook interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
-	NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error
+	NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)

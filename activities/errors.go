@@ -11,8 +11,6 @@ import (
 
 // Types of the errors workflows look at. Everything else is retried for ever.
 const (
-	// TypeShareConflict: a promise that cannot be booked (rule R10). Final.
-	TypeShareConflict = "share_conflict"
 	// TypeConflict: stored with other contents. Final; a defect or tampering.
 	TypeConflict = "conflict"
 	// TypeUnavailable: a store could not be asked. Retried.

@@ -26,14 +26,12 @@ type Payments struct {
 }
 
 // RecordClaim books a claim and makes its payout pending. Repeatable. A claim
-// that cannot be booked ends in an error of TypeShareConflict and a break.
+// that cannot be booked is kept as a promise (rule R10): a payout of its own that
+// has failed, until people decide, and a break. Its state is the answer then.
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
 	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		if nerr := a.Cashbook.NoteShareConflict(ctx, c, err.Error()); nerr != nil {
-			return st, typed(nerr)
-		}
-		return st, temporal.NewNonRetryableApplicationError(err.Error(), TypeShareConflict, err)
+		st, err = a.Cashbook.NoteShareConflict(ctx, c, a.Provider.Name(), err.Error())
 	}
 	return st, typed(err)
 }

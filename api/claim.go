@@ -29,7 +29,7 @@ type Claim struct {
 
 // PayoutRef is the payout of a claim.
 type PayoutRef struct {
-	ID     string       `json:"id" doc:"Derived when the share is won." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	ID     string       `json:"id" doc:"Derived when the share is won; of a claim that could not be booked it is another one, which begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
 	Status PayoutStatus `json:"status" doc:"pending: not sent yet. sending: with the provider. unknown: the outcome is being asked for. awaiting_recipient: the recipient has to act. paid. failed, returned: being taken care of by finance. cancelled: went back to the sender. paid_outside."`
 }
 
@@ -95,35 +95,42 @@ func checkAvatar(s string) *fault {
 	return nil
 }
 
-// renderClaim renders a claim of which only status and luck can change.
-func renderClaim(c packet.Claim, status payout.Status) Claim {
+// renderClaim renders a claim of which only its payout and luck can change.
+func renderClaim(c packet.Claim, p payout.Progress) Claim {
 	return Claim{
 		PacketID: c.PacketID, UserID: c.UserID, Nickname: orNull(c.Nickname), AvatarURL: orNull(c.AvatarURL), ShareIndex: c.ShareIndex,
 		Amount: Fen(c.Amount), Currency: packet.CurrencyCNY, ClaimedAt: Stamp(c.ClaimedAt),
-		Payout: PayoutRef{ID: payoutID(c), Status: PayoutStatus(status)},
+		Payout: PayoutRef{ID: p.ID, Status: PayoutStatus(p.Status)},
 	}
 }
 
-func payoutID(c packet.Claim) string { return payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex) }
+// notRecorded is the payout of a claim that MySQL does not know yet.
+func notRecorded(c payout.Claimed) payout.Progress {
+	return payout.Progress{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Status: payout.StatusPending}
+}
+
+func claimed(c packet.Claim) payout.Claimed {
+	return payout.Claimed{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
+}
 
 // statuses reads how far payouts have come. What is not recorded yet, and
 // everything while MySQL is away, is pending: claims are told without MySQL.
-func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.Status {
+func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time.Duration) func(packet.Claim) payout.Progress {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ids := make([]string, len(claims))
+	of := make([]payout.Claimed, len(claims))
 	for i, c := range claims {
-		ids[i] = payoutID(c)
+		of[i] = claimed(c)
 	}
-	found, err := s.cfg.Store.PayoutStatuses(ctx, ids)
+	found, err := s.cfg.Store.PayoutProgress(ctx, of)
 	if err != nil {
 		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
 	}
-	return func(c packet.Claim) payout.Status {
-		if status, ok := found[payoutID(c)]; ok && err == nil {
-			return status
+	return func(c packet.Claim) payout.Progress {
+		if p, ok := found[claimed(c)]; ok && err == nil {
+			return p
 		}
-		return payout.StatusPending
+		return notRecorded(claimed(c))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hongbao/packet"
-	"hongbao/payout"
 )
 
 // statusLimit bounds the look at a payout's status on the grab path.
@@ -76,7 +75,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	r.server.metrics.grab(got.Result)
 	switch got.Result {
 	case packet.GrabWon:
-		claim := renderClaim(got.Claim, payout.StatusPending)
+		claim := renderClaim(got.Claim, notRecorded(claimed(got.Claim)))
 		return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 	case packet.GrabReplayed:
 		claim := r.repeated(got.Claim)
@@ -98,7 +97,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 // repeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
 func (r *request) repeated(c packet.Claim) Claim {
-	out := renderClaim(c, r.server.replays.status(r.ctx, payoutID(c), statusLimit))
+	out := renderClaim(c, r.server.replays.progress(r.ctx, claimed(c), statusLimit))
 	out.Replayed = true
 	best, err := r.bestLuck(r.ctx, c.PacketID)
 	if err != nil {

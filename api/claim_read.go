@@ -27,7 +27,7 @@ type grabCursor struct {
 type grabPage struct {
 	location
 	claims []packet.Claim
-	status func(packet.Claim) payout.Status
+	payout func(packet.Claim) payout.Progress
 	// made is how many claims had been made with the first one of the page.
 	made int
 }
@@ -48,7 +48,7 @@ func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, 
 		}
 		claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit)
 		if err == nil {
-			return grabPage{location: l, claims: claims, made: made, status: r.server.statuses(r.ctx, claims, readLimit)}, nil
+			return grabPage{location: l, claims: claims, made: made, payout: r.server.statuses(r.ctx, claims, readLimit)}, nil
 		}
 		if try > 0 || !errors.Is(err, packet.ErrNotFound) {
 			return grabPage{}, unavailable(err)
@@ -67,12 +67,12 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 		return grabPage{}, err
 	}
 	page := grabPage{location: l}
-	status := make(map[int]payout.Status, len(paid))
+	of := make(map[int]payout.Progress, len(paid))
 	for _, p := range paid {
 		page.claims = append(page.claims, p.Claim)
-		status[p.ShareIndex] = payout.Status(p.PayoutStatus)
+		of[p.ShareIndex] = progressOf(p)
 	}
-	page.status = func(c packet.Claim) payout.Status { return status[c.ShareIndex] }
+	page.payout = func(c packet.Claim) payout.Progress { return of[c.ShareIndex] }
 	if len(paid) > 0 {
 		page.made = paid[0].ShareIndex + 1
 	}
@@ -104,7 +104,7 @@ func listGrabs(r *request) (answer, error) {
 	}
 	best := r.server.luck(found.location)
 	for _, c := range found.claims {
-		item := renderClaim(c, found.status(c))
+		item := renderClaim(c, found.payout(c))
 		item.BestLuck = isBest(best, c)
 		page.Items = append(page.Items, item)
 	}
@@ -127,22 +127,22 @@ func getGrab(r *request) (answer, error) {
 	if err := r.own(l.snapshot().Packet); err != nil {
 		return answer{}, err
 	}
-	c, status, err := r.oneClaim(l, id, user)
+	c, paid, err := r.oneClaim(l, id, user)
 	if err != nil {
 		return answer{}, err
 	}
-	out := renderClaim(c, status)
+	out := renderClaim(c, paid)
 	out.BestLuck = isBest(r.server.luck(l), c)
 	return answer{status: http.StatusOK, body: out}, nil
 }
 
 // oneClaim reads one user's claim from Redis, else from MySQL. "There is none"
 // is said only by a store that knows every claim.
-func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Status, error) {
+func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Progress, error) {
 	if l.alive {
 		c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 		if err != nil {
-			return c, "", err
+			return c, payout.Progress{}, err
 		}
 		if ok {
 			return c, r.server.statuses(r.ctx, []packet.Claim{c}, readLimit)(c), nil
@@ -153,11 +153,15 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.St
 	paid, err := r.server.cfg.Store.Claim(ctx, id, user)
 	switch {
 	case err == nil:
-		return paid.Claim, payout.Status(paid.PayoutStatus), nil
+		return paid.Claim, progressOf(paid), nil
 	case errors.Is(err, packet.ErrNotFound) && (l.alive || l.settled), errors.Is(err, packet.ErrUnavailable) && l.alive:
-		return packet.Claim{}, "", refuse(CodeClaimNotFound)
+		return packet.Claim{}, payout.Progress{}, refuse(CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
-		return packet.Claim{}, "", unavailable(err)
+		return packet.Claim{}, payout.Progress{}, unavailable(err)
 	}
-	return packet.Claim{}, "", err
+	return packet.Claim{}, payout.Progress{}, err
+}
+
+func progressOf(p packet.Paid) payout.Progress {
+	return payout.Progress{ID: p.PayoutID, Status: payout.Status(p.PayoutStatus)}
 }

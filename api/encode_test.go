@@ -33,7 +33,7 @@ func TestEncoders(t *testing.T) {
 			ShareIndex: rapid.IntRange(0, packet.MaxShares-1).Draw(t, "share"), Amount: money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount")),
 			ClaimedAt: time.UnixMilli(rapid.Int64Range(0, maxMs).Draw(t, "at")).In(time.FixedZone("", 3600)),
 			Profile:   packet.Profile{Nickname: rapid.Ptr(text, true).Draw(t, "nickname"), AvatarURL: rapid.Ptr(text, true).Draw(t, "avatar")},
-		}, rapid.SampledFrom(payout.Statuses).Draw(t, "status"))
+		}, payout.Progress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"), Status: rapid.SampledFrom(payout.Statuses).Draw(t, "status")})
 		c.Replayed, c.BestLuck = rapid.Bool().Draw(t, "replayed"), rapid.Bool().Draw(t, "luck")
 		if got, want := string(encodeClaim(&c)), reflected(t, c); got != want {
 			t.Fatalf("\n%s, want\n%s", got, want)

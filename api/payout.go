@@ -10,10 +10,10 @@ import (
 
 // Payout is a payout in answers to staff.
 type Payout struct {
-	ID           string                  `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	ID           string                  `json:"id" doc:"The payout's id. Of a promise that could not be booked it begins with h." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
 	PacketID     string                  `json:"packet_id" doc:"The packet it pays a share of."`
 	UserID       string                  `json:"user_id" doc:"Who is owed."`
-	ShareIndex   int                     `json:"share_index" minimum:"0" doc:"Which share it pays."`
+	ShareIndex   Nullable[int]           `json:"share_index" minimum:"0" doc:"Which share it pays; null of a promise that could not be booked."`
 	Amount       Fen                     `json:"amount" doc:"What is owed."`
 	Currency     string                  `json:"currency" enum:"CNY" doc:"The amount is in its minor unit, fen."`
 	Status       PayoutStatus            `json:"status" doc:"How far it has come; see the payout of a claim."`
@@ -72,9 +72,17 @@ type Payouts struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
 }
 
+// shareOf is the share that a payout pays: a promise that could not be booked has none.
+func shareOf(r payout.Row) Nullable[int] {
+	if r.ShareIndex < 0 {
+		return orNull[int](nil)
+	}
+	return orNull(&r.ShareIndex)
+}
+
 func (s *Server) renderPayout(r payout.Row) Payout {
 	out := Payout{
-		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: r.ShareIndex, Amount: Fen(r.Amount), Currency: r.Currency,
+		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: shareOf(r), Amount: Fen(r.Amount), Currency: r.Currency,
 		Status: PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
 		AttemptCount: r.AttemptCount, CreatedAt: Stamp(r.CreatedAt), UpdatedAt: Stamp(r.UpdatedAt),
 		Workflow: s.workflowLink("payout/" + r.PacketID + "/" + r.UserID),
@@ -96,7 +104,11 @@ func (s *Server) workflowLink(id string) WorkflowLink {
 }
 
 func (s *Server) renderDetail(d payout.Detail) PayoutDetail {
-	return PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: renderAttempts(d), Timeline: renderTimeline(d, "claim booked, payout owed")}
+	began := "claim booked, payout owed"
+	if d.Kind == payout.KindHonour {
+		began = "claim acknowledged, nothing booked"
+	}
+	return PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: renderAttempts(d), Timeline: renderTimeline(d, began)}
 }
 
 func renderAttempts(d payout.Detail) []Attempt {

@@ -65,7 +65,7 @@ func readBulk(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
 
 func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
 	out := BulkRetry{DryRun: true}
-	f := payout.Filter{Kind: payout.KindPayout}
+	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
 	if value, ok := o.get("filter", true); ok {
 		if value.Kind() != '{' {
 			o.fault("filter", fault{faultType, "must be an object"})
@@ -91,7 +91,7 @@ func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
 }
 
 func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
-	f := payout.Filter{Kind: payout.KindPayout}
+	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
 	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
 	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	f.UserID = valueOr(in.text("user_id", false, checkID), "")

@@ -59,8 +59,12 @@ func cell(text string) string {
 
 func (s *Server) exportRecord(r payout.Row) []string {
 	link := s.workflowLink("payout/" + r.PacketID + "/" + r.UserID)
+	share := ""
+	if r.ShareIndex >= 0 {
+		share = strconv.Itoa(r.ShareIndex)
+	}
 	out := []string{
-		r.ID, r.PacketID, cell(r.UserID), strconv.Itoa(r.ShareIndex), strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), r.OrderNo,
+		r.ID, r.PacketID, cell(r.UserID), share, strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), r.OrderNo,
 		r.Provider, cell(r.ProviderRef), "", "", "", "", strconv.Itoa(r.AttemptCount), Stamp(r.CreatedAt).String(), Stamp(r.UpdatedAt).String(), link.ID, link.URL,
 	}
 	if f := r.Failure; f != nil {

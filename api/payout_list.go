@@ -57,7 +57,7 @@ func checkCode(s string) *fault {
 
 // readFilter reads the filters of the list of payouts.
 func readFilter(q *query, now time.Time) payout.Filter {
-	f := payout.Filter{Kind: payout.KindPayout}
+	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
 	f.Status = payout.Status(q.text("status", checkStatus))
 	f.PacketID = q.text("packet_id", checkFilter)
 	f.UserID = q.text("user_id", checkID)
@@ -135,7 +135,7 @@ func continued(text string, given map[string]string, kind payout.Kind) (continua
 	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 && !maps.Equal(given, c.Filters) {
 		return continuation{}, badCursor()
 	}
-	if last, err := payout.Parse(c.ID); err != nil || last.Kind != kind {
+	if last, err := payout.Parse(c.ID); err != nil || !isOf(last.Kind, kind) {
 		return continuation{}, badCursor()
 	}
 	q := filtersOf(c.Filters)
@@ -145,6 +145,12 @@ func continued(text string, given map[string]string, kind payout.Kind) (continua
 	}
 	f.Kind, f.CreatedTo, f.AfterTime, f.AfterID = kind, c.To, c.At, c.ID
 	return continuation{filter: f, given: c.Filters}, nil
+}
+
+// isOf reports whether payments of a kind are dealt with among those of another:
+// promises that could not be booked are payouts to people.
+func isOf(kind, among payout.Kind) bool {
+	return kind == among || kind == payout.KindHonour && among == payout.KindPayout
 }
 
 // payoutID returns the payout id of the path.
@@ -160,7 +166,7 @@ func (r *request) paymentID(kind payout.Kind, missing Code) (string, error) {
 		return "", refuse(missing)
 	}
 	parts, err := payout.Parse(id)
-	if err != nil || parts.Kind != kind || parts.PaymentID != id {
+	if err != nil || !isOf(parts.Kind, kind) || parts.PaymentID != id {
 		return "", refuse(missing)
 	}
 	return id, nil

@@ -55,11 +55,12 @@ type Books interface {
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
+	PromiseSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.
 type Payments interface {
-	PayoutStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
+	PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
 	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error

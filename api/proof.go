@@ -24,8 +24,21 @@ type Proof struct {
 	Balanced  bool   `json:"balanced" doc:"The ledger sums to total, and Redis and the provider agree with it: differences is empty."`
 	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not booked yet, and money the provider has moved for payments that still wait for its answer."`
 
-	Sources     ProofSources `json:"sources" doc:"What each source says by itself."`
-	Differences []Difference `json:"differences" nullable:"false" doc:"What no running step explains; empty when balanced."`
+	Promises    ProofPromises `json:"promises" doc:"Claims that could not be booked: not the packet's money, and in none of the figures beside."`
+	Sources     ProofSources  `json:"sources" doc:"What each source says by itself."`
+	Differences []Difference  `json:"differences" nullable:"false" doc:"What no running step explains; empty when balanced."`
+}
+
+// ProofPromises are claims of a packet that were acknowledged and could not be
+// booked, because another has the share or the books were closed. When people
+// decide so, the house pays them: honoured = owed + paid + voided.
+type ProofPromises struct {
+	Count    int64 `json:"count" doc:"How many there are, whatever has become of them."`
+	Amount   Fen   `json:"amount" doc:"What was promised."`
+	Honoured Fen   `json:"honoured" doc:"What the house has taken on."`
+	Owed     Fen   `json:"owed" doc:"Of that: not paid yet."`
+	Paid     Fen   `json:"paid" doc:"Of that: paid, outside payments included, without what came back."`
+	Voided   Fen   `json:"voided" doc:"Of that: given up."`
 }
 
 // ProofSources are the figures of each source by themselves.
@@ -114,6 +127,7 @@ type evidence struct {
 	rec      packet.Record // zero: not written yet
 	ledger   payout.Balances
 	view     *packet.PoolView // nil: not in Redis
+	promised promised
 	provider payout.ProviderTotals
 }
 
@@ -128,6 +142,9 @@ func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
 	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
 		return Proof{}, err
 	}
+	if e.promised, err = s.cfg.Store.PromiseSums(ctx, id); err != nil {
+		return Proof{}, err
+	}
 	view, err := s.cfg.Pool.View(ctx, id)
 	switch {
 	case err == nil && !view.Retired:
@@ -139,6 +156,8 @@ func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
 		return Proof{}, unavailable(err)
 	}
 	a := audit{server: s, id: id, evidence: e}
+	a.promises = a.promised.figures(e.ledger.Promised)
+	a.ledger = e.ledger.Own() // the rest is about the packet's own money
 	a.proof = a.figures()
 	a.checkLedger()
 	a.checkPool()
@@ -155,6 +174,23 @@ type audit struct {
 	server *Server
 	id     string
 	proof  Proof
+
+	promises ProofPromises
+}
+
+// promised are the promises of a packet that could not be booked, by status.
+type promised map[payout.Status]payout.Sum
+
+func (m promised) figures(by map[payout.PostingKind]money.Fen) ProofPromises {
+	var p ProofPromises
+	for _, sum := range m {
+		p.Count += sum.Count
+		p.Amount += Fen(sum.Amount)
+	}
+	p.Honoured, p.Voided = Fen(by[payout.PostHonoured]), Fen(by[payout.PostVoided])
+	p.Paid = Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside])
+	p.Owed = p.Honoured - p.Paid - p.Voided
+	return p
 }
 
 func (a *audit) figures() Proof {
@@ -163,7 +199,7 @@ func (a *audit) figures() Proof {
 		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
 		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]), Owed: Fen(of[payout.AccountOwed]),
 		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
-		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Differences: []Difference{},
+		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Promises: a.promises, Differences: []Difference{},
 	}
 	p.Sources = ProofSources{
 		Ledger: LedgerFigures{
@@ -190,12 +226,14 @@ func (a *audit) differ(what string, expected, actual money.Fen) {
 // checkLedger: the parts make up the whole, and nothing was given out that was not there.
 func (a *audit) checkLedger() {
 	p := &a.proof
-	honoured := a.ledger.ByKind[payout.PostHonoured] // the house's money, outside the packet's total
-	a.differ("ledger: total and its parts", money.Fen(p.Total)+honoured, money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
+	a.differ("ledger: total and its parts", money.Fen(p.Total), money.Fen(p.Paid+p.Owed+p.Remaining+p.Refunding+p.Refunded))
 	for _, account := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
 		if balance := a.ledger.ByAccount[account]; balance < 0 {
 			a.differ("ledger: "+string(account)+" is below zero", 0, balance)
 		}
+	}
+	if p.Promises.Owed < 0 {
+		a.differ("ledger: owed for promises is below zero", 0, money.Fen(p.Promises.Owed))
 	}
 	switch a.rec.Stored {
 	case packet.StatusOpen, packet.StatusClosing, packet.StatusClosed:
@@ -204,15 +242,17 @@ func (a *audit) checkLedger() {
 }
 
 // checkPool: Redis may be ahead by the claims that are on their way to the
-// ledger, but not behind, and not ahead any more once the books are closed.
+// ledger, but not behind, and once the books are closed only ahead by promises
+// that could not be booked any more.
 func (a *audit) checkPool() {
 	if a.view == nil {
 		return
 	}
 	booked, claimed := a.ledger.ByKind[payout.PostClaim], a.view.ClaimedAmount
-	if claimed > booked && a.rec.BooksClosedAt.IsZero() {
-		a.proof.InFlight += Fen(claimed - booked)
-	} else {
+	switch ahead := claimed - booked; {
+	case ahead > 0 && a.rec.BooksClosedAt.IsZero():
+		a.proof.InFlight += Fen(ahead)
+	case ahead < 0 || ahead > money.Fen(a.promises.Amount):
 		a.differ("ledger claimed, redis claimed", booked, claimed)
 	}
 	if a.view.RemainingCount+a.view.ClaimedCount != a.view.Packet.ShareCount {

@@ -54,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.base, s.stopBase = context.WithCancel(context.Background())
 	s.deadlines.base = s.base
-	s.replays = &statusQueue{look: cfg.Store.PayoutStatuses, base: s.base}
+	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
 	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Gate, maxRemembered)
 	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
 	return s, nil

@@ -14,7 +14,7 @@ import (
 // under way the others queue and go together with the next: a crowd of winners
 // costs MySQL one query at a time, however large it is, and one alone never waits.
 type statusQueue struct {
-	look func(ctx context.Context, payoutIDs []string) (map[string]payout.Status, error)
+	look func(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
 	base context.Context
 
 	mu      sync.Mutex
@@ -24,36 +24,36 @@ type statusQueue struct {
 
 // statusLook is one query. Its result may be read when done is closed.
 type statusLook struct {
-	ids   []string
+	of    []payout.Claimed
 	done  chan struct{}
-	found map[string]payout.Status
+	found map[payout.Claimed]payout.Progress
 }
 
-// status tells how far a payout has come. What is not recorded yet, or does not
+// progress tells how far a payout has come. What is not recorded yet, or does not
 // come within limit, is pending: claims are told without MySQL.
-func (q *statusQueue) status(ctx context.Context, payoutID string, limit time.Duration) payout.Status {
+func (q *statusQueue) progress(ctx context.Context, c payout.Claimed, limit time.Duration) payout.Progress {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	l := q.join(payoutID)
+	l := q.join(c)
 	select {
 	case <-l.done:
-		if status, ok := l.found[payoutID]; ok {
-			return status
+		if p, ok := l.found[c]; ok {
+			return p
 		}
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return payout.StatusPending
+	return notRecorded(c)
 }
 
-// join adds an id to the next look, and sees to it that somebody looks.
-func (q *statusQueue) join(payoutID string) *statusLook {
+// join adds a claim to the next look, and sees to it that somebody looks.
+func (q *statusQueue) join(c payout.Claimed) *statusLook {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == nil {
 		q.next = &statusLook{done: make(chan struct{})}
 	}
-	q.next.ids = append(q.next.ids, payoutID)
+	q.next.of = append(q.next.of, c)
 	if !q.looking {
 		q.looking = true
 		go q.serve() // ends within statusLimit once nobody asks any more
@@ -85,7 +85,7 @@ func (q *statusQueue) lookAt(l *statusLook) {
 	}()
 	ctx, cancel := context.WithTimeout(q.base, statusLimit)
 	defer cancel()
-	found, err := q.look(ctx, l.ids)
+	found, err := q.look(ctx, l.of)
 	if err != nil {
 		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
 		return

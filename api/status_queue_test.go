@@ -14,23 +14,23 @@ import (
 // TestStatusQueue: those who come while one look is under way share the next one.
 func TestStatusQueue(t *testing.T) {
 	const crowd = 100
-	looks, begun, goOn := [][]string{}, make(chan struct{}, 2), make(chan struct{})
-	q := &statusQueue{base: t.Context(), look: func(_ context.Context, ids []string) (map[string]payout.Status, error) {
-		looks = append(looks, ids) // one at a time: the race detector would see two
+	looks, begun, goOn := [][]payout.Claimed{}, make(chan struct{}, 2), make(chan struct{})
+	q := &statusQueue{base: t.Context(), look: func(_ context.Context, of []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+		looks = append(looks, of) // one at a time: the race detector would see two
 		begun <- struct{}{}
 		<-goOn
-		found := map[string]payout.Status{}
-		for _, id := range ids {
-			if id != "unrecorded" {
-				found[id] = payout.Status("status of " + id)
+		found := map[payout.Claimed]payout.Progress{}
+		for _, c := range of {
+			if c.UserID != "unrecorded" {
+				found[c] = payout.Progress{Status: payout.Status("status of " + c.UserID)}
 			}
 		}
 		return found, nil
 	}}
 	var all sync.WaitGroup
 	ask := func(id string, want payout.Status) {
-		if got := q.status(t.Context(), id, time.Minute); got != want {
-			t.Errorf("%s: %s", id, got)
+		if got := q.progress(t.Context(), payout.Claimed{UserID: id}, time.Minute); got.Status != want {
+			t.Errorf("%s: %s", id, got.Status)
 		}
 	}
 	all.Go(func() { ask("first", "status of first") })
@@ -46,7 +46,7 @@ func TestStatusQueue(t *testing.T) {
 		if q.next == nil {
 			return 0
 		}
-		return len(q.next.ids)
+		return len(q.next.of)
 	}
 	for tick := time.NewTicker(time.Millisecond); waiting() <= crowd; <-tick.C {
 	}
@@ -62,15 +62,20 @@ func TestStatusQueue(t *testing.T) {
 func TestStatusQueueWithoutMySQL(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	for name, look := range map[string]func(context.Context, []string) (map[string]payout.Status, error){
-		"away":   func(context.Context, []string) (map[string]payout.Status, error) { return nil, errors.New("away") },
-		"panics": func(context.Context, []string) (map[string]payout.Status, error) { panic("bug") },
-		"hangs":  func(context.Context, []string) (map[string]payout.Status, error) { <-hang; return nil, nil },
+	for name, look := range map[string]func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error){
+		"away": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+			return nil, errors.New("away")
+		},
+		"panics": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) { panic("bug") },
+		"hangs": func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+			<-hang
+			return nil, nil
+		},
 	} {
 		q := &statusQueue{base: t.Context(), look: look}
 		for range 2 {
-			if got := q.status(t.Context(), "p", 10*time.Millisecond); got != payout.StatusPending {
-				t.Errorf("%s: %s", name, got)
+			if got := q.progress(t.Context(), payout.Claimed{UserID: "p"}, 10*time.Millisecond); got.Status != payout.StatusPending {
+				t.Errorf("%s: %s", name, got.Status)
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	_ "time/tzdata" // the time zones, whatever the machine has
 
 	"hongbao/packet"
-	"hongbao/payout"
 )
 
 // UserClaim is a claim among all those of its user.
@@ -132,7 +131,7 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 	recorded := make(map[string]bool, len(rows))
 	for _, row := range rows {
 		recorded[row.PacketID] = true
-		item := UserClaim{Claim: renderClaim(row.Claim, payout.Status(row.PayoutStatus)), SenderID: row.SenderID, Greeting: row.Greeting}
+		item := UserClaim{Claim: renderClaim(row.Claim, progressOf(row.Paid)), SenderID: row.SenderID, Greeting: row.Greeting}
 		item.BestLuck = row.BestLuck || live.best(row.Claim)
 		items = append(items, item)
 	}
@@ -141,7 +140,7 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 		if recorded[c.PacketID] || view.Retired {
 			continue
 		}
-		item := UserClaim{Claim: renderClaim(c, payout.StatusPending), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
+		item := UserClaim{Claim: renderClaim(c, notRecorded(claimed(c))), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
 		item.BestLuck = live.best(c)
 		items = append(items, item)
 	}

@@ -21,8 +21,9 @@ type Proof struct {
 	Balanced  bool      `json:"balanced"`
 	InFlight  money.Fen `json:"in_flight"` // what running steps explain
 
-	Sources     ProofSources `json:"sources"`
-	Differences []Difference `json:"differences"` // what nothing explains; empty when balanced
+	Promises    ProofPromises `json:"promises"` // claims that could not be booked; in none of the figures beside
+	Sources     ProofSources  `json:"sources"`
+	Differences []Difference  `json:"differences"` // what nothing explains; empty when balanced
 
 	// Raw is the proof as it came.
 	Raw json.RawMessage `json:"-"`
@@ -33,6 +34,17 @@ func (p *Proof) UnmarshalJSON(text []byte) error {
 	type plain Proof
 	p.Raw = append(json.RawMessage(nil), text...)
 	return json.Unmarshal(text, (*plain)(p))
+}
+
+// ProofPromises are claims that could not be booked, which the house pays when
+// people decide so: Honoured = Owed + Paid + Voided.
+type ProofPromises struct {
+	Count    int64     `json:"count"`
+	Amount   money.Fen `json:"amount"`
+	Honoured money.Fen `json:"honoured"`
+	Owed     money.Fen `json:"owed"`
+	Paid     money.Fen `json:"paid"`
+	Voided   money.Fen `json:"voided"`
 }
 
 // ProofSources are the figures of each source by themselves.

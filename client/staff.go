@@ -17,7 +17,7 @@ type Payout struct {
 	ID           string         `json:"id"`
 	PacketID     string         `json:"packet_id"`
 	UserID       string         `json:"user_id"`
-	ShareIndex   int            `json:"share_index"`
+	ShareIndex   *int           `json:"share_index"` // nil of a promise that could not be booked
 	Amount       money.Fen      `json:"amount"`
 	Currency     string         `json:"currency"`
 	Status       PayoutStatus   `json:"status"`

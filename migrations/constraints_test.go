@@ -25,6 +25,8 @@ const (
 	chargeID = "c" + packetID + "0000"
 	paidID   = "p" + packetID + "0000"
 	failedID = "p" + packetID + "0001"
+	// promiseID is of a claim that could not be booked.
+	promiseID = "h" + packetID + "0001"
 )
 
 // sound are rows that satisfy everything.
@@ -34,6 +36,7 @@ var sound = []string{
 		'open', NOW(), NOW(), NOW() + INTERVAL 1 DAY, NOW())`,
 	`INSERT INTO shares (packet_id, share_index, amount, user_id, app_id, claimed_at) VALUES ('` + packetID + `', 0, 50, 'u', 'a', NOW()), ('` + packetID + `', 1, 50, NULL, NULL, NULL)`,
 	`INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('` + packetID + `', 'u', 0, 'a', NOW())`,
+	`INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('` + packetID + `', 'w', '` + promiseID + `', 'a', 0, NOW())`,
 	`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, failure_code, created_at, updated_at, settled_at) VALUES
 		('` + chargeID + `', 'c', '` + packetID + `', 'a', 's', -1, 's', 100, 'CNY', '', 'x', 'paid', 1, '` + chargeID + `01', NULL, NOW(), NOW(), NOW()),
 		('` + paidID + `', 'p', '` + packetID + `', 'a', 'u', 0, 'u', 50, 'CNY', '', 'x', 'paid', 1, '` + paidID + `01', NULL, NOW(), NOW(), NOW()),
@@ -97,6 +100,7 @@ var guards = map[string]string{
 	"decisions_approval_life": "UPDATE decisions SET expires_at = NULL",
 	"decisions_waiting_for":   "UPDATE decisions SET approval_id = NULL, expires_at = NULL",
 	"decisions_evidence":      "UPDATE decisions SET kind = 'mark_paid'",
+	"promises_payment_kind":   "UPDATE promises SET payment_id = 'p" + packetID + "0001'",
 	"outbox_known_kind":       "UPDATE outbox SET kind = 'gift'",
 	"breaks_resolved":         "UPDATE breaks SET resolved_at = NOW(), resolved_by = 'ann'",
 	"providers_held":          "UPDATE providers SET held_at = NOW()",
@@ -135,6 +139,8 @@ func TestR12_TablesRefuse(t *testing.T) {
 	}
 	_ = refused(t, db, insertTransfer("charge", "provider", "holding", "100", chargeID+"01", chargeID+"01:charge"), errDuplicate)
 	_ = refused(t, db, "INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('"+packetID+"', 'u', 1, 'a', NOW())", errDuplicate)
+	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'w', 'h"+packetID+"0002', 'a', 0, NOW())", errDuplicate)
+	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'x', '"+promiseID+"', 'a', 0, NOW())", errDuplicate)
 	_ = refused(t, db, "INSERT INTO payments SELECT * FROM payments", errDuplicate)
 	_ = refused(t, db, "INSERT INTO attempts SELECT * FROM attempts", errDuplicate)
 }

@@ -40,7 +40,7 @@ func Permits(p Payment, attempts []Attempt, kind DecisionKind) error {
 	case DecisionRetry, DecisionMarkPaid:
 		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && forgotten(attempts))
 	case DecisionCancel:
-		ok = p.Kind == KindPayout && p.decidable()
+		ok = (p.Kind == KindPayout || p.Kind == KindHonour) && p.decidable()
 	}
 	if !ok {
 		return fmt.Errorf("payment %s is %s: %s: %w", p.ID, p.Status, kind, ErrNotRetryable)
@@ -52,14 +52,15 @@ func Permits(p Payment, attempts []Attempt, kind DecisionKind) error {
 }
 
 // NeedsSecond reports whether a second person has to agree: to cancel and
-// mark-paid always, to a retry from an amount on, and to any retry that may
-// need a new number although the provider no longer knows the last one.
+// mark-paid always, to a retry from an amount on, to any retry that may need a
+// new number although the provider no longer knows the last one, and to every
+// retry of a promise that could not be booked: it is the house that pays (rule R10).
 func NeedsSecond(p Payment, attempts []Attempt, c Command, now time.Time) bool {
 	switch c.Kind {
 	case DecisionAsk:
 		return false
 	case DecisionRetry:
-		return p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
+		return p.Kind == KindHonour || p.Amount >= c.ApproveFrom || needsAgreement(p, attempts, now)
 	}
 	return true
 }
@@ -90,6 +91,10 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		return Effect{}, err
 	}
 	p.UpdatedAt = now
+	var honoured []Posting // a promise is owed from the moment on that the house pays it
+	if p.unhonoured(attempts) {
+		honoured = []Posting{NewPosting(PostHonoured, p.ID, p.Amount)}
+	}
 	switch kind {
 	case DecisionAsk:
 		return Effect{Status: DecisionCarriedOut, AskAll: true}, nil
@@ -102,14 +107,14 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		}
 		p.Failure, p.DecidedAt = nil, now
 		// Should a number have succeeded after all, that is to be seen soon: a break.
-		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: []Posting{NewPosting(outsidePosting(p.Kind), p.ID, p.Amount)}}, nil
+		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: append(honoured, NewPosting(outsidePosting(p.Kind), p.ID, p.Amount))}, nil
 	}
 	agreed := second && needsAgreement(*p, attempts, now)
 	if err := p.Move(StatusPending); err != nil {
 		return Effect{}, err
 	}
 	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
-	return Effect{Status: DecisionCarriedOut}, nil
+	return Effect{Status: DecisionCarriedOut, Postings: honoured}, nil
 }
 
 // nextOfCancel: a cancel asks about every number before the ledger moves, the
@@ -154,7 +159,15 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e Effect, ok bool,
 		return Effect{}, false, err
 	}
 	p.Deciding, p.Failure = "", nil
-	return Effect{Status: DecisionCarriedOut, Postings: []Posting{NewPosting(PostCancel, p.ID, p.Amount)}}, true, nil
+	e = Effect{Status: DecisionCarriedOut}
+	switch {
+	case p.unhonoured(attempts): // void: nothing was owed
+	case p.Kind == KindHonour: // the money was the house's, not the sender's
+		e.Postings = []Posting{NewPosting(PostVoided, p.ID, p.Amount)}
+	default:
+		e.Postings = []Posting{NewPosting(PostCancel, p.ID, p.Amount)}
+	}
+	return e, true, nil
 }
 
 // CancelRefund is the refund that a cancelled payout's money goes back by: its

@@ -24,6 +24,9 @@ type FailureCode struct {
 	NextAction string
 }
 
+// FailureShareConflict is the code of a promise that could not be booked (rule R10).
+const FailureShareConflict = "share_conflict"
+
 // FailureCodes is the catalogue of final failures: data, not code paths. A code
 // that is not listed is shown as it came, with the advice of "declined".
 var FailureCodes = []FailureCode{
@@ -35,6 +38,8 @@ var FailureCodes = []FailureCode{
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider."},
 	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used."},
 	{"returned", "The money came back after success.", true, "Check the recipient's account, then retry with a new order number or cancel."},
+	{FailureShareConflict, "The claim cannot be booked: another has the share, or the books are closed.", true,
+		"Retry to honour it with the house's money, or cancel to void it; both need two persons."},
 	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry."},
 }
 

@@ -10,7 +10,7 @@ func (b Balances) Imbalanced() bool {
 			return true
 		}
 	}
-	return b.parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]
+	return b.parts() != b.ByKind[PostCharge]+b.ByKind[PostHonoured]-b.ByKind[PostVoided]
 }
 
 // parts is where the money is: paid, owed, still held, going back, gone back.

@@ -37,7 +37,9 @@ const (
 	// PostRefundPaidOutside: a refund that was made by other means.
 	PostRefundPaidOutside PostingKind = "refund_outside"
 	PostHonoured          PostingKind = "honoured"
-	PostSecondSuccess     PostingKind = "second_success"
+	// PostVoided: an honoured promise that was not paid and is given up (rule R10).
+	PostVoided        PostingKind = "voided"
+	PostSecondSuccess PostingKind = "second_success"
 	// PostSecondReturned: what had moved as a second success came back.
 	PostSecondReturned PostingKind = "second_returned"
 )
@@ -55,6 +57,7 @@ var postingAccounts = map[PostingKind][2]Account{
 	PostPaidOutside:       {AccountOwed, AccountOutside},
 	PostRefundPaidOutside: {AccountRefunding, AccountOutside},
 	PostHonoured:          {AccountHouse, AccountOwed},
+	PostVoided:            {AccountOwed, AccountHouse},
 	PostSecondSuccess:     {AccountSuspense, AccountProvider},
 	PostSecondReturned:    {AccountProvider, AccountSuspense},
 }

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"maps"
 	"time"
 
 	"hongbao/money"
@@ -30,7 +31,9 @@ type Due struct {
 
 // Filter selects payments for a list, newest first. Zero members do not filter.
 type Filter struct {
-	Kind        Kind
+	Kind Kind
+	// Promises, with KindPayout: payouts of promises that could not be booked too (rule R10).
+	Promises    bool
 	PacketID    string
 	UserID      string
 	OrderNo     string
@@ -51,6 +54,19 @@ type Row struct {
 	OrderNo      string // of the current attempt, "" before the first
 	ProviderRef  string
 	AttemptCount int
+}
+
+// Claimed names a claim by what its payout is looked for by.
+type Claimed struct {
+	PacketID   string
+	UserID     string
+	ShareIndex int
+}
+
+// Progress is the payout of a claim, and how far it has come.
+type Progress struct {
+	ID     string
+	Status Status
 }
 
 // Event is one line of a payment's timeline.
@@ -142,6 +158,22 @@ type Balances struct {
 	ByKind map[PostingKind]money.Fen
 	// ByAccount is credit minus debit of each account.
 	ByAccount map[Account]money.Fen
+	// Promised is the part of ByKind that is about promises which could not be
+	// booked: the house's money, outside the packet's total (rule R10).
+	Promised map[PostingKind]money.Fen
+}
+
+// Own is what is left without the promises that could not be booked: the packet's
+// own money.
+func (b Balances) Own() Balances {
+	own := Balances{ByKind: maps.Clone(b.ByKind), ByAccount: maps.Clone(b.ByAccount)}
+	for kind, sum := range b.Promised {
+		accounts := postingAccounts[kind]
+		own.ByKind[kind] -= sum
+		own.ByAccount[accounts[0]] += sum
+		own.ByAccount[accounts[1]] -= sum
+	}
+	return own
 }
 
 // ProviderTotals are the sums of a packet's movements at the provider.

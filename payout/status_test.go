@@ -156,6 +156,7 @@ func TestR12_PostingsAsDesigned(t *testing.T) {
 		"second_success":  {"suspense", "provider"},
 		"refund_outside":  {"refunding", "outside"}, // added: POST /refunds/{id}/mark-paid
 		"second_returned": {"provider", "suspense"}, // added: a second success that came back
+		"voided":          {"owed", "house"},        // added: an honoured promise that was not paid and is given up
 	}
 	if len(postingAccounts) != len(want) {
 		t.Errorf("%d kinds of postings, designed %d", len(postingAccounts), len(want))

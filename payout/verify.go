@@ -162,7 +162,7 @@ func (v *PacketVerifier) totals() {
 	paid := k[PostPaid] - k[PostReturned] + v.balance[AccountOutside]
 	refunded := k[PostRefunded] - k[PostRefundReturned]
 	parts := paid + refunded + v.balance[AccountHolding] + v.balance[AccountOwed] + v.balance[AccountRefunding]
-	if whole := k[PostCharge] + k[PostHonoured]; parts != whole {
+	if whole := k[PostCharge] + k[PostHonoured] - k[PostVoided]; parts != whole {
 		v.add(RuleTotal, "", "the parts sum to %d of %d", parts, whole)
 	}
 	if p.ShareRows > 0 && (p.ShareRows != p.Shares || p.ShareSum != p.Total) {

@@ -89,10 +89,12 @@ func (v *paymentVerifier) moved() {
 // decided: what a person decided is posted, and nothing else is.
 func (v *paymentVerifier) decided() {
 	p := v.payment
-	v.posts(PostCancel, p.Status == StatusCancelled && !v.unbooked())
-	v.posts(outsidePosting(p.Kind), p.Status == StatusPaidOutside && !v.unbooked())
+	cancelled, promise := p.Status == StatusCancelled, p.Kind == KindHonour
+	v.posts(PostCancel, cancelled && !promise)
+	v.posts(PostVoided, cancelled && promise && v.honoured())
+	v.posts(outsidePosting(p.Kind), p.Status == StatusPaidOutside)
 	want := money.Fen(0)
-	if p.Status == StatusCancelled && !v.unbooked() {
+	if cancelled && !promise { // a promise was never the sender's money
 		want = p.Amount
 	}
 	if p.CancelRefund != want {
@@ -110,6 +112,7 @@ func (v *paymentVerifier) owed() {
 	}
 	claimed := p.Kind == KindPayout
 	v.posts(PostClaim, claimed)
+	v.posts(PostHonoured, v.honoured())
 	v.posts(PostClose, p.Kind == KindRefund && parts.Number == 0)
 	if claimed {
 		if p.ShareUser != p.UserID || p.ShareAmount != p.Amount {
@@ -118,9 +121,13 @@ func (v *paymentVerifier) owed() {
 	}
 }
 
-// unbooked: a promise that the house has not honoured (rule R10): nothing is owed for it.
-func (v *paymentVerifier) unbooked() bool {
-	return v.payment.Kind == KindHonour && v.byKind[PostHonoured] == 0
+// honoured: a promise that could not be booked, and that the house has paid, or
+// pays (rule R10). It has a number, or is about to get one, or was paid by other
+// means; for any other promise nothing is owed.
+func (v *paymentVerifier) honoured() bool {
+	p := v.payment
+	untouched := len(p.Attempts) == 0 && (p.Status == StatusFailed || p.Status == StatusCancelled)
+	return p.Kind == KindHonour && !untouched
 }
 
 // posts: the whole amount is posted as kind, or nothing is.

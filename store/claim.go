@@ -153,21 +153,12 @@ func claimError(err error, c packet.Claim) error {
 	return err
 }
 
-// NoteShareConflict keeps a promise that could not be booked as a break (rule R10): nothing is lost from sight.
-func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, detail string) error {
-	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-	return s.inTx(ctx, crash.ClaimConflict, func(tx tx) error {
-		return tx.addBreak(c.PacketID, id, payout.Break{Kind: payout.BreakShareConflict, OrderNo: id, UserID: c.UserID,
-			Detail: fmt.Sprintf("user %q was promised %d fen: %s", c.UserID, c.Amount, detail)})
-	})
-}
-
 // AccountedFor counts the claims of a packet that MySQL knows: claimed shares,
-// and promises that could not be booked and are kept as breaks (rule R10).
+// and promises that could not be booked (rule R10).
 func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) {
 	var n int
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
-		(SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ?)`, packetID, packetID, string(payout.BreakShareConflict)).Scan(&n).Error
+		(SELECT COUNT(*) FROM promises WHERE packet_id = ?)`, packetID, packetID).Scan(&n).Error
 	return n, classify(err)
 }
 

@@ -201,7 +201,8 @@ func TestShareConflictIsKept(t *testing.T) {
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
 	for range 3 {
-		must(t, s.NoteShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), strings.Repeat("长", 300)))
+		_, err := s.NoteShareConflict(t.Context(), claimOf(p, 0, strings.Repeat("\xff", 64)), provider, strings.Repeat("长", 300))
+		must(t, err)
 	}
 	if n := query[int](t, s, "SELECT seen FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 3 {
 		t.Errorf("seen %d times", n)
@@ -213,15 +214,23 @@ func TestShareConflictIsKept(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
 }
 
-func TestPayoutStatuses(t *testing.T) {
+func claimed(c packet.Claim) payout.Claimed {
+	return payout.Claimed{PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex}
+}
+
+func TestPayoutProgress(t *testing.T) {
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 2)
 	claim(t, s, p, 0, "u")
-	got, err := s.PayoutStatuses(t.Context(), []string{payoutID(p, 0), payoutID(p, 1)})
-	if err != nil || len(got) != 1 || got[payoutID(p, 0)] != payout.StatusPending {
+	// v was promised the share that u has: he has a payout of his own (rule R10).
+	u, v, nobody := claimed(claimOf(p, 0, "u")), claimed(claimOf(p, 0, "v")), claimed(claimOf(p, 1, "x"))
+	promise := notBooked(t, s, claimOf(p, 0, "v")).PaymentID
+	got, err := s.PayoutProgress(t.Context(), []payout.Claimed{v, u, nobody})
+	if err != nil || len(got) != 2 || got[u] != (payout.Progress{ID: payoutID(p, 0), Status: payout.StatusPending}) ||
+		got[v] != (payout.Progress{ID: promise, Status: payout.StatusFailed}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := s.PayoutStatuses(t.Context(), nil); err != nil || len(got) != 0 {
+	if got, err := s.PayoutProgress(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 	var shares []int

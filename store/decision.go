@@ -210,7 +210,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 				return err
 			}
 		}
-		if effect.Status == payout.DecisionCarriedOut {
+		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a promise was never the sender's money
 			if err := tx.refundOfCancel(p); err != nil {
 				return err
 			}

@@ -107,30 +107,21 @@ func (s *Store) Claims(ctx context.Context, packetID string) ([]packet.Paid, err
 	return out, nil
 }
 
-// Claim reads one user's recorded claim. Errors: ErrNotFound, ErrUnavailable.
+// Claim reads one user's recorded claim, also one that could not be booked (rule
+// R10): he is told the same amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid, error) {
 	var rows []claimRow
 	if err := s.read(ctx).Raw(selectClaims+" AND c.user_id = ?", packetID, userID).Scan(&rows).Error; err != nil {
 		return packet.Paid{}, classify(err)
 	}
-	if len(rows) == 0 {
-		return packet.Paid{}, fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
+	if len(rows) > 0 {
+		return rows[0].paid(), nil
 	}
-	return rows[0].paid(), nil
-}
-
-// PayoutStatuses reads the status of payouts by id; those not recorded yet are missing from the map.
-func (s *Store) PayoutStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error) {
-	out := make(map[string]payout.Status, len(ids))
-	if len(ids) == 0 {
-		return out, nil
+	told, found, err := s.promise(ctx, packetID, userID)
+	if err == nil && !found {
+		err = fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
 	}
-	var rows []struct{ ID, Status string }
-	err := s.read(ctx).Raw("SELECT id, status FROM payments WHERE id IN ?", ids).Scan(&rows).Error
-	for _, r := range rows {
-		out[r.ID] = payout.Status(r.Status)
-	}
-	return out, classify(err)
+	return told, err
 }
 
 // Recorded returns which of the given users MySQL accounts for, as AccountedFor
@@ -138,8 +129,7 @@ func (s *Store) PayoutStatuses(ctx context.Context, ids []string) (map[string]pa
 func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
 	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
-		UNION ALL SELECT user_id FROM breaks WHERE packet_id = ? AND kind = ? AND user_id IN ?`, packetID, users,
-		packetID, string(payout.BreakShareConflict), users).Scan(&ids).Error
+		UNION ALL SELECT user_id FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&ids).Error
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		out[id] = true

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hongbao/payout"
@@ -47,8 +49,26 @@ func paymentsIndex(f payout.Filter) string {
 	return " FORCE INDEX (" + strings.Join(names, ", ") + ")"
 }
 
-// Payments lists payments of one kind, newest first. Errors: ErrUnavailable.
+// Payments lists payments of one kind, newest first; with payouts also those of
+// promises, when the filter says so. Errors: ErrUnavailable.
 func (s *Store) Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
+	rows, err := s.paymentsOf(ctx, f)
+	if err != nil || f.Kind != payout.KindPayout || !f.Promises {
+		return rows, err
+	}
+	f.Kind = payout.KindHonour // each kind by itself: an index can order the rows of one only
+	promises, err := s.paymentsOf(ctx, f)
+	if err != nil || len(promises) == 0 {
+		return rows, err
+	}
+	rows = append(rows, promises...)
+	slices.SortFunc(rows, func(a, b payout.Row) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
+	return rows[:min(f.Limit, len(rows))], nil
+}
+
+func (s *Store) paymentsOf(ctx context.Context, f payout.Filter) ([]payout.Row, error) {
 	if f.FailureCode != "" && f.Status != "" && f.Status != payout.StatusFailed && f.Status != payout.StatusReturned {
 		return nil, nil // only those have a code; nobody has to look through all of them
 	}

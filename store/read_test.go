@@ -255,9 +255,12 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"balances": func() error { _, err := s.Balances(ctx, p.ID); return err },
 		"recorded": func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
 		"count":    func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
-		"statuses": func() error { _, err := s.PayoutStatuses(ctx, []string{payoutID(p, 0)}); return err },
-		"states":   func() error { _, err := s.PacketStates(ctx, []string{p.ID}); return err },
-		"closing":  func() error { _, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); return err },
+		"statuses": func() error {
+			_, err := s.PayoutProgress(ctx, []payout.Claimed{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
+			return err
+		},
+		"states":  func() error { _, err := s.PacketStates(ctx, []string{p.ID}); return err },
+		"closing": func() error { _, err := s.BeginClosing(ctx, p.ID, packet.CloseExpired); return err },
 	} {
 		if err := read(); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -87,11 +87,11 @@ func TestR10_PayNowConflict(t *testing.T) {
 	conflict := temporal.NewNonRetryableApplicationError("taken by another", activities.TypeConflict, nil)
 	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, conflict }
 	p.record = func() error {
-		return temporal.NewNonRetryableApplicationError("taken by another", activities.TypeShareConflict, nil)
+		return temporal.NewNonRetryableApplicationError("taken by another", payout.FailureShareConflict, nil)
 	}
 	p.env.ExecuteWorkflow(Payout, payNowInput())
 	var app *temporal.ApplicationError
-	if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != activities.TypeShareConflict {
+	if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != payout.FailureShareConflict {
 		t.Errorf("ended with %v", err)
 	}
 	p.want(t, "PayNow u", "RecordClaim u")

@@ -21,7 +21,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 		return st.Status, err
 	}
 	if st.Step.Do != payout.ActionEnd {
-		return st.Status, workflow.NewContinueAsNewError(ctx, PayoutWorkflow, PayoutInput{PaymentID: in.PaymentID, Shape: in.Shape})
+		return st.Status, workflow.NewContinueAsNewError(ctx, PayoutWorkflow, PayoutInput{PaymentID: st.PaymentID, Shape: in.Shape})
 	}
 	return st.Status, m.finish(ctx, st, in.Claim == nil)
 }
