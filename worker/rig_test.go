@@ -347,6 +347,7 @@ func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b = b.Own() // what the house pays is not the packet's money (rule R10)
 	k := b.ByKind
 	if got := k[payout.PostPaid] - k[payout.PostReturned] + b.ByAccount[payout.AccountOwed] + b.ByAccount[payout.AccountHolding] +
 		b.ByAccount[payout.AccountRefunding] + k[payout.PostRefunded] - k[payout.PostRefundReturned]; got != p.TotalAmount {

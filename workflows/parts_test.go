@@ -50,10 +50,11 @@ type parts struct {
 	closePool func(n int) packet.Remainder
 	remainder money.Fen // CloseBooks
 	settled   []payout.Observation
+	sends     []string // the payments that were sent
 	asked     []string // the order number that each was settled under
 	payNow    func() (activities.Outcome, error)
 	send      func(n int) (activities.Outcome, error) // Send
-	record    func() error                            // RecordClaim; nil: it is booked
+	record    func() payout.State                     // RecordClaim; nil: it is booked
 	openNow   func() (activities.Opened, error)
 	closeNow  func() (activities.Closed, error)
 	refundNow func() (activities.Refunded, error)
@@ -197,7 +198,7 @@ func (p *parts) RefundNow(_ context.Context, id, _ string) (activities.Refunded,
 func (p *parts) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
 	p.did("RecordClaim", c.UserID)
 	if p.record != nil {
-		return payout.State{}, p.record()
+		return p.record(), nil
 	}
 	return p.read(1), nil
 }
@@ -214,7 +215,8 @@ func (p *parts) Pay(_ context.Context, o payout.Order) (activities.Sent, error) 
 	return p.pay(p.did("Pay", ""))
 }
 
-func (p *parts) Send(_ context.Context, _ string) (activities.Outcome, error) {
+func (p *parts) Send(_ context.Context, id string) (activities.Outcome, error) {
+	p.sends = append(p.sends, id)
 	return p.send(p.did("Send", "")) // it books its answer itself
 }
 

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
 	"hongbao/payout"
@@ -81,20 +83,61 @@ func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	}
 }
 
-// TestR10_PayNowConflict: a promise that cannot be booked ends the run as ever.
-func TestR10_PayNowConflict(t *testing.T) {
+// promiseID is the payment of a claim that could not be booked.
+const promiseID = "h" + packetID + "0001"
+
+// notBooked is a claim's run whose claim turns out to be a promise, in the given state.
+func notBooked(t *testing.T, st payout.State) *parts {
 	p := newParts(t)
-	conflict := temporal.NewNonRetryableApplicationError("taken by another", activities.TypeConflict, nil)
-	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, conflict }
-	p.record = func() error {
-		return temporal.NewNonRetryableApplicationError("taken by another", payout.FailureShareConflict, nil)
+	p.payNow = func() (activities.Outcome, error) {
+		return activities.Outcome{}, temporal.NewNonRetryableApplicationError("taken by another", activities.TypeConflict, nil)
 	}
+	st.PaymentID = promiseID
+	p.record = func() payout.State { return st }
+	return p
+}
+
+// TestR10_PayNowConflict: a promise that cannot be booked ends the run as any
+// payout that has failed, with its own code.
+func TestR10_PayNowConflict(t *testing.T) {
+	failed := ended(payout.StatusFailed)
+	failed.Failure = payout.NewFailure(payout.FailureShareConflict, "")
+	p := notBooked(t, failed)
 	p.env.ExecuteWorkflow(Payout, payNowInput())
 	var app *temporal.ApplicationError
-	if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != payout.FailureShareConflict {
+	if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != payout.FailureShareConflict || !app.NonRetryable() {
 		t.Errorf("ended with %v", err)
 	}
+	if !slices.Equal(p.upsert, []string{"failed/share_conflict"}) {
+		t.Errorf("search attributes %q", p.upsert)
+	}
 	p.want(t, "PayNow u", "RecordClaim u")
+}
+
+// TestR10_PromiseGoesOn: a run that was started with the claim carries out the
+// promise's payment, never that of the share, which is another's.
+func TestR10_PromiseGoesOn(t *testing.T) {
+	p := notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
+	p.env.ExecuteWorkflow(Payout, payNowInput())
+	if err := p.env.GetWorkflowError(); err != nil {
+		t.Error(err)
+	}
+	p.want(t, "PayNow u", "RecordClaim u", "Send")
+	if !slices.Equal(p.sends, []string{promiseID}) {
+		t.Errorf("sent %q", p.sends)
+	}
+
+	p = notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
+	p.env.SetContinueAsNewSuggested(true)
+	p.env.ExecuteWorkflow(Payout, payNowInput())
+	var again *workflow.ContinueAsNewError
+	var in PayoutInput
+	if err := p.env.GetWorkflowError(); !errors.As(err, &again) {
+		t.Fatalf("ended with %v", err)
+	}
+	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &in); err != nil || in.PaymentID != promiseID || in.Claim != nil {
+		t.Errorf("goes on as %+v, %v", in, err)
+	}
 }
 
 // TestPayNowOnlyForClaims: a run that a decision started takes every step.

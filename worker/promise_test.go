@@ -1,0 +1,195 @@
+package worker_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+// promiseCase is a packet of three shares of one fen in which one user was promised
+// what cannot be booked.
+type promiseCase struct {
+	*rig
+	p     packet.Packet
+	claim packet.Claim
+	id    string // of the promise's payment
+}
+
+// lostGrab brings about what a restored Redis does: a grab that MySQL knows and
+// Redis does not, so that the next user is promised the same share.
+func lostGrab(t *testing.T, r *rig, user string) promiseCase {
+	t.Helper()
+	c := promiseCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
+	r.awaitOpen(t, c.p.ID)
+	lost := packet.Claim{PacketID: c.p.ID, UserID: "lost", Amount: 1, ClaimedAt: time.Now().UTC()}
+	if _, err := r.store.RecordClaim(t.Context(), lost, "sandbox"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.starter.StartPayout(t.Context(), lost, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	c.claim = r.grab(t, c.p.ID, user).Claim
+	if c.claim.ShareIndex != 0 || c.claim.Amount != 1 {
+		t.Fatalf("%s was promised %+v", user, c.claim)
+	}
+	r.awaitPayout(t, lost, payout.StatusPaid, 20*time.Second)
+	c.failed(t, payout.FailureShareConflict)
+	return c
+}
+
+// await waits until the promise's payment has a status. What was told stays.
+func (c *promiseCase) await(t *testing.T, want payout.Status) payout.Payment {
+	t.Helper()
+	var p payout.Payment
+	eventually(t, 20*time.Second, "the promise is "+string(want), func() bool {
+		told, err := c.store.Claim(t.Context(), c.p.ID, c.claim.UserID)
+		if err != nil || told.PayoutStatus != string(want) {
+			return false
+		}
+		if told.Amount != c.claim.Amount || told.ShareIndex != c.claim.ShareIndex || told.PayoutID[0] != 'h' {
+			t.Fatalf("told %+v", told)
+		}
+		p, err = c.store.PaymentOf(t.Context(), told.PayoutID)
+		return err == nil && p.Status == want
+	})
+	c.id = p.ID
+	return p
+}
+
+// failed waits until the promise has failed, and its run with the same code.
+func (c *promiseCase) failed(t *testing.T, code string) {
+	t.Helper()
+	if p := c.await(t, payout.StatusFailed); p.Failure.Code != code {
+		t.Errorf("failed with %+v", p.Failure)
+	}
+	c.ended(t, "Failed")
+	err := c.temporal.GetWorkflow(t.Context(), workflows.PayoutID(c.p.ID, c.claim.UserID), "").Get(t.Context(), nil)
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || app.Type() != code {
+		t.Errorf("the run ended with %v", err)
+	}
+}
+
+func (c *promiseCase) ended(t *testing.T, status string) {
+	t.Helper()
+	id := workflows.PayoutID(c.p.ID, c.claim.UserID)
+	eventually(t, 20*time.Second, "the run is "+status, func() bool { return c.runs(t, id) == status })
+}
+
+// moved is what the provider moved for the promise, and how often.
+func (c *promiseCase) moved(t *testing.T) (n int, sum money.Fen) {
+	t.Helper()
+	for _, m := range c.movements(t, c.p.ID) {
+		if m.OrderNo[0] == 'h' {
+			n, sum = n+1, sum+m.Amount
+		}
+	}
+	return n, sum
+}
+
+// conserved closes the packet: its own money comes to its total, at the provider
+// too, and what the house has given is what it should.
+func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
+	t.Helper()
+	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitStatus(t, c.p.ID, packet.StatusClosed, 20*time.Second)
+	c.balanced(t, c.p)
+	b, err := c.store.Balances(t.Context(), c.p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := -b.ByAccount[payout.AccountHouse]; got != house || b.Imbalanced() || b.ByAccount[payout.AccountOwed] != 0 {
+		t.Errorf("the house gave %d, want %d: %+v", got, house, b)
+	}
+}
+
+var small = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: money.Max} // below the approval amount
+
+// TestR10_Promises: what the relay cannot book fails, visibly, and goes where two
+// persons send it; the packet's own money is the same in each case.
+func TestR10_Promises(t *testing.T) {
+	r := sharedRig(t)
+	t.Run("honoured, by runs at once, paid once", func(t *testing.T) {
+		t.Parallel()
+		c := lostGrab(t, r, "late")
+		if n, _ := c.moved(t); n != 0 {
+			t.Errorf("%d movements before anybody decided", n)
+		}
+		c.twoPersons(t, c.id, small)
+		var starts sync.WaitGroup
+		for range 4 { // beside the outbox: the relay's and the watch's way of starting it
+			starts.Go(func() {
+				if _, err := r.starter.RestartPayout(t.Context(), c.claim, "demo"); err != nil {
+					t.Error(err)
+				}
+				p := payout.Payment{ID: c.id, Kind: payout.KindHonour, PacketID: c.p.ID, UserID: c.claim.UserID, Status: payout.StatusPending}
+				if _, err := r.starter.Run(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		starts.Wait()
+		c.await(t, payout.StatusPaid)
+		c.ended(t, "Completed")
+		if again, err := r.starter.RestartPayout(t.Context(), c.claim, "demo"); err != nil || !again {
+			t.Errorf("again %t, %v", again, err)
+		}
+		c.ended(t, "Completed")
+		if n, sum := c.moved(t); n != 1 || sum != 1 {
+			t.Errorf("%d movements of %d fen", n, sum)
+		}
+		c.conserved(t, 1)
+	})
+	t.Run("honoured, refused, given up", func(t *testing.T) {
+		t.Parallel()
+		c := lostGrab(t, r, "late~declined")
+		c.twoPersons(t, c.id, small)
+		eventually(t, 20*time.Second, "sent, and refused", func() bool {
+			p, err := r.store.PaymentOf(t.Context(), c.id)
+			return err == nil && p.Attempt == 1 && p.Status == payout.StatusFailed
+		})
+		c.failed(t, "payee_declined")
+		c.twoPersons(t, c.id, cancel)
+		c.await(t, payout.StatusCancelled)
+		c.ended(t, "Completed")
+		c.conserved(t, 0)
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		c := lostGrab(t, r, "late")
+		c.twoPersons(t, c.id, cancel)
+		c.await(t, payout.StatusCancelled)
+		c.ended(t, "Completed")
+		if n, _ := c.moved(t); n != 0 {
+			t.Errorf("%d movements", n)
+		}
+		c.conserved(t, 0)
+	})
+	t.Run("books closed, paid by other means", func(t *testing.T) {
+		t.Parallel()
+		c := promiseCase{rig: r, p: r.create(t, spec{total: 3, count: 3})}
+		r.awaitOpen(t, c.p.ID)
+		if _, err := r.pool.Recall(t.Context(), c.p.ID); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitStatus(t, c.p.ID, packet.StatusClosed, 20*time.Second)
+		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
+		if err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
+			t.Fatal(err)
+		}
+		c.failed(t, payout.FailureShareConflict)
+		c.twoPersons(t, c.id, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+		c.await(t, payout.StatusPaidOutside)
+		c.conserved(t, 1)
+	})
+}
