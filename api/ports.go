@@ -55,7 +55,7 @@ type Books interface {
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
-	PromiseSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
+	Promises(ctx context.Context, packetID string) (payout.Promises, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.

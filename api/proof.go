@@ -127,7 +127,7 @@ type evidence struct {
 	rec      packet.Record // zero: not written yet
 	ledger   payout.Balances
 	view     *packet.PoolView // nil: not in Redis
-	promised promised
+	promised payout.Promises
 	provider payout.ProviderTotals
 }
 
@@ -142,7 +142,7 @@ func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
 	if e.ledger, err = s.cfg.Store.Balances(ctx, id); err != nil {
 		return Proof{}, err
 	}
-	if e.promised, err = s.cfg.Store.PromiseSums(ctx, id); err != nil {
+	if e.promised, err = s.cfg.Store.Promises(ctx, id); err != nil {
 		return Proof{}, err
 	}
 	view, err := s.cfg.Pool.View(ctx, id)
@@ -156,7 +156,7 @@ func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
 		return Proof{}, unavailable(err)
 	}
 	a := audit{server: s, id: id, evidence: e}
-	a.promises = a.promised.figures(e.ledger.Promised)
+	a.promises = promisesOf(e.promised, e.ledger.Promised)
 	a.ledger = e.ledger.Own() // the rest is about the packet's own money
 	a.proof = a.figures()
 	a.checkLedger()
@@ -178,16 +178,9 @@ type audit struct {
 	promises ProofPromises
 }
 
-// promised are the promises of a packet that could not be booked, by status.
-type promised map[payout.Status]payout.Sum
-
-func (m promised) figures(by map[payout.PostingKind]money.Fen) ProofPromises {
-	var p ProofPromises
-	for _, sum := range m {
-		p.Count += sum.Count
-		p.Amount += Fen(sum.Amount)
-	}
-	p.Honoured, p.Voided = Fen(by[payout.PostHonoured]), Fen(by[payout.PostVoided])
+// promisesOf renders the promises of a packet, with what was posted for them.
+func promisesOf(m payout.Promises, by map[payout.PostingKind]money.Fen) ProofPromises {
+	p := ProofPromises{Count: m.Count, Amount: Fen(m.Amount), Honoured: Fen(by[payout.PostHonoured]), Voided: Fen(by[payout.PostVoided])}
 	p.Paid = Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside])
 	p.Owed = p.Honoured - p.Paid - p.Voided
 	return p
@@ -252,7 +245,7 @@ func (a *audit) checkPool() {
 	switch ahead := claimed - booked; {
 	case ahead > 0 && a.rec.BooksClosedAt.IsZero():
 		a.proof.InFlight += Fen(ahead)
-	case ahead < 0 || ahead > money.Fen(a.promises.Amount):
+	case ahead < 0 || ahead > a.promised.Free:
 		a.differ("ledger claimed, redis claimed", booked, claimed)
 	}
 	if a.view.RemainingCount+a.view.ClaimedCount != a.view.Packet.ShareCount {

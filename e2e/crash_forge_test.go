@@ -124,7 +124,8 @@ func (l *packetLife) deleteHandOffs(t *testing.T, r *redis.Client, stream string
 }
 
 // promisedTwice hands over a claim for a share that another has: it cannot be
-// booked, is kept as a break, and moves no money (rule R10).
+// booked, is kept as a break and a failed payout, and moves no money until two
+// persons void it (rule R10).
 func promisedTwice(t *testing.T, c *crashes, name string) {
 	l := c.born(t, name, 3)
 	r := c.redis(t)
@@ -148,6 +149,15 @@ func promisedTwice(t *testing.T, c *crashes, name string) {
 	db := c.mysql(t)
 	eventually(t, reachWithin, "the promise is kept as a break", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
+	})
+	var id string
+	if err := db.QueryRowContext(t.Context(), "SELECT payment_id FROM promises WHERE packet_id = ?", l.id).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "nobody told him so"})
+	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
+	eventually(t, healWithin, "the promise is void", func() bool {
+		return count(t, db, "SELECT COUNT(*) FROM payments WHERE id = ? AND status = 'cancelled'", id) == 1
 	})
 	l.recall(t)
 	l.settled(t)

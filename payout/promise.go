@@ -1,6 +1,10 @@
 package payout
 
-import "time"
+import (
+	"time"
+
+	"hongbao/money"
+)
 
 // NewPromise makes p the payout of a claim that was acknowledged and cannot be
 // booked (rule R10): it has failed before anything was sent, has no share, and
@@ -17,4 +21,13 @@ func NewPromise(p Payment, now time.Time) Payment {
 // failed, or come back, under a number.
 func (p Payment) unhonoured(attempts []Attempt) bool {
 	return p.Kind == KindHonour && len(attempts) == 0
+}
+
+// Promises are sums of the claims of a packet that could not be booked.
+type Promises struct {
+	Count  int64
+	Amount money.Fen
+	// Free is the part whose shares nobody has: Redis gave them out, and the books
+	// were closed before they came.
+	Free money.Fen
 }

@@ -180,8 +180,11 @@ func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Prog
 	return classify(err)
 }
 
-// PromiseSums counts and adds up the promises of a packet that could not be booked,
-// by status. Errors: ErrUnavailable.
-func (s *Store) PromiseSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error) {
-	return s.paymentSums(ctx, packetID, payout.KindHonour)
+// Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
+func (s *Store) Promises(ctx context.Context, packetID string) (payout.Promises, error) {
+	var sums struct{ Count, Amount, Free int64 }
+	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)), 0) AS free
+		FROM promises m JOIN payments y ON y.id = m.payment_id LEFT JOIN shares s ON s.packet_id = m.packet_id AND s.share_index = m.share_index
+		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
+	return payout.Promises{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }

@@ -1,0 +1,162 @@
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// promisesBody are the promises of a proof.
+type promisesBody struct{ Count, Amount, Honoured, Owed, Paid, Voided int64 }
+
+// promised has a user win the next share of a packet in Redis, which in MySQL a
+// grab has that Redis lost; the claim is kept as the workflow keeps it.
+func (p proven) promised(user string, share int) (promiseID string) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	c := packet.Claim{PacketID: p.id, UserID: fmt.Sprint("lost", share), ShareIndex: share, Amount: 250}
+	c.ClaimedAt = p.packet(p.app, p.id).CreatedAt
+	st, err := p.store.RecordClaim(ctx, c, "sandbox")
+	p.check(err)
+	p.drive(st.PaymentID)
+	var won claimBody
+	r := p.grab(p.app, p.id, user)
+	if r.json(p.t, &won); r.status != http.StatusCreated || won.ShareIndex != share || won.Amount != 250 {
+		p.t.Fatalf("%s", r)
+	}
+	return p.notBooked(user)
+}
+
+// notBooked keeps a user's claim, which MySQL refuses, as the workflow does.
+func (p proven) notBooked(user string) (promiseID string) {
+	p.t.Helper()
+	c, _, err := p.pool.Claim(p.t.Context(), p.id, user)
+	p.check(err)
+	_, refused := p.store.RecordClaim(p.t.Context(), c, "sandbox")
+	if refused == nil {
+		p.t.Fatalf("the claim of %s was booked", user)
+	}
+	st, err := p.store.NoteShareConflict(p.t.Context(), c, "sandbox", refused.Error())
+	p.check(err)
+	return st.PaymentID
+}
+
+// told checks that a user is told the same as ever, by a read and by a grab.
+func (p proven) told(user string, share int, id, status string) {
+	p.t.Helper()
+	for _, r := range []result{p.as(p.app, "GET", "/v1/packets/"+p.id+"/grabs/"+user, ""), p.grab(p.app, p.id, user)} {
+		var c claimBody
+		r.json(p.t, &c)
+		if r.status != http.StatusOK || c.Amount != 250 || c.ShareIndex != share || c.Payout.ID != id || c.Payout.Status != status {
+			p.t.Errorf("%s, whose payout is %s: %s", user, status, r)
+		}
+	}
+}
+
+func (p proven) promises(step string, want promisesBody) {
+	p.t.Helper()
+	var got struct{ Promises promisesBody }
+	p.as(p.app, "GET", "/v1/packets/"+p.id+"/proof", "").json(p.t, &got)
+	if got.Promises != want {
+		p.t.Errorf("%s: %+v, want %+v", step, got.Promises, want)
+	}
+}
+
+// TestR10_Staff: a promise is among the payouts of staff, and two persons decide
+// about it, however little it is.
+func TestR10_Staff(t *testing.T) {
+	h := newHouse(t, parts{})
+	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	id := p.promised("late", 0)
+	p.told("late", 0, id, "failed")
+	if page := p.payouts("?packet_id=" + p.id); len(page.Items) != 2 {
+		t.Errorf("%+v", page.Items)
+	}
+	first := p.payouts("?packet_id=" + p.id + "&limit=1")
+	rest := p.payouts("?limit=5&cursor=" + *first.NextCursor)
+	if len(rest.Items) != 1 || first.Items[0].ID == rest.Items[0].ID || first.Items[0].ID != id && rest.Items[0].ID != id {
+		t.Errorf("%+v, then %+v", first, rest)
+	}
+	page := p.payouts("?failure_code=share_conflict&status=failed&user_id=late")
+	if len(page.Items) != 1 || page.Items[0].ID != id || page.Items[0].OrderNo != nil || page.Items[0].Failure.NextAction == "" ||
+		page.Items[0].Workflow.ID != "payout/"+p.id+"/late" {
+		t.Fatalf("%+v", page)
+	}
+	one := p.as(p.ops, "GET", "/v1/staff/payouts/"+id, "")
+	if !bytes.Contains(one.body, []byte(`"share_index":null`)) || !bytes.Contains(one.body, []byte(`"amount":250`)) || !bytes.Contains(one.body, []byte("claimed by another")) {
+		t.Errorf("%s", one)
+	}
+	if r := p.as(p.ops, "GET", "/v1/staff/export/payouts.csv?user_id=late", ""); !strings.Contains(string(r.body), id+","+p.id+",late,,250,CNY,failed,") {
+		t.Errorf("%s", r)
+	}
+	if r := p.write(p.finance, "refunds/"+id+"/retry", "k", because); r.status != http.StatusNotFound {
+		t.Errorf("as a refund: %s", r)
+	}
+	var bulk struct {
+		Items []struct{ Result string }
+	}
+	p.write(p.finance, "payouts/retry", "b", `{"filter":{"failure_code":"share_conflict"},"reason":"r"}`).json(t, &bulk)
+	if len(bulk.Items) != 1 || bulk.Items[0].Result != "needs_approval" {
+		t.Errorf("%+v", bulk)
+	}
+	p.agreed("payouts/"+id+"/retry", because) // fails unless the decision waits
+	p.told("late", 0, id, "pending")
+	if st := p.drive(id); st.Status != payout.StatusPaid {
+		t.Errorf("%+v", st)
+	}
+	p.told("late", 0, id, "paid")
+	if r := p.write(p.finance, "payouts/"+id+"/cancel", "too-late", because); r.code() != "not_retryable" {
+		t.Errorf("%s", r)
+	}
+	void := p.promised("later", 1)
+	p.agreed("payouts/"+void+"/cancel", because)
+	p.drive(void)
+	p.told("later", 1, void, "cancelled")
+	p.shows("as without them", sums{paid: 500, remaining: 500})
+	p.drive(p.closeBooks())
+	_, err := p.store.FinishPacket(t.Context(), p.id, nil)
+	p.check(err)
+	p.check(p.pool.Retire(t.Context(), p.id))
+	p.told("late", 0, id, "paid") // from MySQL now
+	p.told("later", 1, void, "cancelled")
+	p.shows("closed", sums{paid: 500, refunded: 500})
+}
+
+// TestR10_ProofLeavesPromisesOut: the packet's figures are the same whatever
+// becomes of a promise, and its own money is proven all the while.
+func TestR10_ProofLeavesPromisesOut(t *testing.T) {
+	h := newHouse(t, parts{})
+	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	own := sums{paid: 250, remaining: 750}
+	id := p.promised("late~declined", 0)
+	p.shows("promised", own)
+	p.promises("promised", promisesBody{Count: 1, Amount: 250})
+	p.agreed("payouts/"+id+"/retry", because)
+	p.shows("honoured", own)
+	p.promises("honoured", promisesBody{1, 250, 250, 250, 0, 0})
+	p.drive(id)
+	p.shows("refused", own)
+	p.agreed("payouts/"+id+"/mark-paid", `{"reason":"r","evidence":"e"}`)
+	p.shows("paid outside", own)
+	p.promises("paid outside", promisesBody{1, 250, 250, 0, 250, 0})
+	// What Redis gave out and nobody has booked when the books close is a
+	// difference, until it is kept as a promise.
+	p.grab(p.app, p.id, "slow")
+	p.closeBooks()
+	if got := p.proof(p.app, p.id); got.Balanced || len(got.Differences) != 1 {
+		t.Errorf("a claim that nobody has: %+v", got)
+	}
+	slow := p.notBooked("slow")
+	p.told("slow", 1, slow, "failed")
+	p.shows("books closed", sums{paid: 250, refunding: 750})
+	p.promises("books closed", promisesBody{2, 500, 250, 0, 250, 0})
+	p.agreed("payouts/"+slow+"/retry", because)
+	p.drive(slow)
+	p.shows("paid by the house", sums{paid: 250, refunding: 750})
+	p.promises("paid by the house", promisesBody{2, 500, 500, 0, 500, 0})
+}
