@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -24,10 +26,14 @@ const (
 	RoleFinance Role = "finance" // staff read and write
 	RoleOps     Role = "ops"     // staff read, provider hold
 	RoleAuditor Role = "auditor" // staff read, audit
+	RoleAdmin   Role = "admin"   // staff read, keys; decides nothing about money
 )
 
+// Roles are all roles.
+var Roles = []Role{RoleApp, RoleFinance, RoleOps, RoleAuditor, RoleAdmin}
+
 // Staff reports whether the role belongs to people of the platform.
-func (r Role) Staff() bool { return r == RoleFinance || r == RoleOps || r == RoleAuditor }
+func (r Role) Staff() bool { return r != RoleApp && slices.Contains(Roles, r) }
 
 // App is a backend that creates packets. Salt is made once and never changes:
 // every packet id derives from it (rule R1).
@@ -44,13 +50,77 @@ type Key struct {
 	AppID      string `json:"app_id,omitempty"` // of role app
 	Owner      string `json:"owner"`            // the app's name, or the staff member
 	SecretHash []byte `json:"secret_hash"`
+	// ExpiresAt is when it stops to work; zero: never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
-// KeyRecord is a key with its life. A zero RevokedAt means that it is in use.
+// Expired reports whether the key has stopped to work by itself.
+func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
+
+// KeyRecord is a key with its life.
 type KeyRecord struct {
 	Key
-	CreatedAt time.Time
-	RevokedAt time.Time
+	Name       string // what it is for; may be empty
+	CreatedAt  time.Time
+	RevokedAt  time.Time // zero: it was not revoked
+	LastUsedAt time.Time // to the minute; zero: not known
+	ReplacedBy string    // the key that a rotation made; "": none
+}
+
+// KeyFilter selects keys for a list, newest first. Members left at zero do not narrow it.
+type KeyFilter struct {
+	Role      Role
+	AppID     string
+	AfterTime time.Time // with AfterID: the last key of the page before
+	AfterID   string
+	Limit     int
+}
+
+// KeyStatus is where a key is in its life.
+type KeyStatus string
+
+// The statuses of keys.
+const (
+	KeyActive  KeyStatus = "active"
+	KeyExpired KeyStatus = "expired"
+	KeyRevoked KeyStatus = "revoked"
+)
+
+// KeyStatuses are all of them.
+var KeyStatuses = []KeyStatus{KeyActive, KeyExpired, KeyRevoked}
+
+// Status of the key at a time.
+func (k KeyRecord) Status(now time.Time) KeyStatus {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return KeyRevoked
+	case k.Expired(now):
+		return KeyExpired
+	}
+	return KeyActive
+}
+
+// Why a state refuses what is wanted of a key.
+var (
+	ErrOwnKey   = errors.New("the key of the one who asks")
+	ErrLastKey  = errors.New("the last key that may administer keys")
+	ErrKeyEnded = errors.New("the key was revoked, has expired or was rotated")
+	// ErrActorEnded: the key of the one who asks was revoked or has expired meanwhile.
+	ErrActorEnded = errors.New("the key of the one who asks has ended")
+)
+
+// OwnGrace is the shortest grace of the key that asks for its own rotation: with
+// less, an answer that gets lost would lock its owner out.
+const OwnGrace = time.Minute
+
+// ValidKeyID reports whether id has the form of a key's id.
+func ValidKeyID(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return len(id) == idLen
 }
 
 // ValidAppID reports whether id can name an app: 1 to 32 characters of a-z, 0-9,
@@ -120,7 +190,7 @@ func RoleOf(token string) (Role, bool) {
 		return "", false
 	}
 	role := Role(strings.Split(token, "_")[1])
-	return role, role == RoleApp || role.Staff()
+	return role, slices.Contains(Roles, role)
 }
 
 // HashOf returns what is stored of a token: SHA-256. The secret has 260 random

@@ -24,8 +24,19 @@ const loadTimeout = 2 * time.Second
 
 // caller is who a request comes from.
 type caller struct {
-	key access.Key
-	app access.App // of role app
+	key  access.Key
+	app  access.App // of role app
+	used *keyUse
+}
+
+// keyUse is when a key was used last, in minutes of Unix time: often enough for
+// people, seldom enough for the grab, which only looks at the clock.
+type keyUse struct{ seen, noted atomic.Int64 }
+
+func (u *keyUse) note(now time.Time) {
+	if minute := now.Unix() / 60; u.seen.Load() != minute {
+		u.seen.Store(minute)
+	}
 }
 
 // accessList is everything the directory knows; its JSON is what Redis mirrors.
@@ -46,6 +57,8 @@ type directory struct {
 	last   time.Time                          // of the last load, good or bad
 	stored string                             // what was mirrored last
 	fresh  bool                               // loaded from MySQL at least once
+
+	reached atomic.Bool // MySQL answered the last load
 }
 
 func newDirectory(keys Keys, mirror KeyMirror) *directory {
@@ -64,6 +77,9 @@ func (d *directory) run(ctx context.Context, every time.Duration) {
 			if !d.ready() {
 				pause = min(every, 250*time.Millisecond)
 			}
+		}
+		if err := d.noteUse(ctx); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "the use of keys was not noted", slog.Any("error", err))
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -117,7 +133,38 @@ func (d *directory) match(id, token []byte) (*caller, bool) {
 	if !ok || !who.key.Matches(token) {
 		return nil, false
 	}
+	now := time.Now()
+	if who.key.Expired(now) {
+		return nil, false
+	}
+	who.used.note(now)
 	return who, true
+}
+
+// noteUse tells MySQL of the keys that were used in a minute it does not know of yet.
+func (d *directory) noteUse(ctx context.Context) error {
+	list := d.list.Load()
+	if list == nil || !d.reached.Load() {
+		return nil
+	}
+	used, minutes := map[string]time.Time{}, map[*keyUse]int64{}
+	for id, who := range *list {
+		if minute := who.used.seen.Load(); minute > who.used.noted.Load() {
+			used[id], minutes[who.used] = time.Unix(minute*60, 0), minute
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if err := d.keys.NoteKeyUse(ctx, used); err != nil {
+		return err
+	}
+	for use, minute := range minutes {
+		use.noted.Store(minute)
+	}
+	return nil
 }
 
 // load reads the keys, unless that was tried less than pause ago.
@@ -131,6 +178,7 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	defer cancel()
 	defer func() { d.last = time.Now() }()
 	apps, keys, err := d.keys.Access(ctx)
+	d.reached.Store(err == nil)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read from mysql: %w", err), d.loadMirror(ctx))
 	}
@@ -189,8 +237,12 @@ func (d *directory) use(found accessList) {
 		apps[a.ID] = a
 	}
 	list := make(map[string]*caller, len(found.Keys))
+	before := d.list.Load()
 	for _, k := range found.Keys {
-		who := &caller{key: k}
+		who := &caller{key: k, used: new(keyUse)}
+		if before != nil && (*before)[k.ID] != nil {
+			who.used = (*before)[k.ID].used
+		}
 		if k.Role == access.RoleApp {
 			app, ok := apps[k.AppID]
 			if !ok {

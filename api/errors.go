@@ -43,6 +43,9 @@ const (
 	CodeRequestInProgress Code = "request_in_progress"
 	CodeNotRetryable      Code = "not_retryable"
 	CodeDecisionPending   Code = "decision_pending"
+	CodeOwnKey            Code = "own_key"
+	CodeLastAdminKey      Code = "last_admin_key"
+	CodeKeyEnded          Code = "key_ended"
 	CodeExpired           Code = "expired"
 	CodeBodyTooLarge      Code = "body_too_large"
 	CodeUnsupportedMedia  Code = "unsupported_media_type"
@@ -80,6 +83,9 @@ var catalogue = []struct {
 	{CodeRequestInProgress, http.StatusConflict, "Request in progress", "The first request with this Idempotency-Key is still running."},
 	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision: only what failed or came back can be retried, cancelled or marked as paid."},
 	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is being carried out."},
+	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at least 60 seconds."},
+	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make another one first."},
+	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
 	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
 	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
 	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content coding."},

@@ -42,7 +42,7 @@ func Document(version string) ([]byte, error) {
 		},
 		Components: &huma.Components{Schemas: reg, SecuritySchemes: map[string]*huma.SecurityScheme{
 			schemeApp:   {Type: "http", Scheme: "bearer", Description: "The API key of an app."},
-			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff: finance, ops or auditor."},
+			schemeStaff: {Type: "http", Scheme: "bearer", Description: "The API key of a member of staff: finance, ops, auditor or admin."},
 		}},
 	}
 	reg.Schema(typeOf[Problem](), true, "")

@@ -99,10 +99,24 @@ type Reconciling interface {
 	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
-// Keys reads apps and keys from MySQL.
+// Keys reads apps and keys from MySQL and notes when keys were used.
 type Keys interface {
 	Access(ctx context.Context) ([]access.App, []access.Key, error)
+	NoteKeyUse(ctx context.Context, used map[string]time.Time) error
 	Ping(ctx context.Context) error
+}
+
+// KeyAdministration lists keys and records what administrators do with them.
+// asker is the id of the key that asks.
+type KeyAdministration interface {
+	Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error)
+	FindKey(ctx context.Context, id string) (access.KeyRecord, error)
+	IssueKey(ctx context.Context, w payout.StaffWrite, asker string, k access.KeyRecord, life time.Duration,
+		render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
+	RotateKey(ctx context.Context, w payout.StaffWrite, asker, id string, successor access.Key, grace, life time.Duration,
+		render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
+	EndKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
 // Store is everything that is asked of MySQL.
@@ -114,6 +128,7 @@ type Store interface {
 	Holds
 	Reconciling
 	Keys
+	KeyAdministration
 }
 
 // Provider is what the API asks of the payment provider: sums for the proof,

@@ -9,7 +9,7 @@ import (
 	"hongbao/crash"
 )
 
-// Access reads every app and every key that was not revoked.
+// Access reads every app and every key that works, those that will end too.
 func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) {
 	var apps []struct {
 		ID, Name string
@@ -19,7 +19,8 @@ func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) 
 		return nil, nil, classify(err)
 	}
 	var keys []keyRow
-	if err := s.read(ctx).Raw(selectKeys + " WHERE revoked_at IS NULL").Scan(&keys).Error; err != nil {
+	err := s.read(ctx).Raw(selectKeys+" WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", s.now().UTC()).Scan(&keys).Error
+	if err != nil {
 		return nil, nil, classify(err)
 	}
 	outApps := make([]access.App, len(apps))
@@ -88,19 +89,24 @@ type keyRow struct {
 	ID, Role, Owner string
 	AppID           *string
 	SecretHash      []byte
+	Name            *string
 	CreatedAt       time.Time
+	ExpiresAt       *time.Time
 	RevokedAt       *time.Time
+	LastUsedAt      *time.Time
+	ReplacedBy      *string
 }
 
 func (r keyRow) key() access.Key {
-	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash}
+	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash, ExpiresAt: orZero(r.ExpiresAt)}
 }
 
 func (r keyRow) record() access.KeyRecord {
-	return access.KeyRecord{Key: r.key(), CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt)}
+	return access.KeyRecord{Key: r.key(), Name: orEmpty(r.Name), CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt),
+		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy)}
 }
 
-const selectKeys = "SELECT id, role, app_id, owner, secret_hash, created_at, revoked_at FROM api_keys"
+const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by FROM api_keys"
 
 // ListKeys reads every key, revoked ones too, the oldest first.
 // Errors: ErrUnavailable.

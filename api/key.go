@@ -1,0 +1,311 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/access"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Bounds of what is asked for a key, in seconds.
+const (
+	maxGrace   = 30 * 24 * 3600
+	minKeyLife = 60
+	maxKeyLife = 10 * 366 * 24 * 3600
+)
+
+// KeyRole is access.Role with its schema.
+type KeyRole access.Role
+
+// Schema implements huma.SchemaProvider.
+func (KeyRole) Schema(huma.Registry) *huma.Schema { return enum(access.Roles) }
+
+// KeyStatus is access.KeyStatus with its schema.
+type KeyStatus access.KeyStatus
+
+// Schema implements huma.SchemaProvider.
+func (KeyStatus) Schema(huma.Registry) *huma.Schema { return enum(access.KeyStatuses) }
+
+// APIKey is a key in answers to staff. Of its secret nothing is told.
+type APIKey struct {
+	ID         string           `json:"id" doc:"Its id, the third part of its token." example:"k3q5v2c7m4e2"`
+	Role       KeyRole          `json:"role" doc:"What it may do."`
+	AppID      Nullable[string] `json:"app_id" doc:"Of role app: whose packets it sees."`
+	Owner      string           `json:"owner" doc:"Whose it is: a person of the staff, or the app. The audit names the owner; a person has one on all keys." example:"li-na"`
+	Name       Nullable[string] `json:"name" doc:"What it is for, in the words of whoever made it."`
+	Status     KeyStatus        `json:"status" doc:"active: it works. expired: it ended by itself. revoked: a person ended it."`
+	CreatedAt  Stamp            `json:"created_at" doc:"When it was made."`
+	LastUsedAt Nullable[Stamp]  `json:"last_used_at" doc:"In which minute it was used last; null when that is not known. A few seconds late, and the last minute before a crash may be missing."`
+	ExpiresAt  Nullable[Stamp]  `json:"expires_at" doc:"From when on it is refused; null: never. A rotation sets it."`
+	RevokedAt  Nullable[Stamp]  `json:"revoked_at" doc:"When a person ended it."`
+	ReplacedBy Nullable[string] `json:"replaced_by" doc:"The id of the key that its rotation made."`
+}
+
+// APIKeys is a page of keys.
+type APIKeys struct {
+	Items      []APIKey         `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// CreateKey is the body of the creation of a key.
+type CreateKey struct {
+	Role             KeyRole `json:"role" doc:"What it may do."`
+	AppID            string  `json:"app_id,omitempty" doc:"With role app, and only then: whose packets it sees." example:"mall"`
+	Owner            string  `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"Whose it is. Required for staff; the app's id by default. Where a second person has to approve, owners are compared: one name a person." example:"li-na"`
+	Name             string  `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"What it is for." example:"checkout backend"`
+	ExpiresInSeconds *int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"When it ends by itself; never by default."`
+	Reason           string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"new backend, see ticket 4711"`
+}
+
+// RotateKey is the body of a rotation.
+type RotateKey struct {
+	GraceSeconds     int64  `json:"grace_seconds" minimum:"0" maximum:"2592000" doc:"For how long the old key works beside the new one: up to 30 days. 0 ends it at once. At least 60 for the key that asks." example:"86400"`
+	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"When the new key ends by itself; never by default."`
+	Reason           string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"yearly rotation"`
+}
+
+// CreatedKey is the answer to the creation of a key.
+type CreatedKey struct {
+	Key   APIKey           `json:"key" doc:"The key."`
+	Token Nullable[string] `json:"token" doc:"What goes behind Bearer. It is told this once and stored nowhere; null in a replayed answer."`
+}
+
+// RotatedKey is the answer to a rotation.
+type RotatedKey struct {
+	Key      APIKey           `json:"key" doc:"The new key."`
+	Token    Nullable[string] `json:"token" doc:"What goes behind Bearer. It is told this once and stored nowhere; null in a replayed answer."`
+	Replaced APIKey           `json:"replaced" doc:"The old key, which works until its expires_at."`
+}
+
+func renderKey(k access.KeyRecord) APIKey {
+	return APIKey{
+		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name), Status: KeyStatus(k.Status(time.Now())),
+		CreatedAt: Stamp(k.CreatedAt), LastUsedAt: stampOrNull(k.LastUsedAt), ExpiresAt: stampOrNull(k.ExpiresAt), RevokedAt: stampOrNull(k.RevokedAt),
+		ReplacedBy: textOrNull(k.ReplacedBy),
+	}
+}
+
+func checkRole(s string) *fault {
+	if !slices.Contains(access.Roles, access.Role(s)) {
+		return &fault{faultEnum, "is not a role of keys"}
+	}
+	return nil
+}
+
+func checkAppID(s string) *fault {
+	if !access.ValidAppID(s) {
+		return &fault{faultFormat, "is not the id of an app"}
+	}
+	return nil
+}
+
+func checkOwner(s string) *fault {
+	if !access.ValidOwner(s) {
+		return &fault{faultCharacters, "must have 1 to 64 visible characters, no space at the ends"}
+	}
+	return nil
+}
+
+func readKeyFilter(q *query) access.KeyFilter {
+	return access.KeyFilter{Role: access.Role(q.text("role", checkRole)), AppID: q.text("app_id", checkAppID)}
+}
+
+func listKeys(r *request) (answer, error) {
+	q := readQuery(r)
+	filter := readKeyFilter(q)
+	given := q.given()
+	limit, text := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	if text != "" {
+		c, err := continueList(text, given, func(q *query) { filter = readKeyFilter(q) })
+		if err != nil {
+			return answer{}, err
+		}
+		filter.AfterTime, filter.AfterID, given = c.At, c.ID, c.Filters
+	}
+	filter.Limit = limit + 1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.Keys(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := APIKeys{Items: []APIKey{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, renderKey(row))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+func readCreateKey(body []byte) (CreateKey, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return CreateKey{}, err
+	}
+	role := o.text("role", true, checkRole)
+	app, owner := o.text("app_id", false, checkAppID), o.text("owner", false, checkOwner)
+	out := CreateKey{
+		Role: KeyRole(valueOr(role, "")), AppID: valueOr(app, ""), Owner: valueOr(owner, valueOr(app, "")), Name: valueOr(o.text("name", false, checkOwner), ""),
+		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife), Reason: valueOr(o.text("reason", true, checkReason), ""),
+	}
+	switch ofApp := out.Role == KeyRole(access.RoleApp); {
+	case role == nil:
+	case ofApp && app == nil && !o.faulty("app_id"):
+		o.fault("app_id", fault{faultRequired, "is required with role app"})
+	case !ofApp && app != nil:
+		o.fault("app_id", fault{faultEnum, "goes with role app only"})
+	case !ofApp && owner == nil && !o.faulty("owner"):
+		o.fault("owner", fault{faultRequired, "is required for staff: whose key is it?"})
+	}
+	return out, o.done()
+}
+
+func createKey(r *request) (answer, error) {
+	body, err := readCreateKey(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
+	token, id := access.NewToken(access.Role(body.Role))
+	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner, SecretHash: access.HashOf(token)}}
+	var made CreatedKey
+	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, r.caller.key.ID, k, seconds(body.ExpiresInSeconds), func(k access.KeyRecord) (int, []byte) {
+		made = CreatedKey{Key: renderKey(k)}
+		_, raw := rendered(made) // what is remembered, without the token
+		return http.StatusCreated, raw
+	})
+	if errors.Is(err, packet.ErrNotFound) {
+		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
+	}
+	a, err := r.keyAnswer(stored, err)
+	if err == nil && !stored.Replayed {
+		made.Token = orNull(&token)
+		a.body, a.raw = made, nil
+	}
+	return a, err
+}
+
+func rotateKey(r *request) (answer, error) {
+	o, err := readObject(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	body := RotateKey{GraceSeconds: valueOr(o.integer("grace_seconds", true, 0, maxGrace), 0),
+		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife), Reason: valueOr(o.text("reason", true, checkReason), "")}
+	if err := o.done(); err != nil {
+		return answer{}, err
+	}
+	w, id, err := r.keyWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which stands in the token and never changes
+	if err != nil {
+		return r.keyAnswer(payout.StaffAnswer{}, err)
+	}
+	token, next := access.NewToken(old.Role)
+	var made RotatedKey
+	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, r.caller.key.ID, id, access.Key{ID: next, SecretHash: access.HashOf(token)},
+		time.Duration(body.GraceSeconds)*time.Second, seconds(body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
+			if refused != nil {
+				return r.renderRefusedKey(old, refused)
+			}
+			made = RotatedKey{Key: renderKey(k), Replaced: renderKey(old)}
+			_, raw := rendered(made)
+			return http.StatusCreated, raw
+		})
+	a, err := r.keyAnswer(stored, err)
+	if err == nil && !stored.Replayed && stored.Status == http.StatusCreated {
+		made.Token = orNull(&token)
+		a.body, a.raw = made, nil
+	}
+	return a, err
+}
+
+func revokeKey(r *request) (answer, error) {
+	body, err := readReason(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, id, err := r.keyWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	stored, err := r.server.cfg.Store.EndKey(r.ctx, w, r.caller.key.ID, id, func(k access.KeyRecord, refused error) (int, []byte) {
+		if refused != nil {
+			return r.renderRefusedKey(k, refused)
+		}
+		_, raw := rendered(renderKey(k))
+		return http.StatusOK, raw
+	})
+	return r.keyAnswer(stored, err)
+}
+
+// keyWrite is staffWrite for a key that is in the path. The path is part of the
+// route: an id that cannot be one is not found.
+func (r *request) keyWrite(body any, reason string) (payout.StaffWrite, string, error) {
+	w, err := r.staffWrite(body, reason)
+	if err != nil {
+		return w, "", err
+	}
+	id, err := url.PathUnescape(r.c.Params("id"))
+	if err != nil || !access.ValidKeyID(id) {
+		return w, "", refuse(CodeNotFound)
+	}
+	id = strings.Clone(id)
+	w.Route = r.c.Method() + " " + r.route.on(id)
+	return w, id, nil
+}
+
+// keyAnswer is staffAnswer; what has changed counts in this process at once.
+func (r *request) keyAnswer(stored payout.StaffAnswer, err error) (answer, error) {
+	if errors.Is(err, access.ErrActorEnded) {
+		return answer{}, refuse(CodeUnauthenticated)
+	}
+	if err == nil && !stored.Replayed {
+		if err := r.server.dir.load(r.ctx, 0); err != nil {
+			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))
+		}
+	}
+	return staffAnswer(stored, err, CodeNotFound)
+}
+
+func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []byte) {
+	why := refuse(CodeKeyEnded)
+	switch {
+	case errors.Is(refused, access.ErrOwnKey):
+		why = refuse(CodeOwnKey)
+	case errors.Is(refused, access.ErrLastKey):
+		why = refuse(CodeLastAdminKey)
+	case k.ReplacedBy != "":
+		why.detail = fmt.Sprintf("The key was rotated already: its successor is %s.", k.ReplacedBy)
+	}
+	problem := why.problem(instanceOf(r.c), r.id)
+	_, raw := rendered(problem)
+	return problem.Status, raw
+}
+
+// seconds is a time that may be left out.
+func seconds(n *int64) time.Duration { return time.Duration(valueOr(n, 0)) * time.Second }
