@@ -185,7 +185,7 @@ func TestKeyCreateOnce(t *testing.T) {
 func TestKeyRotateAndRevoke(t *testing.T) {
 	h := newHouse(t, parts{})
 	admin := h.administrator()
-	made, ops := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","name":"n","reason":"r"}`)
+	_, ops := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","name":"n","reason":"r"}`)
 	made, next := h.issue(admin, "keys/"+ops.key.ID+"/rotate", "k2", `{"grace_seconds":3600,"reason":"yearly"}`)
 	if k := made.Key; k.Role != "ops" || k.Owner != "zhou" || *k.Name != "n" || k.ExpiresAt != nil || *made.Replaced.ReplacedBy != k.ID ||
 		time.Until(*made.Replaced.ExpiresAt) > time.Hour || made.Replaced.Status != "active" {

@@ -41,6 +41,7 @@ type bank struct {
 	staff   *client.Staff // finance
 	second  *client.Staff // finance, another person
 	auditor *client.Staff
+	admin   *client.Staff
 }
 
 func (b *bank) check(err error) {
@@ -89,6 +90,7 @@ func newBank(t *testing.T) *bank {
 	t.Cleanup(func() { b.check(b.pool.Close()) })
 	b.openProvider()
 	appToken, staffToken, secondToken, auditorToken := b.newKey(access.RoleApp), b.newKey(access.RoleFinance), b.newKey(access.RoleFinance), b.newKey(access.RoleAuditor)
+	adminToken := b.newKey(access.RoleAdmin)
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: b.pool, Store: b.store, Provider: b.sandbox,
 		SeedKey: b.seedKey, FundingWait: 300 * time.Millisecond, Version: "test", Refresh: 200 * time.Millisecond})
 	b.must(err)
@@ -106,6 +108,9 @@ func newBank(t *testing.T) *bank {
 	b.auditor, err = client.NewStaff("http://"+server.StaffAddr().String(), auditorToken)
 	b.must(err)
 	t.Cleanup(b.auditor.Close)
+	b.admin, err = client.NewStaff("http://"+server.StaffAddr().String(), adminToken)
+	b.must(err)
+	t.Cleanup(b.admin.Close)
 	return b
 }
 

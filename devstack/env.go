@@ -13,6 +13,7 @@ type Keys struct {
 	Finance2 string `json:"finance2"`
 	Ops      string `json:"ops"`
 	Auditor  string `json:"auditor"`
+	Admin    string `json:"admin"`
 }
 
 // Env is what a user of the running stack needs to know, as dev.env says it.
@@ -52,6 +53,7 @@ func (e Env) variables(pids map[string]int) []variable {
 		{"HONGBAO_FINANCE2_KEY", e.Keys.Finance2},
 		{"HONGBAO_OPS_KEY", e.Keys.Ops},
 		{"HONGBAO_AUDITOR_KEY", e.Keys.Auditor},
+		{"HONGBAO_ADMIN_KEY", e.Keys.Admin},
 	}
 	for _, name := range childNames {
 		value := ""

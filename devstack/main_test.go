@@ -51,7 +51,7 @@ func serveReady(addrs ...string) {
 }
 
 // testKeys hold what a shell could trip over.
-var testKeys = Keys{App: `it's`, App2: `$HOME "x" \`, Finance: "f", Finance2: "f2", Ops: "o", Auditor: "a"}
+var testKeys = Keys{App: `it's`, App2: `$HOME "x" \`, Finance: "f", Finance2: "f2", Ops: "o", Auditor: "a", Admin: "ad"}
 
 // testOptions is how a test tells a supervisor process what to do.
 type testOptions struct {

@@ -129,6 +129,7 @@ func testEnvFile(t *testing.T, s *stack) {
 		"HONGBAO_FINANCE2_KEY":       testKeys.Finance2,
 		"HONGBAO_OPS_KEY":            testKeys.Ops,
 		"HONGBAO_AUDITOR_KEY":        testKeys.Auditor,
+		"HONGBAO_ADMIN_KEY":          testKeys.Admin,
 	}
 	for name, value := range want {
 		if env[name] != value {
@@ -138,7 +139,7 @@ func testEnvFile(t *testing.T, s *stack) {
 	if !strings.HasPrefix(env["HONGBAO_SANDBOX_WEBHOOK_SECRET"], "whsec_") || !strings.Contains(env["HONGBAO_MYSQL_DSN"], "/hongbao?parseTime=true") {
 		t.Error("webhook secret or DSN has another form")
 	}
-	if len(env) != 21 {
+	if len(env) != 22 {
 		t.Errorf("%d variables", len(env))
 	}
 }

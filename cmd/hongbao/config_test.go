@@ -104,7 +104,7 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_RECONCILE_AT", "24:00", "HONGBAO_RECONCILE_AT (--reconcile-at) is not a time of day"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
 		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
-		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor"},
+		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor, admin"},
 		{cmdKeysNew, "HONGBAO_KEY_APP", "Mall", "HONGBAO_KEY_APP (--app) is not 1 to 32 characters of a-z"},
 		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "", "HONGBAO_ENSURE_KEYS (--keys) is required"},
 		{cmdKeysHave, "HONGBAO_ENSURE_KEYS", "demo", "holds no token as number 1"},
@@ -179,12 +179,12 @@ func TestSecrets(t *testing.T) {
 func TestHelp(t *testing.T) {
 	paths := map[string][]string{
 		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
-		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "create"}, cmdKeysMake: {"keys", "token"},
-		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "list"},
+		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "direct", "create"}, cmdKeysMake: {"keys", "token"},
+		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
 		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
 		cmdPackets: {"packets", "show"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"},
 	}
-	own := map[string]int{cmdPackets: 2, cmdAudit: 1, cmdLedger: 1} // flags that are no settings
+	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 1, cmdLedger: 1} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer

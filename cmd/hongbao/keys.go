@@ -11,7 +11,7 @@ import (
 	"hongbao/api"
 )
 
-// keyConfig is what `hongbao keys create` is told.
+// keyConfig is what `hongbao keys direct create` is told.
 type keyConfig struct {
 	MySQLDSN Secret
 	Role     access.Role
@@ -22,18 +22,47 @@ type keyConfig struct {
 func newKeysCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "keys",
-		Short: "Create, list and revoke the API keys of apps and staff",
-		Long: fmt.Sprintf(`Create, list and revoke the API keys of apps and staff. MySQL holds only a hash of
-each token. Every API process follows a change within %v.`, api.DefaultRefresh),
+		Short: "Create, list, rotate and revoke the API keys of apps and staff",
+		Long: fmt.Sprintf(`Create, list, rotate and revoke the API keys of apps and staff. MySQL holds only a
+hash of each token. Every API process follows a change within %v.
+
+There are two ways. create, list, rotate and revoke ask the API, on its staff
+listener and with the key of an administrator (role admin): every change goes into
+the audit with who and why, and nobody can lock himself out. This is the way for
+every day.
+
+direct, ensure and token need no key: direct and ensure write to MySQL, and what
+they do is in no audit. They are for the first key of an administrator, for an
+installation that is set up without a person, and for when no administrator is
+left.`, api.DefaultRefresh),
+		Example: `  hongbao keys direct create --role admin --owner li-na    # first of all, once
+  export HONGBAO_ADMIN_KEY=...                             # what it printed
+  hongbao keys create --role app --app mall --reason 'new backend'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(newKeysCreateCommand(env), newKeysTokenCommand(env), newKeysEnsureCommand(env),
-		newKeysListCommand(env), newKeysRevokeCommand(env))
+	group.AddCommand(newKeysCreateCommand(env), newKeysListCommand(env), newKeysRotateCommand(env), newKeysRevokeCommand(env),
+		newKeysDirectCommand(env), newKeysEnsureCommand(env), newKeysTokenCommand(env))
 	return group
 }
 
-func newKeysCreateCommand(env environment) *cobra.Command {
+// newKeysDirectCommand is for whoever has MySQL and no key of an administrator.
+func newKeysDirectCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "direct",
+		Short: "Create, list and revoke keys in MySQL, without the API and without audit",
+		Long: `Create, list and revoke keys in MySQL, without the API: for the first key of an
+administrator, and for when none is left. What is done here is in no audit, and
+nothing stops it from revoking the last key of an administrator. For every day
+there are "hongbao keys create|list|rotate|revoke".`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newDirectCreateCommand(env), newDirectListCommand(env), newDirectRevokeCommand(env))
+	return group
+}
+
+func newDirectCreateCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a key and print its token, once",
@@ -41,8 +70,8 @@ func newKeysCreateCommand(env environment) *cobra.Command {
 An app may have several keys, so that a new one can be rolled out before the old
 one is revoked. A person of the staff has one owner name on all his keys: where a
 second person has to approve, owners are compared.`,
-		Example: `  hongbao keys create --role app --app mall
-  hongbao keys create --role finance --owner li-na`,
+		Example: `  hongbao keys direct create --role admin --owner li-na
+  hongbao keys direct create --role app --app mall`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdKeysNew, env)
@@ -85,7 +114,7 @@ owner of a token with role app is the app's id. A key that was revoked stays
 revoked. It fails when a key exists with another owner or token.
 
 For installations that are set up without a person, such as docker-compose.yml.
-Where a person sets up, "hongbao keys create" is better: it makes a token that
+Where a person sets up, "hongbao keys direct create" is better: it makes a token that
 nobody has seen.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -125,7 +154,7 @@ files of settings that are written before there is a database.`,
 	return cmd
 }
 
-func newKeysListCommand(env environment) *cobra.Command {
+func newDirectListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, revoked ones too; tokens are not known",
@@ -142,11 +171,11 @@ func newKeysListCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func newKeysRevokeCommand(env environment) *cobra.Command {
+func newDirectRevokeCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke <id>",
 		Short: "End a key for ever",
-		Long: `End a key for ever. The id is that of "hongbao keys list", the third part of
+		Long: `End a key for ever. The id is that of "hongbao keys direct list", the third part of
 hb_role_id_secret; a whole token, found where it should not be, does too. Revoking
 a key again changes nothing.`,
 		Args: oneArg,

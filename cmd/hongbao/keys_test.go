@@ -75,8 +75,8 @@ func TestKeys(t *testing.T) {
 		t.Error("the salt has changed (R1)")
 	}
 
-	appToken := strings.TrimSpace(o.must("keys", "create", "--role", "app", "--app", "mall"))
-	staffToken := strings.TrimSpace(o.must("keys", "create", "--role=finance", "--owner=li-na"))
+	appToken := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
+	staffToken := strings.TrimSpace(o.must("keys", "direct", "create", "--role=finance", "--owner=li-na"))
 	_, keys := o.inUse()
 	for _, want := range []struct {
 		token string
@@ -96,13 +96,13 @@ func TestKeys(t *testing.T) {
 	}
 
 	id, _ := access.ParseToken(appToken)
-	o.must("keys", "revoke", id)
-	again := o.must("keys", "revoke", appToken)
+	o.must("keys", "direct", "revoke", id)
+	again := o.must("keys", "direct", "revoke", appToken)
 	staffID, _ := access.ParseToken(staffToken)
 	if _, keys := o.inUse(); len(keys) != 1 || keys[0].ID != staffID {
 		t.Errorf("in use after one was revoked: %+v", keys)
 	}
-	list := o.must("keys", "list")
+	list := o.must("keys", "direct", "list")
 	for _, token := range []string{appToken, staffToken} {
 		if secret := token[strings.LastIndexByte(token, '_')+1:]; strings.Contains(list+again, secret) {
 			t.Errorf("a secret is shown:\n%s%s", list, again)
@@ -120,13 +120,13 @@ func TestKeys(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"keys create --role app", exitUsage, "--app is required with role app"},
-		{"keys create --role finance", exitUsage, "--owner is required with role finance"},
-		{"keys create --role ops --owner x --app mall", exitUsage, "--app goes with role app"},
-		{"keys create --role app --app nobody", exitFailed, "hongbao apps create nobody"},
-		{"keys create --role root --owner x", exitUsage, "HONGBAO_KEY_ROLE"},
-		{"keys revoke nobody", exitFailed, "nobody"},
-		{"keys revoke", exitUsage, "accepts 1 arg"},
+		{"keys direct create --role app", exitUsage, "--app is required with role app"},
+		{"keys direct create --role finance", exitUsage, "--owner is required with role finance"},
+		{"keys direct create --role ops --owner x --app mall", exitUsage, "--app goes with role app"},
+		{"keys direct create --role app --app nobody", exitFailed, "hongbao apps create nobody"},
+		{"keys direct create --role root --owner x", exitUsage, "HONGBAO_KEY_ROLE"},
+		{"keys direct revoke nobody", exitFailed, "nobody"},
+		{"keys direct revoke", exitUsage, "accepts 1 arg"},
 		{"apps create Mall", exitUsage, "a-z"},
 	} {
 		if code, stdout, stderr := o.run(nil, strings.Fields(c.args)...); code != c.code || !strings.Contains(stderr, c.stderr) || stdout != "" {
@@ -167,7 +167,7 @@ func TestKeysEnsure(t *testing.T) {
 		t.Errorf("the key of another person: exit code %d, %s", code, stderr)
 	}
 	id, _ := access.ParseToken(lina)
-	o.must("keys", "revoke", id)
+	o.must("keys", "direct", "revoke", id)
 	if code, stdout, _ := ensure("li-na=" + lina); code != exitOK || !strings.Contains(stdout, "was revoked and stays so") {
 		t.Errorf("a revoked key: exit code %d, %s", code, stdout)
 	}

@@ -47,12 +47,20 @@ var (
 	kindWebhookSecret = kind{"secret", checkWebhookSecret}
 	kindAppID         = kind{"id", checkAppID}
 	kindOwner         = kind{"name", checkOwner}
-	kindRole          = kind{"role", oneOf(string(access.RoleApp), string(access.RoleFinance), string(access.RoleOps), string(access.RoleAuditor))}
+	kindRole          = kind{"role", oneOf(roleNames()...)}
 	kindTokens        = kind{"owner=token", checkTokens}
 	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
 	kindLogFormat     = kind{"format", oneOf("json", "text")}
 	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
 )
+
+func roleNames() []string {
+	names := make([]string, len(access.Roles))
+	for i, role := range access.Roles {
+		names[i] = string(role)
+	}
+	return names
+}
 
 func checkText(value string) error {
 	for _, r := range value {

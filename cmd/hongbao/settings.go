@@ -30,8 +30,9 @@ const (
 	cmdAudit    = "audit verify"
 	cmdAppsNew  = "apps create"
 	cmdAppsList = "apps list"
-	cmdKeysNew  = "keys create"
-	cmdKeysList = "keys list|revoke"
+	cmdKeys     = "keys create|list|rotate|revoke"
+	cmdKeysNew  = "keys direct create"
+	cmdKeysList = "keys direct list|revoke"
 	cmdKeysHave = "keys ensure"
 	cmdKeysMake = "keys token"
 	cmdDev      = "dev"
@@ -96,7 +97,7 @@ var settings = []setting{
 	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
 		usage: "what people call the app; empty = its id", commands: []string{cmdAppsNew}},
 	{flag: "role", env: "HONGBAO_KEY_ROLE", kind: kindRole, required: true,
-		usage: "app, finance, ops or auditor", commands: []string{cmdKeysNew, cmdKeysMake}},
+		usage: "app, finance, ops, auditor or admin", commands: []string{cmdKeysNew, cmdKeysMake}},
 	{flag: "app", env: "HONGBAO_KEY_APP", kind: kindAppID,
 		usage: "the app whose key it is; with role app only", commands: []string{cmdKeysNew}},
 	{flag: "owner", env: "HONGBAO_KEY_OWNER", kind: kindOwner,
@@ -125,6 +126,10 @@ var settings = []setting{
 		usage: "where the API is", commands: []string{cmdPackets}},
 	{flag: "app-key", env: "HONGBAO_APP_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of the app", commands: []string{cmdPackets}},
+	{flag: "staff-url", env: "HONGBAO_STAFF_URL", fallback: "http://127.0.0.1:8081", kind: kindURL, required: true,
+		usage: "where the API's staff listener is", commands: []string{cmdKeys}},
+	{flag: "admin-key", env: "HONGBAO_ADMIN_KEY", kind: kindToken, secret: true, required: true,
+		usage: "key of an administrator; for the list of any member of staff", commands: []string{cmdKeys}},
 
 	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
 		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
@@ -143,6 +148,6 @@ func portSetting(name, whose string, fallback int) setting {
 // elsewhere are variables that no command reads and that are fine nevertheless:
 // dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
 var elsewhere = []string{
-	"HONGBAO_STAFF_URL", "HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY", "HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
+	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY", "HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }

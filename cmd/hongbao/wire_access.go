@@ -43,7 +43,7 @@ func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("create app %s: %w", cfg.ID, err)
 		}
-		_, err = fmt.Fprintf(out, "App %s is created. Its first key: hongbao keys create --role app --app %s\n", cfg.ID, cfg.ID)
+		_, err = fmt.Fprintf(out, "App %s is created. Its first key: hongbao keys create --role app --app %s --reason ...\n", cfg.ID, cfg.ID)
 		return err
 	})
 }

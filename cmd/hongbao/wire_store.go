@@ -89,6 +89,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		{&keys.Finance2, access.RoleFinance, "", "finance2"},
 		{&keys.Ops, access.RoleOps, "", "ops"},
 		{&keys.Auditor, access.RoleAuditor, "", "auditor"},
+		{&keys.Admin, access.RoleAdmin, "", "admin"},
 	} {
 		if *k.token == "" {
 			*k.token, _ = access.NewToken(k.role)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/client"
+	"hongbao/devstack/stacktest"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+)
+
+// serve runs the API on the office's database and returns its staff listener.
+func (o office) serve() (staff string) {
+	o.t.Helper()
+	must := func(err error) {
+		o.t.Helper()
+		if err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	db, err := store.Open(store.Config{DSN: o.dsn.Reveal(), MaxOpenConns: 4})
+	must(err)
+	o.t.Cleanup(func() { _ = db.Close() })
+	redis, err := pool.Open(o.t.Context(), pool.Config{Addr: stacktest.Redis(o.t)})
+	must(err)
+	o.t.Cleanup(func() { _ = redis.Close() })
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://127.0.0.1:9", APIKey: "k", WebhookSecret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="})
+	must(err)
+	o.t.Cleanup(pay.Close)
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: db, Provider: pay, SeedKey: [32]byte{7}, Version: "test"})
+	must(err)
+	must(server.Listen())
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	o.t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			o.t.Error(err)
+		}
+	})
+	return "http://" + server.StaffAddr().String()
+}
+
+// TestKeysHTTP lives keys through as an administrator does: the first one
+// directly, all others through the API.
+func TestKeysHTTP(t *testing.T) {
+	o := newOffice(t)
+	o.must("apps", "create", "mall")
+	admin := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
+	env := []string{"HONGBAO_STAFF_URL=" + o.serve(), "HONGBAO_ADMIN_KEY=" + admin}
+	run := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, out, errs := o.run(env, append([]string{"keys"}, args...)...)
+		if code != want || strings.Contains(out+errs, admin) {
+			t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, want, out, errs)
+		}
+		return out, errs
+	}
+	out, notes := run(exitOK, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key", "k1")
+	token := strings.TrimSpace(out)
+	id := keyID(token)
+	if id == token || !strings.Contains(notes, id) || strings.Contains(notes, token) {
+		t.Fatalf("%q, %q", out, notes)
+	}
+	if out, errs := run(exitFailed, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key", "k1"); out != "" ||
+		!strings.Contains(errs, "hongbao keys rotate "+id+" --grace 0s") {
+		t.Errorf("a repeat: %q, %q", out, errs)
+	}
+	out, _ = run(exitOK, "rotate", token, "--grace", "90s", "--reason", "leaked", "--json")
+	var made client.RotatedKey
+	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Token == nil || made.Replaced.ID != id || *made.Key.Name != "checkout" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, notes = run(exitOK, "rotate", made.Key.ID, "--grace", "0s", "--reason", "r"); keyID(strings.TrimSpace(out)) == strings.TrimSpace(out) ||
+		!strings.Contains(notes, "The old key "+made.Key.ID) {
+		t.Errorf("%q, %q", out, notes)
+	}
+	last := keyID(strings.TrimSpace(out))
+	if out, _ = run(exitOK, "revoke", last, "--reason", "closed"); !strings.Contains(out, last+" of role app for mall is revoked") {
+		t.Errorf("%q", out)
+	}
+	out, _ = run(exitOK, "list", "--role", "app", "--json")
+	seen := map[string]string{}
+	for line := range strings.Lines(out) {
+		var k client.APIKey
+		if err := json.Unmarshal([]byte(line), &k); err != nil {
+			t.Fatal(err)
+		}
+		seen[k.ID] = k.Status
+	}
+	if len(seen) != 3 || seen[id] != "active" || seen[made.Key.ID] != "expired" || seen[last] != "revoked" {
+		t.Errorf("%v", seen)
+	}
+	if out, _ = run(exitOK, "list"); strings.Contains(out, *made.Token) || !strings.Contains(out, "li-na") || !strings.Contains(out, "checkout") {
+		t.Errorf("%s", out)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"revoke " + keyID(admin) + " --reason r", exitFailed, "own_key"},
+		{"rotate " + last + " --reason r", exitFailed, "key_ended"},
+		{"revoke nobody --reason r --json", exitFailed, "not_found"},
+		{"create --role app --app nobody --reason r", exitFailed, "app_id"},
+		{"create --role ops --owner x", exitUsage, "--reason is required"},
+		{"create --reason r", exitUsage, "--role is required"},
+		{"rotate x --reason r --grace 1ms", exitUsage, "whole seconds"},
+		{"rotate --reason r", exitUsage, "accepts 1 arg"},
+		{"list --timeout -1s", exitUsage, "below zero"},
+		{"list --admin-key " + token, exitFailed, "forbidden"},
+	} {
+		if _, errs := run(c.code, strings.Fields(c.args)...); !strings.Contains(errs, c.says) {
+			t.Errorf("%s: %s", c.args, errs)
+		}
+	}
+	if out, _ := run(exitFailed, "revoke", "nobody", "--reason", "r", "--json"); !json.Valid(bytes.TrimSpace([]byte(out))) {
+		t.Errorf("%s", out)
+	}
+	var errs bytes.Buffer
+	unreached := []string{"HONGBAO_STAFF_URL=http://127.0.0.1:1", "HONGBAO_ADMIN_KEY=k"}
+	if code := execute(t.Context(), []string{"keys", "create", "--role", "ops", "--owner", "x", "--reason", "r", "--timeout", "100ms"}, unreached, new(bytes.Buffer), &errs); code != exitFailed ||
+		!strings.Contains(errs.String(), "--idempotency-key") {
+		t.Errorf("nobody there: exit code %d, %s", code, &errs)
+	}
+}
