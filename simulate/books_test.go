@@ -339,8 +339,8 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 	return out, err
 }
 
-func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, detail string) error {
-	return b.world.do("share conflict", func() error {
+func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, _, detail string) (payout.State, error) {
+	return payout.State{}, b.world.do("share conflict", func() error {
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, UserID: c.UserID, Detail: detail})
 		b.world.violated("the claim of %s cannot be booked: %s", c.UserID, detail)
 		return nil
