@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hongbao/access"
 	"hongbao/packet"
@@ -109,7 +110,9 @@ func BenchmarkChain(b *testing.B) {
 		b.Run(side.result.String(), func(b *testing.B) {
 			s := benchServer(b, instant{app: books.app.ID, result: side.result}, books)
 			s.public.app.Handler() // makes the routes
-			serve := func(c net.Conn) error { return s.public.app.Server().ServeConn(&conn{Conn: c, watch: watchConns(nil)}) }
+			serve := func(c net.Conn) error {
+				return s.public.app.Server().ServeConn(&conn{Conn: c, watch: watchConns(b.Context(), nil, 1, prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{}))})
+			}
 			serveOnce(b, serve, request, side.status)
 			s.soldOut.running.Wait() // the process knows the winners, if there are any to know
 			serveEndless(b, serve, request)
@@ -118,7 +121,7 @@ func BenchmarkChain(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) {
 		app := fiber.New(fiber.Config{
 			CaseSensitive: true, StrictRouting: true, Immutable: true, StreamRequestBody: true, DisablePreParseMultipartForm: true,
-			BodyLimit: createBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+			BodyLimit: createBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: DefaultReadTimeout, WriteTimeout: DefaultWriteTimeout, IdleTimeout: DefaultIdleTimeout,
 			DisableStartupMessage: true,
 		})
 		app.Post("/v1/packets/:id/grabs", func(c *fiber.Ctx) error { c.Status(http.StatusCreated); return nil })

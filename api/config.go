@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,16 @@ const (
 	DefaultDrainTime = 10 * time.Second
 	// DefaultRefresh is how often apps and keys are read again.
 	DefaultRefresh = 3 * time.Second
+	// DefaultMaxConns is room for a crowd of ten thousand, each on a connection of
+	// his own, beside thousands that are kept open.
+	DefaultMaxConns = 16_384
+	// DefaultReadTimeout covers a whole request, so that a client cannot hold a
+	// connection by sending slowly.
+	DefaultReadTimeout = 15 * time.Second
+	// DefaultWriteTimeout is how long a client may take to read an answer.
+	DefaultWriteTimeout = 30 * time.Second
+	// DefaultIdleTimeout is how long a connection is kept between two requests.
+	DefaultIdleTimeout = 75 * time.Second
 )
 
 // Config says where the API listens and what it is connected to.
@@ -63,6 +74,14 @@ type Config struct {
 	// Refresh 0 means DefaultRefresh.
 	Refresh time.Duration
 
+	// MaxConns bounds the connections of the public listener: more are answered 503
+	// and closed. Each grab that waits holds one, so it bounds them too. 0 means
+	// DefaultMaxConns; fewer where the process may not open as many files.
+	MaxConns int
+	// ReadTimeout, WriteTimeout and IdleTimeout bound how long a client may take to
+	// send a request, to read the answer and to begin another; 0 means the default.
+	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
+
 	// Metrics is served at /metrics of the staff listener; nil makes a new one.
 	Metrics *prometheus.Registry
 	// Version names this build in the OpenAPI document and in metrics.
@@ -88,6 +107,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Refresh == 0 {
 		c.Refresh = DefaultRefresh
 	}
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
@@ -106,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.DrainDelay < 0 || c.DrainTime < 0 || c.Refresh < 0 || c.ApprovalAmount < 0 {
 		faults = append(faults, errors.New("a duration or amount is below zero"))
+	}
+	if c.MaxConns < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {
+		faults = append(faults, errors.New("a bound of connections is below zero"))
 	}
 	if c.TemporalUIURL != "" {
 		if u, err := url.Parse(c.TemporalUIURL); err != nil || u.Scheme == "" || u.Host == "" {

@@ -1,35 +1,68 @@
 package api
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // conns knows the connections of a listener and which of them are quiet: no byte
 // of a request has arrived since the last answer, or since they were opened. At
 // shutdown quiet ones are closed at once; the HTTP server itself would wait for
-// those that have never sent anything.
+// those that have never sent anything. It keeps at most max of them: who comes
+// then is told to come again.
 type conns struct {
 	net.Listener
-	mu  sync.Mutex
-	all map[*conn]struct{}
+	base     context.Context // for what is logged
+	max      int
+	open     prometheus.Gauge
+	refused  prometheus.Counter
+	turnAway chan struct{} // a place for each connection that is being told
+	telling  sync.WaitGroup
+	mu       sync.Mutex
+	all      map[*conn]struct{}
 }
 
-func watchConns(ln net.Listener) *conns { return &conns{Listener: ln, all: map[*conn]struct{}{}} }
+func watchConns(base context.Context, ln net.Listener, max int, open prometheus.Gauge, refused prometheus.Counter) *conns {
+	return &conns{Listener: ln, base: base, max: max, open: open, refused: refused, turnAway: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}}
+}
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. What passes by itself, such as no file
+// descriptor being left, is waited for: the HTTP server would end with it.
 func (w *conns) Accept() (net.Conn, error) {
-	inner, err := w.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		inner, err := w.Listener.Accept()
+		switch {
+		case err != nil && !passes(err):
+			return nil, err
+		case err != nil:
+			unavailable(fmt.Errorf("accept a connection: %w", err)).log(w.base, "", "connection")
+			<-time.After(acceptPause)
+			continue
+		}
+		if c := w.admit(inner); c != nil {
+			return c, nil
+		}
+		w.refuse(inner)
 	}
+}
+
+// admit counts a connection in; nil: there is no room.
+func (w *conns) admit(inner net.Conn) net.Conn {
 	c := &conn{Conn: inner, watch: w}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.all) >= w.max {
+		return nil
+	}
 	w.all[c] = struct{}{}
-	return c, nil
+	w.open.Inc()
+	return c
 }
 
 // closeQuiet closes quiet connections, now and as they become so, until done is closed.
@@ -84,7 +117,10 @@ func (c *conn) Read(b []byte) (int, error) {
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.watch.mu.Lock()
-	delete(c.watch.all, c)
+	if _, ok := c.watch.all[c]; ok {
+		delete(c.watch.all, c)
+		c.watch.open.Dec()
+	}
 	c.watch.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -74,6 +74,7 @@ type house struct {
 type parts struct {
 	redis  string
 	dsn    string
+	queue  int // grabs that may wait; then Redis is waited for patiently too
 	change func(*api.Config)
 }
 
@@ -121,7 +122,11 @@ func (h *house) openStores(p parts) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	if h.pool, err = pool.Open(t.Context(), pool.Config{Addr: p.redis}); err != nil {
+	redis := pool.Config{Addr: p.redis, MaxQueued: p.queue}
+	if p.queue > 0 {
+		redis.Timeout = 20 * time.Second
+	}
+	if h.pool, err = pool.Open(t.Context(), redis); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.pool.Close() })

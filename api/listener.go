@@ -14,13 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Limits of a connection. The read timeout covers a whole request, so that a
-// client cannot hold a connection by sending slowly.
 const (
-	readTimeout  = 15 * time.Second
-	writeTimeout = 30 * time.Second
-	idleTimeout  = 75 * time.Second
-	headerLimit  = 16 << 10
+	headerLimit = 16 << 10
 	// requestTimeout bounds the work of one request; create waits for the charge within it.
 	requestTimeout = 9 * time.Second
 )
@@ -64,9 +59,9 @@ func newListener(s *Server, kind listenerKind) *listener {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    createBodyLimit,
 		ReadBufferSize:               headerLimit,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
+		ReadTimeout:                  s.cfg.ReadTimeout,
+		WriteTimeout:                 s.cfg.WriteTimeout,
+		IdleTimeout:                  s.cfg.IdleTimeout,
 		DisableStartupMessage:        true,
 		ErrorHandler:                 func(*fiber.Ctx, error) error { return nil }, // enter has rendered everything
 	})
@@ -92,7 +87,12 @@ func (l *listener) bind(addr string) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	l.ln = watchConns(ln)
+	bound := staffConns
+	if l.kind == listenPublic {
+		bound = l.server.cfg.MaxConns
+	}
+	m := l.server.metrics
+	l.ln = watchConns(l.server.base, ln, bound, m.conns.WithLabelValues(l.kind.String()), m.turnedAway.WithLabelValues(l.kind.String()))
 	return nil
 }
 
@@ -113,6 +113,7 @@ func (l *listener) shutdown(grace time.Duration) error {
 	if closeErr := l.ln.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
 		err = errors.Join(err, closeErr)
 	}
+	l.ln.telling.Wait() // turnAwayTime at most
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s listener: requests under way did not end within %v: %w", l.kind, grace, err)
@@ -165,6 +166,7 @@ func (l *listener) enter(c *fiber.Ctx) error {
 		writeProblem(c, refused, r.id)
 	}
 	r.leaveBody()
+	l.server.bodies.give(r.reserved)
 	if status, took := c.Response().StatusCode(), time.Since(start); r.clock != nil {
 		r.clock.observe(status, took)
 	} else {

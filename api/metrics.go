@@ -23,6 +23,8 @@ const (
 	metricSoldOut  = "hongbao_grab_sold_out_local_total"
 	metricRequests = "hongbao_http_request_duration_seconds"
 	metricBuild    = "hongbao_build_info"
+	metricConns    = "hongbao_http_connections"
+	metricNoRoom   = "hongbao_http_connections_refused_total"
 )
 
 // metrics are what the API counts. No label holds what a client chose.
@@ -32,7 +34,10 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 	// toldSoldOut counts the grabs that the process has answered by itself.
 	toldSoldOut prometheus.Counter
-	results     [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
+	// conns are the connections of each listener, turnedAway those beyond the bound.
+	conns      *prometheus.GaugeVec
+	turnedAway *prometheus.CounterVec
+	results    [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
 }
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
@@ -43,13 +48,15 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricRequests, Help: "Time from the request's arrival to its answer, by route.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"listener", "method", "route", "status"}),
 	}
+	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricConns, Help: "Open connections by listener."}, []string{"listener"})
+	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: metricBuild, Help: "1, with the build as labels.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	build.Set(1)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, build, collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, build, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

@@ -182,7 +182,7 @@ func (e *export) Read(b []byte) (n int, err error) {
 		}
 	}
 	// Each piece has as long as a whole answer has otherwise.
-	if err := e.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := e.conn.SetWriteDeadline(time.Now().Add(e.server.cfg.WriteTimeout)); err != nil {
 		return 0, fmt.Errorf("write deadline: %w", err)
 	}
 	return e.buffer.Read(b)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -48,6 +49,7 @@ type request struct {
 	// bodyRead: nothing is left of the body. Reading on would take the next request
 	// of the connection for it.
 	bodyRead bool
+	reserved int // bytes of the budget for large bodies
 }
 
 // nobody is the caller who has shown no key.
@@ -216,8 +218,12 @@ func (r *request) readBody() error {
 	if head.ContentLength() > limit {
 		return refuse(CodeBodyTooLarge)
 	}
-	b, err := readUpTo(stream, head.ContentLength(), limit)
+	b, err := r.readUpTo(stream, head.ContentLength(), limit)
 	switch {
+	case errors.Is(err, errNoRoomBody):
+		// What has not come by then ends the connection with the answer.
+		_ = r.c.Context().Conn().SetReadDeadline(time.Now().Add(shedPatience))
+		return unavailable(err)
 	case err != nil:
 		r.c.Context().SetConnectionClose()
 		r.bodyRead = true
@@ -236,7 +242,10 @@ func (r *request) readBody() error {
 
 // readUpTo reads a body of n bytes, or, when n is below zero because nobody has
 // told, of up to one byte more than the limit.
-func readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
+func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
+	if limit > bodyLimit && (n < 0 || n > bodyLimit) {
+		return r.readLarge(stream, n, limit+1)
+	}
 	if n < 0 {
 		return io.ReadAll(io.LimitReader(stream, int64(limit)+1))
 	}

@@ -28,6 +28,7 @@ type Server struct {
 	docs    *docsPage
 
 	deadlines     deadlines
+	bodies        budget
 	public, staff *listener
 	// base is the parent of every request's context. It ends after the drain.
 	base     context.Context
@@ -42,6 +43,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

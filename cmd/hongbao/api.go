@@ -8,6 +8,7 @@ import (
 type apiConfig struct {
 	Listen               string
 	StaffListen          string
+	MaxConnections       int
 	RedisAddr            string
 	RedisMode            string
 	AllowVolatileRedis   bool
@@ -39,6 +40,7 @@ func newAPICommand(env environment) *cobra.Command {
 			return runAPI(cmd.Context(), apiConfig{
 				Listen:               c.text("listen"),
 				StaffListen:          c.text("staff-listen"),
+				MaxConnections:       int(c.number("max-connections")),
 				RedisAddr:            c.text("redis-addr"),
 				RedisMode:            c.text("redis-mode"),
 				AllowVolatileRedis:   c.yes("allow-volatile-redis"),

@@ -42,6 +42,7 @@ var (
 	// A retry of less than one fen does not exist, and JSON keeps 2^53 - 1.
 	kindAmount        = kind{"fen", between(0, 1<<53-1)}
 	kindRate          = kind{"per second", between(0, 1_000_000)}
+	kindConns         = kind{"int", between(1, 1_000_000)}
 	kindClock         = kind{"hh:mm", checkClock}
 	kindKey32         = kind{"hex", checkKey32}
 	kindWebhookSecret = kind{"secret", checkWebhookSecret}

@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"hongbao/api"
 	"hongbao/devstack"
 )
 
@@ -46,6 +47,8 @@ var settings = []setting{
 		usage: "address of the public listener", commands: []string{cmdAPI}},
 	{flag: "staff-listen", env: "HONGBAO_STAFF_LISTEN", fallback: "127.0.0.1:8081", kind: kindListen, required: true,
 		usage: "address of the staff listener", commands: []string{cmdAPI}},
+	{flag: "max-connections", env: "HONGBAO_MAX_CONNECTIONS", fallback: strconv.Itoa(api.DefaultMaxConns), kind: kindConns, required: true,
+		usage: "connections that the public listener keeps; more are answered 503; fewer where the limit of open files is lower", commands: []string{cmdAPI}},
 	{flag: "listen", env: "HONGBAO_WORKER_LISTEN", kind: kindListen,
 		usage: "address for health and metrics; empty = none", commands: []string{cmdWorker}},
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,

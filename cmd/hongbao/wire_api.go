@@ -48,7 +48,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	}
 	server, err := api.New(api.Config{
 		Metrics:    registry,
-		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen,
+		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, MaxConns: cfg.MaxConnections,
 		Pool: redis, Store: db, Provider: pay,
 		PingTemporal: func(ctx context.Context) error {
 			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
