@@ -82,7 +82,17 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 // newRigWith is newRig with workers that are changed before they start.
 func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, change func(*rig, *worker.Config)) *rig {
 	t.Helper()
-	r := &rig{change: change, redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	r := newParts(t, redisAddr, dsn, temporalAddr, namespace)
+	r.change = change
+	w, _ := r.startWorker(t)
+	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
+	return r
+}
+
+// newParts is newRig without a worker.
+func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
+	t.Helper()
+	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	ctx := t.Context()
 	raw := must(store.OpenSQL(dsn))(t)
 	t.Cleanup(func() { _ = raw.Close() })
@@ -97,8 +107,6 @@ func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, ch
 	r.temporal = must(worker.Dial(temporalAddr, namespace, r.logger))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
-	w, _ := r.startWorker(t)
-	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
 	return r
 }
 
@@ -136,16 +144,7 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
-	cfg := worker.Config{
-		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
-	}
-	if r.change != nil {
-		r.change(r, &cfg)
-	}
-	w = worker.New(cfg)
+	w = worker.New(r.workerConfig(handoffs))
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	var once sync.Once
@@ -160,6 +159,19 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	}
 	t.Cleanup(stop)
 	return w, stop
+}
+
+func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
+	cfg := worker.Config{
+		Client:   r.temporal,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
+	}
+	if r.change != nil {
+		r.change(r, &cfg)
+	}
+	return cfg
 }
 
 var shared struct {

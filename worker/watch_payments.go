@@ -31,19 +31,26 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 			if !status.Open() {
 				continue
 			}
-			if err := w.paymentPage(ctx, watched{kind, status}); err != nil {
-				return err
+			of := watched{kind, status}
+			for again := true; again; { // as watchPackets
+				repaired, err := w.paymentPage(ctx, of)
+				if err != nil {
+					return err
+				}
+				again = !w.payments[of].At.IsZero() && 2*repaired >= paymentPage
 			}
 		}
 	}
 	return nil
 }
 
-func (w *Watch) paymentPage(ctx context.Context, of watched) error {
+// paymentPage looks at the next page and returns how many payments it repaired.
+func (w *Watch) paymentPage(ctx context.Context, of watched) (repaired int64, err error) {
 	page, err := w.cfg.Store.WaitingPayments(ctx, of.kind, of.status, w.payments[of], paymentPage)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	before := w.repairs.Load()
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	now := time.Now()
@@ -57,7 +64,8 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) error {
 		last := page[len(page)-1]
 		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
 	}
-	return group.Wait()
+	err = group.Wait()
+	return w.repairs.Load() - before, err
 }
 
 // overdue gives a payment a run, or wakes the one it has. A question that stays
