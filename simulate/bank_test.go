@@ -129,13 +129,16 @@ func (b *bank) arrive(sent payout.Order) *order {
 func (b *bank) fate(o *order) {
 	w := b.world
 	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
+	if w.briefly {
+		d = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
+	}
 	later := func(now, then payout.ObservationKind) {
 		o.kind, o.then, o.at = now, then, w.now().Add(d[w.dice.n("when", len(d))])
 	}
-	if w.calm {
+	charge := o.ins.Op == payout.OpCharge
+	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without money there is no story
 		return
 	}
-	charge := o.ins.Op == payout.OpCharge
 	switch w.dice.n("fate", 12) {
 	case 6:
 		o.kind = payout.ObsDeclined

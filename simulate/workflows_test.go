@@ -42,6 +42,7 @@ type town struct {
 	env  *testsuite.TestWorkflowEnvironment
 	open map[string]int // runs, by payment; "" is the packet's
 	runs int
+	last time.Time // that the clock told
 	// wakes are how to signal open runs.
 	wakes map[string]workflow.ChildWorkflowFuture
 }
@@ -52,8 +53,8 @@ func newTown(n uint64) *town {
 	t := &town{env: suite.NewTestWorkflowEnvironment(), open: map[string]int{}, wakes: map[string]workflow.ChildWorkflowFuture{}}
 	t.env.SetStartTime(born)
 	t.env.SetTestTimeout(time.Minute)
-	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.env.Now, fmt.Sprint(n))
-	t.returnsErrors = true
+	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.clock, fmt.Sprint(n))
+	t.returnsErrors, t.briefly = true, true
 	t.packets.Starter = t
 	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
 		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge, "Town": t.live} {
@@ -63,6 +64,17 @@ func newTown(n uint64) *town {
 	t.env.RegisterActivity(t.payments)
 	t.env.RegisterActivity(t.atOnce)
 	return t
+}
+
+// clock is the environment's, and goes on a little at every look, as clocks do: a
+// question that is put at the very time of a decision would be put again for ever.
+// The lock is held.
+func (t *town) clock() time.Time {
+	t.last = t.last.Add(100 * time.Microsecond)
+	if at := t.env.Now(); at.After(t.last) {
+		t.last = at
+	}
+	return t.last
 }
 
 // RestartPayout is what the drain does for a winner without a payout: it has the
@@ -210,10 +222,11 @@ func (t *town) finance() {
 // live is the workflow of the town. It is never replayed, and may throw dice.
 func (t *town) live(ctx workflow.Context) error {
 	t.startPacket(ctx)
+	people := 1 + t.dice.n("people", 8)
 	for range 6 + t.dice.n("length", 8) {
 		t.sleep(ctx, []time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}[t.dice.n("pause", 3)])
 		for range t.dice.n("crowd", 4) {
-			t.pool.grab(user(t.dice.n("user", 8)))
+			t.pool.grab(user(t.dice.n("user", people)))
 		}
 		switch t.dice.n("act", 8) {
 		case 0:
@@ -271,7 +284,7 @@ func TestWorkflows(t *testing.T) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	next := make(chan uint64)
-	for range 8 { // some lifetimes wait, for the drain's own pauses
+	for range 64 { // some lifetimes wait, for the drain's own pauses
 		group.Go(func() {
 			for n := range next {
 				town := newTown(n)

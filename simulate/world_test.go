@@ -40,6 +40,8 @@ type world struct {
 	calm bool
 	// returnsErrors: a step can also fail with an error; otherwise its process dies.
 	returnsErrors bool
+	// briefly: nothing is pending for long, as each question about it costs.
+	briefly bool
 	// faults in a hundred steps.
 	faults int
 	wrong  []string // violations, the first one first
