@@ -35,7 +35,14 @@ type bank struct {
 	orders  map[string]*order
 	numbers []string // in the order of their arrival
 	late    []landing
-	notices []string // order numbers to notify about
+	notices []string          // order numbers to notify about
+	told    map[string]answer // the last answer to a question, by number
+}
+
+// answer is what a question got, and when it was put.
+type answer struct {
+	at   time.Time
+	kind payout.ObservationKind
 }
 
 func (b *bank) Name() string          { return "bank" }
@@ -95,6 +102,11 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	} else if o := b.orders[no]; o != nil {
 		b.answer(&seen, o)
 	}
+	switch seen.Kind {
+	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
+	default:
+		b.told[no] = answer{now, seen.Kind}
+	}
 	w.note("asked %s: %s", no, seen.Kind)
 	return seen
 }
@@ -120,6 +132,7 @@ func (b *bank) arrive(sent payout.Order) *order {
 		w.violated("request of %s: %v, about %q", o.no, err, o.ins.OrderNo)
 	}
 	b.orders[o.no], b.numbers = o, append(b.numbers, o.no)
+	w.judgeNewNumber(o.no)
 	b.fate(o)
 	b.moves(o)
 	return o

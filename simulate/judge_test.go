@@ -36,6 +36,7 @@ func (w *world) judge(after string) {
 	w.judgeStatuses(after, f)
 	w.judgeAttempts(after)
 	w.judgeGiven(after)
+	w.judgeFailed(after)
 }
 
 // judgeStatuses: what the rows say is what the ledger says.
@@ -124,6 +125,51 @@ func (w *world) judgeGiven(after string) {
 	for _, id := range w.books.ids {
 		if sum, lied := w.given(id); sum > w.books.rows[id].Amount && !lied {
 			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.books.rows[id].Amount)
+		}
+	}
+}
+
+// judgeFailed: failed means that no money has moved, and none is under way (rule R4),
+// unless the provider lies.
+func (w *world) judgeFailed(after string) {
+	for _, id := range w.books.ids {
+		r := w.books.rows[id]
+		if r.Status != payout.StatusFailed {
+			continue
+		}
+		for _, a := range r.attempts {
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && o.kind != payout.ObsDeclined && o.kind != payout.ObsReturned {
+				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
+			}
+			for _, l := range w.bank.late {
+				if l.o.OrderNo == a.OrderNo && w.bank.orders[a.OrderNo] == nil {
+					w.violated("after %s: %s has failed, and a send of %s is under way", after, id, a.OrderNo)
+				}
+			}
+		}
+	}
+}
+
+// judgeNewNumber: when another number of an obligation comes to the provider, it has
+// been asked about every earlier one since the decision, and said that no money moves
+// under it (rule R5). So it is for the refund of a cancelled payout.
+func (w *world) judgeNewNumber(no string) {
+	parts, _ := payout.Parse(no)
+	r := w.books.rows[parts.PaymentID]
+	if r == nil {
+		return // told by judgeAttempts
+	}
+	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
+	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
+		r = w.books.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
+		earlier = r.attempts
+	}
+	for _, a := range earlier {
+		switch told := w.bank.told[a.OrderNo]; {
+		case !told.at.After(r.DecidedAt):
+			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
+		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
+			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
 		}
 	}
 }

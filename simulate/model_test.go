@@ -188,7 +188,7 @@ func (m *model) notices() {
 func (m *model) finance() {
 	var ids []string
 	for _, id := range m.books.ids {
-		if r := m.books.rows[id]; r.Kind != payout.KindCharge && (r.Status != payout.StatusPaid || m.hit("of a paid one", 5)) {
+		if r := m.books.rows[id]; r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || m.hit("another", 5)) {
 			ids = append(ids, id)
 		}
 	}

@@ -60,7 +60,7 @@ type world struct {
 }
 
 func newWorld(d dice, now func() time.Time, key string) *world {
-	w := &world{dice: d, now: now, faults: 4 * d.n("trouble", 4)}
+	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)]}
 	id := packet.NewID(salt, key)
 	count := 1 + d.n("shares", 6)
 	total := money.Fen(count + d.n("total", 2000))
@@ -74,7 +74,7 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
 	w.books = newBooks(w)
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}}
-	w.bank = &bank{world: w, orders: map[string]*order{}}
+	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
 	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
 	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank}
 	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
