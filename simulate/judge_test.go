@@ -168,6 +168,7 @@ func (w *world) judgeNewNumber(no string) {
 		switch told := w.bank.told[a.OrderNo]; {
 		case !told.at.After(r.DecidedAt):
 			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
+		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
 		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
 			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
 		}

@@ -349,7 +349,7 @@ func TestModel(t *testing.T) {
 	_ = flag.Set("rapid.checks", fmt.Sprint(*lifetimes))
 	_ = flag.Set("rapid.seed", fmt.Sprint(*seed))
 	_ = flag.Set("rapid.nofailfile", "true")
-	_ = flag.Set("rapid.shrinktime", "10s")
+	_ = flag.Set("rapid.shrinktime", "3s")
 	began, seen, done := time.Now(), census{}, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(drawn{rt})
