@@ -248,6 +248,9 @@ func (t *town) live(ctx workflow.Context) error {
 	}
 	t.look(func() { t.calm = true; t.note("calm") })
 	for range 500 {
+		if t.broken() {
+			return nil
+		}
 		t.notices()
 		t.relay(ctx)
 		t.dispatch(ctx)
@@ -262,6 +265,11 @@ func (t *town) live(ctx workflow.Context) error {
 	}
 	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.books.outbox) })
 	return nil
+}
+
+func (t *town) broken() (yes bool) {
+	t.look(func() { yes = len(t.wrong) > 0 })
+	return yes
 }
 
 // quiet reports whether no run is open and nothing has to happen.
