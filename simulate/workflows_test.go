@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -284,6 +285,7 @@ func (t *town) quiet() bool {
 
 // TestWorkflows: the same, lived by the real workflows, several runs of a row at once.
 func TestWorkflows(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little is kept, much is thrown away
 	began, seen := time.Now(), census{}
 	base := *seed
 	if base == 0 {
