@@ -68,6 +68,7 @@ func TestDecodeClaimRefuses(t *testing.T) {
 func FuzzDecodeClaim(f *testing.F) {
 	f.Add("u", `0:1:1:0:1700000000000:MARK:{"nickname":"n","recipient":"r"}`)
 	f.Add("", "::::")
+	f.Add("u", "0:1:1:0:9223372036854775807:MARK:")
 	f.Fuzz(func(t *testing.T, user, record string) {
 		c, err := DecodeClaim(somePacket, user, record)
 		if err != nil {

@@ -23,6 +23,8 @@ func FuzzHandOff(f *testing.F) {
 	f.Add("claims", fuzzedPacket, "0:5:5:0 1:7:12:1", "1700000000000", users, profiles, "1", "")
 	f.Add("claims", fuzzedPacket, "0:5:5:0 -1:7:12:1", "1700000000000", users, []byte{0x91, 0xa0}, "", "")
 	f.Add("claims", fuzzedPacket, "", "", []byte{0xdd, 0xff, 0xff, 0xff, 0xff}, []byte{0xdf, 0xff, 0xff, 0xff, 0xff}, "", "")
+	f.Add("claims", fuzzedPacket, "0:5:5:0 1:7:12:1", "1700000000000", users, msgp.AppendString(msgp.AppendInt(msgp.AppendMapHeader(nil, 1), 3), `{"recipient":"nobody's"}`), "", "")
+	f.Add("created", "", "", "9223372036854775807", []byte{}, []byte{}, "", `{"id":"`+fuzzedPacket+`"}`)
 	f.Add("created", "", "", "1700000000000", []byte{}, []byte{}, "", `{"id":"`+fuzzedPacket+`","total_amount":1}`)
 	f.Add("recalled", fuzzedPacket, "", "", []byte{}, []byte{}, "", "")
 	f.Fuzz(func(t *testing.T, kind, id, shares, at string, users, profiles []byte, last, encoded string) {
