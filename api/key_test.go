@@ -312,6 +312,13 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 	if all := h.keys(admin, ""); len(all) != 7 {
 		t.Errorf("%d keys", len(all))
 	}
+
+	// The end of a grace needs no news: the process that read of it keeps to it.
+	h.staff = first
+	_, old := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"x","reason":"r"}`)
+	made, _ := h.issue(admin, "keys/"+old.key.ID+"/rotate", "k2", `{"grace_seconds":3,"reason":"r"}`)
+	h.eventually("the late process has read it", func() bool { return h.opens(slow, old) == "" || time.Now().After(*made.Replaced.ExpiresAt) })
+	h.eventually("the late process refuses it", func() bool { return h.opens(slow, old) == "unauthenticated" })
 }
 
 // logbook is a log that several may write to.

@@ -37,7 +37,7 @@ func keyRoutes() []*route {
 			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
 			summary: "Replace an API key",
 			about: "Makes a key of the same role, app, owner and name. The old one works beside it until the grace is over and is refused then, by every " +
-				"process at the same moment; grace 0 ends it as a revocation does. 409 `key_ended` when it works no more or was rotated before, `own_key` " +
+				"process by its own clock; grace 0 ends it as a revocation does. 409 `key_ended` when it works no more or was rotated before, `own_key` " +
 				"for the key that asks with less than 60 seconds, `last_admin_key` when every key that may administer keys would end by itself." + once,
 			params: []param{idParam, keyParam}, body: RotateKey{},
 			answers:  []reply{{status: http.StatusCreated, about: "Made; the old one ends.", body: RotatedKey{}, headers: []param{replayed}}},
