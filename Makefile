@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos simulate
+.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos soak simulate
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -100,3 +100,6 @@ chaos: setup ## Break everything under load and count the money, e.g. make chaos
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
 simulate: ## Live whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
 	@go test -C simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
+# Without SOAK: half an hour at 30 grabs a second.
+soak: setup ## Keep a steady load on the whole stack and fail when anything grows, e.g. make soak SOAK='-length 3m -rate 20'
+	@go test -C chaos -count=1 -timeout 720m -run '^TestSoak$$' -args -soak $(SOAK)

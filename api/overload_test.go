@@ -102,9 +102,9 @@ func TestConnectionsBound(t *testing.T) {
 // TestSlowClients: nobody keeps a connection by sending slowly, by not sending or by
 // not reading, and nobody else notices.
 func TestSlowClients(t *testing.T) {
-	const each = 50
+	const each = 25
 	h := newHouse(t, parts{change: func(c *api.Config) {
-		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 3*time.Second, time.Second, time.Second
+		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 2*time.Second, time.Second, time.Second
 	}})
 	id := h.open(h.app, with("share_count", "1000"))
 	h.eventually("nobody else is there", func() bool { return h.metric(openConns) == 0 })

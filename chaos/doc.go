@@ -16,6 +16,9 @@
 // seed, the schedule, the violations and the ends of the logs, and keeps the
 // home folder with everything in it.
 //
+// TestSoak (make soak) breaks nothing: it keeps a steady load on the same stack and
+// fails when memory, goroutines, connections or keys grow after the warm-up.
+//
 // All of it is in test files: it is made from outside, through the client package
 // and the parts' own protocols, and uses none of the code that it judges.
 package chaos

@@ -116,7 +116,7 @@ func (s *stack) resident(t *testing.T) int64 {
 // are won, whoever is told to come again comes again, everybody keeps what he was
 // told, and the memory of the API is bounded by the number of connections.
 func TestOverloadCrowd(t *testing.T) {
-	const shares, total = 150, 1_000_000
+	const shares, total = 80, 1_000_000
 	s := running
 	id := s.create(t, client.CreateRequest{SenderID: "boss", TotalAmount: total, ShareCount: shares}).ID
 	before := s.resident(t)
