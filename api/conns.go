@@ -18,12 +18,11 @@ import (
 // then is told to come again.
 type conns struct {
 	net.Listener
-	base     context.Context // for what is logged
+	base     context.Context // ends with the server
 	max      int
 	open     prometheus.Gauge
 	refused  prometheus.Counter
 	turnAway chan struct{} // a place for each connection that is being told
-	telling  sync.WaitGroup
 	mu       sync.Mutex
 	all      map[*conn]struct{}
 }

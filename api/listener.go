@@ -113,7 +113,6 @@ func (l *listener) shutdown(grace time.Duration) error {
 	if closeErr := l.ln.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
 		err = errors.Join(err, closeErr)
 	}
-	l.ln.telling.Wait() // turnAwayTime at most
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s listener: requests under way did not end within %v: %w", l.kind, grace, err)

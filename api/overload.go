@@ -21,8 +21,8 @@ const (
 	// maxTurnedAway is how many connections beyond the bound are being told so at a
 	// time. Who comes while all places are taken is cut off without an answer.
 	maxTurnedAway = 1024
-	// turnAwayTime is how long one that is turned away may take to ask and to listen.
-	turnAwayTime = 2 * time.Second
+	// turnAwayTime is how long one that is turned away may take to ask, and how long to listen.
+	turnAwayTime = 5 * time.Second
 	// acceptPause is how long nobody is accepted after that has failed.
 	acceptPause = 50 * time.Millisecond
 	// otherFiles is how many file descriptors are left to what is no connection of
@@ -76,23 +76,25 @@ func (w *conns) refuse(c net.Conn) {
 		_ = c.Close()
 		return
 	}
-	w.telling.Go(func() {
+	go func() {
 		defer func() { <-w.turnAway }()
-		defer func() { _ = c.Close() }()
+		stop := context.AfterFunc(w.base, func() { _ = c.Close() }) // the server does not end later for it
+		defer stop()
 		_ = tellNoRoom(w.base, c) // who does not listen has gone
-	})
+		_ = c.Close()
+	}()
 }
 
 // tellNoRoom answers one request with 503. It is read first and the rest is let
 // run out: closing with bytes unread would reset the connection, and the client
 // would never see the answer.
 func tellNoRoom(ctx context.Context, c net.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(turnAwayTime)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(turnAwayTime)); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(io.LimitReader(c, headerLimit), 1<<10)
-	if _, err := in.Peek(1); err != nil {
-		return err
+	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+		return err // has left without a word; who is only slow is told too
 	}
 	path, method := "/", http.MethodGet
 	if asked, err := http.ReadRequest(in); err == nil {
@@ -109,6 +111,9 @@ func tellNoRoom(ctx context.Context, c net.Conn) error {
 		status, http.StatusText(status), contentProblem, len(body), retryAfterSeconds(r.retryAfter), id)
 	if method != http.MethodHead {
 		out = append(out, body...)
+	}
+	if err := c.SetDeadline(time.Now().Add(turnAwayTime)); err != nil {
+		return err
 	}
 	if _, err := c.Write(out); err != nil {
 		return err
