@@ -56,6 +56,7 @@ type Books interface {
 	Balances(ctx context.Context, packetID string) (payout.Balances, error)
 	PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error)
 	Promises(ctx context.Context, packetID string) (payout.Promises, error)
+	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
 // Payments reads payments from MySQL and records decisions about them.

@@ -160,3 +160,25 @@ func TestR10_ProofLeavesPromisesOut(t *testing.T) {
 	p.shows("paid by the house", sums{paid: 250, refunding: 750})
 	p.promises("paid by the house", promisesBody{2, 500, 500, 0, 500, 0})
 }
+
+// TestR10_SoldOutKnowsPromises: who was told that he has won is never among those
+// to whom a process says "sold out" by itself, also when it has read the winners
+// from MySQL, where he is none; and his own list keeps what he was told.
+func TestR10_SoldOutKnowsPromises(t *testing.T) {
+	h := newHouse(t, parts{})
+	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.promised("late", 0)
+	p.closeBooks()
+	closed, err := p.store.FinishPacket(t.Context(), p.id, nil)
+	if p.check(err); !closed {
+		t.Fatal("the packet is not closed")
+	}
+	p.check(p.pool.Retire(t.Context(), p.id))
+	p.tooLate(p.id)
+	p.told("late", 0, id, "failed")
+	var list claimsBody
+	p.as(p.app, "GET", "/v1/users/late/claims", "").json(t, &list)
+	if len(list.Items) != 1 || list.Items[0].Amount != 250 || list.Items[0].Payout.ID != id {
+		t.Errorf("%+v", list)
+	}
+}

@@ -15,6 +15,7 @@ CREATE TABLE promises (
     claimed_at  DATETIME(3)   NOT NULL,
     PRIMARY KEY (packet_id, user_id),
     UNIQUE KEY promises_payment (payment_id),
+    KEY promises_user (app_id, user_id, claimed_at, packet_id),
     CONSTRAINT promises_payment_kind CHECK (SUBSTRING(payment_id, 1, 1) = 'h' AND SUBSTRING(payment_id, 2, 20) = packet_id)
 ) ENGINE = InnoDB;
 

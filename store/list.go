@@ -144,7 +144,7 @@ type receivedRow struct {
 }
 
 // UserClaims lists up to limit recorded claims of a user in packets of an app,
-// newest first, after the given place.
+// newest first, after the given place, also those that could not be booked.
 func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
 	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
@@ -164,7 +164,10 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.P
 		out[i] = packet.Received{Paid: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
 			BestLuck: r.BestShare != nil && *r.BestShare == r.Claim.Share.ShareIndex}
 	}
-	return out, classify(err)
+	if err != nil {
+		return out, classify(err)
+	}
+	return s.withPromises(ctx, out, app, user, after, limit)
 }
 
 // Sums adds up what a user of an app sent and received: packets that were
@@ -193,6 +196,7 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
 		return packet.Sums{}, classify(err)
 	}
-	return packet.Sums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
-		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}, nil
+	out := packet.Sums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
+		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}
+	return out, s.addPromises(ctx, &out, app, user, in, except)
 }

@@ -188,3 +188,11 @@ func (s *Store) Promises(ctx context.Context, packetID string) (payout.Promises,
 		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
 	return payout.Promises{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
 }
+
+// PromisedUsers names whose claims of a packet could not be booked: no winners of
+// its shares, and told that they are. Errors: ErrUnavailable.
+func (s *Store) PromisedUsers(ctx context.Context, packetID string) ([]string, error) {
+	var users []string
+	err := s.read(ctx).Raw("SELECT user_id FROM promises WHERE packet_id = ?", packetID).Scan(&users).Error
+	return users, classify(err)
+}

@@ -294,3 +294,70 @@ func TestR10_Reconciled(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestR10_UserIsToldTheSame: a user's list and his sums have what he was told, once
+// a packet, in the order of the others.
+func TestR10_UserIsToldTheSame(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	at := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
+	var want []string
+	for i := range 6 {
+		p := funded(t, s, 200, 2)
+		c := claimOf(p, 0, "v")
+		c.ClaimedAt = at.Add(time.Duration(i/2) * time.Second)
+		if i%2 == 0 {
+			_, err := s.RecordClaim(ctx, c, provider)
+			must(t, err)
+		} else {
+			claim(t, s, p, 0, "u")
+			notBooked(t, s, c)
+		}
+		if i == 0 { // told of a second share too: he has one, and it is that which counts
+			claim(t, s, p, 1, "u")
+			notBooked(t, s, claimOf(p, 1, "v"))
+		}
+		want = append(want, p.ID)
+	}
+	for i := 0; i < len(want); i += 2 {
+		slices.Sort(want[i : i+2])
+	}
+	slices.Reverse(want)
+	var got []string
+	var after packet.Place
+	for {
+		page, err := s.UserClaims(ctx, "app", "v", after, 2)
+		must(t, err)
+		for _, c := range page {
+			got = append(got, c.PacketID)
+			if c.Amount != 100 || c.SenderID != "sender" {
+				t.Errorf("%+v", c)
+			}
+		}
+		if len(page) < 2 {
+			break
+		}
+		after = packet.Place{At: page[1].ClaimedAt, ID: page[1].PacketID}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, tc := range []struct {
+		except []string
+		span   packet.Span
+		n      int
+	}{
+		{nil, packet.Span{From: at, To: at.Add(time.Hour)}, 6},
+		{want[:2], packet.Span{From: at, To: at.Add(time.Hour)}, 4},
+		{nil, packet.Span{From: at, To: at.Add(time.Second)}, 2},
+		{nil, packet.Span{From: at.Add(time.Hour), To: at.Add(2 * time.Hour)}, 0},
+	} {
+		sums, err := s.Sums(ctx, "app", "v", tc.span, tc.except)
+		if err != nil || sums.ReceivedCount != tc.n || sums.ReceivedAmount != money.Fen(100*tc.n) {
+			t.Errorf("%+v: %+v, %v", tc, sums, err)
+		}
+	}
+	if sums, err := s.Sums(ctx, "other", "v", packet.Span{From: at, To: at.Add(time.Hour)}, nil); err != nil || sums.ReceivedCount != 0 {
+		t.Errorf("another app: %+v, %v", sums, err)
+	}
+}
