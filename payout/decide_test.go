@@ -223,3 +223,63 @@ func TestR12_SecondSuccessComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestR5_ClockAheadOfTheDecision: what was asked before a decision is asked again
+// after it, also when it was asked by a clock that is ahead of the decision's.
+func TestR5_ClockAheadOfTheDecision(t *testing.T) {
+	for _, kind := range []DecisionKind{DecisionRetry, DecisionCancel} {
+		b := newBooks(KindPayout)
+		no, err := b.send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []Observation{said(SourceSend, no, ObsDeclined), said(SourceAsk, no, ObsDeclined)} {
+			b.now = b.now.Add(time.Second)
+			if err := b.settle(1, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.p.Status != StatusFailed {
+			t.Fatal(b.p.Status)
+		}
+		b.now = b.now.Add(-10 * time.Minute)
+		if err := b.decide(kind, true); err != nil {
+			t.Fatal(err)
+		}
+		if step := b.step(); step.Do != ActionAsk {
+			t.Errorf("%s: next is %s, without a question", kind, step.Do)
+		}
+	}
+}
+
+// TestR5_ClockBehindTheDecision: a decision made by a clock that is ahead of the
+// clock of those who carry it out does not wait until that time has come.
+func TestR5_ClockBehindTheDecision(t *testing.T) {
+	b := newBooks(KindPayout)
+	no, err := b.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle := func(source Source) {
+		b.now = b.now.Add(time.Second)
+		if err := b.settle(1, said(source, no, ObsDeclined)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle(SourceSend)
+	settle(SourceAsk)
+	b.now = b.now.Add(10 * time.Minute)
+	if err := b.retry(); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(-10 * time.Minute)
+	if step := b.step(); step.Do != ActionAsk {
+		t.Fatalf("next is %s, without a question", step.Do)
+	}
+	for range 2 { // the first answer may be to a question put before
+		settle(SourceAsk)
+	}
+	if step := b.step(); step.Do != ActionSend {
+		t.Errorf("next is %s", step.Do)
+	}
+}

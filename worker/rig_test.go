@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,11 @@ type rig struct {
 	seedKey  [32]byte
 	logger   *slog.Logger
 	change   func(*rig, *worker.Config) // nil: none
+	off      atomic.Int64               // nanoseconds by which the store's clock is off
 }
+
+// now is the clock by which the store writes.
+func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.off.Load())) }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
@@ -99,7 +104,7 @@ func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig
 	if _, err := must(migrations.NewProvider(raw, nil))(t).Up(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r.store = must(store.Open(store.Config{DSN: dsn}))(t)
+	r.store = must(store.Open(store.Config{DSN: dsn, Now: r.now}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
 	r.pool = must(pool.Open(ctx, pool.Config{Addr: redisAddr, Lanes: testLanes, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = r.pool.Close() })

@@ -94,10 +94,10 @@ func (b *books) confirm(t testing.TB, orderNo string) {
 	})
 }
 
-func (r *rig) retry(t testing.TB, id string) {
+func retry(t testing.TB, books *store.Store, id string) {
 	t.Helper()
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "unfrozen"}
-	_, err := r.store.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
+	_, err := books.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
 		if err != nil || d.Status != payout.DecisionCarriedOut {
 			t.Errorf("decision %+v, %v", d, err)
 		}
@@ -238,7 +238,7 @@ func TestR3_TemporalLost(t *testing.T) {
 		t.Errorf("failed became %s by itself", now.Status)
 	}
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(frozen.Account), nil, nil)
-	r.retry(t, frozen.ID)
+	retry(t, r.store, frozen.ID)
 	b.void[void.ID] = true
 	r.twoPersons(t, void.ID, cancel)
 	b.confirm(t, payout.OrderNo(payout.ID(payout.KindRefund, refunding.ID, b.claims[refunding.ID][0].ShareIndex+1), 1))
