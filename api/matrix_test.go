@@ -20,7 +20,7 @@ import (
 const (
 	everybody = "everybody" // no key is looked at
 	apps      = "app"
-	allStaff  = "finance ops auditor"
+	allStaff  = "finance ops auditor admin"
 )
 
 // matrixRow says who may call one operation and what they are answered. Its path
@@ -263,7 +263,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.callers = map[string]string{"without key": "", "malformed key": "not_a_key", "key with a typing error": m.finance.token + "A",
 		"unknown staff key": tokenOf(access.RoleFinance), "unknown app key": tokenOf(access.RoleApp),
 		"revoked app key": m.revoked(access.RoleApp), "revoked finance key": m.revoked(access.RoleFinance),
-		"app": m.app.token, "finance": m.finance.token, "ops": m.ops.token, "auditor": m.auditor.token}
+		"app": m.app.token, "finance": m.finance.token, "ops": m.ops.token, "auditor": m.auditor.token, "admin": m.administrator().token}
 	m.open = m.house.open(m.app, with("total_amount", "8000", "share_count", "8", "split", `"equal"`))
 	var failed []string
 	for i := range 7 {
@@ -388,6 +388,11 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listProviders":   read(allStaff, staff+"/providers"),
 		"holdProvider":    {who: "ops finance", path: staff + "/providers/sandbox/hold", body: because, status: http.StatusOK},
 		"releaseProvider": {who: "ops finance", path: staff + "/providers/sandbox/release", body: because, status: http.StatusOK},
+
+		"listKeys":  read(allStaff, staff+"/keys"),
+		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},
+		"rotateKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/rotate", body: `{"grace_seconds":3600,"reason":"r"}`, status: http.StatusCreated},
+		"revokeKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/revoke", body: because, status: http.StatusOK},
 
 		"listAudit":   read("auditor", staff+"/audit"),
 		"verifyAudit": read("auditor", staff+"/audit/verify"),
