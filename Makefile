@@ -100,7 +100,6 @@ chaos: setup ## Break everything under load and count the money, e.g. make chaos
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
 simulate: ## Live whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
 	@go test -C simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
-
 # Without SOAK: half an hour at 30 grabs a second.
 soak: setup ## Keep a steady load on the whole stack and fail when anything grows, e.g. make soak SOAK='-length 3m -rate 20'
 	@go test -C chaos -count=1 -timeout 720m -run '^TestSoak$$' -args -soak $(SOAK)

@@ -95,23 +95,17 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	if p.unhonoured(attempts) {
 		honoured = []Posting{NewPosting(PostHonoured, p.ID, p.Amount)}
 	}
-	// What was asked before the decision does not count as asked after it because
-	// the one who asked has a clock that is ahead of ours.
-	decided := now
-	for _, a := range attempts {
-		decided = maxTime(decided, a.AskedAt)
-	}
 	switch kind {
 	case DecisionAsk:
 		return Effect{Status: DecisionCarriedOut, AskAll: true}, nil
 	case DecisionCancel:
-		p.Deciding, p.DecidedAt = DecisionCancel, decided
+		p.Deciding, p.DecidedAt = DecisionCancel, now
 		return Effect{Status: DecisionOpen}, nil
 	case DecisionMarkPaid:
 		if err := p.Move(StatusPaidOutside); err != nil {
 			return Effect{}, err
 		}
-		p.Failure, p.DecidedAt = nil, decided
+		p.Failure, p.DecidedAt = nil, now
 		// Should a number have succeeded after all, that is to be seen soon: a break.
 		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: append(honoured, NewPosting(outsidePosting(p.Kind), p.ID, p.Amount))}, nil
 	}
@@ -119,7 +113,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 	if err := p.Move(StatusPending); err != nil {
 		return Effect{}, err
 	}
-	p.DecidedAt, p.Failure, p.NewNumberAgreed = decided, nil, agreed
+	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
 	return Effect{Status: DecisionCarriedOut, Postings: honoured}, nil
 }
 

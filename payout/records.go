@@ -13,20 +13,6 @@ type State struct {
 	Status    Status   `json:"status"`
 	Failure   *Failure `json:"failure,omitempty"`
 	Step      Step     `json:"step"`
-	// Clock is what time it was, when this was read, by the clock that Step.At goes
-	// by: how long to wait is the same wherever it is waited, whatever other clocks say.
-	Clock time.Time `json:"clock,omitzero"`
-}
-
-// Wait is how long after it was read the step is due; by now where that is not known.
-func (s State) Wait(now time.Time) time.Duration {
-	if s.Step.At.IsZero() {
-		return 0
-	}
-	if !s.Clock.IsZero() {
-		now = s.Clock
-	}
-	return s.Step.At.Sub(now)
 }
 
 // Begun is the answer of BeginSend: an order to send, or none.

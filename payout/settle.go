@@ -32,11 +32,6 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	}
 	s.Changed = true
 	s.Payment.UpdatedAt = now
-	// It was decided by now: by a clock ahead of ours. What is asked from here on is
-	// asked after it.
-	if s.Payment.DecidedAt.After(now) {
-		s.Payment.DecidedAt = now
-	}
 	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)

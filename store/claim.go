@@ -28,7 +28,7 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 			out, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
 		}
-		out = tx.state(*p, nil)
+		out = state(*p, nil)
 		return tx.bookClaim(*p)
 	})
 	return out, claimError(err, c)
@@ -73,7 +73,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		if err := tx.Create(&arow).Error; err != nil {
 			return err
 		}
-		out.State = tx.state(*p, []payout.Attempt{first})
+		out.State = state(*p, []payout.Attempt{first})
 		out.Order = orderOf(first)
 		return nil
 	})

@@ -198,7 +198,7 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if err != nil {
 			return err
 		}
-		out = tx.state(p, attempts)
+		out = state(p, attempts)
 		if !ok {
 			return nil
 		}

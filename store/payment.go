@@ -175,13 +175,13 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	return row, attempts, nil
 }
 
-func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
-	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts), Clock: tx.now}
+func state(p payout.Payment, attempts []payout.Attempt) payout.State {
+	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts)}
 }
 
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
-	st, err := tx{DB: s.read(ctx), now: s.now().UTC()}.stateOf(id)
+	st, err := tx{DB: s.read(ctx)}.stateOf(id)
 	return st, classify(err)
 }
 
@@ -190,7 +190,7 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 	if err != nil {
 		return payout.State{}, err
 	}
-	return tx.state(row.payment(), attempts), nil
+	return state(row.payment(), attempts), nil
 }
 
 // BeginSend notes a send before it goes out (rules R3 to R5): it decides under
@@ -214,7 +214,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 				return err
 			}
 			if provider.Hold != nil { // nothing is noted, no number is taken
-				out.State, out.Held = tx.state(p, attempts), provider.Hold
+				out.State, out.Held = state(p, attempts), provider.Hold
 				return nil
 			}
 		}
@@ -244,7 +244,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		out.State = tx.state(p, attempts)
+		out.State = state(p, attempts)
 		out.Order = orderOf(*cur)
 		return nil
 	})
@@ -287,7 +287,7 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 			return err
 		}
 	}
-	out.State = tx.state(p, attempts)
+	out.State = state(p, attempts)
 	return nil
 }
 
@@ -331,7 +331,7 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 			return err
 		}
 		attempts[parts.Attempt-1] = set.Attempt
-		out = tx.state(set.Payment, attempts)
+		out = state(set.Payment, attempts)
 		if !set.Changed {
 			return nil
 		}

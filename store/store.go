@@ -43,8 +43,6 @@ type Config struct {
 	// IdleLimit is how long a transaction may stand still before the server rolls
 	// it back, whole seconds; 0: 20 s.
 	IdleLimit time.Duration
-	// Now is the clock whose times are written; nil: time.Now. Tests step it.
-	Now func() time.Time
 }
 
 // Store is safe for concurrent use.
@@ -166,11 +164,7 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	s := &Store{db: db, sql: pool, now: cfg.Now}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	return s, nil
+	return &Store{db: db, sql: pool, now: time.Now}, nil
 }
 
 // Close closes all connections.

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,11 +59,7 @@ type rig struct {
 	seedKey  [32]byte
 	logger   *slog.Logger
 	change   func(*rig, *worker.Config) // nil: none
-	off      atomic.Int64               // nanoseconds by which the store's clock is off
 }
-
-// now is the clock by which the store writes.
-func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.off.Load())) }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
@@ -87,24 +82,14 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 // newRigWith is newRig with workers that are changed before they start.
 func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, change func(*rig, *worker.Config)) *rig {
 	t.Helper()
-	r := newParts(t, redisAddr, dsn, temporalAddr, namespace)
-	r.change = change
-	w, _ := r.startWorker(t)
-	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
-	return r
-}
-
-// newParts is newRig without a worker.
-func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
-	t.Helper()
-	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	r := &rig{change: change, redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	ctx := t.Context()
 	raw := must(store.OpenSQL(dsn))(t)
 	t.Cleanup(func() { _ = raw.Close() })
 	if _, err := must(migrations.NewProvider(raw, nil))(t).Up(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r.store = must(store.Open(store.Config{DSN: dsn, Now: r.now}))(t)
+	r.store = must(store.Open(store.Config{DSN: dsn}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
 	r.pool = must(pool.Open(ctx, pool.Config{Addr: redisAddr, Lanes: testLanes, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
@@ -112,6 +97,8 @@ func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig
 	r.temporal = must(worker.Dial(temporalAddr, namespace, r.logger))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	w, _ := r.startWorker(t)
+	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
 	return r
 }
 
@@ -149,7 +136,16 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
-	w = worker.New(r.workerConfig(handoffs))
+	cfg := worker.Config{
+		Client:   r.temporal,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
+	}
+	if r.change != nil {
+		r.change(r, &cfg)
+	}
+	w = worker.New(cfg)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	var once sync.Once
@@ -164,19 +160,6 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	}
 	t.Cleanup(stop)
 	return w, stop
-}
-
-func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
-	cfg := worker.Config{
-		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
-	}
-	if r.change != nil {
-		r.change(r, &cfg)
-	}
-	return cfg
 }
 
 var shared struct {

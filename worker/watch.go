@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,7 +88,6 @@ type Watch struct {
 	payments map[watched]packet.Place
 	patience *patience
 	ended    *endedRuns
-	repairs  atomic.Int64 // made by this watch
 }
 
 // NewWatch prepares a watch; Run does the work.
@@ -158,7 +156,6 @@ const (
 
 // repaired tells of a repair: in the log, and counted for good in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {
-	w.repairs.Add(1)
 	attrs = append([]slog.Attr{slog.String("repair", string(kind)), slog.String("subject", subject)}, attrs...)
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired something.", attrs...)
 	if err := w.cfg.Store.NoteRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {

@@ -21,36 +21,28 @@ const (
 
 // watchPackets gives every packet that is not at its end a run, unless its
 // refund or a person has the next move. What expires first is looked at first;
-// what is overdue is looked at every round. A full page that had as many repairs as
-// not is followed by the next one at once: all runs may be gone, and a page a round
-// would take hours to find them.
+// what is overdue is looked at every round.
 func (w *Watch) watchPackets(ctx context.Context) error {
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		if !w.packets[status].At.IsZero() {
-			if _, err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
+			if err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
 				return err
 			}
 		}
-		for again := true; again; {
-			repaired, err := w.packetPage(ctx, status, w.packets[status], false)
-			if err != nil {
-				return err
-			}
-			again = !w.packets[status].At.IsZero() && 2*repaired >= packetPage
+		if err := w.packetPage(ctx, status, w.packets[status], false); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // packetPage compares a page of rows with their runs. Of the first page, which
-// is looked at beside the one whose turn it is, only what is overdue counts. It
-// returns how many packets it repaired.
-func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) (repaired int64, err error) {
+// is looked at beside the one whose turn it is, only what is overdue counts.
+func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) error {
 	page, err := w.cfg.Store.UnfinishedPackets(ctx, status, after, packetPage)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	before := w.repairs.Load()
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	now := time.Now()
@@ -67,8 +59,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 			w.packets[status] = packet.Place{At: last.ExpiresAt, ID: last.ID}
 		}
 	}
-	err = group.Wait()
-	return w.repairs.Load() - before, err
+	return group.Wait()
 }
 
 // unfinished gives one packet what it needs to go on.

@@ -31,26 +31,19 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 			if !status.Open() {
 				continue
 			}
-			of := watched{kind, status}
-			for again := true; again; { // as watchPackets
-				repaired, err := w.paymentPage(ctx, of)
-				if err != nil {
-					return err
-				}
-				again = !w.payments[of].At.IsZero() && 2*repaired >= paymentPage
+			if err := w.paymentPage(ctx, watched{kind, status}); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// paymentPage looks at the next page and returns how many payments it repaired.
-func (w *Watch) paymentPage(ctx context.Context, of watched) (repaired int64, err error) {
+func (w *Watch) paymentPage(ctx context.Context, of watched) error {
 	page, err := w.cfg.Store.WaitingPayments(ctx, of.kind, of.status, w.payments[of], paymentPage)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	before := w.repairs.Load()
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	now := time.Now()
@@ -64,8 +57,7 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (repaired int64, er
 		last := page[len(page)-1]
 		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
 	}
-	err = group.Wait()
-	return w.repairs.Load() - before, err
+	return group.Wait()
 }
 
 // overdue gives a payment a run, or wakes the one it has. A question that stays

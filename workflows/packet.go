@@ -238,13 +238,6 @@ func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activi
 	return done, err
 }
 
-// A pool that has not expired yet by its own clock is looked at again after a part
-// of the time that is left.
-const (
-	notYetShortest = 15 * time.Second
-	notYetPart     = 40
-)
-
 // closePool ends grabbing; for expiry, once Redis' clock agrees.
 func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error {
 	for {
@@ -252,9 +245,7 @@ func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error 
 		if err != nil || rem.NotYet <= 0 {
 			return err
 		}
-		// Its clock may be set right meanwhile: what is far off is looked at again sooner.
-		wait := min(rem.NotYet, max(notYetShortest, rem.NotYet/notYetPart))
-		if err := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"}).Get(ctx, nil); err != nil {
+		if err := workflow.NewTimerWithOptions(ctx, rem.NotYet, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"}).Get(ctx, nil); err != nil {
 			return err
 		}
 	}

@@ -80,8 +80,8 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 
 // await waits until the step is due, or until a signal says to look again.
 func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
-	wait := st.Wait(workflow.Now(ctx))
-	if wait <= 0 {
+	wait := st.Step.At.Sub(workflow.Now(ctx))
+	if st.Step.At.IsZero() || wait <= 0 {
 		return false, nil
 	}
 	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)

@@ -104,27 +104,6 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Lose ends the server with SIGKILL and deletes all that it has stored, as a lost
-// disk does. Restart starts it again with nothing, as a first start does. Only a
-// Temporal server can be lost.
-func (s *Server) Lose(t testing.TB) {
-	t.Helper()
-	part, ok := s.part.(devstack.Temporal)
-	if !ok {
-		t.Fatalf("%T cannot be lost", s.part)
-	}
-	s.Kill()
-	files, err := filepath.Glob(part.DB + "*") // and its journal
-	if err != nil || len(files) == 0 {
-		t.Fatalf("nothing is stored in %s: %v", part.DB, err)
-	}
-	for _, file := range files {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func (s *Server) start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
