@@ -122,21 +122,11 @@ func readKeyFilter(q *query) access.KeyFilter {
 }
 
 func listKeys(r *request) (answer, error) {
-	q := readQuery(r)
-	filter := readKeyFilter(q)
-	given := q.given()
-	limit, text := q.page()
-	if err := q.done(); err != nil {
+	filter, given, after, limit, err := readList(r, readKeyFilter)
+	if err != nil {
 		return answer{}, err
 	}
-	if text != "" {
-		c, err := continueList(text, given, func(q *query) { filter = readKeyFilter(q) })
-		if err != nil {
-			return answer{}, err
-		}
-		filter.AfterTime, filter.AfterID, given = c.At, c.ID, c.Filters
-	}
-	filter.Limit = limit + 1
+	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Keys(ctx, filter)

@@ -180,22 +180,31 @@ func continueList(text string, given map[string]string, read func(*query)) (list
 	return c, nil
 }
 
-func listReconciliations(r *request) (answer, error) {
+// readList reads what a list is asked for: its filter, from the cursor when there is
+// one, the filters as they are given, the place to go on after, and the page's size.
+func readList[F any](r *request, read func(*query) F) (filter F, given map[string]string, after listCursor, limit int, err error) {
 	q := readQuery(r)
-	filter := readReconciliationFilter(q)
-	given := q.given()
+	filter = read(q)
+	given = q.given()
 	limit, text := q.page()
 	if err := q.done(); err != nil {
-		return answer{}, err
+		return filter, nil, after, 0, err
 	}
 	if text != "" {
-		c, err := continueList(text, given, func(q *query) { filter = readReconciliationFilter(q) })
-		if err != nil {
-			return answer{}, err
+		if after, err = continueList(text, given, func(q *query) { filter = read(q) }); err != nil {
+			return filter, nil, after, 0, err
 		}
-		filter.AfterTime, filter.AfterID, given = c.At, c.ID, c.Filters
+		given = after.Filters
 	}
-	filter.Limit = limit + 1
+	return filter, given, after, limit, nil
+}
+
+func listReconciliations(r *request) (answer, error) {
+	filter, given, after, limit, err := readList(r, readReconciliationFilter)
+	if err != nil {
+		return answer{}, err
+	}
+	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
 	rows, err := r.server.cfg.Store.Reconciliations(ctx, filter)
