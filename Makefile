@@ -73,11 +73,11 @@ unit: ## Run the tests that need no server, with the race detector
 	go test -timeout 5m ./simulate
 
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	go test -race -timeout 15m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
+	go test -race -timeout 25m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
 
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
-	go test -count=1 -timeout 10m ./e2e/...
-	go test -C chaos -count=1 -timeout 10m
+	go test -count=1 -timeout 25m ./e2e/...
+	go test -C chaos -count=1 -timeout 15m
 
 FUZZTIME ?= 10s
 

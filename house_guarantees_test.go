@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-const guarantees = "docs/guarantees.md"
+const (
+	guarantees = "docs/guarantees.md"
+	disaster   = "docs/disaster.md"
+)
 
 var (
 	testNamed   = regexp.MustCompile(`^Test[A-Z]\w*$`)
@@ -53,6 +56,11 @@ func TestGuaranteesNameWhatIsThere(t *testing.T) {
 	}
 	for _, m := range stepDefined.FindAllStringSubmatch(readText(t, filepath.Join("crash", "steps.go")), -1) {
 		there.points = append(there.points, m[1])
+	}
+	for _, name := range namedIn(readText(t, disaster)).tests {
+		if !slices.Contains(there.tests, name) {
+			t.Errorf("%s names the test %s, which is not there", disaster, name)
+		}
 	}
 	named := namedIn(readText(t, guarantees))
 	for _, kind := range []struct {

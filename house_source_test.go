@@ -167,6 +167,13 @@ var sourceRules = []sourceRule{
 		badAt: "workflows/x.go", bad: "package x\nfunc f() { _ = time.Now() }\n", good: "package x\nfunc f() { _ = workflow.Now(ctx) }\n",
 	},
 	{
+		name: "the books have one clock", why: "MySQL's: the clocks of two machines may be minutes apart",
+		// examine.go tells how far the two are apart, for a person.
+		applies: func(s source) bool { return productOf("store", "payout", "packet")(s) && s.path != "store/examine.go" },
+		check:   forbidCalls("time.Now", "time.Since", "time.Until"),
+		badAt:   "store/x.go", bad: "package x\nvar now = time.Now\n", good: "package x\nfunc f(tx tx) { _ = tx.now }\n",
+	},
+	{
 		name: "a status changes by compare-and-set", why: "who lost the race must notice; one function a table writes the column",
 		applies: productOf("store"),
 		check:   checkStatusWrites,

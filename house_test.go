@@ -33,7 +33,8 @@ var layers = map[string][]string{
 	"packet":                {"money"},
 	"payout":                {"money"},
 	"pool":                  {"crash", "money", "packet", "payout", "access", "observe"},
-	"store":                 {"crash", "money", "packet", "payout", "access", "observe"},
+	"history":               {"money", "packet", "payout"}, // a past for stacks that are for trying and measuring
+	"store":                 {"crash", "history", "money", "packet", "payout", "access", "observe"},
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
@@ -42,18 +43,20 @@ var layers = map[string][]string{
 	"workflows":             {"money", "packet", "payout", "activities"},
 	"worker":                {"crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
 	"devstack":              {"observe"},
-	"devstack/stacktest":    {"devstack"},
-	"client":                {"money"},           // for other people's programs too
-	"cmd/hongbao":           {"*"},               // the only place that wires
-	"bench":                 {},                  // measurements, all of them in test files
-	"chaos":                 {},                  // likewise: from outside, all of it in test files
-	"e2e":                   {"client", "money"}, // tests from outside
-	"simulate":              {},                  // lifetimes in memory, all of it in test files
+	"devstack/stacktest":    {"devstack", "migrations"},              // a database with the newest schema
+	"client":                {"money"},                               // for other people's programs too
+	"console":               {"access", "client", "money", "packet"}, // reads and writes by the staff API alone
+	"console/browser":       {},                                      // a browser at the desk, all of it in test files
+	"cmd/hongbao":           {"*"},                                   // the only place that wires
+	"bench":                 {},                                      // measurements, all of them in test files
+	"chaos":                 {},                                      // likewise: from outside, all of it in test files
+	"e2e":                   {"client", "money"},                     // tests from outside
+	"simulate":              {},                                      // lifetimes in memory, all of it in test files
 }
 
 // workerSees are the names of pool that worker may use: the content of streams.
 // What it does to Redis goes through interfaces that cmd fills.
-var workerSees = []string{"Batch", "Bad", "Consumer", "Slot", "LivePacket", "ErrLeaseLost"}
+var workerSees = []string{"Batch", "Bad", "Consumer", "Slot", "LivePacket", "ErrLeaseLost", "Epoch", "ErrTorn"}
 
 // owners lists who may import a library, itself and what is below it.
 var owners = []struct {
@@ -73,6 +76,9 @@ var owners = []struct {
 	{"go.temporal.io/sdk/activity", []string{"activities", "worker"}, "steps are in one folder; worker registers them"},
 	{"go.temporal.io/sdk/worker", []string{"worker"}, "one place runs workflows"},
 	{"go.temporal.io/sdk/client", []string{"worker", "cmd/hongbao", "devstack"}, "grep answers who can start a workflow; cmd and devstack only connect"},
+	{"go.temporal.io/sdk/contrib", []string{"worker"}, "what changes every run is in one place"},
+	{"go.opentelemetry.io/otel/sdk", []string{"cmd/hongbao"}, "where traces go is wiring"},
+	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "where traces go is wiring"},
 	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "flags are read in one place"},
 	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox keeps its books in a file"},
 }
@@ -229,6 +235,7 @@ var moneyRules = []struct{ number, says string }{
 	{"R8", "ids are bytes and amounts are integers, in every store and script"},
 	{"R11", "drain is active: every winner in Redis gets his payout, whether or not the stream told of him"},
 	{"R12", "the ledger is append-only and balanced; a notification moves nothing, it causes a question"},
+	{"R13", "a MySQL that is older than reality moves nothing until what happened since was put back"},
 }
 
 var testOfRule = regexp.MustCompile(`(?m)^func (Test(R\d+)_\w+)\(\w+ \*testing\.T\)`)

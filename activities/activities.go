@@ -6,6 +6,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"hongbao/money"
 	"hongbao/packet"
@@ -18,6 +19,7 @@ type Books interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RejectPacket(ctx context.Context, id string, f packet.Failure) error
+	KeepFirst(ctx context.Context, id string, first packet.FirstAnswer) error
 	Closing
 }
 
@@ -29,6 +31,7 @@ type Closing interface {
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
 // Cashbook is the part of MySQL that knows payments.
@@ -41,6 +44,12 @@ type Cashbook interface {
 	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
 	Decisions
+	Clock
+}
+
+// Clock tells the time of the books: MySQL's.
+type Clock interface {
+	Clock(ctx context.Context) (time.Time, error)
 }
 
 // Decisions is the part of MySQL that ends people's decisions.

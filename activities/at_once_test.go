@@ -17,6 +17,7 @@ import (
 // whole is a packet and its charge or refund, on stores that write down what is
 // done to them; one step of theirs breaks.
 type whole struct {
+	reason packet.CloseReason // that the row was given by the pool
 	*short
 	Books
 	Pool
@@ -76,9 +77,16 @@ func (w *whole) ClosePool(_ context.Context, _ string, reason packet.CloseReason
 	return packet.Remainder{NotYet: w.notYet, Reason: reason}, w.do("close pool")
 }
 
+func (w *whole) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
+	w.reason = reason
+	return nil
+}
+
 func (w *whole) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{ClaimedCount: w.won}, nil
 }
+
+func (*whole) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
 
 func (w *whole) AccountedFor(context.Context, string) (n int, _ error) {
 	if len(w.winners) > 0 {
@@ -190,6 +198,9 @@ func TestCloseNow(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.want(t, tc.did...)
+			if closed := w.reason == packet.CloseExpired; closed != got.Pool { // the row may have had an earlier one
+				t.Errorf("the row says %q, the pool is closed: %t", w.reason, got.Pool)
+			}
 			if got != tc.want {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}

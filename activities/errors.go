@@ -19,6 +19,11 @@ const (
 	TypeGone = "pool_gone"
 	// TypeNotFound: the row is not there (yet). Retried.
 	TypeNotFound = "not_found"
+	// TypeNotClosing: the row is back at a step before closing, because the books were
+	// restored (rule R13). Final: the run reads the row and begins anew (rule R3).
+	TypeNotClosing = "not_closing"
+	// TypeNotDeclined: the charge that was declined is not, for the same cause. Final, as above.
+	TypeNotDeclined = "not_declined"
 	// TypeDefect: the status table forbids a change the code asked for. Final.
 	TypeDefect = "defect"
 )
@@ -32,6 +37,10 @@ func typed(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeConflict, err)
 	case errors.Is(err, payout.ErrTransition):
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
+	case errors.Is(err, packet.ErrNotClosing):
+		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotClosing, err)
+	case errors.Is(err, packet.ErrNotDeclined):
+		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotDeclined, err)
 	case errors.Is(err, packet.ErrGone):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
 	case errors.Is(err, packet.ErrNotFound):

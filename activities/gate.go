@@ -45,10 +45,14 @@ const (
 // after a handful; telling the others would save those few calls, and cost a
 // shared state that could be wrong for everybody. A nil Gate lets all through.
 type Gate struct {
+	// Now is the clock and Spread draws a duration from 0 to below d: time.Now and
+	// rand.N, unless a simulation brings its own before the gate is used.
+	Now    func() time.Time
+	Spread func(d time.Duration) time.Duration
+
 	provider string
 	pacer    Pacer // nil: no limit
 	logger   *slog.Logger
-	now      func() time.Time
 
 	mu       sync.Mutex
 	breakers map[payout.Op]*payout.Breaker
@@ -74,7 +78,7 @@ func NewGate(provider string, pacer Pacer, logger *slog.Logger) *Gate {
 	if logger == nil {
 		logger = slog.Default()
 	}
-	g := &Gate{provider: provider, pacer: pacer, logger: logger, now: time.Now,
+	g := &Gate{provider: provider, pacer: pacer, logger: logger, Now: time.Now, Spread: rand.N[time.Duration],
 		breakers: map[payout.Op]*payout.Breaker{}, opened: map[opened]int{}, parked: map[string]parked{}}
 	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpRefund} {
 		g.breaker(op)
@@ -101,7 +105,7 @@ func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Parki
 	}
 	g.mu.Lock()
 	b := g.breaker(op)
-	wait, ok := b.Admit(g.now())
+	wait, ok := b.Admit(g.Now())
 	if !ok {
 		why := payout.Parking(b.Why())
 		wait = g.park(id, why, wait)
@@ -139,7 +143,7 @@ func (g *Gate) pace(ctx context.Context, id string) time.Duration {
 // is too much and stores nothing of it, but nobody is paid by waiting for Redis.
 func (g *Gate) turn(ctx context.Context, id string) time.Duration {
 	g.mu.Lock()
-	away := g.now().Before(g.paceBack)
+	away := g.Now().Before(g.paceBack)
 	g.mu.Unlock()
 	if away {
 		return 0
@@ -152,11 +156,11 @@ func (g *Gate) turn(ctx context.Context, id string) time.Duration {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.now().Before(g.paceBack) {
+	if !g.Now().Before(g.paceBack) {
 		g.logger.WarnContext(ctx, "The pace of calls to the provider cannot be kept: payments go out without it.",
 			slog.String("provider", g.provider), slog.Any("error", err))
 	}
-	g.paceBack = g.now().Add(paceAway)
+	g.paceBack = g.Now().Add(paceAway)
 	return 0
 }
 
@@ -174,7 +178,7 @@ func (g *Gate) hold(op payout.Op, id string) time.Duration {
 // park notes a parked payment and returns its pause: never shorter than least,
 // longer each time, and longer the more payments are parked.
 func (g *Gate) park(id string, why payout.Parking, least time.Duration) time.Duration {
-	now := g.now()
+	now := g.Now()
 	g.sweep(now)
 	p := g.parked[id]
 	if p.why != why {
@@ -185,7 +189,7 @@ func (g *Gate) park(id string, why payout.Parking, least time.Duration) time.Dur
 		pause = max(pause, min(parkFirst<<min(p.times, 10), parkGrown))
 	}
 	pause = max(pause, parkFirst/10)
-	wait := least + pause/2 + rand.N(pause)
+	wait := least + pause/2 + g.Spread(pause)
 	p.times++
 	p.until = now.Add(wait)
 	g.parked[id] = p
@@ -237,7 +241,7 @@ func (g *Gate) report(ctx context.Context, op payout.Op, payment string, o payou
 	if o.Source == payout.SourceAsk {
 		heard = b.Asked
 	}
-	if !heard(payment, o, g.now()) {
+	if !heard(payment, o, g.Now()) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("provider", g.provider), slog.String("op", string(op))}

@@ -3,15 +3,16 @@ package activities
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hongbao/observe"
 	"hongbao/payout"
 )
 
 var (
-	breakerOpen = prometheus.NewDesc("hongbao_provider_breaker_open",
+	breakerOpen = prometheus.NewDesc(observe.MetricBreaker,
 		"1 while this process parks the operation because of the provider's trouble.", []string{"provider", "op", "why"}, nil)
-	breakerOpened = prometheus.NewDesc("hongbao_provider_breaker_opened_total",
+	breakerOpened = prometheus.NewDesc(observe.MetricBreakerOpened,
 		"How often this process began to park the operation.", []string{"provider", "op", "why"}, nil)
-	paymentsParked = prometheus.NewDesc("hongbao_payments_parked",
+	paymentsParked = prometheus.NewDesc(observe.MetricParked,
 		"Payments this process has parked: due, not sent, no number taken.", []string{"provider", "why"}, nil)
 )
 
@@ -27,7 +28,7 @@ func (g *Gate) Describe(out chan<- *prometheus.Desc) {
 func (g *Gate) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sweep(g.now())
+	g.sweep(g.Now())
 	count := map[payout.Parking]int{payout.ParkedHeld: 0, payout.ParkedLowBalance: 0, payout.ParkedOutage: 0}
 	for _, p := range g.parked {
 		count[p.why]++

@@ -28,7 +28,7 @@ type book struct {
 }
 
 func (b *book) state(id string) payout.State {
-	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}}
+	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}, Clock: time.Now().UTC()}
 	if b.asked {
 		st.Step = payout.Step{Do: payout.ActionAsk, OrderNo: payout.OrderNo(id, 1)}
 	}
@@ -63,6 +63,7 @@ type bank struct {
 	mu     sync.Mutex
 	answer payout.Observation
 	sends  int
+	asks   int
 }
 
 func (b *bank) Limits() payout.Limits { return payout.Limits{} }
@@ -91,7 +92,7 @@ type timed struct {
 func newTimed(pacer Pacer) *timed {
 	c := &timed{book: &book{sends: map[string]int{}}, bank: &bank{answer: payout.Observation{Kind: payout.ObsSucceeded}}, at: time.Now()}
 	c.gate = NewGate("sandbox", pacer, slog.New(slog.DiscardHandler))
-	c.gate.now = func() time.Time { return c.at }
+	c.gate.Now = func() time.Time { return c.at }
 	c.Payments = Payments{Cashbook: c.book, Provider: c.bank, Gate: c.gate}
 	return c
 }

@@ -96,14 +96,33 @@ func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Rec
 // A pool that is not in Redis is retried until its packet is staged again.
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
 	defer beat(ctx)()
+	var shares []money.Fen
 	if last := a.funded.Load(); last != nil && last.id == id && a.funded.CompareAndSwap(last, nil) {
-		return typed(a.Pool.OpenPool(ctx, id, last.shares, nil))
+		shares = last.shares
+	} else {
+		var err error
+		if shares, _, err = a.split(ctx, id); err != nil {
+			return typed(err)
+		}
 	}
-	shares, _, err := a.split(ctx, id)
-	if err != nil {
+	if err := a.Pool.OpenPool(ctx, id, shares, nil); err != nil {
 		return typed(err)
 	}
-	return typed(a.Pool.OpenPool(ctx, id, shares, nil))
+	return typed(a.keepFirst(ctx, id))
+}
+
+// keepFirst keeps in MySQL what the create request was told before its packet opened:
+// whoever makes a lost pool again (rule R9) takes it for granted that the others were
+// told 201.
+func (a *Packets) keepFirst(ctx context.Context, id string) error {
+	view, err := a.Pool.View(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && (view.First == nil || view.Retired) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.Books.KeepFirst(ctx, id, *view.First)
 }
 
 // RejectPacket ends a packet whose charge was declined, in MySQL and in Redis. Repeatable.
@@ -132,7 +151,9 @@ func (a *Packets) ClosePool(ctx context.Context, id string, reason packet.CloseR
 	if err != nil {
 		return rem, typed(err)
 	}
-	if rem.NotYet == 0 && !rem.Gone && rem.Reason != reason {
+	if rem.NotYet == 0 && !rem.Gone && rem.Reason != "" {
+		// Also when it is the one that was asked for: the row may have an earlier one, of
+		// an expiry that Redis did not know of when the recall came.
 		err = a.Books.CorrectReason(ctx, id, rem.Reason)
 	}
 	return rem, typed(err)
@@ -193,16 +214,44 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 		return 0, false, typed(err)
 	}
 	n, err = a.Books.AccountedFor(ctx, id)
-	return n, err == nil && n >= view.ClaimedCount, typed(err)
+	if err != nil || n < view.ClaimedCount {
+		return n, false, typed(err)
+	}
+	// Of promises that cannot be booked the pool may know nothing, when it was made again
+	// (rule R9): then counts say nothing, and the sets are compared.
+	promised, err := a.Books.PromisedUsers(ctx, id)
+	if err != nil || len(promised) == 0 {
+		return n, err == nil, typed(err)
+	}
+	missing, err := a.missing(ctx, id)
+	return n, err == nil && len(missing) == 0, typed(err)
 }
 
 // compareSets is how many users one look at MySQL asks about.
 const compareSets = 500
 
 func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
-	claims, err := a.Pool.Claims(ctx, p.ID)
+	missing, err := a.missing(ctx, p.ID)
 	if err != nil {
 		return err
+	}
+	for _, c := range missing {
+		start := func() error { // also when its run was terminated by hand: the relay takes that one for done
+			_, err := a.Starter.RestartPayout(ctx, c, p.App)
+			return err
+		}
+		if err := crash.Do(crash.DrainStart, start); err != nil {
+			return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
+		}
+	}
+	return nil
+}
+
+// missing are the winners of a pool for whom MySQL does not account.
+func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Claim, err error) {
+	claims, err := a.Pool.Claims(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	for len(claims) > 0 {
 		part := claims[:min(compareSets, len(claims))]
@@ -211,24 +260,17 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 		for i, c := range part {
 			users[i] = c.UserID
 		}
-		recorded, err := a.Books.Recorded(ctx, p.ID, users)
+		recorded, err := a.Books.Recorded(ctx, id, users)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, c := range part {
-			if recorded[c.UserID] {
-				continue
-			}
-			start := func() error { // also when its run was terminated by hand: the relay takes that one for done
-				_, err := a.Starter.RestartPayout(ctx, c, p.App)
-				return err
-			}
-			if err := crash.Do(crash.DrainStart, start); err != nil {
-				return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
+			if !recorded[c.UserID] {
+				missing = append(missing, c)
 			}
 		}
 	}
-	return nil
+	return missing, nil
 }
 
 // CloseBooks closes the packet's books and returns the remainder; a remainder

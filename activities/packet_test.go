@@ -27,6 +27,8 @@ func (l *lostHandOffs) View(context.Context, string) (packet.PoolView, error) {
 
 func (l *lostHandOffs) Claims(context.Context, string) ([]packet.Claim, error) { return l.winners, nil }
 
+func (*lostHandOffs) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
+
 func (l *lostHandOffs) AccountedFor(context.Context, string) (int, error) {
 	return len(l.recorded), nil
 }
@@ -57,9 +59,38 @@ func TestR11_DrainStartsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// promised is a packet with a promise that cannot be booked and that its pool does not
+// know: it was made again without it.
+type promised struct{ lostHandOffs }
+
+func (*promised) PromisedUsers(context.Context, string) ([]string, error) {
+	return []string{"late"}, nil
+}
+
+func (p *promised) AccountedFor(context.Context, string) (int, error) {
+	return len(p.recorded) + 1, nil
+}
+
+// TestR9_DrainLooksPastPromises: a promise that the pool does not know stands for none
+// of its winners, though the counts agree.
+func TestR9_DrainLooksPastPromises(t *testing.T) {
+	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true}, winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
+	steps := &Packets{Books: p, Pool: p, Starter: p}
+	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	env.RegisterActivity(steps.Drain)
+	if _, err := env.ExecuteActivity(steps.Drain, packet.Packet{ID: "p", App: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"bob of app"}; !slices.Equal(p.started, want) {
+		t.Errorf("started %q, want %q", p.started, want)
+	}
+}
+
 // busyRelay is a packet whose claims are recorded one after the other, one between
 // two looks.
 type busyRelay struct{ lostHandOffs }
+
+func (*busyRelay) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
 
 func (r *busyRelay) AccountedFor(context.Context, string) (int, error) {
 	if n := len(r.recorded); n < len(r.winners) {
@@ -105,6 +136,10 @@ func (l *ledgerOfShares) Packet(_ context.Context, id string) (packet.Record, er
 func (l *ledgerOfShares) Fund(_ context.Context, id string, shares []money.Fen) (packet.Status, error) {
 	l.funded[id] = shares
 	return packet.StatusOpen, nil
+}
+
+func (*ledgerOfShares) View(context.Context, string) (packet.PoolView, error) {
+	return packet.PoolView{}, nil
 }
 
 func (l *ledgerOfShares) OpenPool(_ context.Context, id string, shares []money.Fen, _ func(int)) error {

@@ -14,15 +14,15 @@ func (a *Payments) parked(ctx context.Context, id string, why payout.Parking, wa
 	if err != nil {
 		return payout.Begun{}, typed(err)
 	}
-	park(&st, why, wait)
+	a.park(&st, why, wait)
 	return payout.Begun{State: st}, nil
 }
 
-func park(st *payout.State, why payout.Parking, wait time.Duration) {
+func (a *Payments) park(st *payout.State, why payout.Parking, wait time.Duration) {
 	if st.Step.Do != payout.ActionSend {
 		return
 	}
-	at := time.Now().UTC().Add(wait)
+	at := st.Clock.Add(wait)
 	if at.After(st.Step.At) {
 		st.Step.At, st.Step.Parked = at, why
 	}

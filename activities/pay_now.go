@@ -80,14 +80,14 @@ func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Park
 		return Outcome{}, typed(err)
 	}
 	if why != payout.ParkedNot {
-		park(&st, why, wait)
+		a.park(&st, why, wait)
 	}
 	return Outcome{State: st}, nil
 }
 
 func (a *Payments) clock() time.Time {
-	if a.now != nil {
-		return a.now()
+	if a.Now != nil {
+		return a.Now()
 	}
 	return time.Now()
 }

@@ -29,7 +29,7 @@ type rows struct {
 }
 
 func (r *rows) state(id string) payout.State {
-	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}}
+	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}, Clock: time.Now().UTC()}
 	switch {
 	case len(r.settled) > 0:
 		st.Status, st.Step = payout.StatusPaid, payout.Step{Do: payout.ActionEnd}
@@ -103,8 +103,8 @@ func newShort(pacer Pacer) *short {
 	s := &short{rows: &rows{}, at: time.Now()}
 	s.wire = &wire{bank: bank{answer: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded}}, rows: s.rows}
 	gate := NewGate("sandbox", pacer, slog.New(slog.DiscardHandler))
-	s.Payments = &Payments{Cashbook: s.rows, Provider: s.wire, Gate: gate, now: func() time.Time { return s.at }}
-	gate.now = s.Payments.now
+	s.Payments = &Payments{Cashbook: s.rows, Provider: s.wire, Gate: gate, Now: func() time.Time { return s.at }}
+	gate.Now = s.Payments.Now
 	return s
 }
 

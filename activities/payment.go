@@ -20,9 +20,10 @@ type Payments struct {
 	Provider Provider
 	// Gate parks sends while the provider is in trouble; nil lets all through.
 	Gate *Gate
+	// Now is the clock; nil: time.Now. A simulation brings its own.
+	Now func() time.Time
 
-	calls calls            // how fast the provider is, for what is done within workflow tasks
-	now   func() time.Time // nil: time.Now
+	calls calls // how fast the provider is, for what is done within workflow tasks
 }
 
 // RecordClaim books a claim and makes its payout pending. Repeatable. A claim
@@ -65,7 +66,7 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, no
 	case err != nil:
 		a.Gate.cancel(op)
 	case begun.Held != nil:
-		park(&begun.State, payout.ParkedHeld, a.Gate.hold(op, id))
+		a.park(&begun.State, payout.ParkedHeld, a.Gate.hold(op, id))
 	case begun.Order == nil:
 		a.Gate.cancel(op)
 	default:
@@ -118,11 +119,22 @@ func (a *Payments) deliver(ctx context.Context, o payout.Order) (seen payout.Obs
 	return seen
 }
 
+// clockWithin bounds the reading of the books' clock before a question.
+const clockWithin = 2 * time.Second
+
 // Ask asks the provider about an order number. It moves nothing and may be repeated.
+// When the question was put is told by the books' clock, which also says when people
+// decided: a new number needs an answer to a question put after that (rule R5).
 func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation, error) {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
 		return payout.Observation{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
+	}
+	clockCtx, cancel := context.WithTimeout(ctx, clockWithin)
+	asked, err := a.Cashbook.Clock(clockCtx)
+	cancel()
+	if err != nil {
+		return payout.Observation{}, typed(fmt.Errorf("ask about %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
 	_ = crash.Do(crash.OrderAsk, func() error { // whatever happens is an observation
@@ -130,13 +142,19 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return nil
 	})
 	a.Gate.report(ctx, payout.OpOf(parts.Kind), parts.PaymentID, seen)
+	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
 	return seen, nil
 }
 
 // Settle writes what was observed: status, ledger, breaks and timeline in one
-// transaction. Settling the same observation twice changes nothing.
+// transaction. Settling the same observation twice changes nothing. Of a number that the
+// books do not have, because they were restored, nothing is written: the run goes on from
+// the row (rule R3), and a recovery finds the number at the provider (rule R13).
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	st, err := a.Cashbook.Settle(ctx, o, asked)
+	if errors.Is(err, packet.ErrNotFound) {
+		st, err = a.Cashbook.PaymentState(ctx, paymentOf(asked))
+	}
 	if err != nil {
 		return st, typed(fmt.Errorf("settle %s: %w", asked, err))
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -53,5 +56,87 @@ func TestR3_OvertakenPayIsNotSent(t *testing.T) {
 				t.Errorf("%d sends", to.sends)
 			}
 		})
+	}
+}
+
+// ahead is a cashbook whose clock is not that of this machine.
+type ahead struct {
+	Cashbook
+	at  time.Time
+	err error
+}
+
+func (a ahead) Clock(context.Context) (time.Time, error) { return a.at, a.err }
+
+// Ask answers after three seconds, by this machine's clock.
+func (b *bank) Ask(_ context.Context, _ payout.Op, orderNo string) payout.Observation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asks++
+	now := time.Now().UTC()
+	return payout.Observation{Source: payout.SourceAsk, Kind: payout.ObsDeclined, OrderNo: orderNo, StartedAt: now, EndedAt: now.Add(3 * time.Second)}
+}
+
+// TestR5_AskedByTheBooksClock: when a question was put is told by the clock that
+// also says when people decided, whatever time this machine says it is. Without that
+// time nothing is asked.
+func TestR5_AskedByTheBooksClock(t *testing.T) {
+	at := time.Now().UTC().Add(-10 * time.Minute)
+	orderNo := payout.OrderNo(paymentID(0), 1)
+	to := &bank{}
+	ask := func(b ahead) (payout.Observation, error) {
+		env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+		steps := &Payments{Cashbook: b, Provider: to}
+		env.RegisterActivity(steps.Ask)
+		value, err := env.ExecuteActivity(steps.Ask, orderNo)
+		if err != nil {
+			return payout.Observation{}, err
+		}
+		var o payout.Observation
+		err = value.Get(&o)
+		return o, err
+	}
+	if o, err := ask(ahead{at: at}); err != nil || !o.StartedAt.Equal(at) || !o.EndedAt.Equal(at.Add(3*time.Second)) {
+		t.Errorf("%+v, %v; the books' time was %v", o, err, at)
+	}
+	if _, err := ask(ahead{err: errors.New("connection refused")}); err == nil || to.asks != 1 {
+		t.Errorf("%v, asked %d times", err, to.asks)
+	}
+}
+
+// lacking is a cashbook that does not have the number that an answer is about.
+type lacking struct {
+	Cashbook
+	row payout.State
+	err error
+}
+
+func (lacking) Settle(context.Context, payout.Observation, string) (payout.State, error) {
+	return payout.State{}, packet.ErrNotFound
+}
+
+func (l lacking) PaymentState(_ context.Context, id string) (payout.State, error) {
+	l.row.PaymentID = id
+	return l.row, l.err
+}
+
+// TestR13_SettleOfALostNumber: a run that has an answer about a number which books that
+// were restored do not have goes on from the row, instead of waiting for the number for
+// ever. While the row is not there either, it waits for that.
+func TestR13_SettleOfALostNumber(t *testing.T) {
+	id := paymentID(0)
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{{nil, ""}, {packet.ErrNotFound, TypeNotFound}, {packet.ErrUnavailable, TypeUnavailable}} {
+		steps := &Payments{Cashbook: lacking{row: payout.State{Status: payout.StatusPending}, err: tc.err}}
+		st, err := steps.Settle(t.Context(), payout.Observation{Kind: payout.ObsNoAnswer}, payout.OrderNo(id, 1))
+		app, _ := errors.AsType[*temporal.ApplicationError](err)
+		switch {
+		case tc.want == "" && (err != nil || st.PaymentID != id || st.Status != payout.StatusPending):
+			t.Errorf("%+v, %v", st, err)
+		case tc.want != "" && (app == nil || app.Type() != tc.want || app.NonRetryable()):
+			t.Errorf("%v, want it tried again as %s", err, tc.want)
+		}
 	}
 }

@@ -71,12 +71,8 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	if in == realmOpen {
 		return c.Next()
 	}
-	token, ok := bearer(c)
-	if !ok {
-		return refuse(CodeUnauthenticated)
-	}
 	r := requestOf(c)
-	who, err := l.server.dir.find(r.ctx, token)
+	who, err := l.callerOf(r)
 	if err != nil {
 		return err
 	}
@@ -85,6 +81,22 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	}
 	r.caller = who
 	return c.Next()
+}
+
+// callerOf finds who makes a request: the owner of the key that it shows, or, of a
+// request from inside, of the key that it acts for.
+func (l *listener) callerOf(r *request) (*caller, error) {
+	if id, ok := r.c.Context().UserValue(insideKey{}).(string); ok {
+		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
+			return who, nil
+		}
+		return nil, refuse(CodeUnauthenticated)
+	}
+	token, ok := bearer(r.c)
+	if !ok {
+		return nil, refuse(CodeUnauthenticated)
+	}
+	return l.server.dir.find(r.ctx, token)
 }
 
 // bearer returns the token of the one Authorization header. It is good until the

@@ -84,7 +84,7 @@ func readBreakFilter(q *query, now time.Time) payout.BreakFilter {
 }
 
 func listBreaks(r *request) (answer, error) {
-	now := time.Now().UTC()
+	now := r.server.cfg.Now().UTC()
 	q := readQuery(r)
 	filter := readBreakFilter(q, now)
 	given := q.given()
@@ -143,7 +143,7 @@ func resolveBreak(r *request) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
 	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
-		_, raw := rendered(renderBreak(b, time.Now()))
+		_, raw := rendered(renderBreak(b, r.server.cfg.Now()))
 		return http.StatusOK, raw
 	})
 	return staffAnswer(stored, err, CodeNotFound)

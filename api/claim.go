@@ -155,4 +155,8 @@ func (l location) bestLuck() (share *int, final bool) {
 	return l.rec.BestShare, l.settled
 }
 
-func isBest(best *int, c packet.Claim) bool { return best != nil && *best == c.ShareIndex }
+// isBest reports whether a claim had the best luck. One that could not be booked has
+// a payout of its own, and its share, if anybody's, is another's (rule R10).
+func isBest(best *int, c packet.Claim, p payout.Progress) bool {
+	return best != nil && *best == c.ShareIndex && p.ID == notRecorded(claimed(c)).ID
+}

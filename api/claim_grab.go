@@ -25,6 +25,10 @@ func grabShare(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if err := r.server.admit(id); err != nil {
+		r.server.metrics.grab(packet.GrabUnavailable)
+		return answer{}, err
+	}
 	fact, err := r.factsOf(id)
 	if err != nil {
 		return answer{}, err
@@ -33,7 +37,7 @@ func grabShare(r *request) (answer, error) {
 		r.server.metrics.toldSoldOut.Inc()
 		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
 	}
-	got, err := r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
+	got, err := r.grab(id, user, profile)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)
 	}
@@ -48,6 +52,17 @@ func grabShare(r *request) (answer, error) {
 		r.server.soldOut.learn(id, fact)
 	}
 	return r.grabbed(got)
+}
+
+// errGateShut is the cause of a 503, for the log.
+var errGateShut = errors.New("the pool is being checked or rebuilt")
+
+// admit refuses to change a packet while the gate of its pool is shut (rule R9).
+func (s *Server) admit(id string) error {
+	if _, open := s.cfg.Gate(id); !open {
+		return unavailable(errGateShut)
+	}
+	return nil
 }
 
 // factsOf tells whose packet it is; the pool does not ask.
@@ -81,7 +96,7 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 		claim := r.repeated(got.Claim)
 		return answer{status: http.StatusOK, raw: encodeClaim(&claim)}, nil
 	case packet.GrabNotOpenYet:
-		return answer{}, notOpenYet(got.OpensAt, max(shortPause, time.Until(got.OpensAt)))
+		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
 		return answer{}, refuse(CodeNotEligible)
 	case packet.GrabSoldOut:
@@ -97,13 +112,14 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 // repeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
 func (r *request) repeated(c packet.Claim) Claim {
-	out := renderClaim(c, r.server.replays.progress(r.ctx, claimed(c), statusLimit))
+	paid := r.server.replays.progress(r.ctx, claimed(c), statusLimit)
+	out := renderClaim(c, paid)
 	out.Replayed = true
 	best, err := r.bestLuck(r.ctx, c.PacketID)
 	if err != nil {
-		slog.WarnContext(r.ctx, "best luck is not known", slog.String("packet_id", c.PacketID), slog.Any("error", err))
+		slog.WarnContext(r.named(), "best luck is not known", slog.String("packet_id", c.PacketID), slog.Any("error", err))
 	}
-	out.BestLuck = isBest(best, c)
+	out.BestLuck = isBest(best, c, paid)
 	return out
 }
 
@@ -142,7 +158,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 		return answer{}, err
 	case !l.settled:
 		got.Result = packet.GrabUnavailable
-	case time.Now().Before(l.rec.OpensAt):
+	case r.server.cfg.Now().Before(l.rec.OpensAt):
 		got.Result = packet.GrabNotOpenYet
 	case l.rec.Eligible != nil && !slices.Contains(l.rec.Eligible, user):
 		got.Result = packet.GrabNotEligible

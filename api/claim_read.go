@@ -15,11 +15,12 @@ type Claims struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
 }
 
-// grabCursor is the last claim of a page: its share for MySQL, and how many
-// claims were made before it for Redis.
+// grabCursor is the last claim of a page: its share and user for MySQL, and how
+// many claims were made before it for Redis.
 type grabCursor struct {
 	PacketID string `json:"p"`
 	Share    int    `json:"s"`
+	User     string `json:"u"`
 	Before   int    `json:"n"`
 }
 
@@ -62,17 +63,17 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
-	paid, err := r.server.cfg.Store.ClaimsBefore(ctx, l.rec.ID, after.Share, limit)
+	paid, err := r.server.cfg.Store.ToldAfter(ctx, l.rec.ID, after.Share, after.User, limit)
 	if err != nil {
 		return grabPage{}, err
 	}
 	page := grabPage{location: l}
-	of := make(map[int]payout.Progress, len(paid))
+	of := make(map[string]payout.Progress, len(paid))
 	for _, p := range paid {
 		page.claims = append(page.claims, p.Claim)
-		of[p.ShareIndex] = progressOf(p)
+		of[p.UserID] = progressOf(p)
 	}
-	page.payout = func(c packet.Claim) payout.Progress { return of[c.ShareIndex] }
+	page.payout = func(c packet.Claim) payout.Progress { return of[c.UserID] }
 	if len(paid) > 0 {
 		page.made = paid[0].ShareIndex + 1
 	}
@@ -100,12 +101,14 @@ func listGrabs(r *request) (answer, error) {
 	page := Claims{Items: []Claim{}}
 	if len(found.claims) > limit {
 		found.claims = found.claims[:limit]
-		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: found.claims[limit-1].ShareIndex, Before: found.made - limit})
+		last := found.claims[limit-1]
+		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: last.ShareIndex, User: last.UserID, Before: found.made - limit})
 	}
 	best := r.server.luck(found.location)
 	for _, c := range found.claims {
-		item := renderClaim(c, found.payout(c))
-		item.BestLuck = isBest(best, c)
+		paid := found.payout(c)
+		item := renderClaim(c, paid)
+		item.BestLuck = isBest(best, c, paid)
 		page.Items = append(page.Items, item)
 	}
 	return answer{status: http.StatusOK, body: page}, nil
@@ -132,7 +135,7 @@ func getGrab(r *request) (answer, error) {
 		return answer{}, err
 	}
 	out := renderClaim(c, paid)
-	out.BestLuck = isBest(r.server.luck(l), c)
+	out.BestLuck = isBest(r.server.luck(l), c, paid)
 	return answer{status: http.StatusOK, body: out}, nil
 }
 

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"hongbao/money"
+	"hongbao/observe"
+	"hongbao/payout"
 )
 
 // Defaults of Config.
@@ -46,10 +49,25 @@ type Config struct {
 	Provider Provider
 	// PingTemporal is asked by /readyz; nil leaves Temporal out of it.
 	PingTemporal func(context.Context) error
+	// Runs asks Temporal for the runs of a workflow, for a payment's timeline; nil: it
+	// is told that Temporal cannot be asked. Its context ends within runsPatience.
+	Runs func(ctx context.Context, workflowID string) (payout.Runs, error)
+	// BooksBelieved is asked by /readyz: an error while MySQL is older than reality
+	// (rule R13); nil leaves it out of it.
+	BooksBelieved func(context.Context) error
+	// Vitals are the figures of the stores as metrics tell them; nil: the health of
+	// the parts says that they are unknown.
+	Vitals func() observe.Vitals
+	// TaskQueues tells what waits in Temporal for a worker, and how many workers
+	// there are; nil as above.
+	TaskQueues func(context.Context) (queues []observe.QueueBacklog, workers int, err error)
 
-	// Gate is asked before anything is answered from the memory of the process; nil:
-	// the pool has one epoch, and its gate is open.
+	// Gate is asked before anything is created, grabbed or recalled, and before anything
+	// is answered from the memory of the process; nil: the pool has one epoch, and its
+	// gate is open.
 	Gate Gate
+	// GatesOpen is asked by /readyz; nil leaves the gates out of it.
+	GatesOpen func(context.Context) error
 
 	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
 	SeedKey [32]byte
@@ -82,6 +100,12 @@ type Config struct {
 	// send a request, to read the answer and to begin another; 0 means the default.
 	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
 
+	// Now is the time of day, by which keys end and packets and lists are shown; nil:
+	// the machine's. What is decided about money goes by the clocks of Redis and MySQL.
+	Now func() time.Time
+
+	// Tracer begins the traces of requests; nil: none is traced.
+	Tracer trace.Tracer
 	// Metrics is served at /metrics of the staff listener; nil makes a new one.
 	Metrics *prometheus.Registry
 	// Version names this build in the OpenAPI document and in metrics.
@@ -107,10 +131,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Refresh == 0 {
 		c.Refresh = DefaultRefresh
 	}
+	if c.Gate == nil {
+		c.Gate = func(string) (int64, bool) { return 0, true }
+	}
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}

@@ -76,6 +76,7 @@ func TestCreateRedisEmptied(t *testing.T) {
 	openID, open := h.create(h.app, "open", with())
 	_, declined := h.create(h.app, "declined", with("sender_id", `"u~broke"`))
 	h.empty(redis.Addr)
+	h.goOnWithNothing()
 	if r := h.post(h.app, "closed", with()); string(r.body) != string(closed.body) {
 		t.Errorf("closed: %s", r)
 	}
@@ -119,6 +120,7 @@ func TestCreateLostWhileFunding(t *testing.T) {
 	h.check(err)
 	h.drive(payout.ID(payout.KindCharge, id, 0))
 	h.empty(redis.Addr)
+	h.goOnWithNothing()
 	if again, r := h.create(h.app, "k", with()); again != id || r.status >= 300 {
 		t.Errorf("staged again: %s", r)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,18 +42,21 @@ func (u *keyUse) note(now time.Time) {
 
 // accessList is everything the directory knows; its JSON is what Redis mirrors.
 type accessList struct {
-	Apps []access.App `json:"apps"`
-	Keys []access.Key `json:"keys"`
+	Apps  []access.App         `json:"apps"`
+	Keys  []access.Key         `json:"keys"`
+	Ended []access.EndedSignIn `json:"ended,omitempty"`
 }
 
-// directory holds apps and keys in memory. It is filled from MySQL, or from the
-// copy in Redis while MySQL has never been reached.
+// directory holds apps, keys and the sign-ins that were ended in memory. It is
+// filled from MySQL, or from the copy in Redis while MySQL has never been reached.
 type directory struct {
 	keys   Keys
 	mirror KeyMirror
+	now    func() time.Time
 
 	list   atomic.Pointer[map[string]*caller] // nil until loaded
 	appIDs atomic.Pointer[[]string]           // ascending
+	ended  atomic.Pointer[map[string]bool]    // sign-ins, by their ids
 	mu     sync.Mutex                         // one load at a time
 	last   time.Time                          // of the last load, good or bad
 	stored string                             // what was mirrored last
@@ -61,8 +65,8 @@ type directory struct {
 	reached atomic.Bool // MySQL answered the last load
 }
 
-func newDirectory(keys Keys, mirror KeyMirror) *directory {
-	return &directory{keys: keys, mirror: mirror}
+func newDirectory(keys Keys, mirror KeyMirror, now func() time.Time) *directory {
+	return &directory{keys: keys, mirror: mirror, now: now}
 }
 
 // ready reports whether keys can be told apart.
@@ -133,12 +137,50 @@ func (d *directory) match(id, token []byte) (*caller, bool) {
 	if !ok || !who.key.Matches(token) {
 		return nil, false
 	}
-	now := time.Now()
+	now := d.now()
 	if who.key.Expired(now) {
 		return nil, false
 	}
 	who.used.note(now)
 	return who, true
+}
+
+// byID returns the owner of a key by its id, for those who have shown the key before.
+func (d *directory) byID(id string, now time.Time) (*caller, bool) {
+	list := d.list.Load()
+	if list == nil {
+		return nil, false
+	}
+	who, ok := (*list)[id]
+	if !ok || who.key.Expired(now) {
+		return nil, false
+	}
+	who.used.note(now)
+	return who, true
+}
+
+// endSignIn ends a sign-in: from its return on in this process, and in every other
+// one within the time in which it reads the keys again.
+func (d *directory) endSignIn(ctx context.Context, e access.EndedSignIn) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if err := d.keys.EndSignIn(ctx, e); err != nil {
+		return err
+	}
+	d.mu.Lock() // a load that is under way may have read before it was written
+	defer d.mu.Unlock()
+	ended := map[string]bool{string(e.ID): true}
+	if before := d.ended.Load(); before != nil {
+		maps.Copy(ended, *before)
+	}
+	d.ended.Store(&ended)
+	return nil
+}
+
+// signInEnded reports whether somebody has ended a sign-in.
+func (d *directory) signInEnded(id []byte) bool {
+	ended := d.ended.Load()
+	return ended != nil && (*ended)[string(id)]
 }
 
 // noteUse tells MySQL of the keys that were used in a minute it does not know of yet.
@@ -182,7 +224,12 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read from mysql: %w", err), d.loadMirror(ctx))
 	}
-	found := accessList{Apps: apps, Keys: keys}
+	ended, err := d.keys.EndedSignIns(ctx)
+	if err != nil {
+		d.reached.Store(false)
+		return errors.Join(fmt.Errorf("read ended sign-ins from mysql: %w", err), d.loadMirror(ctx))
+	}
+	found := accessList{Apps: apps, Keys: keys, Ended: ended}
 	d.use(found)
 	d.fresh = true
 	return d.saveMirror(ctx, found)
@@ -232,6 +279,11 @@ func (d *directory) use(found accessList) {
 	}
 	slices.Sort(ids)
 	d.appIDs.Store(&ids)
+	ended := make(map[string]bool, len(found.Ended))
+	for _, e := range found.Ended {
+		ended[string(e.ID)] = true
+	}
+	d.ended.Store(&ended)
 	apps := make(map[string]access.App, len(found.Apps))
 	for _, a := range found.Apps {
 		apps[a.ID] = a

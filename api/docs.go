@@ -75,7 +75,11 @@ func (r *recorder) WriteHeader(int) {}
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 func getDocument(r *request) (answer, error) {
-	return answer{status: http.StatusOK, raw: r.server.doc}, nil
+	raw, err := r.server.doc()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, raw: raw}, nil
 }
 
 func getDocs(r *request) (answer, error) {

@@ -15,7 +15,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"hongbao/observe"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // Code names an error for programs; people read the detail. This file is the
@@ -163,6 +165,13 @@ func (e *refusal) Error() string {
 // Unwrap returns the cause.
 func (e *refusal) Unwrap() error { return e.cause }
 
+// What is answered to a decision while MySQL is older than reality (rule R13). It
+// lasts until operators have recovered it.
+const (
+	restoredPause  = time.Minute
+	restoredDetail = "The database was restored from an older backup, and what happened since is not in it yet. Nothing is decided or changed until operations have recovered it; ask again then."
+)
+
 // shortPause is what Retry-After says where nothing better is known.
 const shortPause = time.Second
 
@@ -191,6 +200,9 @@ func asRefusal(err error) *refusal {
 			return refuse(CodeMethodNotAllowed)
 		}
 		return &refusal{code: CodeInternal, cause: err}
+	}
+	if errors.Is(err, payout.ErrBooksRestored) {
+		return &refusal{code: CodeUnavailable, retryAfter: restoredPause, detail: restoredDetail, cause: err}
 	}
 	if errors.Is(err, packet.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return unavailable(err)
@@ -241,11 +253,16 @@ const warnPause = time.Second
 
 var lastWarning atomic.Int64 // Unix time in ns
 
+// ours reports whether something went wrong on our side.
+func (e *refusal) ours() bool {
+	status, _, _ := e.code.row()
+	return status >= http.StatusInternalServerError
+}
+
 // log writes what went wrong on our side: every internal error, once, and what
 // was not available now and then.
 func (e *refusal) log(ctx context.Context, requestID, route string) {
-	status, _, _ := e.code.row()
-	if status < http.StatusInternalServerError {
+	if !e.ours() {
 		return
 	}
 	if e.code == CodeUnavailable {
@@ -254,7 +271,7 @@ func (e *refusal) log(ctx context.Context, requestID, route string) {
 			return
 		}
 	}
-	attrs := []slog.Attr{slog.String("request_id", requestID), slog.String("route", route), slog.String("code", string(e.code))}
+	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.code))}
 	if e.cause != nil {
 		attrs = append(attrs, slog.String("error", e.cause.Error()))
 	}

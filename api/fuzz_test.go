@@ -55,7 +55,7 @@ func FuzzDecisions(f *testing.F) {
 			return read, err
 		},
 		"reconcile": func(b []byte) (any, error) {
-			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}}}}).readReconcile()
+			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}, Now: time.Now}}}).readReconcile()
 		},
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -22,7 +22,6 @@ import (
 	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
@@ -54,6 +53,7 @@ type owner struct {
 // what the workflows would do.
 type house struct {
 	t        *testing.T
+	dsn      string
 	cfg      api.Config
 	pool     *pool.Pool
 	store    *store.Store
@@ -86,14 +86,14 @@ func newHouse(t *testing.T, p parts) *house {
 	if p.dsn == "" {
 		p.dsn = stacktest.MariaDB(t)
 	}
-	h := &house{t: t, doc: newContract(t)}
+	h := &house{t: t, dsn: p.dsn, doc: newContract(t)}
 	h.openStores(p)
 	h.openProvider()
 	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
 		role := []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, access.RoleOps, access.RoleAuditor}[i]
 		*o = h.newOwner(role)
 	}
-	h.cfg = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: h.store, Provider: h.sandbox,
+	h.cfg = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: h.store, Provider: h.sandbox, Gate: h.pool.Gate, GatesOpen: h.pool.GatesOpen,
 		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test", Refresh: 200 * time.Millisecond}
 	if p.change != nil {
 		p.change(&h.cfg)
@@ -104,25 +104,13 @@ func newHouse(t *testing.T, p parts) *house {
 
 func (h *house) openStores(p parts) {
 	t := h.t
-	db, err := store.OpenSQL(p.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := migrations.NewProvider(db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Migrate(t, p.dsn)
+	var err error
 	if h.store, err = store.Open(store.Config{DSN: p.dsn, MaxOpenConns: 10}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	redis := pool.Config{Addr: p.redis, MaxQueued: p.queue}
+	redis := pool.Config{Addr: p.redis, MaxQueued: p.queue, Epochs: h.store}
 	if p.queue > 0 {
 		redis.Timeout = 20 * time.Second
 	}

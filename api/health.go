@@ -18,9 +18,9 @@ type Liveness struct {
 
 // Readiness is the answer of /readyz.
 type Readiness struct {
-	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is away."`
+	Status       string                `json:"status" enum:"ok,degraded,unavailable" doc:"degraded: ready, but MySQL or Temporal is away, MySQL was restored from an older backup, or the gate of a part of the pool is shut."`
 	Reason       string                `json:"reason,omitempty" enum:"starting,draining,redis" doc:"Why it is unavailable."`
-	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, temporal."`
+	Dependencies map[string]Dependency `json:"dependencies" doc:"By name: redis, mysql, books, temporal, and pool: whether all its gates are open. books is unavailable while MySQL is away, or restored from an older backup and not recovered."`
 }
 
 // Dependency is how one dependency answered.
@@ -40,6 +40,12 @@ func getReadiness(r *request) (answer, error) {
 	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
 	if s.cfg.PingTemporal != nil {
 		probes["temporal"] = s.cfg.PingTemporal
+	}
+	if s.cfg.BooksBelieved != nil {
+		probes["books"] = s.cfg.BooksBelieved
+	}
+	if s.cfg.GatesOpen != nil {
+		probes["pool"] = s.cfg.GatesOpen
 	}
 	out := Readiness{Status: "ok", Dependencies: map[string]Dependency{}}
 	var mu sync.Mutex

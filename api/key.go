@@ -88,9 +88,9 @@ type RotatedKey struct {
 	Replaced APIKey           `json:"replaced" doc:"The old key, which works until its expires_at."`
 }
 
-func renderKey(k access.KeyRecord) APIKey {
+func (s *Server) renderKey(k access.KeyRecord) APIKey {
 	return APIKey{
-		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name), Status: KeyStatus(k.Status(time.Now())),
+		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name), Status: KeyStatus(k.Status(s.cfg.Now())),
 		CreatedAt: Stamp(k.CreatedAt), LastUsedAt: stampOrNull(k.LastUsedAt), ExpiresAt: stampOrNull(k.ExpiresAt), RevokedAt: stampOrNull(k.RevokedAt),
 		ReplacedBy: textOrNull(k.ReplacedBy),
 	}
@@ -140,7 +140,7 @@ func listKeys(r *request) (answer, error) {
 		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
 	}
 	for _, row := range rows {
-		page.Items = append(page.Items, renderKey(row))
+		page.Items = append(page.Items, r.server.renderKey(row))
 	}
 	return answer{status: http.StatusOK, body: page}, nil
 }
@@ -182,7 +182,7 @@ func createKey(r *request) (answer, error) {
 	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner, SecretHash: access.HashOf(token)}}
 	var made CreatedKey
 	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, r.caller.key.ID, k, seconds(body.ExpiresInSeconds), func(k access.KeyRecord) (int, []byte) {
-		made = CreatedKey{Key: renderKey(k)}
+		made = CreatedKey{Key: r.server.renderKey(k)}
 		_, raw := rendered(made) // what is remembered, without the token
 		return http.StatusCreated, raw
 	})
@@ -222,7 +222,7 @@ func rotateKey(r *request) (answer, error) {
 			if refused != nil {
 				return r.renderRefusedKey(old, refused)
 			}
-			made = RotatedKey{Key: renderKey(k), Replaced: renderKey(old)}
+			made = RotatedKey{Key: r.server.renderKey(k), Replaced: r.server.renderKey(old)}
 			_, raw := rendered(made)
 			return http.StatusCreated, raw
 		})
@@ -247,7 +247,7 @@ func revokeKey(r *request) (answer, error) {
 		if refused != nil {
 			return r.renderRefusedKey(k, refused)
 		}
-		_, raw := rendered(renderKey(k))
+		_, raw := rendered(r.server.renderKey(k))
 		return http.StatusOK, raw
 	})
 	return r.keyAnswer(stored, err)

@@ -44,6 +44,7 @@ type listener struct {
 	app    *fiber.App
 	ln     *conns
 	open   openPaths
+	chain  fasthttp.RequestHandler // what a request goes through, whichever way it came
 }
 
 func newListener(s *Server, kind listenerKind) *listener {
@@ -68,7 +69,8 @@ func newListener(s *Server, kind listenerKind) *listener {
 	web := l.app.Server()
 	web.CloseOnShutdown = true
 	web.ErrorHandler = l.transportError
-	web.Handler = l.around(l.app.Handler())
+	l.chain = l.app.Handler()
+	web.Handler = l.around(l.chain)
 	l.app.Use(l.enter, l.authenticate)
 	for _, r := range routes() {
 		if r.listener&kind != 0 {
@@ -138,6 +140,10 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			c.begin()
 			defer c.end()
 		}
+		if l.kind == listenStaff && l.server.isConsole(string(ctx.Path())) {
+			l.server.serveConsole(ctx)
+			return
+		}
 		next(ctx)
 	}
 }
@@ -156,12 +162,18 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 // the body, and the clock.
 func (l *listener) enter(c *fiber.Ctx) error {
 	start := c.Context().Time()
+	if start.IsZero() { // from inside
+		start = time.Now()
+	}
 	r := &request{c: c, ctx: l.server.deadlines.from(start), server: l.server, caller: nobody, id: requestID(c)}
 	c.Set(fiber.HeaderXRequestID, r.id)
 	c.Locals(localRequest, r)
+	span := r.trace(l.server.cfg.Tracer)
 	if err := next(r); err != nil {
 		refused := asRefusal(err)
-		refused.log(r.ctx, r.id, r.place())
+		if refused.ours() {
+			refused.log(r.named(), r.id, r.place())
+		}
 		writeProblem(c, refused, r.id)
 	}
 	r.leaveBody()
@@ -171,6 +183,9 @@ func (l *listener) enter(c *fiber.Ctx) error {
 	} else {
 		l.server.metrics.unmatched(l.kind, c.Method(), status, took)
 	}
+	if span != nil {
+		r.traced(span, c.Response().StatusCode())
+	}
 	return nil
 }
 
@@ -179,7 +194,7 @@ func next(r *request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &refusal{code: CodeInternal, cause: fmt.Errorf("panic: %v", p)}
-			slog.ErrorContext(r.ctx, "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			slog.ErrorContext(r.named(), "handler panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	return r.c.Next()
@@ -198,6 +213,9 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 			if err := req.readBody(); err != nil {
 				return err
 			}
+		}
+		if l.kind == listenStaff { // elsewhere a context for each request would be felt
+			req.ctx = req.named()
 		}
 		a, err := r.handle(req)
 		if err != nil {

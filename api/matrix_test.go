@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -280,6 +281,12 @@ func newMatrix(t *testing.T) *matrix {
 	m.closed = m.house.open(m.app, with("share_count", "2"))
 	m.grab(m.app, m.closed, "winner")
 	m.finish(m.closed, packet.CloseRecalled)
+	// The ledger begins a day ago: lists of its days have more than one.
+	books := m.database(m.dsn)
+	for _, statement := range []string{"DROP TRIGGER transfers_no_update", "UPDATE transfers SET created_at = created_at - INTERVAL 1 DAY ORDER BY created_at, id LIMIT 1"} {
+		_, err := books.ExecContext(t.Context(), statement)
+		m.check(err)
+	}
 	m.staged = m.stage(m.app, "u1").ID
 	m.rows = m.makeRows(failed)
 	return m
@@ -352,6 +359,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	decide := func(path, body string) matrixRow {
 		return matrixRow{who: "finance", path: staff + path, body: body, status: http.StatusAccepted}
 	}
+	today := string(payout.DayOf(time.Now(), time.UTC))
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},
 		"listPackets":     read(apps, "/v1/packets"),
@@ -366,6 +374,11 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getUserSummary":  read(apps, "/v1/users/winner/summary?year=2026"),
 
 		"listPayouts":    read(allStaff, staff+"/payouts"),
+		"sumPayouts":     read(allStaff, staff+"/payouts/sum"),
+		"sumRefunds":     read(allStaff, staff+"/refunds/sum"),
+		"getOverview":    read(allStaff, staff+"/overview"),
+		"getActivity":    read(allStaff, staff+"/activity"),
+		"getHealth":      read(allStaff, staff+"/health"),
 		"getPayout":      read(allStaff, staff+"/payouts/"+failed[0]),
 		"retryPayout":    decide("/payouts/"+failed[0]+"/retry", because),
 		"cancelPayout":   decide("/payouts/"+failed[1]+"/cancel", because),
@@ -383,6 +396,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 
 		"listStaffPackets": read(allStaff, staff+"/packets"),
 		"getStaffPacket":   read(allStaff, staff+"/packets/"+fresh),
+		"listStaffGrabs":   read(allStaff, staff+"/packets/"+m.open+"/grabs"),
 		"getStaffProof":    read(allStaff, staff+"/packets/"+fresh+"/proof"),
 
 		"listProviders":   read(allStaff, staff+"/providers"),
@@ -402,6 +416,11 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getReconciliation":   read(allStaff, staff+"/reconciliations/"+run.ID),
 		"listBreaks":          read(allStaff, staff+"/breaks"),
 		"resolveBreak":        {who: "finance", path: staff + "/breaks/" + broken + "/resolve", body: because, status: http.StatusOK},
+
+		"getBalances": read(allStaff, staff+"/balances"),
+		"listCloses":  read(allStaff, staff+"/closes"),
+		"getClose":    read(allStaff, staff+"/closes/"+today),
+		"exportClose": read(allStaff, staff+"/export/close.csv?date="+today),
 
 		"receiveSandboxNotification": {who: everybody, path: "/v1/provider-notifications/sandbox", body: notice, status: http.StatusNoContent, header: sign(m.t, "e1", notice)},
 		"getLiveness":                read(everybody, "/livez"),

@@ -14,17 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"hongbao/observe"
 	"hongbao/packet"
-)
-
-// Names of metrics.
-const (
-	metricGrabs    = "hongbao_grab_total"
-	metricSoldOut  = "hongbao_grab_sold_out_local_total"
-	metricRequests = "hongbao_http_request_duration_seconds"
-	metricBuild    = "hongbao_build_info"
-	metricConns    = "hongbao_http_connections"
-	metricNoRoom   = "hongbao_http_connections_refused_total"
 )
 
 // metrics are what the API counts. No label holds what a client chose.
@@ -43,14 +34,14 @@ type metrics struct {
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
 		registry:    registry,
-		grabs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
-		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: metricSoldOut, Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricRequests, Help: "Time from the request's arrival to its answer, by route.",
+		grabs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
+		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut, Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: observe.MetricRequests, Help: "Time from the request's arrival to its answer, by route.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"listener", "method", "route", "status"}),
 	}
-	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricConns, Help: "Open connections by listener."}, []string{"listener"})
-	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: metricBuild, Help: "1, with the build as labels.",
+	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."}, []string{"listener"})
+	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: observe.MetricBuild, Help: "1, with the build as labels.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	build.Set(1)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {

@@ -263,21 +263,23 @@ func TestGrabsShed(t *testing.T) {
 	if r := h.grab(h.app, id, "u0"); r.status != http.StatusCreated {
 		t.Fatalf("%s", r)
 	}
-	server.Pause(t)
-	answers := make(chan result, crowd)
-	for i := range crowd {
-		go func() { answers <- h.grab(h.app, id, fmt.Sprint("u", i)) }()
-	}
 	won := 0
-	for n := range crowd {
-		r := <-answers
-		if n == crowd-3*queue {
-			server.Resume(t) // so many were answered while Redis could answer nothing
+	for tries := 0; won == 0 && tries < 5; tries++ { // a busy machine may let all of them wait for too long
+		server.Pause(t)
+		answers := make(chan result, crowd)
+		for i := range crowd {
+			go func() { answers <- h.grab(h.app, id, fmt.Sprint("u", i)) }()
 		}
-		if n <= crowd-3*queue || r.status >= 500 {
-			h.shed("while Redis hangs", r)
-		} else if r.status == http.StatusCreated {
-			won++
+		for n := range crowd {
+			r := <-answers
+			if n == crowd-3*queue {
+				server.Resume(t) // so many were answered while Redis could answer nothing
+			}
+			if n <= crowd-3*queue || r.status >= 500 {
+				h.shed("while Redis hangs", r)
+			} else if r.status == http.StatusCreated {
+				won++
+			}
 		}
 	}
 	if won == 0 {

@@ -51,6 +51,9 @@ func createPacket(r *request) (answer, error) {
 // run answers from what Redis knows; a packet that Redis does not know is looked
 // up in MySQL before it is staged, because its pool may have been lost.
 func (c *creation) run() (answer, error) {
+	if err := c.server.admit(c.packet.ID); err != nil {
+		return answer{}, err
+	}
 	view, err := c.server.cfg.Pool.View(c.ctx, c.packet.ID)
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
@@ -165,7 +168,7 @@ func (c *creation) again(first packet.FirstAnswer, snap snapshot, retired bool) 
 		if err != nil {
 			return answer{}, err
 		}
-		snap = ofRecord(rec, time.Now())
+		snap = ofRecord(rec, c.server.cfg.Now())
 	}
 	a, err := c.firstAnswer(first, snap)
 	a.replayed = true
@@ -207,7 +210,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 	case rec.BodyHash != c.packet.BodyHash:
 		return answer{}, refuse(CodeKeyReused)
 	case rec.First != nil:
-		return c.again(*rec.First, ofRecord(rec, time.Now()), false)
+		return c.again(*rec.First, ofRecord(rec, c.server.cfg.Now()), false)
 	case rec.Stored != packet.StatusFunding:
 		return c.standing(rec)
 	}
@@ -230,7 +233,7 @@ func (c *creation) asItStands() (answer, error) {
 
 // standing answers with the packet as it is, where no first answer was kept.
 func (c *creation) standing(rec packet.Record) (answer, error) {
-	snap := ofRecord(rec, time.Now())
+	snap := ofRecord(rec, c.server.cfg.Now())
 	switch rec.Stored {
 	case packet.StatusRejected:
 		return c.declined(packet.FirstAnswer{RequestID: c.id}, snap)

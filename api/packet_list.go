@@ -30,6 +30,11 @@ type packetFilter struct {
 	sender   string
 	status   packet.Status
 	from, to time.Time // created from, and before; zero: no bound
+	overdue  time.Time // expired before, and not closed; zero: whatever
+	// books: while Redis cannot be asked, because it is away or the gate of a lane is
+	// shut, packets are told as the books have them. For staff, who look most then; apps
+	// are told nothing that lacks what somebody has just won.
+	books bool
 }
 
 // stored lists the statuses of rows that a packet of the filter may have, in the
@@ -37,6 +42,9 @@ type packetFilter struct {
 func (f packetFilter) stored() []packet.Status {
 	switch f.status {
 	case "":
+		if !f.overdue.IsZero() {
+			return []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing}
+		}
 		return nil
 	case packet.StatusScheduled, packet.StatusOpen, packet.StatusSoldOut, packet.StatusClosing:
 		return []packet.Status{packet.StatusOpen, packet.StatusClosing} // Redis says which, and may be ahead
@@ -48,9 +56,13 @@ func (f packetFilter) stored() []packet.Status {
 func (f packetFilter) derived() bool { return len(f.stored()) > 1 }
 
 // staged reports whether packets that are in Redis only can pass the filter.
-func (f packetFilter) staged() bool { return f.status == "" || f.status == packet.StatusFunding }
+func (f packetFilter) staged() bool {
+	return f.overdue.IsZero() && (f.status == "" || f.status == packet.StatusFunding)
+}
 
-func (f packetFilter) passes(s packet.Status) bool { return f.status == "" || f.status == s }
+func (f packetFilter) passes(s packet.Status) bool {
+	return (f.status == "" || f.status == s) && (f.overdue.IsZero() || !final(s))
+}
 
 func checkPacketStatus(s string) *fault {
 	if !slices.Contains(packet.Statuses, packet.Status(s)) {
@@ -119,6 +131,9 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 // packetsAfter returns the packets of a page, and where the next one begins; nil
 // when there is none.
 func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Place, limit int) (page []snapshot, next *place, err error) {
+	if !f.overdue.IsZero() && final(f.status) {
+		return nil, nil, nil // what is closed is not late, and nobody has to look through all of it
+	}
 	step := limit + 1
 	if f.derived() {
 		step = max(step, lookStep)
@@ -157,13 +172,13 @@ type candidate struct {
 func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Place, n int) (some []candidate, end bool, err error) {
 	var staged []packet.Place
 	if f.staged() {
-		if staged, err = s.staged(ctx, f, after, n); err != nil {
+		if staged, err = s.staged(ctx, f, after, n); err != nil && !(f.books && errors.Is(err, packet.ErrUnavailable)) {
 			return nil, false, err
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, AfterTime: after.At, AfterID: after.ID, Limit: n})
+	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue, AfterTime: after.At, AfterID: after.ID, Limit: n})
 	if err != nil {
 		return nil, false, err
 	}
@@ -176,7 +191,7 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 	slices.SortFunc(places, packet.Place.Compare)
 	places = slices.CompactFunc(places, func(a, b packet.Place) bool { return a.ID == b.ID })
 	end = len(staged) < n && len(rows) < n && len(places) <= n
-	some, err = s.candidates(ctx, places[:min(n, len(places))], byID)
+	some, err = s.candidates(ctx, places[:min(n, len(places))], byID, f.books)
 	return some, end, err
 }
 
@@ -205,15 +220,18 @@ func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place,
 }
 
 // candidates finds out how the packets are now. A row that is final speaks for
-// itself; of the others Redis knows best.
-func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map[string]packet.Record) ([]candidate, error) {
+// itself; of the others Redis knows best, or the books where it cannot be asked (books).
+func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map[string]packet.Record, books bool) ([]candidate, error) {
 	var ask []string
 	for _, at := range places {
-		if !final(rows[at.ID].Stored) {
+		if _, open := s.cfg.Gate(at.ID); !final(rows[at.ID].Stored) && (open || !books) {
 			ask = append(ask, at.ID)
 		}
 	}
 	views, err := s.cfg.Pool.Views(ctx, ask)
+	if books && errors.Is(err, packet.ErrUnavailable) {
+		ask, err = nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +241,8 @@ func (s *Server) candidates(ctx context.Context, places []packet.Place, rows map
 		view, pooled := views[at.ID]
 		c := candidate{at: at, known: true}
 		switch {
-		case final(rec.Stored):
-			c.snapshot = ofRecord(rec, time.Now())
+		case final(rec.Stored), books && recorded && !slices.Contains(ask, at.ID):
+			c.snapshot = ofRecord(rec, s.cfg.Now())
 		case pooled && !view.Retired && view.State == packet.PoolClosing && recorded:
 			c.snapshot = merge(view, rec)
 		case pooled && !view.Retired:

@@ -16,6 +16,7 @@ type location struct {
 	rec   packet.Record
 	// settled: the row (when not alive) knows every claim there ever was.
 	settled bool
+	now     time.Time // by the clock of this process
 }
 
 // snapshot joins what is known.
@@ -26,7 +27,7 @@ func (l location) snapshot() snapshot {
 	case l.alive:
 		return ofView(l.view)
 	}
-	return ofRecord(l.rec, time.Now())
+	return ofRecord(l.rec, l.now)
 }
 
 // locate asks Redis, and MySQL when Redis does not hold the pool. Errors:
@@ -54,7 +55,7 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	if away && !settled {
 		return location{}, unavailable(err) // the row of a live packet is behind
 	}
-	return location{rec: rec, settled: settled}, nil
+	return location{rec: rec, settled: settled, now: s.cfg.Now()}, nil
 }
 
 // settled reports whether the row of a packet whose pool is not in Redis can
@@ -111,10 +112,11 @@ func (r *request) owned(id string) (snapshot, error) {
 	return snap, r.own(snap.Packet)
 }
 
-// own checks that a packet belongs to the caller, and remembers whose it is.
+// own checks that a packet belongs to the caller, and remembers whose it is. Staff,
+// who never come to the routes of apps, see those of all apps.
 func (r *request) own(p packet.Packet) error {
 	r.server.facts.put(p.ID, factsOf(p))
-	if p.App != r.caller.app.ID {
+	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
 		return refuse(CodePacketNotFound)
 	}
 	return nil
@@ -149,6 +151,9 @@ func closePacket(r *request) (answer, error) {
 		if err := o.done(); err != nil {
 			return answer{}, err
 		}
+	}
+	if err := r.server.admit(id); err != nil {
+		return answer{}, err
 	}
 	snap, err := r.owned(id)
 	if err != nil {

@@ -83,6 +83,7 @@ func listStaffPackets(r *request) (answer, error) {
 	q.span("created_from", "created_to")
 	put(filters, "created_from", q.only("created_from"))
 	put(filters, "created_to", q.only("created_to"))
+	put(filters, "overdue", q.text("overdue", checkTrue))
 	limit, cursor := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err
@@ -131,6 +132,10 @@ func staffPacketFilter(kept map[string]string) (packetFilter, error) {
 	q := filtersOf(kept)
 	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID), status: packet.Status(q.text("status", checkPacketStatus))}
 	f.from, f.to = q.span("created_from", "created_to")
+	if q.text("overdue", checkTrue) != "" {
+		f.overdue = time.Now().Add(-payout.LateAfter)
+	}
+	f.books = true
 	if q.done() != nil {
 		return f, badCursor()
 	}
@@ -143,6 +148,11 @@ func getStaffPacket(r *request) (answer, error) {
 		return answer{}, err
 	}
 	snap, err := r.server.find(r.ctx, id)
+	if err != nil && asRefusal(err).code == CodeUnavailable { // Redis cannot be asked; the books can
+		if rec, rowErr := r.server.record(r.ctx, id); rowErr == nil {
+			snap, err = ofRecord(rec, r.server.cfg.Now()), nil
+		}
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -199,7 +209,7 @@ func (s *Server) addMoney(ctx context.Context, id string, out *StaffPacketDetail
 	}
 	out.Breaks = []Break{}
 	for _, b := range breaks {
-		out.Breaks = append(out.Breaks, renderBreak(b, time.Now()))
+		out.Breaks = append(out.Breaks, renderBreak(b, s.cfg.Now()))
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"cmp"
 	"net/url"
-	"slices"
 
 	"hongbao/payout"
 )
@@ -50,20 +48,42 @@ type Attempt struct {
 	Code      Nullable[string] `json:"code" doc:"The provider's code, if it gave one."`
 	StartedAt Nullable[Stamp]  `json:"started_at" doc:"First send; null before it."`
 	EndedAt   Nullable[Stamp]  `json:"ended_at" doc:"When its outcome became final."`
-}
 
-// TimelineEntry is one thing that happened to a payout.
-type TimelineEntry struct {
-	At     Stamp  `json:"at" doc:"When it happened."`
-	Source string `json:"source" doc:"Who: ledger, workflow, provider, finance or reconciliation." example:"provider"`
-	What   string `json:"what" doc:"What happened, for people."`
+	Message     Nullable[string] `json:"message" doc:"The provider's words to its last answer, if it gave some."`
+	ProviderRef Nullable[string] `json:"provider_ref" doc:"The provider's own number; null until it is known."`
+	Request     Nullable[string] `json:"request" doc:"The body that was sent, or will be, as it was stored before the first send; members that hold secrets are masked."`
+	Sends       int              `json:"sends" minimum:"0" doc:"How often it was sent."`
+	Asks        int              `json:"asks" minimum:"0" doc:"How often the provider was asked about it."`
 }
 
 // PayoutDetail is a payout with everything known about it.
 type PayoutDetail struct {
 	Payout
 	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
-	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, from every source."`
+	Temporal TemporalRuns    `json:"temporal" doc:"What Temporal tells of its workflow."`
+	Retry    RetryPreview    `json:"retry" doc:"What a retry would do now."`
+}
+
+// RetryPreview says what a retry would do if it was decided now.
+type RetryPreview struct {
+	Possible     bool             `json:"possible" doc:"The state allows it."`
+	Code         Nullable[string] `json:"code" doc:"Why not: not_retryable or decision_pending; null when it is possible."`
+	OrderNo      Nullable[string] `json:"order_no" doc:"The number that would be sent once asking has confirmed what is known; null when it is not possible."`
+	SameOrderNo  bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+	SecondPerson bool             `json:"second_person" doc:"Somebody else would have to agree."`
+}
+
+// previewRetry asks what a retry of a payment would do.
+func (r *request) previewRetry(id string) (RetryPreview, error) {
+	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
+	if err != nil && !refusedByState(err) {
+		return RetryPreview{}, err
+	}
+	if err != nil {
+		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code}, nil
+	}
+	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same, SecondPerson: v.Second}, nil
 }
 
 // Payouts is a page of payouts.
@@ -103,30 +123,12 @@ func (s *Server) workflowLink(id string) WorkflowLink {
 	return WorkflowLink{ID: id, URL: base + "/namespaces/" + url.PathEscape(s.cfg.TemporalNamespace) + "/workflows/" + url.PathEscape(id)}
 }
 
-func (s *Server) renderDetail(d payout.Detail) PayoutDetail {
-	began := "claim booked, payout owed"
-	if d.Kind == payout.KindHonour {
-		began = "claim acknowledged, nothing booked"
-	}
-	return PayoutDetail{Payout: s.renderPayout(d.Row), Attempts: renderAttempts(d), Timeline: renderTimeline(d, began)}
-}
-
 func renderAttempts(d payout.Detail) []Attempt {
 	out := []Attempt{}
 	for _, a := range d.Attempts {
 		out = append(out, Attempt{No: a.No, Op: string(a.Op), OrderNo: a.OrderNo, Outcome: textOrNull(string(a.Statement)),
-			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt)})
+			Code: textOrNull(a.Code), StartedAt: stampOrNull(a.StartedAt), EndedAt: stampOrNull(a.EndedAt), Message: textOrNull(a.Message),
+			ProviderRef: textOrNull(a.ProviderRef), Request: textOrNull(masked(a.Request)), Sends: a.Sends, Asks: a.Asks})
 	}
-	return out
-}
-
-// renderTimeline tells what happened to a payment since it was booked, which is
-// told in the words of began.
-func renderTimeline(d payout.Detail, began string) []TimelineEntry {
-	out := []TimelineEntry{{At: Stamp(d.CreatedAt), Source: "ledger", What: began}}
-	for _, e := range d.Events {
-		out = append(out, TimelineEntry{At: Stamp(e.At), Source: e.Source, What: cmp.Or(e.What, e.Op+" "+e.Outcome)})
-	}
-	slices.SortStableFunc(out, func(a, b TimelineEntry) int { return cmp.Compare(a.At.String(), b.At.String()) })
 	return out
 }

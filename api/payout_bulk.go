@@ -8,15 +8,21 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
 	"hongbao/money"
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
-// maxBulk is how many payouts one bulk retry decides about.
-const maxBulk = 200
+// maxBulk is how many payouts one bulk retry decides about, and maxNamed how many
+// of them it can name: a body has 4 KiB.
+const (
+	maxBulk  = 200
+	maxNamed = 100
+)
 
 // BulkFilter selects payouts: the filters of the list of payouts.
 type BulkFilter struct {
@@ -28,7 +34,11 @@ type BulkFilter struct {
 	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" doc:"Payouts made at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
+	PayoutIDs        []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"These payouts, whatever their status: then no other member is allowed."`
 }
+
+// IsZero reports whether a filter would select everything.
+func (f BulkFilter) IsZero() bool { return reflect.ValueOf(f).IsZero() }
 
 // BulkRetry is the body of a bulk retry.
 type BulkRetry struct {
@@ -73,7 +83,7 @@ func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
 			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
 			in.checkTwice()
 			out.Filter, f = readBulkFilter(in, now)
-			if in.unknown(); len(*o.faults) == 0 && out.Filter == (BulkFilter{}) {
+			if in.unknown(); len(*o.faults) == 0 && out.Filter.IsZero() {
 				o.fault("filter", fault{faultRequired, "must have at least one member"})
 			}
 		}
@@ -116,11 +126,17 @@ func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
 			f.AmountMax, f.AmountMin = 1, math.MaxInt64
 		}
 	}
+	if ids := in.list("payout_ids", maxNamed, checkPayoutID); ids != nil {
+		alone := BulkFilter{PayoutIDs: ids}
+		if out.PayoutIDs = ids; !reflect.DeepEqual(out, alone) {
+			in.fault("payout_ids", fault{faultFormat, "must be the only member"})
+		}
+	}
 	return out, f
 }
 
 func retryPayouts(r *request) (answer, error) {
-	now := time.Now().UTC()
+	now := r.server.cfg.Now().UTC()
 	body, filter, err := readBulk(r.payload, now)
 	if err != nil {
 		return answer{}, err
@@ -130,7 +146,12 @@ func retryPayouts(r *request) (answer, error) {
 		return answer{}, err
 	}
 	w.Route = r.c.Method() + " " + r.route.path
-	ids, more, err := r.bulkIDs(filter)
+	ids, more := body.Filter.PayoutIDs, false
+	if ids != nil {
+		err = r.checkNamed(ids)
+	} else {
+		ids, more, err = r.bulkIDs(filter)
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -175,6 +196,31 @@ const (
 	bulkApproval = "needs_approval"
 	bulkSkipped  = "skipped"
 )
+
+// checkNamed refuses ids that no payout has.
+func (r *request) checkNamed(ids []string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	for i, id := range ids {
+		_, err := r.server.cfg.Store.Payment(ctx, id)
+		if errors.Is(err, packet.ErrNotFound) {
+			return invalid(FieldError{fmt.Sprintf("filter.payout_ids[%d]", i), faultFormat, "is not the id of a payout"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPayoutID checks the form of a payout's id.
+func checkPayoutID(s string) *fault {
+	parts, err := payout.Parse(s)
+	if err != nil || !isOf(parts.Kind, payout.KindPayout) || parts.PaymentID != s {
+		return &fault{faultFormat, "must be the id of a payout"}
+	}
+	return nil
+}
 
 // bulkIDs lists what a filter selects: what can be retried, unless it names a status.
 func (r *request) bulkIDs(f payout.Filter) (ids []string, more bool, err error) {

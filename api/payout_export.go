@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -34,11 +35,16 @@ const (
 // errDraining ends an export: a file of a million lines would outlast the drain.
 var errDraining = errors.New("the server drains")
 
-// exportColumns are the members of a Payout, one column each.
+// exportColumns are the members of a Payout, one column each, and behind them what
+// people read: the amount in yuan, and the times in a time zone, which is named.
 var exportColumns = []string{
 	"id", "packet_id", "user_id", "share_index", "amount", "currency", "status", "order_no", "provider", "provider_ref",
 	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id", "workflow_url",
+	"amount_yuan", "created_local", "updated_local", "local_zone",
 }
+
+// exportLocal is the form of local times, which spreadsheets take for times.
+const exportLocal = "2006-01-02 15:04:05"
 
 // lineEnds leaves one form of line end: of a lone CR the writer would keep nothing.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
@@ -57,7 +63,7 @@ func cell(text string) string {
 	return text
 }
 
-func (s *Server) exportRecord(r payout.Row) []string {
+func (s *Server) exportRecord(r payout.Row, in *time.Location) []string {
 	link := s.workflowLink("payout/" + r.PacketID + "/" + r.UserID)
 	share := ""
 	if r.ShareIndex >= 0 {
@@ -66,6 +72,7 @@ func (s *Server) exportRecord(r payout.Row) []string {
 	out := []string{
 		r.ID, r.PacketID, cell(r.UserID), share, strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), r.OrderNo,
 		r.Provider, cell(r.ProviderRef), "", "", "", "", strconv.Itoa(r.AttemptCount), Stamp(r.CreatedAt).String(), Stamp(r.UpdatedAt).String(), link.ID, link.URL,
+		r.Amount.String(), r.CreatedAt.In(in).Format(exportLocal), r.UpdatedAt.In(in).Format(exportLocal), in.String(),
 	}
 	if f := r.Failure; f != nil {
 		copy(out[10:14], []string{cell(f.Code), cell(f.Message), strconv.FormatBool(f.Retryable), cell(f.NextAction)})
@@ -85,6 +92,7 @@ type export struct {
 	conn      net.Conn
 	requestID string
 	filter    payout.Filter
+	zone      *time.Location
 	buffer    bytes.Buffer
 	out       *csv.Writer
 	ended     bool // nothing is left to be read
@@ -93,35 +101,39 @@ type export struct {
 
 func exportPayouts(r *request) (answer, error) {
 	q := readQuery(r)
-	filter := readFilter(q, time.Now().UTC())
+	filter := readFilter(q, r.server.cfg.Now().UTC())
 	bom := q.text("bom", func(s string) *fault {
 		if s != "true" && s != "false" {
 			return &fault{faultEnum, "must be true or false"}
 		}
 		return nil
 	})
+	name := q.text("tz", checkZone)
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
+	loc, err := zone(cmp.Or(name, defaultZone))
+	if err != nil {
+		return answer{}, err
+	}
 	filter.Limit = exportStep
-	e := &export{server: r.server, conn: r.c.Context().Conn(), requestID: r.id, filter: filter}
+	e := &export{server: r.server, conn: r.c.Context().Conn(), requestID: r.id, filter: filter, zone: loc}
 	e.ctx, e.cancel = context.WithCancel(r.server.base)
 	e.out = csv.NewWriter(&e.buffer)
 	e.out.UseCRLF = true
 	if bom == "true" {
 		e.buffer.WriteString(byteOrderMark)
 	}
-	err := e.out.Write(exportColumns)
-	if err == nil {
+	if err = e.out.Write(exportColumns); err == nil {
 		err = e.step() // the first one here, where it can still be answered with a problem
 	}
 	if err != nil {
 		e.cancel()
 		return answer{}, err
 	}
-	name := "payouts-" + time.Now().UTC().Format("20060102T150405Z") + ".csv"
+	file := "payouts-" + r.server.cfg.Now().UTC().Format("20060102T150405Z") + ".csv"
 	r.c.Set(fiber.HeaderContentType, contentCSV)
-	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`"`)
+	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+file+`"`)
 	r.c.Set(fiber.HeaderCacheControl, "no-store")
 	r.c.Status(http.StatusOK)
 	r.c.Context().SetBodyStream(e, -1)
@@ -140,7 +152,7 @@ func (e *export) step() error {
 		return err
 	}
 	for _, row := range rows {
-		if err := e.out.Write(e.server.exportRecord(row)); err != nil {
+		if err := e.out.Write(e.server.exportRecord(row, e.zone)); err != nil {
 			return fmt.Errorf("write payout %s: %w", row.ID, err)
 		}
 	}

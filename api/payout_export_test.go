@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hongbao/devstack/stacktest"
 )
@@ -124,11 +125,25 @@ func TestExport(t *testing.T) {
 		if first, ok := hostile[want["user_id"]]; ok && !strings.HasPrefix(line["user_id"], first) {
 			t.Errorf("%q is written as %q", want["user_id"], line["user_id"])
 		}
+		seen, err := time.Parse(time.RFC3339, want["created_at"])
+		if err != nil || line["amount_yuan"] != yuanOf(want["amount"]) || line["created_local"] != seen.Add(8*time.Hour).Format("2006-01-02 15:04:05") || line["local_zone"] != "Asia/Shanghai" || line["updated_local"] < line["created_local"] {
+			t.Errorf("for people: %v of %v, %v", line, want, err)
+		}
+		for _, name := range []string{"amount_yuan", "created_local", "updated_local", "local_zone"} {
+			delete(line, name)
+		}
 		for name, cell := range line {
 			line[name] = strings.TrimPrefix(cell, "'")
 		}
 		if fmt.Sprint(line) != fmt.Sprint(want) {
 			t.Errorf("line %d:\n got %v\nwant %v", i, line, want)
+		}
+	}
+	// In another zone.
+	for _, line := range h.export("?tz=Asia%2FTokyo&packet_id=" + id) {
+		seen, err := time.Parse(time.RFC3339, line["created_at"])
+		if err != nil || line["created_local"] != seen.Add(9*time.Hour).Format("2006-01-02 15:04:05") || line["local_zone"] != "Asia/Tokyo" {
+			t.Errorf("in Tokyo: %v %v", line, err)
 		}
 	}
 	// The filters of the list, and the same refusals.
@@ -149,7 +164,7 @@ func TestExport(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"status=x": "status", "status=": "status", "amount_min=-1": "amount_min", "amount_min=2&amount_max=1": "amount_max", "user_id=%00": "user_id", "limit=5": "limit", "cursor=x": "cursor",
-		"bom=": "bom", "bom=1": "bom", "bom=true&bom=true": "bom", "format=xlsx": "format",
+		"tz=Mars": "tz", "tz=Local": "tz", "bom=": "bom", "bom=1": "bom", "bom=true&bom=true": "bom", "format=xlsx": "format",
 	} {
 		r := h.as(h.ops, "GET", "/v1/staff/export/payouts.csv?"+query, "")
 		if got := fieldsOf(t, r); r.status != http.StatusUnprocessableEntity || r.header.Get("Content-Type") != "application/problem+json" ||
@@ -157,6 +172,12 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %s", query, r)
 		}
 	}
+}
+
+// yuanOf puts the point into an amount in fen.
+func yuanOf(fen string) string {
+	fen = strings.Repeat("0", max(0, 3-len(fen))) + fen
+	return fen[:len(fen)-2] + "." + fen[len(fen)-2:]
 }
 
 // manyPayouts fills the books with n payouts of one packet.

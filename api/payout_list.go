@@ -15,8 +15,7 @@ import (
 	"hongbao/payout"
 )
 
-// listLimit bounds the reading of a page of payments. Amounts alone have no index
-// of their own: the newest payments are looked through until enough fit.
+// listLimit bounds the reading of a page of payments.
 const listLimit = 8 * time.Second
 
 // maxAge bounds older_than_seconds: some hundred years.
@@ -63,6 +62,7 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	f.UserID = q.text("user_id", checkID)
 	f.OrderNo = q.text("order_no", checkFilter)
 	f.FailureCode = q.text("failure_code", checkCode)
+	f.ProviderRef = q.text("provider_ref", checkFilter)
 	if age, ok := q.integer("older_than_seconds", 0, maxAge); ok {
 		f.CreatedTo = now.Add(-time.Duration(age) * time.Second)
 	}
@@ -78,11 +78,30 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	return f
 }
 
+// checkTrue checks what can only be asked for.
+func checkTrue(s string) *fault {
+	if s != "true" {
+		return &fault{faultEnum, "must be true, or left out"}
+	}
+	return nil
+}
+
+// late reads the filter of refunds that should have ended; other payments have none.
+func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
+	if kind != payout.KindRefund {
+		return
+	}
+	if q.text("late", checkTrue) != "" {
+		f.LateBefore = now.Add(-payout.LateAfter)
+	}
+}
+
 // paymentPage reads the page that a request asks for, of payments of one kind.
 func (r *request) paymentPage(kind payout.Kind) (rows []payout.Row, next Nullable[string], err error) {
-	now := time.Now().UTC()
+	now := r.server.cfg.Now().UTC()
 	q := readQuery(r)
 	filter := readFilter(q, now)
+	q.late(&filter, kind, now)
 	given := q.given()
 	limit, text := q.page()
 	if err := q.done(); err != nil {
@@ -140,6 +159,7 @@ func continued(text string, given map[string]string, kind payout.Kind) (continua
 	}
 	q := filtersOf(c.Filters)
 	f := readFilter(q, c.To)
+	q.late(&f, kind, time.Now().UTC())
 	if q.done() != nil {
 		return continuation{}, badCursor()
 	}
@@ -178,10 +198,24 @@ func getPayout(r *request) (answer, error) {
 		return answer{}, err
 	}
 	d, err := r.payment(id, CodePayoutNotFound)
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodePayoutNotFound {
+		return r.getUnbooked(id, err)
+	}
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, body: r.server.renderDetail(d)}, nil
+	out := PayoutDetail{Payout: r.server.renderPayout(d.Row), Attempts: renderAttempts(d)}
+	began := "claim booked, payout owed"
+	if d.Kind == payout.KindHonour {
+		began = "claim acknowledged, nothing booked"
+	}
+	if out.Timeline, out.Temporal, err = r.timeline(d, began, out.Workflow.ID); err != nil {
+		return answer{}, err
+	}
+	if out.Retry, err = r.previewRetry(id); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: out}, nil
 }
 
 // payment reads a payment with everything known about it.

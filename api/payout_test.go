@@ -50,7 +50,7 @@ func TestPayoutList(t *testing.T) {
 	for query, want := range map[string]int{
 		"": 6, "?packet_id=" + id: 3, "?packet_id=x": 0, "?status=failed": 2, "?status=paid": 4, "?status=unknown": 0, "?user_id=a": 2, "?user_id=A": 0,
 		"?user_id=" + url.QueryEscape("用/户~frozen"): 2, "?order_no=" + detail.OrderNo: 1, "?order_no=nonsense": 0, "?failure_code=account_frozen": 2,
-		"?failure_code=x": 0, "?older_than_seconds=0": 6, "?older_than_seconds=60": 0, "?amount_min=250&amount_max=250": 6, "?amount_min=251": 0, "?amount_max=249": 0,
+		"?provider_ref=" + detail.ProviderRef: 1, "?provider_ref=x": 0, "?failure_code=x": 0, "?older_than_seconds=0": 6, "?older_than_seconds=60": 0, "?amount_min=250&amount_max=250": 6, "?amount_min=251": 0, "?amount_max=249": 0,
 		"?amount_max=0": 0, "?packet_id=" + other + "&status=failed&user_id=a": 0, "?packet_id=" + id + "&status=failed&amount_min=1&older_than_seconds=0": 1,
 	} {
 		if page := h.payouts(query); len(page.Items) != want {

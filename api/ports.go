@@ -34,6 +34,7 @@ type Grabs interface {
 // KeyMirror keeps apps and keys in Redis, for the time that MySQL is away.
 type KeyMirror interface {
 	Durable(ctx context.Context) error
+	Ping(ctx context.Context) error
 	SaveApps(ctx context.Context, blob []byte) error
 	LoadApps(ctx context.Context) ([]byte, error)
 }
@@ -50,6 +51,7 @@ type Books interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
 	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error)
+	ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error)
 	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
@@ -64,7 +66,16 @@ type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
+	Passage(ctx context.Context, d payout.Detail) (payout.Passage, error)
+	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
 	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
+}
+
+// Watched reads from MySQL what people watch.
+type Watched interface {
+	Overview(ctx context.Context) (payout.Overview, error)
+	Activity(ctx context.Context) ([]payout.Minute, error)
+	AuditWatched(ctx context.Context) (payout.AuditWatch, error)
 }
 
 // Decisions records what people decide about payments in MySQL.
@@ -96,14 +107,25 @@ type Reconciling interface {
 		render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error)
 	Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error)
 	Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error)
+	Installed(ctx context.Context) (time.Time, error)
 	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
 	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
-// Keys reads apps and keys from MySQL and notes when keys were used.
+// Closing reads the balances of the ledger, and the closes of its days, from MySQL.
+type Closing interface {
+	LedgerBalances(ctx context.Context, at time.Time) (payout.Standing, error)
+	DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.Close, error)
+	DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.Close, error)
+}
+
+// Keys reads apps, keys and ended sign-ins from MySQL, ends sign-ins and notes when
+// keys were used.
 type Keys interface {
 	Access(ctx context.Context) ([]access.App, []access.Key, error)
 	NoteKeyUse(ctx context.Context, used map[string]time.Time) error
+	EndSignIn(ctx context.Context, e access.EndedSignIn) error
+	EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error)
 	Ping(ctx context.Context) error
 }
 
@@ -124,10 +146,12 @@ type KeyAdministration interface {
 type Store interface {
 	Books
 	Payments
+	Watched
 	Decisions
 	Audit
 	Holds
 	Reconciling
+	Closing
 	Keys
 	KeyAdministration
 }

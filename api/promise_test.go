@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +182,63 @@ func TestR10_SoldOutKnowsPromises(t *testing.T) {
 	p.as(p.app, "GET", "/v1/users/late/claims", "").json(t, &list)
 	if len(list.Items) != 1 || list.Items[0].Amount != 250 || list.Items[0].Payout.ID != id {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestR10_ListOfAPacket: the list of a packet tells of everybody who was told that he
+// has won, also when MySQL tells it, and the best luck has one of those who were told
+// of the same share: the one who has it.
+func TestR10_ListOfAPacket(t *testing.T) {
+	h := newHouse(t, parts{})
+	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.promised("late", 0)
+	luck := func(step string, want map[string]bool, sums map[string]int, list ...string) {
+		t.Helper()
+		for user, best := range want {
+			var c claimBody
+			p.as(p.app, "GET", "/v1/packets/"+p.id+"/grabs/"+user, "").json(t, &c)
+			var own claimsBody
+			p.as(p.app, "GET", "/v1/users/"+user+"/claims", "").json(t, &own)
+			if c.BestLuck != best || len(own.Items) != 1 || own.Items[0].BestLuck && !best {
+				t.Errorf("%s: %s: %+v, in his own list %+v", step, user, c, own.Items)
+			}
+			var sum struct {
+				Received struct {
+					Count    int
+					BestLuck int `json:"best_luck"`
+				}
+			}
+			p.as(p.app, "GET", "/v1/users/"+user+"/summary", "").json(t, &sum)
+			if sum.Received.Count != 1 || sum.Received.BestLuck != sums[user] {
+				t.Errorf("%s: %s: %+v", step, user, sum)
+			}
+		}
+		var got []string
+		for _, c := range p.claims(p.app, p.id, "").Items {
+			got = append(got, c.UserID)
+			if c.BestLuck != want[c.UserID] || (c.UserID == "late") != (c.Payout.ID == id) {
+				t.Errorf("%s: listed as %+v", step, c)
+			}
+		}
+		if !slices.Equal(got, list) {
+			t.Errorf("%s: listed %q, want %q", step, got, list)
+		}
+	}
+	want := map[string]bool{"late": false, "lost0": true}
+	luck("sold out, with a Redis that has lost a grab", want, nil, "late")
+	p.closeBooks()
+	closed, err := p.store.FinishPacket(t.Context(), p.id, nil)
+	if p.check(err); !closed {
+		t.Fatal("the packet is not closed")
+	}
+	p.check(p.pool.Retire(t.Context(), p.id))
+	luck("retired", want, map[string]int{"lost0": 1}, "late", "lost0")
+	first := p.claims(p.app, p.id, "?limit=1")
+	if first.NextCursor == nil {
+		t.Fatalf("one page: %+v", first)
+	}
+	second := p.claims(p.app, p.id, "?limit=1&cursor="+url.QueryEscape(*first.NextCursor))
+	if first.Items[0].UserID != "late" || second.Items[0].UserID != "lost0" || second.NextCursor != nil {
+		t.Errorf("pages %+v and %+v", first, second)
 	}
 }

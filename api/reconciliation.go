@@ -112,7 +112,7 @@ func startReconciliation(r *request) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + r.route.path
 	if body.Date == "" { // not part of what is remembered under the key: tomorrow it is another day
-		body.Date = Date(payout.DayOf(time.Now(), r.server.cfg.Provider.Zone()))
+		body.Date = Date(payout.DayOf(r.server.cfg.Now(), r.server.cfg.Provider.Zone()))
 	}
 	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date), func(one payout.Reconciliation) (int, []byte) {
 		return rendered(r.server.renderReconciliation(one))
@@ -130,7 +130,7 @@ func (r *request) readReconcile() (ReconcileRequest, error) {
 		if f := checkDay(s); f != nil {
 			return f
 		}
-		if payout.Day(s) > payout.DayOf(time.Now(), p.Zone()) {
+		if payout.Day(s) > payout.DayOf(r.server.cfg.Now(), p.Zone()) {
 			return &fault{faultRange, "must not be after today in the time zone of the provider's statement"}
 		}
 		return nil

@@ -37,7 +37,9 @@ type Refund struct {
 type RefundDetail struct {
 	Refund
 	Attempts []Attempt       `json:"attempts" nullable:"false" doc:"In the order they were made."`
-	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first."`
+	Timeline []TimelineEntry `json:"timeline" nullable:"false" doc:"Oldest first, from every source."`
+	Temporal TemporalRuns    `json:"temporal" doc:"What Temporal tells of its workflow."`
+	Retry    RetryPreview    `json:"retry" doc:"What a retry would do now."`
 }
 
 // Refunds is a page of refunds.
@@ -101,6 +103,11 @@ func getRefund(r *request) (answer, error) {
 	if out.Kind == refundCancel {
 		began = "payout cancelled, its money goes back"
 	}
-	out.Timeline = renderTimeline(d, began)
+	if out.Timeline, out.Temporal, err = r.timeline(d, began, out.Workflow.ID); err != nil {
+		return answer{}, err
+	}
+	if out.Retry, err = r.previewRetry(id); err != nil {
+		return answer{}, err
+	}
 	return answer{status: http.StatusOK, body: out}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/store"
 )
 
 // refundBody is a refund as staff reads it.
@@ -38,6 +39,88 @@ func (h *house) faults(rules string) {
 	h.t.Helper()
 	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules + `]}`}); r.status != http.StatusNoContent {
 		h.t.Fatalf("faults: %s", r)
+	}
+}
+
+// TestLateRefunds: the filter is of refunds alone, goes with others and over pages.
+func TestLateRefunds(t *testing.T) {
+	h := newHouse(t, parts{})
+	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
+	var ids []string
+	for _, sender := range []string{"a", "b", "c"} {
+		_, refund := h.remaindered(sender)
+		ids = append(ids, refund)
+	}
+	late := func(query string) (out []string) {
+		t.Helper()
+		for _, r := range h.refunds(query).Items {
+			out = append(out, r.ID)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got := late("?late=true"); got != nil {
+		t.Errorf("late as soon as they were made: %q", got)
+	}
+	db, err := store.OpenSQL(h.dsn)
+	h.check(err)
+	defer func() { h.check(db.Close()) }()
+	_, err = db.ExecContext(t.Context(), "UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id IN (?, ?)", ids[0], ids[1])
+	h.check(err)
+	want := slices.Sorted(slices.Values(ids[:2]))
+	if got := late("?late=true"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := late("?late=true&status=failed&user_id=b"); !slices.Equal(got, ids[1:2]) {
+		t.Errorf("%q, want %q", got, ids[1:2])
+	}
+	if got := late("?late=true&status=paid"); got != nil {
+		t.Errorf("%q", got)
+	}
+	first := h.refunds("?late=true&limit=1")
+	if len(first.Items) != 1 || first.NextCursor == nil {
+		t.Fatalf("%+v", first)
+	}
+	next := h.refunds("?limit=1&cursor=" + *first.NextCursor)
+	if len(next.Items) != 1 || next.NextCursor != nil || next.Items[0].ID == first.Items[0].ID {
+		t.Errorf("%+v behind %+v", next, first)
+	}
+	var sum struct{ Count, Amount int64 }
+	if h.as(h.ops, "GET", "/v1/staff/refunds/sum?late=true", "").json(t, &sum); sum.Count != 2 || sum.Amount != 1500 {
+		t.Errorf("%+v", sum)
+	}
+	var all struct {
+		LateRefunds struct{ Count int64 } `json:"late_refunds"`
+	}
+	if h.as(h.ops, "GET", "/v1/staff/overview", "").json(t, &all); all.LateRefunds.Count != 2 {
+		t.Errorf("%+v", all)
+	}
+	packets := func(query string) (out []string) {
+		t.Helper()
+		var page struct{ Items []struct{ ID string } }
+		h.as(h.ops, "GET", "/v1/staff/packets?overdue=true"+query, "").json(t, &page)
+		for _, p := range page.Items {
+			out = append(out, p.ID)
+		}
+		return out
+	}
+	if got := packets(""); got != nil {
+		t.Errorf("overdue before they expired: %q", got)
+	}
+	first0, done := ids[0][1:21], ids[1][1:21]
+	_, err = db.ExecContext(t.Context(), "UPDATE packets SET opens_at = opens_at - INTERVAL 2 DAY, expires_at = expires_at - INTERVAL 2 DAY WHERE id IN (?, ?)", first0, done)
+	h.check(err)
+	_, err = db.ExecContext(t.Context(), "UPDATE packets SET status = 'closed', closed_at = expires_at WHERE id = ?", done)
+	h.check(err)
+	for query, want := range map[string][]string{"": {first0}, "&status=closing": {first0}, "&status=closed": nil, "&status=open": nil, "&sender_id=a": {first0}, "&sender_id=b": nil} {
+		if got := packets(query); !slices.Equal(got, want) {
+			t.Errorf("overdue%s: %q, want %q", query, got, want)
+		}
+	}
+	for _, query := range []string{"packets?overdue=false", "packets?overdue=", "refunds?late=false", "refunds?late=", "refunds?late=true&late=true", "refunds/sum?late=1", "payouts?late=true", "payouts/sum?late=true", "export/payouts.csv?late=true"} {
+		if r := h.as(h.ops, "GET", "/v1/staff/"+query, ""); r.code() != "invalid_request" {
+			t.Errorf("%s: %s", query, r)
+		}
 	}
 }
 

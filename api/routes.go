@@ -149,8 +149,38 @@ func staffRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: listPayouts,
 		},
 		{
+			id: "sumPayouts", method: http.MethodGet, path: "/v1/staff/payouts/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Count payouts and add them up", about: "Those that the list of payouts would show with the same filters; of more than 10,000 the newest.",
+			params:   paymentFilters("Payouts"),
+			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: PaymentSum{}}},
+			problems: []Code{CodeInvalidRequest}, handle: sumPayouts,
+		},
+		{
+			id: "getOverview", method: http.MethodGet, path: "/v1/staff/overview", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary:  "Where all the money is, and what is not at its end",
+			about:    "The ledger over all packets, payments that are not at their end by kind and status, open breaks, and decisions that wait for a second person.",
+			answers:  []reply{{status: http.StatusOK, about: "The overview.", body: Overview{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getOverview,
+		},
+		{
+			id: "getActivity", method: http.MethodGet, path: "/v1/staff/activity", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary:  "Grabs and payouts of each minute",
+			about:    "What was booked in each of the last 60 minutes, by MySQL's clock. A grab is booked by a worker right after it was won.",
+			answers:  []reply{{status: http.StatusOK, about: "The last hour.", body: Activity{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getActivity,
+		},
+		{
+			id: "getHealth", method: http.MethodGet, path: "/v1/staff/health", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "How each part of the platform is",
+			about: "What /readyz, metrics and `hongbao doctor` look at, judged by the same limits, for people. It is answered also while MySQL, Redis or " +
+				"Temporal is away; figures may be five seconds old. The audit's chain is checked in turns, all of it about once an hour.",
+			answers:  []reply{{status: http.StatusOK, about: "Each part.", body: Health{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getHealth,
+		},
+		{
 			id: "getPayout", method: http.MethodGet, path: "/v1/staff/payouts/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Get a payout with its attempts and timeline", params: []param{payoutParam},
+			about:    "A claim that is acknowledged, but whose hand-off or run still waits to book it, is told as pending, with what Redis knows; nothing can be decided about it yet.",
 			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: PayoutDetail{}}},
 			problems: []Code{CodePayoutNotFound}, handle: getPayout,
 		},

@@ -20,10 +20,11 @@ func staffPacketRoutes() []*route {
 	return []*route{
 		{
 			id: "listStaffPackets", method: http.MethodGet, path: "/v1/staff/packets", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List the packets of all apps", about: "Newest first. All filters have to fit.",
+			summary: "List the packets of all apps", about: "Newest first. All filters have to fit. While a lane of the pool is shut, its packets are told as the books have them.",
 			params: []param{
 				packetStatusParam, text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
 				text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
+				{in: "query", name: "overdue", schema: true, example: true, about: "true: packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late."},
 				limitParam, cursorParam,
 			},
 			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
@@ -34,6 +35,12 @@ func staffPacketRoutes() []*route {
 			summary: "Get a packet of any app with what became of its money", params: []param{packetParam},
 			answers:  []reply{{status: http.StatusOK, about: "The packet as it is now.", body: StaffPacketDetail{}}},
 			problems: []Code{CodePacketNotFound}, handle: getStaffPacket,
+		},
+		{
+			id: "listStaffGrabs", method: http.MethodGet, path: "/v1/staff/packets/{id}/grabs", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "List who got what of a packet of any app", about: "The same as for its app.", params: []param{packetParam, limitParam, cursorParam},
+			answers:  []reply{{status: http.StatusOK, about: "A page of claims.", body: Claims{}}},
+			problems: []Code{CodePacketNotFound, CodeInvalidRequest}, handle: listGrabs,
 		},
 		{
 			id: "getStaffProof", method: http.MethodGet, path: "/v1/staff/packets/{id}/proof", listener: listenStaff, realm: realmStaff, tag: "staff",

@@ -23,19 +23,31 @@ func paymentFilters(what string) []param {
 		text("packet_id", "3q5k9v0c1m7e2u8h4r6t", " of this packet."), text("user_id", "u2", " to this user."),
 		text("order_no", "p3q5k9v0c1m7e2u8h4r6t000301", " that used this order number, in any attempt."),
 		text("failure_code", "account_frozen", " that failed with this code."),
+		text("provider_ref", "sbx64a1f0", " that the provider knows by this number of its own, in any attempt."),
 		count("older_than_seconds", 3600, " made at least this many seconds ago."),
 		count("amount_min", 100, " of this many fen or more."), count("amount_max", 20_000, " of this many fen or less."),
 	}
 }
+
+// lateParam is a filter of refunds alone.
+var lateParam = param{in: "query", name: "late", schema: true, example: true, about: "true: refunds that are due for five minutes and not at their end. What nobody took is due when its packet has expired, " +
+	"or its books were closed before; what a cancelled payout held, when that was cancelled."}
 
 func refundRoutes() []*route {
 	return []*route{
 		{
 			id: "listRefunds", method: http.MethodGet, path: "/v1/staff/refunds", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List refunds", about: "Remainders and cancelled payouts on their way back to the senders, newest first. All filters have to fit.",
-			params:   append(paymentFilters("Refunds"), limitParam, cursorParam),
+			params:   append(paymentFilters("Refunds"), lateParam, limitParam, cursorParam),
 			answers:  []reply{{status: http.StatusOK, about: "A page of refunds.", body: Refunds{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listRefunds,
+		},
+		{
+			id: "sumRefunds", method: http.MethodGet, path: "/v1/staff/refunds/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Count refunds and add them up", about: "Those that the list of refunds would show with the same filters; of more than 10,000 the newest.",
+			params:   append(paymentFilters("Refunds"), lateParam),
+			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: PaymentSum{}}},
+			problems: []Code{CodeInvalidRequest}, handle: sumRefunds,
 		},
 		{
 			id: "getRefund", method: http.MethodGet, path: "/v1/staff/refunds/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
@@ -47,12 +59,13 @@ func refundRoutes() []*route {
 			id: "exportPayouts", method: http.MethodGet, path: "/v1/staff/export/payouts.csv", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Export payouts as CSV",
 			about: "All payouts that fit the filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns are " +
-				strings.Join(exportColumns, ", ") + "; amounts are whole fen, times as everywhere, what is null is empty. Text that a spreadsheet could take for a formula " +
+				strings.Join(exportColumns, ", ") + "; amount is whole fen, amount_yuan the same in yuan, times are as everywhere, and those in local_zone such as 2026-11-22 07:26:18; what is null is empty. Text that a spreadsheet could take for a formula " +
 				"(beginning with = + - @, a tab or a line end) is preceded by an apostrophe, and so is text that begins with one: programs take one apostrophe off. " +
 				"Sent while it is read, so each line is as it was at its moment. Only an answer that ends properly is whole: when reading fails under way, the " +
 				"connection is cut within a chunk.",
 			params: append(paymentFilters("Payouts"), param{in: "query", name: "bom", schema: false, example: true,
-				about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else; programs do not expect one."}),
+				about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else; programs do not expect one."},
+				param{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone of local times; " + defaultZone + " by default."}),
 			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV, headers: []param{{name: "Content-Disposition", about: "With the file's name."}}}},
 			problems: []Code{CodeInvalidRequest}, handle: exportPayouts,
 		},

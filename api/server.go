@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,8 +26,10 @@ type Server struct {
 	soldOut *soldOut
 	replays *statusQueue
 	metrics *metrics
-	doc     []byte // the OpenAPI document
-	docs    *docsPage
+	// providerSeen spares the provider who looks at the health.
+	providerSeen providerSeen
+	doc          func() ([]byte, error) // the OpenAPI document, made when it is first asked for
+	docs         *docsPage
 
 	deadlines     deadlines
 	bodies        budget
@@ -34,6 +38,13 @@ type Server struct {
 	base     context.Context
 	stopBase context.CancelFunc
 	draining atomic.Bool
+	// lasting is the parent of answers that go on until somebody ends them. It ends when
+	// the drain begins.
+	lasting    context.Context
+	endLasting context.CancelFunc
+
+	console        http.Handler // nil: none
+	consoleFolders []string
 }
 
 // New prepares a server. It reaches for nothing yet. Errors name every setting
@@ -44,17 +55,16 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
-	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
+	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err
 	}
-	if s.doc, err = Document(cfg.Version); err != nil {
-		return nil, err
-	}
+	s.doc = sync.OnceValues(func() ([]byte, error) { return Document(cfg.Version) })
 	if s.docs, err = newDocsPage(); err != nil {
 		return nil, err
 	}
 	s.base, s.stopBase = context.WithCancel(context.Background())
+	s.lasting, s.endLasting = context.WithCancel(s.base)
 	s.deadlines.base = s.base
 	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
 	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Gate, maxRemembered)
@@ -106,6 +116,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.draining.Store(true)
 	s.pause(s.cfg.DrainDelay)
+	s.endLasting()
 	err := errors.Join(failed, s.drain())
 	for ; running > 0; running-- {
 		err = errors.Join(err, <-ended)

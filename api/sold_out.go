@@ -69,9 +69,6 @@ type soldOut struct {
 }
 
 func newSoldOut(base context.Context, grabs Grabs, books Books, gate Gate, limit int) *soldOut {
-	if gate == nil {
-		gate = func(string) (int64, bool) { return 0, true }
-	}
 	return &soldOut{
 		grabs: grabs, books: books, gate: gate, seed: maphash.MakeSeed(), base: base,
 		known:    newWeighedCache(limit, func(w *winners) int { return rememberedPacket + len(w.hashes) }),

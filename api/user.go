@@ -11,6 +11,7 @@ import (
 	_ "time/tzdata" // the time zones, whatever the machine has
 
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // UserClaim is a claim among all those of its user.
@@ -77,9 +78,9 @@ func (r *request) live(user string, after packet.Place, limit int) (received, er
 
 // best reports whether a claim had the best luck of a packet that gives out
 // nothing any more.
-func (l received) best(c packet.Claim) bool {
+func (l received) best(c packet.Claim, p payout.Progress) bool {
 	share, _ := l.views[c.PacketID].BestLuck()
-	return isBest(share, c)
+	return isBest(share, c, p)
 }
 
 func listUserClaims(r *request) (answer, error) {
@@ -132,7 +133,7 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 	for _, row := range rows {
 		recorded[row.PacketID] = true
 		item := UserClaim{Claim: renderClaim(row.Claim, progressOf(row.Paid)), SenderID: row.SenderID, Greeting: row.Greeting}
-		item.BestLuck = row.BestLuck || live.best(row.Claim)
+		item.BestLuck = row.BestLuck || live.best(row.Claim, progressOf(row.Paid))
 		items = append(items, item)
 	}
 	for _, c := range live.claims {
@@ -140,8 +141,9 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 		if recorded[c.PacketID] || view.Retired {
 			continue
 		}
-		item := UserClaim{Claim: renderClaim(c, notRecorded(claimed(c))), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
-		item.BestLuck = live.best(c)
+		paid := notRecorded(claimed(c))
+		item := UserClaim{Claim: renderClaim(c, paid), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
+		item.BestLuck = live.best(c, paid)
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b UserClaim) int { return placeOf(a).Compare(placeOf(b)) })
@@ -194,7 +196,7 @@ func getSummary(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if !given {
-		year = int64(time.Now().In(loc).Year())
+		year = int64(r.server.cfg.Now().In(loc).Year())
 	}
 	sums, err := r.sums(user, yearOf(int(year), loc))
 	if err != nil {
@@ -219,6 +221,7 @@ func yearOf(year int, loc *time.Location) packet.Span {
 func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 	var held packet.Sums
 	var ids []string
+	var best []packet.Claim // the luckiest claim of each, by Redis, which does not know what could not be booked
 	for after := (packet.Place{At: in.To}); ; {
 		live, err := r.live(user, after, sumStep)
 		if err != nil {
@@ -232,12 +235,18 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 			ids = append(ids, c.PacketID)
 			held.ReceivedCount++
 			held.ReceivedAmount += c.Amount
-			if live.best(c) {
-				held.BestLuckCount++
+			if live.best(c, notRecorded(claimed(c))) {
+				best = append(best, c)
 			}
 		}
 		if len(live.claims) < sumStep || after.At.Before(in.From) {
 			break
+		}
+	}
+	paid := r.server.statuses(r.ctx, best, readLimit)
+	for _, c := range best {
+		if isBest(&c.ShareIndex, c, paid(c)) {
+			held.BestLuckCount++
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 )
 
 // offence is something that must not happen to those who grab.
@@ -152,11 +151,7 @@ func newPlace(tb testing.TB, redisAddr string) place {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m, err := migrations.NewProvider(db, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, err = m.Up(tb.Context())
+	stacktest.Migrate(tb, p.dsn)
 	for _, table := range baselineSchema {
 		if err == nil {
 			_, err = db.ExecContext(tb.Context(), table)

@@ -21,7 +21,10 @@
 //   - pages: how long a page of a list takes over HTTP, or a summary, when there
 //     are a million claims in MySQL and another million in Redis. An API that has a
 //     thousand is asked the same in turn. Before, every list is read to its end and
-//     has to add up. `-rows` says how many; 0 leaves pages out.
+//     has to add up. `-rows` says how many; 0 leaves pages out;
+//   - desk: how long lists, searches, counts, exports and pages of the console take
+//     on the past of a million payouts (package history), beside a thousand. `-rows`
+//     says how many; 0 leaves the desk out.
 //
 // A further one is a file with its own `section` and one line in sections(), and
 // a place in docs/performance.md.

@@ -18,7 +18,6 @@ import (
 	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
@@ -169,18 +168,7 @@ func awaitReady(tb testing.TB, url string) {
 
 func openStore(tb testing.TB, dsn string) *store.Store {
 	tb.Helper()
-	db, err := store.OpenSQL(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	m, err := migrations.NewProvider(db, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, err = m.Up(tb.Context())
-	if err := errors.Join(err, db.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	stacktest.Migrate(tb, dsn)
 	s, err := store.Open(store.Config{DSN: dsn})
 	if err != nil {
 		tb.Fatal(err)

@@ -21,13 +21,17 @@ var (
 	only   = flag.String("only", "", "sections to measure: `names` or regular expressions, separated by commas")
 	length = flag.Duration("length", 3*time.Second, "with -report: time of one run")
 	rounds = flag.Int("rounds", 3, "with -report: runs of each side, of which the median is reported")
-	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from; 0: no pages")
+	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from, and payouts that the desk has; 0: neither")
 	lines  = flag.String("json", "", "also write JSON lines to this `file`, relative to the root of the checkout")
 	docs   = flag.Bool("docs", false, "with -report: write the tables and plots of what was measured into docs/performance.md")
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the API logs that it drains
+	flag.Parse()
+	if *full {
+		stacktest.OnDisk()
+	}
 	os.Exit(stacktest.Main(m))
 }
 
@@ -39,7 +43,7 @@ type plan struct {
 	callers []int // that grab in Redis
 	packets []int // over which they spread
 	conns   int   // over HTTP
-	rows    int   // that pages are read from
+	rows    int   // that pages are read from, and payouts of the desk
 	calls   int   // of each page
 }
 

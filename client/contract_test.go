@@ -83,6 +83,11 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/users/{user_id}/packets":         {nil, client.List[client.Packet]{}},
 	"get /v1/users/{user_id}/summary":         {nil, client.Summary{}},
 	"get /v1/staff/payouts":                   {nil, client.List[client.Payout]{}},
+	"get /v1/staff/payouts/sum":               {nil, client.PaymentSum{}},
+	"get /v1/staff/refunds/sum":               {nil, client.PaymentSum{}},
+	"get /v1/staff/overview":                  {nil, client.Overview{}},
+	"get /v1/staff/activity":                  {nil, client.Activity{}},
+	"get /v1/staff/health":                    {nil, client.Health{}},
 	"get /v1/staff/payouts/{id}":              {nil, client.PayoutDetail{}},
 	"post /v1/staff/payouts/{id}/retry":       {client.DecisionRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/{id}/cancel":      {client.DecisionRequest{}, client.Decided{}},
@@ -112,8 +117,13 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/refunds/{id}":              {nil, client.RefundDetail{}},
 	"get /v1/staff/packets":                   {nil, client.List[client.StaffPacket]{}},
 	"get /v1/staff/packets/{id}":              {nil, client.StaffPacketDetail{}},
+	"get /v1/staff/packets/{id}/grabs":        {nil, client.List[client.Claim]{}},
 	"get /v1/staff/packets/{id}/proof":        {nil, client.Proof{}},
 	"get /v1/staff/export/payouts.csv":        {}, // no JSON
+	"get /v1/staff/export/close.csv":          {}, // no JSON
+	"get /v1/staff/balances":                  {nil, client.Balances{}},
+	"get /v1/staff/closes":                    {nil, client.List[client.CloseSummary]{}},
+	"get /v1/staff/closes/{date}":             {nil, client.Close{}},
 	"post /v1/provider-notifications/sandbox": {}, // for providers
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
@@ -46,6 +47,16 @@ type Decided struct {
 	Decision Decision  `json:"decision"`
 	Payout   Payout    `json:"payout"`
 	Approval *Approval `json:"approval"` // set: a second person has to agree, nothing has moved
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (d *Decided) UnmarshalJSON(text []byte) error {
+	type plain Decided
+	d.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(d))
 }
 
 // DecidedRefund is the answer to a decision about a refund.
@@ -53,6 +64,16 @@ type DecidedRefund struct {
 	Decision Decision  `json:"decision"`
 	Refund   Refund    `json:"refund"`
 	Approval *Approval `json:"approval"` // set: a second person has to agree, nothing has moved
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (d *DecidedRefund) UnmarshalJSON(text []byte) error {
+	type plain DecidedRefund
+	d.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(d))
 }
 
 // Answered is the answer to a second person.
@@ -61,6 +82,16 @@ type Answered struct {
 	Payout   *Payout   `json:"payout"`   // nil when it is about a refund
 	Refund   *Refund   `json:"refund"`   // nil when it is about a payout
 	Approval *Approval `json:"approval"` // nil: it was answered
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (a *Answered) UnmarshalJSON(text []byte) error {
+	type plain Answered
+	a.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(a))
 }
 
 // ApprovalItem is a decision that needs, or needed, a second person.
@@ -155,6 +186,7 @@ type BulkFilter struct {
 	OlderThanSeconds int64        `json:"older_than_seconds,omitempty"`
 	AmountMin        money.Fen    `json:"amount_min,omitempty"`
 	AmountMax        money.Fen    `json:"amount_max,omitempty"`
+	PayoutIDs        []string     `json:"payout_ids,omitempty"` // at most 100, and no other member then
 }
 
 // BulkRetryRequest is a decision to pay many again.

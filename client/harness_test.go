@@ -14,7 +14,6 @@ import (
 	"hongbao/api"
 	"hongbao/client"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
@@ -76,12 +75,8 @@ func newBank(t *testing.T) *bank {
 	t.Helper()
 	b := &bank{t: t, seedKey: [32]byte{9}}
 	dsn := stacktest.MariaDB(t)
-	db, err := store.OpenSQL(dsn)
-	b.must(err)
-	m, err := migrations.NewProvider(db, nil)
-	b.must(err)
-	_, err = m.Up(t.Context())
-	b.must(errors.Join(err, db.Close()))
+	stacktest.Migrate(t, dsn)
+	var err error
 	b.store, err = store.Open(store.Config{DSN: dsn, MaxOpenConns: 10})
 	b.must(err)
 	t.Cleanup(func() { b.check(b.store.Close()) })

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"time"
 )
@@ -13,6 +14,16 @@ type Provider struct {
 	Hold          *ProviderHold `json:"hold"`            // nil while payments go out
 	ReleasedAt    *time.Time    `json:"released_at"`     // end of the last hold
 	RatePerSecond *int64        `json:"rate_per_second"` // of all workers; nil: no limit
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (p *Provider) UnmarshalJSON(text []byte) error {
+	type plain Provider
+	p.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(p))
 }
 
 // ProviderHold says who stopped a provider, and why.

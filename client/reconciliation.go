@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/http"
 	"net/url"
@@ -31,6 +32,16 @@ type Reconciliation struct {
 	Amounts     []OpSums     `json:"amounts"`   // empty until it is done
 	Error       *string      `json:"error"`
 	Workflow    WorkflowLink `json:"workflow"`
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (r *Reconciliation) UnmarshalJSON(text []byte) error {
+	type plain Reconciliation
+	r.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(r))
 }
 
 // OpSums is what both sides have of one operation.
@@ -115,6 +126,16 @@ type Break struct {
 	LastSeenAt       time.Time   `json:"last_seen_at"`
 	AgeSeconds       int64       `json:"age_seconds"` // while it was open
 	Resolved         *Resolution `json:"resolved"`    // nil while it is open
+
+	// Raw is the answer as it came.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
+func (b *Break) UnmarshalJSON(text []byte) error {
+	type plain Break
+	b.Raw = append(json.RawMessage(nil), text...)
+	return json.Unmarshal(text, (*plain)(b))
 }
 
 // Resolution says who has dealt with a break.

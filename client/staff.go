@@ -54,23 +54,65 @@ type Attempt struct {
 	Code      *string    `json:"code"`
 	StartedAt *time.Time `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"`
+
+	Message     *string `json:"message"` // the provider's words to its last answer
+	ProviderRef *string `json:"provider_ref"`
+	Request     *string `json:"request"` // as it was stored before the first send, secrets masked
+	Sends       int     `json:"sends"`
+	Asks        int     `json:"asks"`
 }
 
 // TimelineEntry is one thing that happened to a payout.
 type TimelineEntry struct {
 	At     time.Time `json:"at"`
-	Source string    `json:"source"` // ledger, workflow, provider, finance
+	Source string    `json:"source"` // redis, temporal, ledger, provider, notification, outbox, finance, reconciliation
 	What   string    `json:"what"`
+}
+
+// TemporalRuns is what Temporal tells of a payment's workflow.
+type TemporalRuns struct {
+	State   string        `json:"state"` // known; gone: Temporal does not know it (any more); away: it did not answer
+	Runs    []TemporalRun `json:"runs"`  // oldest first
+	Pending []PendingStep `json:"pending"`
+}
+
+// TemporalRun is one run of a workflow.
+type TemporalRun struct {
+	RunID     string     `json:"run_id"`
+	Status    string     `json:"status"` // running, completed, failed, ...
+	StartedAt time.Time  `json:"started_at"`
+	ClosedAt  *time.Time `json:"closed_at"` // nil while it runs
+}
+
+// PendingStep is a step of the latest run that has not ended.
+type PendingStep struct {
+	Name        string     `json:"name"` // of the activity, or workflow task
+	State       string     `json:"state"`
+	Attempt     int        `json:"attempt"`
+	LastFailure *string    `json:"last_failure"` // nil: no try has failed
+	LastAt      *time.Time `json:"last_at"`
+	NextAt      *time.Time `json:"next_at"` // nil: it is under way, or due
 }
 
 // PayoutDetail is a payout with everything known about it.
 type PayoutDetail struct {
 	Payout
 	Attempts []Attempt       `json:"attempts"` // in the order they were made
-	Timeline []TimelineEntry `json:"timeline"` // oldest first
+	Timeline []TimelineEntry `json:"timeline"` // oldest first, from every source
+	Temporal TemporalRuns    `json:"temporal"`
+	Retry    RetryPreview    `json:"retry"`
 
 	// Raw is the detail as it came.
 	Raw json.RawMessage `json:"-"`
+}
+
+// RetryPreview says what a retry would do if it was decided now.
+type RetryPreview struct {
+	Possible     bool    `json:"possible"`
+	Code         *string `json:"code"` // why not: not_retryable or decision_pending
+	OrderNo      *string `json:"order_no"`
+	SameOrderNo  bool    `json:"same_order_no"` // that of the last attempt, which the provider never received
+	SecondPerson bool    `json:"second_person"` // somebody else would have to agree
 }
 
 // UnmarshalJSON implements json.Unmarshaler; it keeps Raw.
@@ -87,8 +129,10 @@ type PayoutFilter struct {
 	UserID               string
 	OrderNo              string // used in any attempt
 	FailureCode          string
+	ProviderRef          string        // the provider's own number, of any attempt
 	OlderThan            time.Duration // whole seconds count
 	AmountMin, AmountMax money.Fen
+	Late                 bool // of refunds alone: due for five minutes and not at their end
 }
 
 func (f PayoutFilter) values() url.Values {
@@ -98,6 +142,7 @@ func (f PayoutFilter) values() url.Values {
 	put(v, "user_id", f.UserID)
 	put(v, "order_no", f.OrderNo)
 	put(v, "failure_code", f.FailureCode)
+	put(v, "provider_ref", f.ProviderRef)
 	number := func(name string, n int64) {
 		if n != 0 {
 			v.Set(name, strconv.FormatInt(n, 10))
@@ -106,6 +151,9 @@ func (f PayoutFilter) values() url.Values {
 	number("older_than_seconds", int64(f.OlderThan/time.Second))
 	number("amount_min", int64(f.AmountMin))
 	number("amount_max", int64(f.AmountMax))
+	if f.Late {
+		v.Set("late", "true")
+	}
 	return v
 }
 

@@ -87,6 +87,7 @@ type StaffPacketFilter struct {
 	Status      Status
 	CreatedFrom time.Time // at or after
 	CreatedTo   time.Time // before
+	Overdue     bool      // expired at least five minutes ago, and not closed
 }
 
 func (f StaffPacketFilter) values() url.Values {
@@ -94,6 +95,9 @@ func (f StaffPacketFilter) values() url.Values {
 	put(v, "app", f.App)
 	putTime(v, "created_from", f.CreatedFrom)
 	putTime(v, "created_to", f.CreatedTo)
+	if f.Overdue {
+		v.Set("overdue", "true")
+	}
 	return v
 }
 
@@ -125,4 +129,9 @@ func (s *Staff) Proof(ctx context.Context, id string) (*Proof, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// PacketGrabs returns one page of the claims of a packet of any app.
+func (s *Staff) PacketGrabs(ctx context.Context, id string, p Page) (*List[Claim], error) {
+	return page[Claim](ctx, s.caller, staffPackets+"/"+segment(id)+"/grabs", nil, p)
 }

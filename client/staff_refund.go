@@ -44,7 +44,9 @@ type Refund struct {
 type RefundDetail struct {
 	Refund
 	Attempts []Attempt       `json:"attempts"` // in the order they were made
-	Timeline []TimelineEntry `json:"timeline"` // oldest first
+	Timeline []TimelineEntry `json:"timeline"` // oldest first, from every source
+	Temporal TemporalRuns    `json:"temporal"`
+	Retry    RetryPreview    `json:"retry"`
 
 	// Raw is the detail as it came.
 	Raw json.RawMessage `json:"-"`

@@ -31,6 +31,8 @@ const (
 	PathRefund       Path = "refund"
 	PathDecision     Path = "decision"
 	PathNotification Path = "notification"
+	PathRebuild      Path = "rebuild"
+	PathRecover      Path = "recover"
 )
 
 // Point is a moment at which a process may die. Its text is the name of the file that arms it.

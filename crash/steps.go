@@ -78,4 +78,19 @@ var (
 
 	// Notification: the provider says that something happened.
 	NotificationNote = step(PathNotification, "notification_note", "a notification is stored, its order to be asked about")
+
+	// Rebuild: a lane of Redis is made again from MySQL (rule R9).
+	RebuildBegin = step(PathRebuild, "rebuild_begin", "the lane is taken for a rebuild in MySQL, in its next epoch")
+	RebuildShut  = step(PathRebuild, "rebuild_shut", "the lane is in that epoch in Redis, behind a closed gate")
+	RebuildPool  = step(PathRebuild, "rebuild_pool", "the pool of a packet is made again")
+	RebuildOpen  = step(PathRebuild, "rebuild_open", "the gate of the lane is open in Redis")
+	RebuildEnd   = step(PathRebuild, "rebuild_end", "the gate is open in MySQL, and what came of the rebuild is kept")
+
+	// Recover: what restored books lack is put back (rule R13).
+	RecoverDeclare   = step(PathRecover, "recover_declare", "the books are declared restored")
+	RecoverNumber    = step(PathRecover, "recover_number", "an order number that the provider knows is put back, its outcome unknown")
+	RecoverCancel    = step(PathRecover, "recover_cancel", "a payout whose cancel's refund the provider knows is cancelled")
+	RecoverRemainder = step(PathRecover, "recover_remainder", "the books of a packet whose remainder the provider has refunded are closed")
+	RecoverLane      = step(PathRecover, "recover_lane", "a lane is brought up to what was found of it in Redis")
+	RecoverEnd       = step(PathRecover, "recover_end", "the books are normal, and payments go on")
 )

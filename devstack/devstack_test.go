@@ -96,13 +96,30 @@ func TestSetup(t *testing.T) {
 	if !errors.Is(err, ErrInstallForbidden) {
 		t.Fatalf("error: %v", err)
 	}
-	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "apt-get install", "HONGBAO_NO_INSTALL"} {
+	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "chromium", packageChineseFont, "apt-get install", "HONGBAO_NO_INSTALL"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}
 	}
 	if _, err = (Setup{Checkout: t.TempDir()}).Run(t.Context()); !errors.Is(err, ErrCannotInstall) {
 		t.Errorf("without apt-get: %v", err)
+	}
+}
+
+// TestFindPrometheus: both programs or none.
+func TestFindPrometheus(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	dir := t.TempDir()
+	for i, program := range []string{"prometheus", "promtool", ""} {
+		found, err := FindPrometheus(dir)
+		if (err == nil) != (i == 2) || err == nil && found.Promtool != filepath.Join(dir, "promtool") {
+			t.Errorf("with %d of them: %+v %v", i, found, err)
+		}
+		if program != "" {
+			if err := os.WriteFile(filepath.Join(dir, program), nil, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

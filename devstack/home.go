@@ -52,6 +52,9 @@ func (h Home) EnvFile() string { return h.path(homeEnv) }
 // LogFile is the path of a child's log.
 func (h Home) LogFile(child string) string { return h.path(homeLogs, child+".log") }
 
+// providerDB is the database file of the sandbox provider.
+func (h Home) providerDB() string { return h.path(homeData, childProvider, "provider.db") }
+
 func (h Home) path(names ...string) string {
 	return filepath.Join(append([]string{h.dir}, names...)...)
 }

@@ -57,11 +57,11 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 		{"HONGBAO_TEMPORAL_UI_URL", env.TemporalUIURL},
 	}, shared(childAPI)...), env.URL+"/readyz", env.StaffURL+"/readyz")
-	worker := own(childWorker, shared(childWorker))
+	worker := own(childWorker, append([]variable{{"HONGBAO_CONSOLE_URL", env.StaffURL}}, shared(childWorker)...))
 	worker.healthEnv = "HONGBAO_WORKER_LISTEN"
 	provider := own(childProvider, []variable{
 		{"HONGBAO_PROVIDER_LISTEN", hostPort(ports.Provider)},
-		{"HONGBAO_PROVIDER_DB", home.path(homeData, childProvider, "provider.db")},
+		{"HONGBAO_PROVIDER_DB", home.providerDB()},
 		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 		{"HONGBAO_PROVIDER_WEBHOOK_URL", "http://" + links.at("provider-api", hostPort(ports.API)) + "/v1/provider-notifications/sandbox"},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},

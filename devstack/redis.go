@@ -20,6 +20,9 @@ type Redis struct {
 	Port  int    // on 127.0.0.1
 	// Flags are further redis-server options, such as "--maxmemory", "64mb".
 	Flags []string
+	// Env are further environment variables, NAME=value: tests give the server a
+	// clock of its own so.
+	Env []string
 }
 
 // Addr is host:port for clients.
@@ -44,6 +47,9 @@ func (r Redis) Command(context.Context) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(r.Tools.RedisServer, append(args, r.Flags...)...)
 	cmd.Dir = r.Dir
+	if len(r.Env) > 0 {
+		cmd.Env = append(os.Environ(), r.Env...)
+	}
 	return cmd, nil
 }
 

@@ -11,17 +11,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 // Setup gets what a stack needs onto this machine: Debian packages for Redis and
-// MariaDB, and the Temporal CLI, built from the source that devstack/tools pins.
+// MariaDB, and the Temporal CLI, built from the source that devstack/tools pins; for
+// the tests a C compiler and the two programs of Prometheus too.
 type Setup struct {
 	Checkout  string // root of the source tree; see FindCheckout
 	NoInstall bool   // refuse to install packages
-	Tests     bool   // also get what the tests need: a C compiler for the race detector
+	Tests     bool   // also get what the tests need: a C compiler for the race detector, Prometheus, a browser and a Chinese font for the console
 	Out       io.Writer
 }
 
@@ -63,8 +65,19 @@ func (s Setup) run(ctx context.Context, cache string) (Tools, error) {
 	if s.Tests && !haveCCompiler() {
 		packages = append(packages, "gcc", "libc6-dev")
 	}
+	if s.Tests && !haveBrowser() {
+		packages = append(packages, "chromium") // the tests of the console are done in it
+	}
+	if s.Tests && !haveChineseFont(ctx) {
+		packages = append(packages, packageChineseFont) // chromium brings none: its pages would show boxes
+	}
 	if len(packages) > 0 {
 		if err := s.install(ctx, packages); err != nil {
+			return Tools{}, err
+		}
+	}
+	if s.Tests {
+		if err := s.unpackPrometheus(ctx, cache); err != nil {
 			return Tools{}, err
 		}
 	}
@@ -84,6 +97,28 @@ func haveCCompiler() bool {
 	return false
 }
 
+// Browsers are the programs that the tests of the console can be done in, the one
+// that setup installs first.
+var Browsers = []string{"chromium", "chromium-browser", "google-chrome"}
+
+// haveBrowser reports whether one of Browsers is there.
+func haveBrowser() bool {
+	return slices.ContainsFunc(Browsers, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	})
+}
+
+// packageChineseFont is the smallest of Debian's packages that will do, 1.6 MB.
+const packageChineseFont = "fonts-wqy-microhei"
+
+// haveChineseFont reports whether fontconfig, which comes with a browser, knows a
+// font that can write Chinese.
+func haveChineseFont(ctx context.Context) bool {
+	list, err := exec.CommandContext(ctx, "fc-list", ":lang=zh-cn", "file").Output()
+	return err == nil && len(bytes.TrimSpace(list)) > 0
+}
+
 // install gets Debian packages with apt-get, as root or through sudo.
 func (s Setup) install(ctx context.Context, packages []string) error {
 	install := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, packages...)
@@ -94,14 +129,10 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return fmt.Errorf("%w: this system has no apt-get; install Redis >= 7.0 and MariaDB >= 10.11 so that redis-server, mariadbd, mariadb-install-db and my_print_defaults are on PATH", ErrCannotInstall)
 	}
-	var prefix []string
-	if os.Geteuid() != 0 {
-		if _, err := exec.LookPath("sudo"); err != nil {
-			return fmt.Errorf("%w: not root, and there is no sudo; run as root: apt-get update && %s", ErrCannotInstall, command)
-		}
-		prefix = []string{"sudo"}
+	prefix, err := rootPrefix("apt-get update && " + command)
+	if err != nil {
+		return err
 	}
-	prefix = append(prefix, "env", "DEBIAN_FRONTEND=noninteractive")
 	s.say("installing %s with apt-get (they bring no system service)", strings.Join(packages, " "))
 	if !haveAptLists() {
 		s.say("the package lists are empty: apt-get update")
@@ -119,6 +150,19 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 		return err
 	}
 	return s.apt(ctx, prefix, install...)
+}
+
+// rootPrefix is what stands before a command that needs root; without a way to become
+// it the error tells what to run by hand.
+func rootPrefix(command string) ([]string, error) {
+	prefix := []string{"env", "DEBIAN_FRONTEND=noninteractive"}
+	if os.Geteuid() == 0 {
+		return prefix, nil
+	}
+	if _, err := exec.LookPath("sudo"); err != nil {
+		return nil, fmt.Errorf("%w: not root, and there is no sudo; run as root: %s", ErrCannotInstall, command)
+	}
+	return append([]string{"sudo"}, prefix...), nil
 }
 
 // haveAptLists reports whether apt knows any package.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,16 +26,7 @@ type workers struct {
 // startWorkers keeps the further workers running until the test ends.
 func (c *crashes) startWorkers(t *testing.T) {
 	t.Helper()
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.pid(t, "WORKER")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var env []string
-	for v := range bytes.SplitSeq(bytes.TrimRight(environ, "\x00"), []byte{0}) {
-		if !strings.HasPrefix(string(v), "HONGBAO_WORKER_LISTEN=") {
-			env = append(env, string(v))
-		}
-	}
+	env := c.workerEnv(t)
 	c.workers = &workers{pids: map[int]int{}}
 	for n := range furtherWorkers {
 		c.workers.all.Go(func() {

@@ -50,6 +50,9 @@ var sound = []string{
 	`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '` + packetID + `', '` + paidID + `', '', '', NOW(), NOW())`,
 	`INSERT INTO api_keys (id, role, owner, secret_hash, created_at) VALUES ('k', 'finance', 'ann', REPEAT('x', 32), NOW())`,
 	`INSERT INTO providers (name) VALUES ('x')`,
+	`INSERT INTO pool_lanes (lane, epoch, state, seen, seen_grabs, updated_at) VALUES (0, 1, 'open', 9, 8, NOW())`,
+	`INSERT INTO pool_rebuilds (lane, from_epoch, epoch, reason, holder, seen, seen_grabs, found, found_grabs, started_at) VALUES (0, 1, 2, 'key_missing', 'x', 9, 8, 0, 0, NOW())`,
+	`INSERT INTO books (id, number, state, beat_at) VALUES (1, 1, 'normal', NOW())`,
 	`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (1, NOW(), 'ann', 'finance', 'retry', 's', 'r', '', '', REPEAT('x', 32))`,
 }
 
@@ -104,6 +107,18 @@ var guards = map[string]string{
 	"outbox_known_kind":       "UPDATE outbox SET kind = 'gift'",
 	"breaks_resolved":         "UPDATE breaks SET resolved_at = NOW(), resolved_by = 'ann'",
 	"providers_held":          "UPDATE providers SET held_at = NOW()",
+	"claims_seq":              "UPDATE claims SET epoch = 1",
+	"pool_lanes_state":        "UPDATE pool_lanes SET state = 'lost', reason = 'x', shut_at = NOW()",
+	"pool_lanes_shut":         "UPDATE pool_lanes SET reason = 'x'",
+	"pool_lanes_holder":       "UPDATE pool_lanes SET holder = 'x'",
+	"pool_lanes_numbers":      "UPDATE pool_lanes SET seen_grabs = seen + 1",
+	"pool_rebuilds_epochs":    "UPDATE pool_rebuilds SET epoch = from_epoch",
+	"pool_rebuilds_ended":     "UPDATE pool_rebuilds SET ended_at = NOW()",
+	"books_one":               "UPDATE books SET id = 2",
+	"books_state":             "UPDATE books SET state = 'lost', restored_at = NOW()",
+	"books_restored":          "UPDATE books SET state = 'restored'",
+	"ledger_closes_tied":      "INSERT INTO ledger_closes (closed_to, totals, tie, created_at) VALUES (NOW(), '{}', '{}', NOW())",
+	"ledger_closes_final":     "INSERT INTO ledger_closes (closed_to, totals, final_at, created_at) VALUES (NOW(), '{}', NOW(), NOW())",
 }
 
 func insertTransfer(kind, debit, credit, amount, orderNo, reference string) string {

@@ -9,6 +9,8 @@ import (
 	"embed"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -47,4 +49,46 @@ func Latest(ctx context.Context, db *sql.DB) (int64, error) {
 		latest = max(latest, s.Version)
 	}
 	return latest, nil
+}
+
+// Difference compares the schema with the migrations this binary knows and
+// changes nothing, unlike goose's own status, which makes its table. missing are
+// the files that were not applied, unknown the numbers that a newer binary has
+// applied. On an empty database all are missing.
+func Difference(ctx context.Context, db *sql.DB) (missing []string, unknown []int64, err error) {
+	p, err := NewProvider(db, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var there int
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", goose.DefaultTablename).Scan(&there)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read migrations: %w", err)
+	}
+	applied := map[int64]bool{0: true}
+	if there > 0 {
+		rows, err := db.QueryContext(ctx, "SELECT version_id FROM "+goose.DefaultTablename+" WHERE is_applied")
+		if err != nil {
+			return nil, nil, fmt.Errorf("read migrations: %w", err)
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var version int64
+			if err := rows.Scan(&version); err != nil {
+				return nil, nil, fmt.Errorf("read migrations: %w", err)
+			}
+			applied[version] = true
+		}
+		if err := rows.Err(); err != nil {
+			return nil, nil, fmt.Errorf("read migrations: %w", err)
+		}
+	}
+	for _, s := range p.ListSources() {
+		if !applied[s.Version] {
+			missing = append(missing, s.Path)
+		}
+		delete(applied, s.Version)
+	}
+	delete(applied, 0)
+	return missing, slices.Sorted(maps.Keys(applied)), nil
 }

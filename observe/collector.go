@@ -10,29 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Names of the metrics that are read from the stores.
-const (
-	MetricVitalsUp    = "hongbao_vitals_up"
-	MetricVitalsAge   = "hongbao_vitals_age_seconds"
-	MetricHandoffs    = "hongbao_handoffs"
-	MetricHandoffAge  = "hongbao_handoff_oldest_seconds"
-	MetricPayments    = "hongbao_payments"
-	MetricPaymentAge  = "hongbao_payment_oldest_seconds"
-	MetricUnknown     = "hongbao_payments_unknown"
-	MetricOverdue     = "hongbao_packets_overdue"
-	MetricRefundLag   = "hongbao_refund_lag_seconds"
-	MetricBreaks      = "hongbao_breaks_open"
-	MetricBreakAge    = "hongbao_break_oldest_seconds"
-	MetricApprovals   = "hongbao_approvals_waiting"
-	MetricApprovalAge = "hongbao_approval_oldest_seconds"
-	MetricOutbox      = "hongbao_outbox"
-	MetricOutboxAge   = "hongbao_outbox_oldest_seconds"
-	MetricQuarantined = "hongbao_quarantined"
-	MetricRepairs     = "hongbao_repairs_total"
-	MetricImbalance   = "hongbao_ledger_imbalanced_packets"
-	MetricSuspense    = "hongbao_ledger_suspense_fen"
-)
-
 const (
 	// vitalsFresh is for how long a reading is served again: scrapes cost the
 	// stores nothing in between, however many there are.
@@ -68,6 +45,10 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricVitalsAge, "Age of that reading in seconds.", nil},
 		{MetricHandoffs, "Hand-offs in Redis that no workflow has taken over.", nil},
 		{MetricHandoffAge, "Age of the oldest of them in seconds; of all lanes the largest.", nil},
+		{MetricPoolRefused, "Lanes of the pool that this process refuses: their gate is shut.", nil},
+		{MetricPoolGate, "Lanes of the pool by the state of their gate in the books.", []string{"state"}},
+		{MetricPoolShutAge, "For how many seconds the first of those gates that are not open has been shut.", nil},
+		{MetricPoolLost, "Grabs that may have been lost before the last rebuild of each lane.", nil},
 		{MetricPayments, "Payments that are not at their end, or wait for a person.", []string{"kind", "status"}},
 		{MetricPaymentAge, "Age of the oldest of them in seconds.", []string{"kind", "status"}},
 		{MetricUnknown, "Payments of every kind whose outcome is unknown.", nil},
@@ -81,8 +62,13 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
 		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
 		{MetricRepairs, "What the watch has put right, by kind.", []string{"kind"}},
+		{MetricDurable, "1: Redis keeps every write that it has acknowledged; 0: it may lose grabs.", nil},
+		{MetricHeld, "For how many seconds a person has been holding the provider; 0: not held.", []string{"provider"}},
+		{MetricQueue, "Tasks in a task queue of Temporal that no worker has taken, about.", []string{"queue", "kind"}},
+		{MetricQueueAge, "Age of the oldest of them in seconds.", []string{"queue", "kind"}},
 		{MetricImbalance, "Packets posted to lately whose ledger does not add up, or has an account below zero.", nil},
 		{MetricSuspense, "Money in fen that moved twice in packets posted to lately.", nil},
+		{MetricRestored, "1: MySQL was restored from an older backup; nothing is sent, closed or decided until hongbao recover has run.", nil},
 	} {
 		c.descs[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
 	}
@@ -101,19 +87,13 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); c.read.IsZero() || now.Sub(c.read) >= vitalsFresh {
-		c.refresh(now)
-	}
+	c.keepFresh()
 	now := c.now()
 	gauge := func(name string, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
 	}
 	for source := range c.sources {
-		up := 1.0
-		if c.failed[source] {
-			up = 0
-		}
-		gauge(MetricVitalsUp, up, source)
+		gauge(MetricVitalsUp, oneIf(!c.failed[source]), source)
 	}
 	gauge(MetricVitalsAge, now.Sub(c.read).Seconds())
 	c.show(now, gauge)
@@ -122,10 +102,25 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// Vitals returns the figures that the metrics are made of, not older than five
+// seconds, for who judges them. Slices and maps in them are shared: do not change them.
+func (c *Collector) Vitals() Vitals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keepFresh()
+	return c.vitals
+}
+
+func (c *Collector) keepFresh() {
+	if now := c.now(); c.read.IsZero() || now.Sub(c.read) >= vitalsFresh {
+		c.refresh(now)
+	}
+}
+
 func (c *Collector) refresh(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // a scrape has no context, and others may share what it reads
 	defer cancel()
-	v := Vitals{Repairs: map[string]int64{}}
+	v := Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 	for name, source := range c.sources {
 		c.failed[name] = source(ctx, &v) != nil
 	}
@@ -141,10 +136,24 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	}
 	if v.FromRedis {
 		backlog(MetricHandoffs, MetricHandoffAge, v.Handoffs)
+		gauge(MetricDurable, oneIf(v.Durable))
+		gauge(MetricPoolRefused, float64(v.LanesShut))
+	}
+	if v.FromTemporal {
+		for _, q := range v.Queues {
+			backlog(MetricQueue, MetricQueueAge, q.Backlog, q.Queue, q.Kind)
+		}
 	}
 	if !v.FromMySQL {
 		return
 	}
+	shut := 0.0
+	for _, g := range v.Gates {
+		gauge(MetricPoolGate, float64(g.Waiting), g.State)
+		shut = max(shut, g.age(now))
+	}
+	gauge(MetricPoolShutAge, shut)
+	gauge(MetricPoolLost, float64(v.LostGrabs))
 	unknown, lag := int64(0), 0.0
 	for _, p := range v.Payments {
 		backlog(MetricPayments, MetricPaymentAge, p.Backlog, p.Kind, p.Status)
@@ -163,9 +172,20 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	}
 	backlog(MetricApprovals, MetricApprovalAge, v.Approvals)
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
+	for provider, since := range v.Held {
+		gauge(MetricHeld, Backlog{Oldest: since}.age(now), provider)
+	}
 	gauge(MetricQuarantined, float64(v.Quarantined))
 	gauge(MetricImbalance, float64(v.Imbalanced))
 	gauge(MetricSuspense, float64(v.Suspense))
+	gauge(MetricRestored, oneIf(v.BooksRestored))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func (b Backlog) age(now time.Time) float64 {

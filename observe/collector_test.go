@@ -30,12 +30,19 @@ func TestCollector(t *testing.T) {
 			v.Breaks = []KindBacklog{{"mismatch", old(4, time.Hour)}}
 			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
+			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Repairs["packet_without_run"] = 11
+			v.Gates, v.LostGrabs = []GateBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)}, {"rebuilding", old(1, 20*time.Second)}}, 14
 			v.FromMySQL = true
 			return nil
 		},
+		"temporal": func(_ context.Context, v *Vitals) error {
+			v.Queues, v.FromTemporal = []QueueBacklog{{"main", "workflow", Backlog{Waiting: 14, Oldest: at.Add(-15 * time.Second)}}}, true
+			return nil
+		},
 		"redis": func(_ context.Context, v *Vitals) error {
-			v.Handoffs, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, true
+			v.Durable = true
+			v.Handoffs, v.LanesShut, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, 3, true
 			return nil
 		},
 	})
@@ -56,7 +63,11 @@ func TestCollector(t *testing.T) {
 		`hongbao_packets_overdue{status="closing"} 3`, "hongbao_refund_lag_seconds 40",
 		`hongbao_breaks_open{kind="mismatch"} 4`, `hongbao_break_oldest_seconds{kind="mismatch"} 3600`,
 		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_approval_oldest_seconds 3",
+		`hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`, `hongbao_pool_gate{state="rebuilding"} 1`,
+		"hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14", "hongbao_pool_lanes_refused 3",
 		"hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
+		"hongbao_redis_durable 1", `hongbao_provider_held_seconds{provider="p"} 21`, `hongbao_provider_held_seconds{provider="q"} 0`,
+		`hongbao_task_queue_backlog{kind="workflow",queue="main"} 14`, `hongbao_task_queue_oldest_seconds{kind="workflow",queue="main"} 15`,
 		`hongbao_repairs_total{kind="packet_without_run"} 11`, "hongbao_vitals_age_seconds 0",
 		`hongbao_vitals_up{source="mysql"} 1`, `hongbao_vitals_up{source="redis"} 1`,
 	} {

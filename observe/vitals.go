@@ -7,11 +7,20 @@ import "time"
 // Vitals are the figures by which people see that money is stuck, before anybody
 // asks for it. They are read from the stores, so every process tells the same.
 type Vitals struct {
-	// FromRedis and FromMySQL are set by who has filled in all of their part. What
+	// FromRedis, FromMySQL and FromTemporal are set by who has filled in all of their part. What
 	// could not be read is not told: a zero would look like good news.
-	FromRedis, FromMySQL bool
+	FromRedis, FromMySQL, FromTemporal bool
+	// Durable is whether Redis keeps what it acknowledges.
+	Durable bool
 	// Handoffs wait in Redis for the relay, all lanes together.
 	Handoffs Backlog
+	// LanesShut counts the lanes of the pool that this process refuses (rule R9).
+	LanesShut int64
+	// Gates are the lanes of the pool by the state of their gate in the books; Oldest
+	// is since when a gate is not open.
+	Gates []GateBacklog
+	// LostGrabs may have been lost before the last rebuilds of all lanes.
+	LostGrabs int64
 	// Payments that are not at their end, and those that wait for a person, by
 	// kind and status.
 	Payments []PaymentBacklog
@@ -27,11 +36,17 @@ type Vitals struct {
 	Quarantined int64
 	// Repairs counts what the watch has put right, by kind, for ever.
 	Repairs map[string]int64
+	// Held is since when a person has been holding a provider, by its name; zero: he is not held.
+	Held map[string]time.Time
+	// Queues are the tasks that no worker has taken yet.
+	Queues []QueueBacklog
 	// Imbalanced counts the packets, of those posted to lately, whose ledger does not
 	// add up or has an account below zero.
 	Imbalanced int64
 	// Suspense is what moved twice in them, in fen.
 	Suspense int64
+	// BooksRestored: MySQL is older than reality (rule R13).
+	BooksRestored bool
 }
 
 // Backlog is how many wait, and since when the oldest does; zero: none waits.
@@ -47,6 +62,12 @@ type PaymentBacklog struct {
 	Backlog
 }
 
+// GateBacklog is how many lanes have their gate in one state.
+type GateBacklog struct {
+	State string
+	Backlog
+}
+
 // PacketBacklog is the backlog of packets in one status; Oldest is an expiry.
 type PacketBacklog struct {
 	Status string
@@ -56,5 +77,12 @@ type PacketBacklog struct {
 // KindBacklog is the backlog of one kind of break.
 type KindBacklog struct {
 	Kind string
+	Backlog
+}
+
+// QueueBacklog is the backlog of one of Temporal's task queues; Kind is workflow
+// or activity.
+type QueueBacklog struct {
+	Queue, Kind string
 	Backlog
 }

@@ -19,6 +19,10 @@ type Claim struct {
 	ShareIndex int       `json:"share_index"`
 	Amount     money.Fen `json:"amount"`
 	ClaimedAt  time.Time `json:"claimed_at"` // Redis TIME, milliseconds, UTC
+	// Epoch and Seq say where in the lane's history it was won (rule R9); 0: not known,
+	// as of claims that were read from the winners.
+	Epoch int64 `json:"epoch,omitempty"`
+	Seq   int64 `json:"seq,omitempty"`
 	Profile
 }
 
@@ -28,6 +32,9 @@ type Profile struct {
 	AvatarURL *string `json:"avatar_url,omitempty"`
 	// Recipient is the account the provider pays; empty means the user id.
 	Recipient string `json:"recipient,omitempty"`
+	// Trace is where the trace of a sampled grab goes on (W3C traceparent); empty for
+	// all others. It is no part of what is paid, and ends with the hand-off.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Account returns the account the provider pays for this claim.

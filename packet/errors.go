@@ -19,6 +19,12 @@ var (
 	ErrTooFar = errors.New("opens too far ahead")
 	// ErrBooksClosed: the packet's books are closed, nothing can be claimed any more.
 	ErrBooksClosed = errors.New("books are closed")
+	// ErrNotClosing: books cannot be closed, because the packet is not closing (any more):
+	// it was, in books that were restored since.
+	ErrNotClosing = errors.New("packet is not closing")
+	// ErrNotDeclined: a packet cannot be rejected, because its charge has not failed for that
+	// reason (any more): it had, in books that were restored since.
+	ErrNotDeclined = errors.New("charge is not declined")
 	// ErrGone: the pool is not in Redis.
 	ErrGone = errors.New("pool is gone")
 )

@@ -38,8 +38,10 @@ type PoolView struct {
 	// BestShare is the share of the luckiest claim so far (Luckier); nil before
 	// the first claim.
 	BestShare *int
-	Reason    CloseReason // while closing
-	Failure   *Failure    // of a rejected packet
+	// Withheld: whoever has no share gets none (Restored).
+	Withheld bool
+	Reason   CloseReason // while closing
+	Failure  *Failure    // of a rejected packet
 	// First is nil until the create request was answered for the first time.
 	First *FirstAnswer
 	// BusyUntil: until then another request is creating this packet (Redis TIME).

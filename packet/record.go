@@ -53,14 +53,16 @@ type Paid struct {
 
 // RecordFilter selects packets of an app for a list, newest first.
 type RecordFilter struct {
-	App       string // "": every app (staff)
-	SenderID  string
-	Stored    []Status
-	From      time.Time // created at or after; zero: no bound
-	To        time.Time // created before; zero: no bound
-	AfterTime time.Time
-	AfterID   string
-	Limit     int
+	App      string // "": every app (staff)
+	SenderID string
+	Stored   []Status
+	From     time.Time // created at or after; zero: no bound
+	To       time.Time // created before; zero: no bound
+	// ExpiresBefore: expired before, with Stored; zero: no bound.
+	ExpiresBefore time.Time
+	AfterTime     time.Time
+	AfterID       string
+	Limit         int
 }
 
 // Place is where something stands in a list that is ordered by time, then id,

@@ -26,17 +26,27 @@ type Loader struct {
 	most money.Fen // amount of best
 }
 
+// Resume returns a loader for the shares that are left of a packet after the given
+// claims: the sum of their amounts in fen, and share and amount of the luckiest of
+// them, 0 and 0 when there are none.
+func Resume(sum money.Fen, best int, most money.Fen) Loader {
+	return Loader{sum: sum, best: best, most: most}
+}
+
 // Loaded returns how many shares there were.
 func (l *Loader) Loaded() int { return l.n }
 
-// Next returns the next share.
-func (l *Loader) Next(amount money.Fen) Loaded {
+// Next returns the next share, of a packet of which all are left.
+func (l *Loader) Next(amount money.Fen) Loaded { return l.NextOf(l.n, amount) }
+
+// NextOf returns the next share when some are missing: the one with this index.
+func (l *Loader) NextOf(index int, amount money.Fen) Loaded {
 	if amount > l.most { // of equal ones the first is luckier
-		l.best, l.most = l.n, amount
+		l.best, l.most = index, amount
 	}
 	l.n++
 	l.sum += amount
-	return Loaded{Index: l.n - 1, Amount: amount, Sum: l.sum, Best: l.best}
+	return Loaded{Index: index, Amount: amount, Sum: l.sum, Best: l.best}
 }
 
 // AppendText appends "<index>:<amount>:<sum>:<best>", amounts in fen.

@@ -76,6 +76,13 @@ type AuditCheck struct {
 	FirstBad *int64 // number of the first entry that is wrong, missing or too many; nil: none
 }
 
+// AuditWatch is how far the chain was checked in turns.
+type AuditWatch struct {
+	Head     AuditHead
+	Checked  int64  // number of the last entry that was checked; behind Head.Seq while the walk goes on
+	FirstBad *int64 // as of AuditCheck
+}
+
 // AuditChain walks the entries of an audit in the order of their numbers.
 type AuditChain struct {
 	last AuditHead

@@ -81,11 +81,14 @@ type Effect struct {
 	Postings []Posting
 	// AskAll: every number of the payment is to be asked about.
 	AskAll bool
+	// AskFirst: every number is to be asked about before anything else; AskedAt and
+	// NextAt of the attempts were cleared for it.
+	AskFirst bool
 }
 
 // Decide applies a decision that needs no more agreement. second tells that two
-// persons made it. The caller writes payment, postings, decision, audit and
-// outbox rows in one transaction. Errors: as Permits.
+// persons made it. The caller writes payment, attempts, postings, decision, audit
+// and outbox rows in one transaction. Errors: as Permits.
 func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now time.Time) (Effect, error) {
 	if err := Permits(*p, attempts, kind); err != nil {
 		return Effect{}, err
@@ -100,7 +103,8 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		return Effect{Status: DecisionCarriedOut, AskAll: true}, nil
 	case DecisionCancel:
 		p.Deciding, p.DecidedAt = DecisionCancel, now
-		return Effect{Status: DecisionOpen}, nil
+		forgetAnswers(attempts)
+		return Effect{Status: DecisionOpen, AskFirst: true}, nil
 	case DecisionMarkPaid:
 		if err := p.Move(StatusPaidOutside); err != nil {
 			return Effect{}, err
@@ -114,7 +118,17 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		return Effect{}, err
 	}
 	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
-	return Effect{Status: DecisionCarriedOut, Postings: honoured}, nil
+	forgetAnswers(attempts)
+	return Effect{Status: DecisionCarriedOut, Postings: honoured, AskFirst: true}, nil
+}
+
+// forgetAnswers has every number asked about again, at once: no answer that was there
+// before the decision counts as one to a question put after it, whatever time it was
+// by the clock of then.
+func forgetAnswers(attempts []Attempt) {
+	for i := range attempts {
+		attempts[i].AskedAt, attempts[i].NextAt = time.Time{}, time.Time{}
+	}
 }
 
 // nextOfCancel: a cancel asks about every number before the ledger moves, the

@@ -223,3 +223,97 @@ func TestR12_SecondSuccessComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestR5_ClockSetBack: the books' clock is set back by ten minutes before a decision,
+// or after it. Every number that was asked about before the decision is asked about
+// after it, at once, and what finance decided does not wait until that time has come
+// again.
+func TestR5_ClockSetBack(t *testing.T) {
+	for _, kind := range []DecisionKind{DecisionRetry, DecisionCancel} {
+		for _, before := range []bool{true, false} {
+			b := newBooks(KindPayout)
+			settle := func(source Source, no string) {
+				t.Helper()
+				b.now = b.now.Add(time.Second)
+				o := said(source, no, ObsDeclined)
+				o.StartedAt = b.now.Add(-100 * time.Millisecond)
+				parts, err := Parse(no)
+				if err == nil {
+					err = b.settle(parts.Attempt, o)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n := 1; n <= 2; n++ {
+				if n > 1 {
+					if err := b.retry(); err != nil {
+						t.Fatal(err)
+					}
+					settle(SourceAsk, b.step().OrderNo)
+				}
+				no, err := b.send()
+				if err != nil {
+					t.Fatal(err)
+				}
+				settle(SourceSend, no)
+				settle(SourceAsk, no)
+				if b.p.Status != StatusFailed || b.p.Attempt != n {
+					t.Fatal(b.p)
+				}
+			}
+			back := b.now.Add(-10 * time.Minute)
+			b.now = b.now.Add(time.Minute)
+			if before {
+				b.now = back
+			}
+			if err := b.decide(kind, true); err != nil {
+				t.Fatal(err)
+			}
+			b.now = back
+			asked, questions := map[string]int{}, 0
+			for step := b.step(); step.Do == ActionAsk && questions < 5; step = b.step() {
+				if step.At.After(b.now) {
+					t.Fatalf("%s, set back before %v: at %v next is %+v, not a question at once", kind, before, b.now, step)
+				}
+				settle(SourceAsk, step.OrderNo)
+				asked[step.OrderNo]++
+				questions++
+			}
+			// Of the first one after a decision in the future nobody knows whether it was put before it.
+			want := map[bool]int{true: 2, false: 3}[before]
+			if step := b.step(); len(asked) != 2 || questions != want || step.Do == ActionAsk || step.At.After(b.now) {
+				t.Errorf("%s, set back before %v: after questions %v next is %+v", kind, before, asked, step)
+			}
+		}
+	}
+}
+
+// TestR5_QuestionBeforeTheClockWasSetBack: an answer to a question that was put by a
+// later time than it is now knows nothing of a decision made since.
+func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
+	b := newBooks(KindPayout)
+	no, err := b.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []Source{SourceSend, SourceAsk} {
+		if err := b.settle(1, said(source, no, ObsDeclined)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := b.now.Add(time.Second)
+	b.now = b.now.Add(-10 * time.Minute)
+	if err := b.retry(); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(time.Second)
+	o := said(SourceAsk, no, ObsDeclined)
+	o.StartedAt = put
+	if err := b.settle(1, o); err != nil {
+		t.Fatal(err)
+	}
+	if step := b.step(); step.Do != ActionAsk {
+		t.Errorf("next is %+v, without a question", step)
+	}
+}

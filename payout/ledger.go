@@ -125,4 +125,13 @@ const (
 	BreakForgotten BreakKind = "forgotten"
 	// BreakShareConflict: a claim of the pool that cannot be booked (rule R10).
 	BreakShareConflict BreakKind = "share_conflict"
+	// BreakRestored: after MySQL was restored the recovery could not decide about a
+	// packet; until a person has resolved it, nothing of the packet is sent, closed or
+	// decided (rule R13).
+	BreakRestored BreakKind = "restored"
+	// BreakPoolLost: Redis lost grabs that were acknowledged, and nobody knows whose (rule R9).
+	BreakPoolLost BreakKind = "pool_lost"
 )
+
+// MachineBreaks lists the breaks that are found without a statement of the provider.
+var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict, BreakRestored, BreakPoolLost}

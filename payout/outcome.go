@@ -15,7 +15,13 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 		a.AskRequested = !p.Status.Open() || a.No != p.Attempt
 		return s.askAgainAsUnknown(now)
 	}
+	// After a contradiction only what is said twice counts: it was refused, and then
+	// under way.
+	once := p.Status == StatusUnknown && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient)
 	a.Statement = ObsSucceeded
+	if once && o.Source == SourceAsk {
+		return s.askAgainAsUnknown(now)
+	}
 	switch p.Status {
 	case StatusPaid, StatusReturned, StatusCancelled, StatusPaidOutside:
 		s.secondSuccess(now)

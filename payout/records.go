@@ -13,6 +13,21 @@ type State struct {
 	Status    Status   `json:"status"`
 	Failure   *Failure `json:"failure,omitempty"`
 	Step      Step     `json:"step"`
+	// Clock is what time it was when this was read, by the clock that Step.At goes
+	// by: how long to wait is the same wherever it is waited, whatever the time is there.
+	Clock time.Time `json:"clock,omitzero"`
+}
+
+// Wait is how long after it was read the step is due. now is taken for Clock where
+// a run has begun with a state that has none.
+func (s State) Wait(now time.Time) time.Duration {
+	if s.Step.At.IsZero() {
+		return 0
+	}
+	if !s.Clock.IsZero() {
+		now = s.Clock
+	}
+	return s.Step.At.Sub(now)
 }
 
 // Begun is the answer of BeginSend: an order to send, or none.
@@ -37,11 +52,16 @@ type Filter struct {
 	PacketID    string
 	UserID      string
 	OrderNo     string
+	ProviderRef string // the provider's own number, of any attempt
 	Status      Status
 	FailureCode string
 	CreatedTo   time.Time // created at or before
-	AmountMin   money.Fen
-	AmountMax   money.Fen
+	// LateBefore, with KindRefund: not at their end, and due by then: what nobody took
+	// when its packet expired or, if earlier, its books were closed, what a cancelled
+	// payout held when that was cancelled.
+	LateBefore time.Time
+	AmountMin  money.Fen
+	AmountMax  money.Fen
 	// AfterTime and AfterID continue a list behind its last item.
 	AfterTime time.Time
 	AfterID   string

@@ -32,6 +32,11 @@ func Settle(p Payment, a Attempt, o Observation, now time.Time) (Settlement, err
 	}
 	s.Changed = true
 	s.Payment.UpdatedAt = now
+	// It was decided by now: the clock was set back since. What is asked from here on
+	// is asked after it.
+	if s.Payment.DecidedAt.After(now) {
+		s.Payment.DecidedAt = now
+	}
 	s.Attempt.remember(o.ID)
 	s.Event = describe(o)
 	o = s.verify(o)
@@ -126,7 +131,9 @@ func (s *Settlement) note(o Observation, now time.Time) {
 	if o.Source == SourceAsk {
 		a.Asks++
 		if o.Kind.usable() {
-			a.AskedAt = o.asked(now)
+			if a.AskedAt = o.asked(now); o.StartedAt.After(now) {
+				a.AskedAt = time.Time{} // the clock was set back: nobody knows when it was put
+			}
 			a.AskRequested = false
 			a.Forgotten = o.Kind == ObsNeverReceived && !a.AskedAt.Before(a.AskUntil)
 		}

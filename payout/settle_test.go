@@ -135,3 +135,24 @@ func compareFile(t *testing.T, path string, got []byte) {
 		}
 	}
 }
+
+// TestR4_SuccessAfterAContradiction: of an order that was refused and then under way a
+// success is believed when it is said twice.
+func TestR4_SuccessAfterAContradiction(t *testing.T) {
+	b := newBooks(KindPayout)
+	no, err := b.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Status{StatusUnknown, StatusUnknown, StatusUnknown, StatusUnknown, StatusPaid}
+	for i, o := range []Observation{said(SourceSend, no, ObsUnknown), said(SourceAsk, no, ObsDeclined), said(SourceAsk, no, ObsPending),
+		said(SourceAsk, no, ObsSucceeded), said(SourceAsk, no, ObsSucceeded)} {
+		b.now = b.now.Add(time.Second)
+		if err := b.settle(1, o); err != nil {
+			t.Fatal(err)
+		}
+		if b.p.Status != want[i] {
+			t.Errorf("after %s %d: %s, want %s", o.Kind, i, b.p.Status, want[i])
+		}
+	}
+}

@@ -26,7 +26,12 @@ func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, 
 	if err != nil {
 		return packet.Claim{}, false, nil //nolint:nilerr // what cannot exist has no claims
 	}
-	record, err := p.rdb.HGet(ctx, keys.winners, user).Result()
+	var found *redis.StringCmd
+	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.HGet(ctx, keys.winners, user) })
+	if err != nil {
+		return packet.Claim{}, false, fmt.Errorf("claim of packet %s: %w", id, err)
+	}
+	record, err := found.Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return packet.Claim{}, false, nil
@@ -47,9 +52,17 @@ func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // what cannot exist has no claims
 	}
+	at, err := p.admitted(packet.Lane(id, p.cfg.Lanes))
+	if err != nil {
+		return nil, fmt.Errorf("claims of packet %s: %w", id, err)
+	}
 	seen := map[string]packet.Claim{} // a scan may show an element twice
 	for cursor := uint64(0); ; {
-		pairs, next, err := p.rdb.HScan(ctx, keys.winners, cursor, "", scanCount).Result()
+		var some *redis.ScanCmd
+		if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { some = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
+			return nil, fmt.Errorf("claims of packet %s: %w", id, err)
+		}
+		pairs, next, err := some.Result()
 		if err != nil {
 			return nil, redisError("claims of packet "+id, err)
 		}
@@ -61,6 +74,12 @@ func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
 		if cursor = next; cursor == 0 {
 			break
 		}
+	}
+	if now, err := p.admitted(packet.Lane(id, p.cfg.Lanes)); err != nil || now != at {
+		return nil, fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrGate) // a scan of two halves
+	}
+	if err := p.followed(ctx, packet.Lane(id, p.cfg.Lanes), ""); err != nil { // payouts are started for them
+		return nil, redisError("claims of packet "+id, err)
 	}
 	claims := make([]packet.Claim, 0, len(seen))
 	for _, c := range seen {
@@ -81,8 +100,11 @@ func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
 	if err != nil {
 		return 0, nil //nolint:nilerr // what cannot exist has no winners
 	}
-	n, err := p.rdb.HLen(ctx, keys.winners).Result()
-	return int(n), redisError("winners of packet "+id, err)
+	var n *redis.IntCmd
+	if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
+		return 0, fmt.Errorf("winners of packet %s: %w", id, err)
+	}
+	return int(n.Val()), redisError("winners of packet "+id, n.Err())
 }
 
 // Eligible returns the user ids that may grab a packet, in byte order; none when
@@ -94,7 +116,11 @@ func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // what cannot exist has no guest list
 	}
-	users, err := p.rdb.SMembers(ctx, keys.eligible).Result()
+	var guests *redis.StringSliceCmd
+	if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
+		return nil, fmt.Errorf("eligible users of packet %s: %w", id, err)
+	}
+	users, err := guests.Result()
 	if err != nil {
 		return nil, redisError("eligible users of packet "+id, err)
 	}
@@ -121,7 +147,11 @@ func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int
 	if !from.IsZero() {
 		span.Min = strconv.FormatInt(from.UnixMilli(), 10)
 	}
-	found, err := p.rdb.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span).Result()
+	var page *redis.ZSliceCmd
+	if err := p.sure(ctx, []int{lane}, func(pipe redis.Pipeliner) { page = pipe.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span) }); err != nil {
+		return nil, fmt.Errorf("live packets: %w", err)
+	}
+	found, err := page.Result()
 	if err != nil {
 		return nil, redisError("live packets", err)
 	}

@@ -25,7 +25,7 @@ func newClient(cfg Config) redis.UniversalClient {
 		return newClusterClient(opt, retries, cfg)
 	}
 	opt.MaxRetries = retries
-	return addReplicated(redis.NewClient(opt.Simple()), cfg)
+	return addReplicated(newServerClient(opt, cfg), cfg)
 }
 
 // newBlockingClient returns a client for one blocking read a lane. It never
@@ -38,7 +38,7 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 		return newClusterClient(opt, -1, cfg)
 	}
 	opt.MaxRetries = -1
-	return redis.NewClient(opt.Simple())
+	return newServerClient(opt, cfg)
 }
 
 // newClusterClient returns a client with connections and time limits of their

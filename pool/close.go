@@ -11,9 +11,8 @@ import (
 	"hongbao/packet"
 )
 
-// tombstoneLife is how long a retired packet's key stays (rule R7): more than
-// the longest life of a packet plus the 7 days for which creates are remembered.
-const tombstoneLife = 30 * 24 * time.Hour
+// tombstoneLife is how long a retired packet's key stays.
+const tombstoneLife = packet.TombstoneLife
 
 // retireChunk is how many claims one call of retire.lua takes out: a few
 // milliseconds in which Redis serves nobody else.
@@ -30,7 +29,7 @@ func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, err
 	}
-	reply, err := change(ctx, crash.RecallFlag, recallScript, p.rdb, []string{keys.packet, keys.handoff}).Slice()
+	reply, err := p.change(ctx, crash.RecallFlag, recallScript, id, []string{keys.packet, keys.handoff})
 	if err != nil {
 		return packet.PoolView{}, redisError("recall packet "+id, err)
 	}
@@ -64,7 +63,7 @@ func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReas
 	if err != nil {
 		return packet.Remainder{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
 	}
-	reply, err := change(ctx, crash.ClosePool, closeScript, p.rdb, []string{keys.packet, keys.shares}, string(reason)).Slice()
+	reply, err := p.change(ctx, crash.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
 	if err != nil {
 		return packet.Remainder{}, redisError("close packet "+id, err)
 	}
@@ -118,12 +117,16 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.listClaims(ctx, packet.Lane(id, p.cfg.Lanes), ""); err != nil {
+	lane := packet.Lane(id, p.cfg.Lanes)
+	if _, err := p.admitted(lane); err != nil {
+		return fmt.Errorf("retire packet %s: %w", id, err)
+	}
+	if err := p.listClaims(ctx, lane, ""); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
 	for {
-		reply, err := change(ctx, crash.PoolRetire, retireScript, p.rdb, all, id, tombstoneLife.Milliseconds(), retireChunk).Slice()
+		reply, err := p.change(ctx, crash.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), retireChunk)
 		if err != nil {
 			return redisError("retire packet "+id, err)
 		}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"hongbao/crash"
 	"hongbao/packet"
@@ -50,7 +47,7 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	for _, user := range guests {
 		args = append(args, user)
 	}
-	reply, err := change(ctx, crash.CreateStage, createScript, p.rdb, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...).Slice()
+	reply, err := p.change(ctx, crash.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...)
 	if err != nil {
 		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
 	}
@@ -95,12 +92,13 @@ func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer
 	if err != nil {
 		return packet.FirstAnswer{}, fmt.Errorf("encode first answer of packet %s: %w", id, err)
 	}
-	stored, err := change(ctx, crash.CreateAnswer, answerScript, p.rdb, []string{keys.packet}, encoded).Text()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return packet.FirstAnswer{}, fmt.Errorf("answer packet %s: %w", id, ErrGone)
-	case err != nil:
+	reply, err := p.change(ctx, crash.CreateAnswer, answerScript, id, []string{keys.packet}, encoded)
+	if err != nil {
 		return packet.FirstAnswer{}, redisError("answer packet "+id, err)
+	}
+	stored, err := text(reply, 0)
+	if err != nil {
+		return packet.FirstAnswer{}, fmt.Errorf("answer packet %s: %w", id, ErrGone)
 	}
 	var winner packet.FirstAnswer
 	if err := json.Unmarshal([]byte(stored), &winner); err != nil {

@@ -16,11 +16,17 @@ var (
 	ErrUnavailable = fmt.Errorf("redis %w", packet.ErrUnavailable)
 	// ErrOverloaded: too many grabs wait in the lane already; nothing was taken. It is an ErrUnavailable.
 	ErrOverloaded = fmt.Errorf("too many grabs waiting: %w", ErrUnavailable)
-	// ErrInconsistent: counters and shares of a packet disagree; nothing was taken. It is an ErrUnavailable.
-	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree: %w", ErrUnavailable)
+	// ErrInconsistent: counters and shares of a packet disagree, as they do while it is
+	// withheld (Restore); nothing was taken. It is an ErrUnavailable.
+	ErrInconsistent = fmt.Errorf("counters and shares of the packet disagree, or it is withheld: %w", ErrUnavailable)
 	// ErrReplicas: fewer replicas than configured have what was written; the master has
 	// it. It is an ErrUnavailable: the same call again is answered once they have it.
 	ErrReplicas = fmt.Errorf("too few replicas have it: %w", ErrUnavailable)
+	// ErrGate: what Redis holds of the lane lacks something that was told before, or may
+	// (rule R9); nothing was changed, and is not until the lane was rebuilt. It is an ErrUnavailable.
+	ErrGate = fmt.Errorf("the gate of the lane is shut: %w", ErrUnavailable)
+	// ErrEpoch: the lane is in another epoch than the one whose gate should be moved.
+	ErrEpoch = errors.New("lane is in another epoch")
 	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
 	// ErrLanes: this Redis is in use with another number of lanes.
@@ -65,6 +71,10 @@ func redisError(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrGate):
+		return fmt.Errorf("%s: %w", op, err)
+	case redis.HasErrorPrefix(err, gateCode):
+		return fmt.Errorf("%s: %w", op, ErrGate)
 	case errors.Is(err, ErrUnavailable), !isReply(err), isTransient(err):
 		return fmt.Errorf("%s: %w: %w", op, ErrUnavailable, err)
 	}

@@ -19,7 +19,9 @@ type call struct {
 	questions []*question
 	keys      []string
 	args      []any
-	cmd       *redis.Cmd // nil: nobody waits for an answer
+	cmd       *redis.Cmd // nil: nobody waits for an answer, or err
+	at        *standing
+	err       error // the gate of the lane is shut
 }
 
 // markLen is the length of the mark of a call: 40 random bits to tell apart the
@@ -27,15 +29,15 @@ type call struct {
 const markLen = 8
 
 // arguments puts together what grab.lua gets; there are no keys when nobody waits.
-func (c *call) arguments(keys keyspace) (names []string, args []any) {
-	args = append(args, rand.Text()[:markLen])
+func (c *call) arguments(keys keyspace, pass string) (names []string, args []any) {
+	args = append(args, pass, rand.Text()[:markLen])
 	for _, q := range c.questions {
 		users, profiles := q.ask()
 		if users == nil {
 			continue
 		}
 		if len(names) == 0 {
-			names = append(names, keys.handoff(c.lane.number))
+			names = append(names, keys.epoch(c.lane.number), keys.handoff(c.lane.number))
 		}
 		k := keys.of(q.id)
 		names = append(names, k.packet, k.shares, k.winners, k.eligible, k.order)
@@ -45,10 +47,13 @@ func (c *call) arguments(keys keyspace) (names []string, args []any) {
 }
 
 // read gives each question its part of the reply.
-func (c *call) read() error {
+func (c *call) read(p *Pool) error {
 	reply, err := c.cmd.Slice()
 	if err != nil {
-		return redisError("grab", err)
+		return redisError("grab", p.heard(c.lane.number, c.at, err))
+	}
+	if reply, err = c.at.counted(reply); err != nil {
+		return err
 	}
 	for _, q := range c.questions {
 		if q.users == 0 {
@@ -87,12 +92,12 @@ func (p *Pool) fly(calls []*call) {
 	defer cancel()
 	_ = crash.Do(crash.GrabTake, func() error { return p.send(ctx, calls) }) // each call keeps its error
 	for _, c := range calls {
-		if c.cmd == nil {
-			continue
+		if c.cmd != nil {
+			c.err = c.read(p)
 		}
-		if err := c.read(); err != nil {
+		if c.err != nil {
 			for _, q := range c.questions {
-				q.err = err
+				q.err = c.err
 			}
 		}
 	}
@@ -103,7 +108,10 @@ func (p *Pool) fly(calls []*call) {
 func (p *Pool) send(ctx context.Context, calls []*call) error {
 	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for _, c := range calls {
-			if c.keys, c.args = c.arguments(p.keys); c.keys != nil {
+			if c.at, c.err = p.admitted(c.lane.number); c.err != nil {
+				continue
+			}
+			if c.keys, c.args = c.arguments(p.keys, c.at.memory().pass(p.mine)); c.keys != nil {
 				c.cmd = grabScript.EvalSha(ctx, pipe, c.keys, c.args...)
 			}
 		}

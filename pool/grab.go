@@ -16,10 +16,14 @@ import (
 // When ctx ends first, Grab returns ErrUnavailable with the context's error, and
 // the grab may still happen: a repeat then gets that claim.
 //
-// Errors: ErrUnavailable, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
+// Errors: ErrUnavailable, ErrGate, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
 func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.Grabbed, error) {
 	if !packet.ValidID(packetID) {
 		return packet.Grabbed{Result: packet.GrabNotFound}, nil
+	}
+	lane := packet.Lane(packetID, p.cfg.Lanes)
+	if _, err := p.admitted(lane); err != nil {
+		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}
 	// The queue can outlive the caller, and with it the memory of the request that
 	// the ids may point into.
@@ -31,7 +35,7 @@ func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet
 		}
 		g.encoded = string(encoded)
 	}
-	q, i, err := p.lanes[packet.Lane(packetID, p.cfg.Lanes)].add(packetID, g)
+	q, i, err := p.lanes[lane].add(packetID, g)
 	if err != nil {
 		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
 	}

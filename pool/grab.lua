@@ -5,7 +5,8 @@
 -- of them. A call that is sent twice finds the claims of its first sending, knows
 -- them by its mark, and answers them as won again.
 --
--- KEYS[1]  hand-off stream of the lane
+-- KEYS[1]  epoch of the lane
+-- KEYS[2]  hand-off stream of the lane
 -- KEYS[+1] packet hash
 -- KEYS[+2] shares, list of "<index>:<amount>:<sum>:<best>", taken from the left; sum
 --          and best are what claimed_amount and best of the packet are after it
@@ -14,7 +15,8 @@
 -- KEYS[+5] winners in the order of their claims, list of "<claims before these>:<user
 --          ids as a MessagePack array>", one a call
 --
--- ARGV[1]  mark of this call, of no other one
+-- ARGV[1]  pass of the caller (epoch.go)
+-- ARGV[2]  mark of this call, of no other one
 -- ARGV[+1] user ids as a MessagePack array, each once for a packet
 -- ARGV[+2] their profiles as a MessagePack map: place in that array, from 1 -> JSON;
 --          whoever told nothing is not in it, and empty when nobody did
@@ -29,11 +31,20 @@
 -- (packet.GrabResult): not_found; replayed (detail: claim record of an earlier grab);
 -- retired; not_open_yet (detail: opens_at in ms, empty while funding); not_eligible;
 -- sold_out; expired; won (detail: claim record of this call's first sending);
--- unavailable (counters and shares disagree, nothing taken).
+-- unavailable (counters and shares disagree, nothing taken). Behind them what was
+-- counted: {seq of the lane, changes of the caller, grabs of the lane}.
+
+-- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
+local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine, 'grabs')
+if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
+  return redis.error_reply('HBGATE the gate of the lane is shut')
+end
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local mark = ':' .. ARGV[1] .. ':'
+local mark = ':' .. ARGV[2] .. ':'
+local function count(n) return string.format('%.0f', n) end
 
 -- What the packet itself says to a user without a claim; nil: he may take a share.
 local function refusal(p)
@@ -83,8 +94,8 @@ local function next_shares(p)
 end
 
 local packets = {}
-for n = 1, (#ARGV - 1) / 2 do
-  local key = 5 * n - 3
+for n = 1, (#ARGV - 2) / 2 do
+  local key = 5 * n - 2
   local f = redis.call('HMGET', KEYS[key], 'state', 'id', 'app', 'opens_at', 'expires_at', 'restricted', 'remaining',
     'claimed_count', 'claimed_at', 'retired')
   local p = {
@@ -97,36 +108,39 @@ for n = 1, (#ARGV - 1) / 2 do
   packets[n] = p
   if p.state then
     p.outcome, p.detail = refusal(p)
-    local told = ARGV[2 * n + 1]
-    look(p, cmsgpack.unpack(ARGV[2 * n]), told ~= '' and cmsgpack.unpack(told) or {})
+    local told = ARGV[2 * n + 2]
+    look(p, cmsgpack.unpack(ARGV[2 * n + 1]), told ~= '' and cmsgpack.unpack(told) or {})
     if not p.outcome then p.taken = next_shares(p) end
   else
     p.outcome, p.detail = 'not_found', ''
   end
 end
 
--- The hand-off of a packet. It names winners only; returns who they are, packed.
-local function hand_off(p, n, take, shares, at)
-  local asked, told = ARGV[2 * n], ARGV[2 * n + 1]
+-- The hand-off of a packet, of which won claims of this call come before. It names
+-- winners only; returns who they are, packed.
+local function hand_off(p, n, take, shares, at, won)
+  local asked, told = ARGV[2 * n + 1], ARGV[2 * n + 2]
   if #p.others > 0 or take < #p.users then
     asked = cmsgpack.pack({unpack(p.users, 1, take)})
     for i = take + 1, #p.users do p.profiles[i] = nil end
     told = next(p.profiles) and cmsgpack.pack(p.profiles) or ''
   end
   local last = take == p.remaining and '1' or '0'
-  redis.call('XADD', KEYS[1], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
-    'shares', shares, 'users', asked, 'profiles', told, 'last', last)
+  redis.call('XADD', KEYS[2], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
+    'shares', shares, 'users', asked, 'profiles', told, 'last', last,
+    'epoch', epoch, 'seq', count(gate[3] + won + 1))
   return asked
 end
 
 -- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
-local reply = {}
+local reply, won = {}, 0
 for n, p in ipairs(packets) do
   local shares, at = '', ''
   if p.taken then
     local take, users, profiles = #p.taken, p.users, p.profiles
     shares, at = table.concat(p.taken, ' '), string.format('%.0f', p.at)
-    local winners = hand_off(p, n, take, shares, at)
+    local winners = hand_off(p, n, take, shares, at, won)
+    won = won + take
     local tail = ':' .. at .. mark
     local claims = {}
     for i = 1, take do
@@ -143,4 +157,7 @@ for n, p in ipairs(packets) do
   reply[at_n], reply[at_n + 1], reply[at_n + 2], reply[at_n + 3] = p.outcome, p.detail, shares, at
   reply[at_n + 4] = #p.others > 0 and cmsgpack.pack(p.others) or ''
 end
+local seq, grabs, changes = gate[3] + won, gate[5] + won, (gate[4] or 0) + won
+if won > 0 then redis.call('HSET', KEYS[1], 'seq', count(seq), 'grabs', count(grabs), mine, count(changes)) end
+reply[#reply + 1] = {seq, changes, grabs}
 return reply

@@ -214,8 +214,8 @@ func testGrabWon(t *testing.T, on setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEntry := []string{"app=shop", "at=" + at, "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" + string([]byte{byte(len(told))}) + string(told),
-		"shares=0:70:70:0", "users=\x91\xa5first"}
+	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" + string([]byte{byte(len(told))}) + string(told),
+		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10), "shares=0:70:70:0", "users=\x91\xa5first"}
 	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
 		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)
 	}

@@ -40,7 +40,8 @@ type Bad struct {
 //	grab.lua    kind claims, packet_id, app, shares with blanks between, claimed at in ms,
 //	            users who claimed them in the same order as a MessagePack array, profiles as
 //	            a MessagePack map from place in it (from 1) to JSON or empty, last 1 when
-//	            the packet's last share is among them
+//	            the packet's last share is among them, epoch of the lane and its seq with
+//	            the first of them, the others each one more (not in entries of old)
 //	recall.lua  kind recalled, packet_id
 const fieldKind = "kind"
 
@@ -146,6 +147,7 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 	if len(shares) != len(users) {
 		return nil, fmt.Errorf("%w: %d shares for %d users", ErrMalformed, len(shares), len(users))
 	}
+	epoch, seq := decodeSeq(field("epoch"), field("seq"))
 	for i, share := range shares {
 		claim, err := packet.NewClaim(id, users[i], share, field("at"), profiles[i+1])
 		if err != nil {
@@ -155,12 +157,26 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 			bad.Values["claim:"+users[i]] = share + " " + profiles[i+1]
 			continue
 		}
+		if epoch > 0 {
+			claim.Epoch, claim.Seq = epoch, seq+int64(i)
+		}
 		h.Claims = append(h.Claims, claim)
 	}
 	if field("last") == "1" {
 		h.SoldOut = []string{id}
 	}
 	return bad, nil
+}
+
+// decodeSeq reads where in the lane's history the first claim of an entry was won; 0
+// when the entry does not tell: that keeps nobody from being paid.
+func decodeSeq(epoch, seq string) (int64, int64) {
+	e, errEpoch := strconv.ParseInt(epoch, 10, 64)
+	n, errSeq := strconv.ParseInt(seq, 10, 64)
+	if errEpoch != nil || errSeq != nil || e < 1 || n < 1 {
+		return 0, 0
+	}
+	return e, n
 }
 
 func decodeUsers(b []byte) ([]string, error) {

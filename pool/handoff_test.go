@@ -29,6 +29,7 @@ func testHandOffs(t *testing.T, on setup) {
 	batch := batchOf(t.Context(), [2]string{a.ID, "x"}, [2]string{b.ID, "x"}, [2]string{a.ID, "y"})
 	flush(p, lane, batch)
 	grabbed := results(t, batch)
+	last := epochOf(t, p, lane)
 	if _, err := p.Recall(t.Context(), b.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +44,10 @@ func testHandOffs(t *testing.T, on setup) {
 	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
 		t.Errorf("created %+v", c)
 	}
-	if g, want := got.HandOffs[2], []packet.Claim{grabbed[0].Claim, grabbed[2].Claim}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
+	if g, want := got.HandOffs[2], []packet.Claim{wonAt(grabbed[0].Claim, last.Number, last.Seq-2), wonAt(grabbed[2].Claim, last.Number, last.Seq-1)}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
 		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
-	if g, want := got.HandOffs[3], []packet.Claim{grabbed[1].Claim}; !reflect.DeepEqual(g.Claims, want) || len(g.SoldOut) != 0 {
+	if g, want := got.HandOffs[3], []packet.Claim{wonAt(grabbed[1].Claim, last.Number, last.Seq)}; !reflect.DeepEqual(g.Claims, want) || len(g.SoldOut) != 0 {
 		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
 	if r := got.HandOffs[4]; r.Recalled != b.ID {
@@ -181,7 +182,8 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 		}
 	}
 	read := readAll(t, h, lane)
-	if len(read.HandOffs) != 1 || len(read.Bad) != 0 || !reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{got[2].Claim, got[3].Claim}) ||
+	last := epochOf(t, p, lane)
+	if len(read.HandOffs) != 1 || len(read.Bad) != 0 || !reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{wonAt(got[2].Claim, last.Number, last.Seq-1), wonAt(got[3].Claim, last.Number, last.Seq)}) ||
 		!slices.Equal(read.HandOffs[0].SoldOut, []string{pk.ID}) {
 		t.Errorf("handed over %+v\nanswered %+v", read, got)
 	}

@@ -36,6 +36,9 @@ func keyWorker(slot, place int) string {
 	return "hb:{" + placeTags[place] + "}:worker:" + strconv.Itoa(slot)
 }
 
+// keyBooks holds the copy of the number of MySQL's books (rule R13).
+func keyBooks(place int) string { return "hb:{" + placeTags[place] + "}:books" }
+
 // slots is the number of hash slots of Redis Cluster.
 const slots = 16384
 
@@ -102,6 +105,7 @@ type packetKeys struct {
 	eligible string // set of user ids
 	order    string // list of the winners in the order of their claims, some in each element
 	handoff  string // stream of the lane
+	epoch    string // hash of the lane: its gate (rule R9)
 	live     string // sorted set of the lane: packet id -> created_at in ms
 	claimed  string // sorted set of the lane: places of the listed claims of packets that are not retired
 	listed   string // of the lane: id of the last hand-off whose claims are in claimed
@@ -114,11 +118,12 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		order: base + ":order", handoff: k.handoff(lane), live: k.live(lane), claimed: k.claimed(lane), listed: k.listed(lane), staged: k.staged(lane),
+		order: base + ":order", handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane), listed: k.listed(lane), staged: k.staged(lane),
 	}
 }
 
 func (k keyspace) handoff(lane int) string { return "hb:{" + k.tags[lane] + "}:handoff" }
+func (k keyspace) epoch(lane int) string   { return "hb:{" + k.tags[lane] + "}:epoch" }
 func (k keyspace) live(lane int) string    { return "hb:{" + k.tags[lane] + "}:live" }
 func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:claimed" }
 func (k keyspace) listed(lane int) string  { return "hb:{" + k.tags[lane] + "}:listed" }

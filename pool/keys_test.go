@@ -65,7 +65,7 @@ func TestKeys(t *testing.T) {
 	prefix := fmt.Sprintf("hb:{%s}:", k.tags[lane])
 	want := packetKeys{
 		packet: prefix + "packet:" + id, shares: prefix + "packet:" + id + ":shares", winners: prefix + "packet:" + id + ":winners",
-		eligible: prefix + "packet:" + id + ":eligible", handoff: prefix + "handoff", live: prefix + "live",
+		eligible: prefix + "packet:" + id + ":eligible", handoff: prefix + "handoff", epoch: prefix + "epoch", live: prefix + "live",
 		order: prefix + "packet:" + id + ":order", claimed: prefix + "claimed", listed: prefix + "listed", staged: prefix + "staged",
 	}
 	if got := k.of(id); got != want {

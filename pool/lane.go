@@ -20,8 +20,9 @@ const (
 	maxFlight = 2 * maxBatch
 	// secondFlight is how many grabs have to wait before a second flight takes off
 	// while the first is under way: then Redis decides one while the answers of the
-	// other are given out here. With fewer it would only make two small calls of one.
-	secondFlight = 128
+	// other are given out here. With fewer it would only make two small calls of one,
+	// and Redis wait for the disk twice.
+	secondFlight = 32
 	maxFlights   = 2
 	// gatherYields is how often nobody must have come before a flight takes off.
 	gatherYields = 30

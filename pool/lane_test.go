@@ -136,7 +136,7 @@ func testBatchScriptRefusesOneUserTwice(t *testing.T, on setup) {
 	openPacket(t, p, pk)
 	before := dump(t, p, pk.ID)
 	k := p.keys.of(pk.ID)
-	if err := grabScript.Run(t.Context(), p.rdb, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark", "\x92\xa1u\xa1u", "").Err(); err == nil {
+	if err := runScript(t, p, grabScript, pk.ID, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark", "\x92\xa1u\xa1u", "").Err(); err == nil {
 		t.Error("no error")
 	}
 	unchanged(t, p, pk.ID, before)

@@ -32,7 +32,7 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 	if upTo >= 0 {
 		newest = strconv.Itoa(upTo)
 	}
-	reply, err := pageScript.Run(ctx, p.rdb, []string{keys.packet, keys.order, keys.winners}, newest, limit).Slice()
+	reply, err := p.ask(ctx, pageScript, id, []string{keys.packet, keys.order, keys.winners}, newest, limit)
 	if err != nil {
 		return nil, 0, redisError("claims of packet "+id, err)
 	}
@@ -75,6 +75,9 @@ func (p *Pool) ClaimsPage(ctx context.Context, id string, upTo, limit int) (clai
 //
 // Errors: ErrUnavailable, ErrMalformed, packet.ErrBadClaim.
 func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error) {
+	if err := p.GatesOpen(ctx); err != nil {
+		return nil, fmt.Errorf("claims of a user: %w", err)
+	}
 	if err := p.listAllClaims(ctx); err != nil {
 		return nil, fmt.Errorf("claims of a user: %w", err)
 	}
@@ -147,18 +150,21 @@ func (p *Pool) places(ctx context.Context, key func(lane int) string, app, user 
 		span.Max = "(" + prefix + placeAt(after.At.UnixMilli(), after.ID)
 	}
 	found := make([]*redis.StringSliceCmd, p.cfg.Lanes)
-	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err := p.sure(ctx, p.lanesAll(), func(pipe redis.Pipeliner) {
 		for lane := range found {
 			found[lane] = pipe.ZRevRangeByLex(ctx, key(lane), span)
 		}
-		return nil
 	})
 	if err != nil {
-		return nil, redisError("read lanes", err)
+		return nil, err
 	}
 	var all []packet.Place
 	for _, lane := range found {
-		for _, member := range lane.Val() {
+		members, err := lane.Result()
+		if err != nil {
+			return nil, redisError("read lanes", err)
+		}
+		for _, member := range members {
 			at, err := placeOf(member[len(prefix):])
 			if err != nil {
 				return nil, err
@@ -190,16 +196,23 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 		return views, nil
 	}
 	replies := make([]*redis.Cmd, len(ids))
-	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	at := make([]*standing, len(ids))
+	for i, id := range ids {
+		s, err := p.admitted(packet.Lane(id, p.cfg.Lanes))
+		if err != nil {
+			return nil, fmt.Errorf("view packets: %w", err)
+		}
+		at[i] = s
+	}
+	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for i, id := range ids {
-			replies[i] = viewScript.EvalSha(ctx, pipe, []string{p.keys.of(id).packet})
+			k := p.keys.of(id)
+			replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].memory().pass(p.mine))
 		}
 		return nil
 	})
-	if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return nil, redisError("view packets", err)
-	}
 	for i, id := range ids {
+		_ = p.heard(packet.Lane(id, p.cfg.Lanes), at[i], replies[i].Err())
 		view, err := p.viewOf(ctx, id, replies[i])
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err

@@ -324,7 +324,7 @@ func TestR7_RetireInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := p.keys.of(pk.ID)
-	reply, err := retireScript.Run(ctx, p.rdb, []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed, k.staged},
+	reply, err := runScript(t, p, retireScript, pk.ID, []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed, k.staged},
 		pk.ID, tombstoneLife.Milliseconds(), retireChunk).Slice()
 	if err != nil || reply[0] != "more" {
 		t.Fatalf("%v, %v", reply, err)

@@ -263,6 +263,15 @@ func TestLostReplyOfHandoffs(t *testing.T) {
 	if !reflect.DeepEqual(ids(b), want[:2]) {
 		t.Errorf("taken over %v, want %v", ids(b), want[:2])
 	}
+	for _, answer := range []string{strayScript.Hash(), "xclaim"} {
+		if err := direct.rdb.XAck(ctx, direct.keys.handoff(0), Group, want[0]).Err(); err != nil {
+			t.Fatal(err)
+		}
+		losing(t, answer, func() (err error) { b, err = h.TakeStrays(ctx, 0, "w1", 10); return err })
+		if !reflect.DeepEqual(ids(b), want[:1]) {
+			t.Errorf("strays taken %v, want %v", ids(b), want[:1])
+		}
+	}
 	losing(t, dismissScript.Hash(), func() error {
 		gone, err := h.RemoveConsumer(ctx, 0, "w0")
 		if !gone {

@@ -61,7 +61,7 @@ func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Cont
 	for i, m := range masters {
 		wg.Go(func() {
 			if err := ask(ctx, m); err != nil {
-				errs[i] = fmt.Errorf("master %s: %w", m.Options().Addr, redisError(op, err))
+				errs[i] = fmt.Errorf("master %s: %w", p.nameOf(m), redisError(op, err))
 			}
 		})
 	}

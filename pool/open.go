@@ -36,7 +36,7 @@ func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, prog
 	for offset := 0; ; {
 		args := append(make([]any, 0, openChunk+1), offset)
 		args = appendChunk(args, &loader, shares, offset)
-		reply, err := change(ctx, crash.CreateOpen, openScript, p.rdb, []string{keys.packet, keys.shares, keys.staged}, args...).Slice()
+		reply, err := p.change(ctx, crash.CreateOpen, openScript, id, []string{keys.packet, keys.shares, keys.staged}, args...)
 		if err != nil {
 			return redisError("open packet "+id, err)
 		}
@@ -101,7 +101,7 @@ func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) er
 	if err != nil {
 		return fmt.Errorf("encode failure of packet %s: %w", id, err)
 	}
-	reply, err := change(ctx, crash.RejectPool, rejectScript, p.rdb, []string{keys.packet, keys.staged}, encoded).Slice()
+	reply, err := p.change(ctx, crash.RejectPool, rejectScript, id, []string{keys.packet, keys.staged}, encoded)
 	if err != nil {
 		return redisError("reject packet "+id, err)
 	}

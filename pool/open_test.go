@@ -36,7 +36,7 @@ func testR7_OpenPool(t *testing.T, on setup) {
 	t.Run("goes on where the list ends", func(t *testing.T) {
 		pk := newPacket(t, 4)
 		stage(t, p, pk)
-		if err := openScript.Run(ctx, p.rdb, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).staged}, 0, "0:100:100:0", "1:100:200:0", "2:100:300:0").Err(); err != nil {
+		if err := runScript(t, p, openScript, pk.ID, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).staged}, 0, "0:100:100:0", "1:100:200:0", "2:100:300:0").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if s := dump(t, p, pk.ID); s.Hash["state"] != "opening" {

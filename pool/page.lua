@@ -1,35 +1,44 @@
 #!lua flags=no-writes
 -- page.lua reads claims of a packet, newest first, at one moment.
 --
--- KEYS[1] packet hash, or its tombstone
--- KEYS[2] winners in the order of their claims, list of "<claims before these>:<user
+-- KEYS[1] epoch of the lane
+-- KEYS[2] packet hash, or its tombstone
+-- KEYS[3] winners in the order of their claims, list of "<claims before these>:<user
 --         ids as a MessagePack array>"
--- KEYS[3] winners
+-- KEYS[4] winners
 --
--- ARGV[1] how many claims were made before the newest one to read, or empty: all
--- ARGV[2] how many claims to read
+-- ARGV[1] pass of the caller (epoch.go)
+-- ARGV[2] how many claims were made before the newest one to read, or empty: all
+-- ARGV[3] how many claims to read
 --
 -- Returns {outcome, claims made before and with the first one of the list, {user
 -- id, claim record, ...}}. Outcomes: done; gone (no packet, or retired).
 
-local f = redis.call('HMGET', KEYS[1], 'state', 'retired', 'claimed_count')
+-- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
+local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
+if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
+  return redis.error_reply('HBGATE the gate of the lane is shut')
+end
+
+local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'claimed_count')
 if not f[1] or f[2] then return {'gone', 0, {}} end
 local newest = tonumber(f[3]) or 0
-if ARGV[1] ~= '' then newest = math.min(newest, tonumber(ARGV[1])) end
-local oldest = math.max(newest - tonumber(ARGV[2]), 0)
+if ARGV[2] ~= '' then newest = math.min(newest, tonumber(ARGV[2])) end
+local oldest = math.max(newest - tonumber(ARGV[3]), 0)
 if oldest == newest then return {'done', newest, {}} end
 
 local function before(part) return tonumber(string.match(part, '^(%d+):')) end
 
 -- The part that has the claim before newest: the last one that begins before it.
-local low, high = 0, redis.call('LLEN', KEYS[2]) - 1
+local low, high = 0, redis.call('LLEN', KEYS[3]) - 1
 while low < high do
   local middle = math.ceil((low + high) / 2)
-  if before(redis.call('LINDEX', KEYS[2], middle)) < newest then low = middle else high = middle - 1 end
+  if before(redis.call('LINDEX', KEYS[3], middle)) < newest then low = middle else high = middle - 1 end
 end
 
 -- Each part has one claim at least, so there are not more parts than claims.
-local parts = redis.call('LRANGE', KEYS[2], math.max(low - (newest - oldest) + 1, 0), low)
+local parts = redis.call('LRANGE', KEYS[3], math.max(low - (newest - oldest) + 1, 0), low)
 local users = {}
 for i = #parts, 1, -1 do
   local first = before(parts[i])
@@ -37,7 +46,7 @@ for i = #parts, 1, -1 do
   for n = math.min(newest - first, #some), math.max(oldest - first, 0) + 1, -1 do users[#users + 1] = some[n] end
   if first <= oldest then break end
 end
-local records = redis.call('HMGET', KEYS[3], unpack(users))
+local records = redis.call('HMGET', KEYS[4], unpack(users))
 local out = {}
 for i, user in ipairs(users) do
   out[2 * i - 1], out[2 * i] = user, records[i]

@@ -19,7 +19,15 @@
 // replica that takes over too; but replication is asynchronous, so a replica may
 // lack the last grabs that its master acknowledged, unless each call waits for
 // replicas (Config.Replicas). A master that comes back with its own append-only
-// file lacks none.
+// file lacks none. Under Redis Sentinel the one master is found by its sentinels, and
+// the same holds (ModeSentinel).
+//
+// # Gates
+//
+// Each lane has an epoch and counts what is changed in it (epoch.go). A Redis that
+// lacks something that was told is refused by the next call, whatever it is, and by
+// all after it: the gate of the lane is shut, for every process, until the lane is
+// made again from the books in a later epoch (rule R9).
 package pool
 
 import (
@@ -27,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -65,8 +74,10 @@ const (
 // Config says where Redis is and how it is used.
 type Config struct {
 	// Addr is host:port. In ModeCluster it may be several, separated by commas:
-	// nodes to learn the others from.
+	// nodes to learn the others from; in ModeSentinel they are the sentinels.
 	Addr string
+	// Master is what the sentinels call the master; in ModeSentinel alone.
+	Master string
 	// Mode is the kind of Redis at Addr; "" means ModeSingle.
 	Mode Mode
 	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an
@@ -84,6 +95,14 @@ type Config struct {
 	// Replicas is how many replicas must have a creation, a grab or an end before it is
 	// answered; 0: the master's disk alone. While fewer keep up, calls answer ErrReplicas.
 	Replicas int
+	// Epochs is where the books keep the epochs of the lanes (rule R9); nil: nothing tells
+	// an emptied or an older Redis when no process was there to see it. For tests and
+	// measurements.
+	Epochs Epochs
+	// Observe leaves every gate as it is, and shut for this process: it can read what
+	// remains (Remains) and halt gates, and nothing else. For the recovery of books that
+	// are older than Redis (rule R13), which must not make a lane that Redis has lost.
+	Observe bool
 	// Logger hears about reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -105,8 +124,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.Default()
 	}
 	switch {
-	case c.Mode != ModeSingle && c.Mode != ModeCluster:
-		return c, fmt.Errorf("redis mode %q: not %s or %s", c.Mode, ModeSingle, ModeCluster)
+	case c.Mode != ModeSingle && c.Mode != ModeCluster && c.Mode != ModeSentinel:
+		return c, fmt.Errorf("redis mode %q: not %s, %s or %s", c.Mode, ModeSingle, ModeCluster, ModeSentinel)
 	case slices.Contains(c.addrs(), ""):
 		return c, errors.New("redis address is empty")
 	case c.Mode == ModeSingle && len(c.addrs()) > 1:
@@ -116,7 +135,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Timeout < 0 || c.MaxQueued < 0 || c.Replicas < 0:
 		return c, errors.New("redis timeout, queue bound or number of replicas below zero")
 	}
-	return c, nil
+	return c, c.checkSentinel()
 }
 
 // addrs splits Addr.
@@ -129,6 +148,9 @@ type Pool struct {
 	rdb      redis.UniversalClient
 	lanes    []*lane
 	flushers []*flusher
+	gates    []*gate
+	keeper   *keeper
+	mine     int // number of this process, at every gate
 	// base lives until Close and carries no deadline of any caller.
 	base     context.Context
 	cancel   context.CancelFunc
@@ -136,7 +158,9 @@ type Pool struct {
 }
 
 // Open connects to Redis, checks that it keeps what it acknowledges and that it
-// was used with the same number of lanes before, and loads the scripts.
+// was used with the same number of lanes before, and loads the scripts. Lanes that
+// lack what the books know, or that cannot be compared, answer ErrGate until they are
+// rebuilt or compared; the others are served (rule R9).
 //
 // On a Cluster a minority of masters may be away; they are checked when they are
 // back, and get the scripts with the first call of each.
@@ -148,14 +172,16 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
-	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg)}
+	p := &Pool{cfg: cfg, keys: newKeyspace(cfg.Lanes), rdb: newClient(cfg), mine: 1 + rand.IntN(callers)}
 	p.base, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for n := range cfg.Lanes {
 		if n == 0 || cfg.Mode == ModeCluster {
 			p.flushers = append(p.flushers, &flusher{pool: p, lines: map[string]*line{}})
 		}
 		p.lanes = append(p.lanes, &lane{flusher: p.flushers[len(p.flushers)-1], number: n})
+		p.gates = append(p.gates, &gate{})
 	}
+	p.keeper = newKeeper(p, cfg.Epochs)
 	if err := p.start(ctx); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, err)
@@ -182,7 +208,13 @@ func (p *Pool) start(ctx context.Context) error {
 	}
 	loaded := p.everyMaster(ctx, "load scripts", loadScripts)
 	p.warnSilent(ctx, loaded)
-	return loaded.living()
+	if err := loaded.living(); err != nil {
+		return err
+	}
+	if !p.cfg.Observe {
+		p.keeper.start(ctx, p.base)
+	}
+	return nil
 }
 
 // checkLanes keeps the first number of lanes for ever: with another number the
@@ -213,6 +245,7 @@ func (p *Pool) Close() error {
 	}
 	p.flushing.Wait() // bounded: every flush has a deadline
 	p.cancel()
+	p.keeper.end()
 	if err := p.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("close pool: %w", err)
 	}

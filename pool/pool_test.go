@@ -293,6 +293,11 @@ func wantErr(t testing.TB, err error, targets ...error) {
 // eventually waits until ok returns true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
+	within(t, patience, what, ok)
+}
+
+func within(t testing.TB, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -1,21 +1,32 @@
 #!lua
 -- reject.lua ends a packet whose charge was declined: funding -> rejected.
 --
--- KEYS[1] packet hash, or its tombstone
--- KEYS[2] staged packets of the lane; a rejected one is in MySQL
+-- KEYS[1] epoch of the lane
+-- KEYS[2] packet hash, or its tombstone
+-- KEYS[3] staged packets of the lane; a rejected one is in MySQL
 --
--- ARGV[1] failure as JSON
+-- ARGV[1] pass of the caller (epoch.go)
+-- ARGV[2] failure as JSON
 --
--- Returns {outcome, state}. Outcomes: done (also when it was rejected before:
--- the first failure stays); gone; state (another state, nothing done).
+-- Returns {outcome, state, what was counted (epoch.go)}. Outcomes: done (also when it
+-- was rejected before: the first failure stays); gone; state (another state, nothing
+-- done).
 
-local f = redis.call('HMGET', KEYS[1], 'state', 'app', 'sender', 'created_at', 'id')
+-- The gate (rule R9): the lane is in the caller's epoch, and lacks nothing he was told.
+local epoch, seen, mine, made = string.match(ARGV[1], '^(%d+):(%d+):(%d+):(%d+)$')
+local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate', 'seq', mine)
+if gate[1] ~= epoch or gate[2] ~= 'open' or tonumber(gate[3]) < tonumber(seen) or (tonumber(gate[4]) or 0) < tonumber(made) then
+  return redis.error_reply('HBGATE the gate of the lane is shut')
+end
+local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis.call('HINCRBY', KEYS[1], mine, 1)} end
+
+local f = redis.call('HMGET', KEYS[2], 'state', 'app', 'sender', 'created_at', 'id')
 local state = f[1]
-if not state then return {'gone', ''} end
-if state == 'rejected' then return {'done', state} end
-if state ~= 'funding' then return {'state', state} end
-redis.call('HSET', KEYS[1], 'state', 'rejected', 'failure', ARGV[1])
+if not state then return {'gone', '', {}} end
+if state == 'rejected' then return {'done', state, {}} end
+if state ~= 'funding' then return {'state', state, {}} end
+redis.call('HSET', KEYS[2], 'state', 'rejected', 'failure', ARGV[2])
 local app, sender = f[2], f[3]
 local place = '\0' .. string.format('%015.0f', f[4]) .. '\0' .. f[5]
-redis.call('ZREM', KEYS[2], app .. '\0' .. place, app .. '\0' .. sender .. place)
-return {'done', 'rejected'}
+redis.call('ZREM', KEYS[3], app .. '\0' .. place, app .. '\0' .. sender .. place)
+return {'done', 'rejected', changed()}

@@ -112,6 +112,70 @@ func promised(cmd redis.Cmder) bool {
 	return ok && scriptTexts[text]
 }
 
+// followed returns an ErrReplicas unless enough replicas have what the master of a lane
+// has by now, and it has a hand-off that was read, perhaps from its predecessor: entry is
+// its id, "" for none. Hand-offs and claims are read only then: the payout of a claim
+// that a failover undoes would go to somebody who was told nothing, and whoever gets the
+// share then is told that it is his.
+func (p *Pool) followed(ctx context.Context, lane int, entry string) error {
+	if p.cfg.Replicas == 0 {
+		return nil
+	}
+	master, err := p.masterOf(ctx, lane)
+	if err != nil {
+		return err
+	}
+	if entry == "" {
+		return p.checkReplicas(ctx, master)
+	}
+	r := replicated{n: p.cfg.Replicas, within: replicaWait(p.cfg)}
+	var found *redis.XMessageSliceCmd
+	var wait *redis.IntCmd
+	_, _ = master.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the commands keep their errors
+		found = pipe.XRange(ctx, p.keys.handoff(lane), entry, entry)
+		wait = r.wait(ctx)
+		return pipe.Process(ctx, wait)
+	})
+	switch messages, err := found.Result(); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrReplicas, err)
+	case len(messages) == 0:
+		return fmt.Errorf("%w: the master lacks hand-off %s too", ErrReplicas, entry)
+	}
+	return r.missing(wait)
+}
+
+// masterOf returns the master of a lane.
+func (p *Pool) masterOf(ctx context.Context, lane int) (redis.Cmdable, error) {
+	if c, ok := p.rdb.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, p.keys.handoff(lane))
+	}
+	return p.rdb, nil
+}
+
+// markFollowed tells for each lane whether enough replicas have what was just read of
+// it. How far a lane has come counts only then: what a failover takes back was told to
+// nobody, and is nothing that the lane lacks afterwards (rule R9).
+func (p *Pool) markFollowed(ctx context.Context, sights []sight) {
+	asked := map[redis.Cmdable]bool{}
+	for lane := range sights {
+		if p.cfg.Replicas == 0 {
+			sights[lane].followed = true
+			continue
+		}
+		master, err := p.masterOf(ctx, lane)
+		if err != nil {
+			continue
+		}
+		yes, known := asked[master]
+		if !known {
+			yes = p.checkReplicas(ctx, master) == nil
+			asked[master] = yes
+		}
+		sights[lane].followed = yes
+	}
+}
+
 // checkReplicas returns an ErrReplicas while a server has too few replicas that
 // keep up.
 func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
@@ -121,6 +185,7 @@ func (p *Pool) checkReplicas(ctx context.Context, c redis.Cmdable) error {
 	r := replicated{n: p.cfg.Replicas, within: replicaWait(p.cfg)}
 	var wait *redis.IntCmd
 	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
+		pipe.Ping(ctx) // the state at the end of this one, not of what the connection did before
 		wait = r.wait(ctx)
 		return pipe.Process(ctx, wait)
 	})

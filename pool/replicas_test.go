@@ -147,10 +147,99 @@ func TestReplicasBehind(t *testing.T) {
 	}
 }
 
+// TestReplicasHandOffs: what the replica lacks is handed to no relay and no drain, so
+// that nobody is paid for a claim that a failover undoes; later it is, by whoever reads.
+func TestReplicasHandOffs(t *testing.T) {
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 2)
+	openPacket(t, p, pk)
+	h, lane := handoffs(t, p), packet.Lane(pk.ID, p.Lanes())
+	readAll(t, h, lane)
+	servers.part(t)
+	if _, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrReplicas) {
+		t.Fatalf("told although the replica lacks it: %v", err)
+	}
+	read, errRead := h.Read(t.Context(), lane, "reader", 10, time.Millisecond)
+	pending, errPending := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
+	taken, errTaken := h.TakeOver(t.Context(), lane, "reader", "other", 10)
+	claims, errClaims := p.Claims(t.Context(), pk.ID)
+	for what, err := range map[string]error{"read": errRead, "own pending": errPending, "take over": errTaken, "claims": errClaims} {
+		if !errors.Is(err, ErrReplicas) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if !read.Empty() || !pending.Empty() || !taken.Empty() || len(claims) != 0 {
+		t.Errorf("handed over: %v, %v, %v, %v", read, pending, taken, claims)
+	}
+	servers.follow(t)
+	var found map[string]packet.Claim
+	eventually(t, "it is handed over", func() bool {
+		found = map[string]packet.Claim{}
+		b, err := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
+		carry(found, b)
+		return err == nil && len(found) == 1
+	})
+	if g := mustGrab(t, p, pk.ID, "u"); found["u"].Amount != g.Claim.Amount || found["u"].ShareIndex != g.Claim.ShareIndex {
+		t.Errorf("handed over %+v, told %+v", found["u"], g.Claim)
+	}
+	if claims, err := p.Claims(t.Context(), pk.ID); err != nil || len(claims) != 1 {
+		t.Errorf("claims: %v, %v", claims, err)
+	}
+}
+
+// TestR9_ReplicasBehindAreNoLoss: what the replica lacks was told to nobody, so the gate
+// does not count it: after a failover nothing is missing.
+func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 5)
+	openPacket(t, p, pk)
+	mustGrab(t, p, pk.ID, "u")
+	lane := packet.Lane(pk.ID, p.Lanes())
+	seen := func() int64 { return p.gates[lane].last.Load().memory().seq }
+	servers.part(t)
+	before := seen()
+	if _, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{}); !errors.Is(err, ErrReplicas) {
+		t.Fatal(err)
+	}
+	p.keeper.round(t.Context())
+	if got := seen(); got != before {
+		t.Errorf("seq %d counts, told was %d", got, before)
+	}
+	servers.follow(t)
+	eventually(t, "it counts once the replica has it", func() bool {
+		p.keeper.round(t.Context())
+		return seen() > before
+	})
+}
+
+// TestReplicasHandOffsOfAnother: what was read from a server that is no master any more,
+// and the new one does not have, is handed to nobody.
+func TestReplicasHandOffsOfAnother(t *testing.T) {
+	servers, old := newPair(t), stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	h := handoffs(t, p)
+	before := openAt(t, Config{Addr: old.Addr})
+	handoffs(t, before)
+	fill(t, before, 1, 2)
+	blocking := h.blocking
+	h.blocking = before.rdb
+	b, err := h.Read(t.Context(), 1, "reader", 10, time.Millisecond)
+	if h.blocking = blocking; !errors.Is(err, ErrReplicas) || !b.Empty() {
+		t.Errorf("handed over %+v: %v", b, err)
+	}
+	fill(t, p, 1, 2)
+	if all := readAll(t, h, 1); len(all.HandOffs) != 2 {
+		t.Errorf("handed over %+v", all)
+	}
+}
+
 // TestReplicasOfPromises: of each script it was decided whether it waits.
 func TestReplicasOfPromises(t *testing.T) {
 	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true, "retire": true,
-		"list": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "pace": false, "page": false}
+		"list": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "pace": false, "signin": false, "page": false,
+		"gate_shut": false, "gate_open": false, "gate_halt": false, "restore": false, "clear": false, "raise": false} // what a replica lacks of those is done again
 	for name, s := range scripts {
 		want, known := waits[name]
 		if got := promised(redis.NewCmd(t.Context(), "evalsha", s.Hash(), 0)); !known || got != want {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
-
-	"hongbao/crash"
 )
 
 // The scripts. Each has a header that says what it does, which keys and
@@ -36,7 +34,10 @@ var (
 	renewScript   = newScript("renew")
 	releaseScript = newScript("release")
 	dismissScript = newScript("dismiss")
+	strayScript   = newScript("stray")
 	paceScript    = newScript("pace")
+	signinScript  = newScript("signin")
+	raiseScript   = newScript("raise")
 )
 
 // scripts are all scripts by name, sources their texts.
@@ -64,17 +65,6 @@ func loadScripts(ctx context.Context, c redis.Cmdable) error {
 		}
 	}
 	return nil
-}
-
-// change runs a script that changes a packet. Its step in the list of crash points
-// lies around the call: Redis has carried it out, and nobody was told.
-func change(ctx context.Context, step crash.Step, s *redis.Script, c redis.Scripter, keys []string, args ...any) *redis.Cmd {
-	var cmd *redis.Cmd
-	_ = crash.Do(step, func() error { // the command keeps its error
-		cmd = s.Run(ctx, c, keys, args...)
-		return cmd.Err()
-	})
-	return cmd
 }
 
 // text, number and list read one element of a script's reply.

@@ -151,7 +151,15 @@ func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane 
 	case err != nil:
 		return Batch{}, nil, redisError("read hand-offs of lane "+strconv.Itoa(lane), err)
 	}
-	b, deleted := decodeBatch(lane, streams[0].Messages)
+	messages := streams[0].Messages
+	b, deleted := decodeBatch(lane, messages)
+	messages = slices.DeleteFunc(messages, func(m redis.XMessage) bool { return m.Values == nil }) // deleted ones
+	if len(messages) == 0 {
+		return b, deleted, nil
+	}
+	if err := h.pool.followed(ctx, lane, messages[len(messages)-1].ID); err != nil { // else money may leave for what a failover undoes
+		return Batch{}, nil, redisError("read hand-offs of lane "+strconv.Itoa(lane), err)
+	}
 	return b, deleted, nil
 }
 
@@ -177,87 +185,6 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return err
 	})
 	return redisError("acknowledge hand-offs of lane "+strconv.Itoa(lane), err)
-}
-
-// Consumer is a reader of a lane, alive or not.
-type Consumer struct {
-	Name    string
-	Pending int // entries it has read and not acknowledged
-}
-
-// Consumers returns everybody who has ever read the lane and was not removed.
-//
-// Errors: ErrUnavailable.
-func (h *Handoffs) Consumers(ctx context.Context, lane int) ([]Consumer, error) {
-	// For a missing stream XINFO answers an error without a code.
-	if err := h.ensureGroup(ctx, lane); err != nil {
-		return nil, err
-	}
-	found, err := h.pool.rdb.XInfoConsumers(ctx, h.pool.keys.handoff(lane), Group).Result()
-	if err != nil {
-		return nil, redisError("consumers of lane "+strconv.Itoa(lane), err)
-	}
-	consumers := make([]Consumer, len(found))
-	for i, c := range found {
-		consumers[i] = Consumer{Name: c.Name, Pending: int(c.Pending)}
-	}
-	return consumers, nil
-}
-
-// TakeOver moves up to limit (at most 50) of the oldest entries that are pending
-// for one consumer to another and returns them; an empty batch means that nothing
-// is left. Only for consumers whose lease is gone (LiveSlots): a living one would
-// go on working on the same entries.
-//
-// Errors: ErrUnavailable. After an error entries may be pending for the new
-// consumer that nobody has seen: read them with ReadOwnPending.
-func (h *Handoffs) TakeOver(ctx context.Context, lane int, from, to string, limit int) (Batch, error) {
-	key := h.pool.keys.handoff(lane)
-	limit = min(max(limit, 1), maxTakeOver)
-	for {
-		var pending []redis.XPendingExt
-		err := h.withGroup(ctx, lane, func() (err error) {
-			pending, err = h.pool.rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
-				Stream: key, Group: Group, Start: "-", End: "+", Count: int64(limit), Consumer: from,
-			}).Result()
-			return err
-		})
-		if err != nil {
-			return Batch{}, redisError("pending hand-offs of lane "+strconv.Itoa(lane), err)
-		}
-		if len(pending) == 0 {
-			return Batch{}, nil
-		}
-		ids := make([]string, len(pending))
-		for i, p := range pending {
-			ids[i] = p.ID
-		}
-		var messages []redis.XMessage
-		err = crash.Do(crash.RelayTakeOver, func() (err error) {
-			messages, err = h.pool.rdb.XClaim(ctx, &redis.XClaimArgs{Stream: key, Group: Group, Consumer: to, Messages: ids}).Result()
-			return err
-		})
-		if err != nil {
-			return Batch{}, redisError("take over hand-offs of lane "+strconv.Itoa(lane), err)
-		}
-		// What was deleted meanwhile is neither returned nor pending any more.
-		if b, _ := decodeBatch(lane, messages); !b.Empty() {
-			return b, nil
-		}
-	}
-}
-
-// RemoveConsumer removes a consumer from the lane, but only when nothing is
-// pending for it; it reports whether the consumer is gone.
-//
-// Errors: ErrUnavailable.
-func (h *Handoffs) RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error) {
-	var gone bool
-	err := h.withGroup(ctx, lane, func() (err error) {
-		gone, err = dismissScript.Run(ctx, h.pool.rdb, []string{h.pool.keys.handoff(lane)}, Group, consumer).Bool()
-		return err
-	})
-	return gone, redisError("remove consumer of lane "+strconv.Itoa(lane), err)
 }
 
 // Depth returns how many entries of a lane are not acknowledged yet, read or

@@ -152,6 +152,7 @@ func testRead(t *testing.T, on setup) {
 			"pending":   func() error { _, err := h.ReadOwnPending(ctx, 4, "w0", "0", 10); return err },
 			"consumers": func() error { _, err := h.Consumers(ctx, 4); return err },
 			"take over": func() error { _, err := h.TakeOver(ctx, 4, "w0", "w1", 10); return err },
+			"strays":    func() error { _, err := h.TakeStrays(ctx, 4, "w1", 10); return err },
 			"remove":    func() error { _, err := h.RemoveConsumer(ctx, 4, "w0"); return err },
 			"depth":     func() error { _, _, err := h.Depth(ctx, 4); return err },
 		} {
@@ -281,6 +282,60 @@ func testTakeOver(t *testing.T, on setup) {
 	}
 }
 
+func TestTakeStrays(t *testing.T) { onEach(t, testTakeStrays) }
+
+// testTakeStrays: what was acknowledged and not removed, or left over by a file of Redis
+// that ended too early, is taken from the oldest on; never what a reader has, nor what
+// nobody has read.
+func testTakeStrays(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	ctx := t.Context()
+	const lane = 2
+	strays := func() []string {
+		t.Helper()
+		b, err := h.TakeStrays(ctx, lane, "heir", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids(b)
+	}
+	if got := strays(); len(got) != 0 {
+		t.Errorf("of an empty lane: %v", got)
+	}
+	want := fill(t, p, lane, 8)
+	if got := strays(); len(got) != 0 {
+		t.Errorf("that nobody has read: %v", got)
+	}
+	if b, err := h.Read(ctx, lane, "reader", 7, time.Millisecond); err != nil || len(b.HandOffs) != 7 {
+		t.Fatalf("%d read, %v", len(b.HandOffs), err)
+	}
+	if got := strays(); len(got) != 0 {
+		t.Errorf("that a reader has: %v", got)
+	}
+	gone := []string{want[0], want[1], want[2], want[4]}
+	if err := p.rdb.XAck(ctx, p.keys.handoff(lane), Group, gone...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strays(); !slices.Equal(got, want[:2]) {
+		t.Errorf("first %v, want %v", got, want[:2])
+	}
+	if got := strays(); len(got) != 0 {
+		t.Errorf("behind those that are pending now: %v", got)
+	}
+	for _, step := range [][2][]string{{want[:2], want[2:3]}, {want[2:4], want[4:5]}, {want[4:7], nil}} {
+		if err := h.Ack(ctx, lane, step[0]...); err != nil {
+			t.Fatal(err)
+		}
+		if got := strays(); !slices.Equal(got, step[1]) {
+			t.Errorf("after %v are gone: %v, want %v", step[0], got, step[1])
+		}
+	}
+	if b := readAll(t, h, lane); !slices.Equal(ids(b), want[7:]) {
+		t.Errorf("unread entries %v, want %v", ids(b), want[7:])
+	}
+}
+
 func TestHandoffsUnavailable(t *testing.T) {
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: 200 * time.Millisecond})
@@ -293,6 +348,7 @@ func TestHandoffsUnavailable(t *testing.T) {
 		"ack":       func() error { return h.Ack(ctx, 0, "1-1") },
 		"consumers": func() error { _, err := h.Consumers(ctx, 0); return err },
 		"take over": func() error { _, err := h.TakeOver(ctx, 0, "a", "b", 1); return err },
+		"strays":    func() error { _, err := h.TakeStrays(ctx, 0, "b", 1); return err },
 		"remove":    func() error { _, err := h.RemoveConsumer(ctx, 0, "a"); return err },
 		"depth":     func() error { _, _, err := h.Depth(ctx, 0); return err },
 		"groups":    func() error { return h.EnsureGroups(ctx) },

@@ -23,7 +23,7 @@ func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
 	if err != nil {
 		return packet.PoolView{}, err
 	}
-	reply, err := viewScript.Run(ctx, p.rdb, []string{keys.packet}).Slice()
+	reply, err := p.ask(ctx, viewScript, id, []string{keys.packet})
 	if err != nil {
 		return packet.PoolView{}, redisError("view packet "+id, err)
 	}
@@ -50,7 +50,11 @@ func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := p.rdb.HGet(ctx, keys.packet, "claimed_count").Result()
+	var count *redis.StringCmd
+	if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
+		return 0, fmt.Errorf("claimed count of packet %s: %w", id, err)
+	}
+	s, err := count.Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return 0, fmt.Errorf("packet %s: %w", id, ErrNotFound)
@@ -113,6 +117,7 @@ func (h *packetHash) view(id string) (packet.PoolView, error) {
 	v.RemainingCount = int(h.int("remaining"))
 	v.ClaimedCount = int(h.int("claimed_count"))
 	v.ClaimedAmount = money.Fen(h.int("claimed_amount"))
+	v.Withheld = h.fields["withheld"] == "1"
 	v.Reason = packet.CloseReason(h.fields["reason"])
 	v.BusyUntil = h.time("busy_until")
 	if h.err == nil && v.Packet.ID != id {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,25 @@ func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
 			}
 		}
 	}
-	v.Handoffs, v.FromRedis = b, true
+	durable, err := p.keepsWrites(ctx)
+	if err != nil {
+		return err
+	}
+	v.Handoffs, v.Durable, v.LanesShut, v.FromRedis = b, durable, int64(p.LanesShut()), true
 	return nil
+}
+
+// keepsWrites reports whether every master that answers keeps what it
+// acknowledges, also where volatile writes are allowed: people shall see that.
+func (p *Pool) keepsWrites(ctx context.Context) (bool, error) {
+	err := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
+		if err := checkDurable(ctx, c); err != nil {
+			return err
+		}
+		return p.checkReplicas(ctx, c)
+	}).living()
+	if errors.Is(err, ErrVolatile) || errors.Is(err, ErrReplicas) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -22,8 +22,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.opentelemetry.io/otel/trace"
 
 	"hongbao/money"
+	spans "hongbao/observe"
 	"hongbao/payout"
 )
 
@@ -237,9 +239,14 @@ func (s *Sandbox) call(ctx context.Context, method, path string, body []byte) an
 }
 
 // callUpTo reads at most limit bytes of the answer's body.
-func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte, limit int64) answer {
+func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte, limit int64) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	ctx, span := spans.Child(ctx, "provider "+method, trace.WithSpanKind(trace.SpanKindClient))
+	defer func() {
+		span.SetAttributes(spans.SpanMethod.String(method), spans.SpanStatus.Int(a.status)) // 0: no answer
+		span.End()
+	}()
 	// A request can only leave over a connection: without one, nothing was sent.
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -257,7 +264,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: err, left: connected.Load()}
 	}
 	defer res.Body.Close()
-	a := answer{status: res.StatusCode, header: res.Header, left: true}
+	a = answer{status: res.StatusCode, header: res.Header, left: true}
 	a.body, err = io.ReadAll(io.LimitReader(res.Body, limit))
 	if err != nil {
 		a.err = fmt.Errorf("read answer: %w", err)

@@ -21,6 +21,9 @@ type order struct {
 	at     time.Time
 	turned bool // it was refused, and carried out after all
 	moved  bool // the money left, whether or not it came back
+	// movedAt and backAt are when, for the statement.
+	movedAt, backAt time.Time
+	first           time.Time
 }
 
 // landing is a request that is still under way.
@@ -37,6 +40,10 @@ type bank struct {
 	late    []landing
 	notices []string          // order numbers to notify about
 	told    map[string]answer // the last answer to a question, by number
+	// mute: until then nothing is answered, and nothing taken.
+	mute time.Time
+	// broke: until then our balance covers nothing.
+	broke time.Time
 }
 
 // answer is what a question got, and when it was put.
@@ -46,7 +53,7 @@ type answer struct {
 }
 
 func (b *bank) Name() string          { return "bank" }
-func (b *bank) Limits() payout.Limits { return limits }
+func (b *bank) Limits() payout.Limits { return b.world.limits }
 
 func (b *bank) EncodeRequest(in payout.Instruction) ([]byte, error) { return json.Marshal(in) }
 
@@ -62,14 +69,24 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		how = 1 + w.dice.n("how", 7)
 	}
 	b.advance()
+	w.judgeLeaves(o.OrderNo)
+	if w.books.restored() || w.books.guarded {
+		w.violated("%s was sent on books that are older than reality, or about a packet that is left to a person", o.OrderNo)
+	}
+	switch {
+	case now.Before(b.mute):
+		how = 2
+	case now.Before(b.broke) && o.Op != payout.OpCharge && b.orders[o.OrderNo] == nil:
+		how = 8
+	}
 	switch how {
 	case 1: // the answer is lost
-		b.arrive(o)
+		b.arrive(o, now)
 	case 2: // the request is lost
 	case 3: // the request is slow; it lands while the send is open
 		b.late = append(b.late, landing{now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o})
 	case 4: // the answer says nothing
-		b.arrive(o)
+		b.arrive(o, now)
 		seen.Kind = payout.ObsUnknown
 	case 5:
 		seen.Kind = payout.ObsRetryAfter
@@ -81,8 +98,10 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		} else {
 			b.answer(&seen, b.orders[o.OrderNo])
 		}
+	case 8:
+		seen.Kind, seen.Code = payout.ObsRetryAfter, payout.CodeLowBalance
 	default:
-		b.answer(&seen, b.arrive(o))
+		b.answer(&seen, b.arrive(o, now))
 	}
 	w.note("sent %s: %s (%d)", o.OrderNo, seen.Kind, how)
 	w.judge("send")
@@ -97,15 +116,24 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	b.advance()
 	now := w.now()
 	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
-	if !w.calm && w.hit("ask", w.faults) {
+	o := b.orders[no]
+	if now.Before(b.mute) {
+		seen.Kind = payout.ObsNoAnswer
+	} else if o != nil && b.forgot(o) {
+		w.reached["asked about what is forgotten"]++
+	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {
 		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter}[w.dice.n("silence", 3)]
-	} else if o := b.orders[no]; o != nil {
+	} else if o != nil {
 		b.answer(&seen, o)
 	}
 	switch seen.Kind {
 	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
 	default:
-		b.told[no] = answer{now, seen.Kind}
+		told := b.told[no]
+		if o == nil || !b.forgot(o) || told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned {
+			told.kind = seen.Kind // what it said last when it still knew stands
+		}
+		b.told[no] = answer{now, told.kind}
 	}
 	w.note("asked %s: %s", no, seen.Kind)
 	return seen
@@ -118,16 +146,27 @@ func (b *bank) answer(seen *payout.Observation, o *order) {
 	}
 }
 
+// forgot reports whether the provider knows nothing of an order any more: it would
+// carry it out again.
+func (b *bank) forgot(o *order) bool { return b.forgotAt(o, b.world.now()) }
+
+func (b *bank) forgotAt(o *order, at time.Time) bool {
+	return !at.Before(o.first.Add(b.world.limits.Remembers))
+}
+
 // arrive carries an order out once, whatever happens to the answer.
-func (b *bank) arrive(sent payout.Order) *order {
+func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 	w := b.world
 	if o := b.orders[sent.OrderNo]; o != nil {
 		if !bytes.Equal(o.raw, sent.Request) {
 			w.violated("order %s was sent with other bytes", o.no)
 		}
+		if b.forgotAt(o, at) {
+			w.violated("order %s was sent again, and the provider had forgotten it", o.no)
+		}
 		return o
 	}
-	o := &order{no: sent.OrderNo, raw: slices.Clone(sent.Request), kind: payout.ObsSucceeded}
+	o := &order{first: at, no: sent.OrderNo, raw: slices.Clone(sent.Request), kind: payout.ObsSucceeded}
 	if err := json.Unmarshal(sent.Request, &o.ins); err != nil || o.ins.OrderNo != o.no {
 		w.violated("request of %s: %v, about %q", o.no, err, o.ins.OrderNo)
 	}
@@ -177,8 +216,11 @@ func (b *bank) fate(o *order) {
 }
 
 func (b *bank) moves(o *order) {
-	if o.kind == payout.ObsSucceeded {
-		o.moved = true
+	switch {
+	case o.kind == payout.ObsSucceeded && !o.moved:
+		o.moved, o.movedAt = true, b.world.now()
+	case o.kind == payout.ObsReturned && o.backAt.IsZero():
+		o.backAt = b.world.now()
 	}
 }
 
@@ -198,7 +240,7 @@ func (b *bank) advance() {
 		}
 		b.late = slices.Delete(b.late, i, i+1)
 		w.note("landed late: %s", l.o.OrderNo)
-		b.arrive(l.o)
+		b.arrive(l.o, l.at)
 	}
 	for _, no := range b.numbers {
 		o := b.orders[no]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -22,10 +23,16 @@ func orderOf(a payout.Attempt) *payout.Order {
 	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
 }
 
+// Clock is the world's time; it is read alone, and changes nothing.
+func (b *books) Clock(context.Context) (now time.Time, err error) {
+	b.world.look(func() { now = b.world.now() })
+	return now, nil
+}
+
 func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err error) {
 	b.world.look(func() {
 		if r := b.rows[id]; r != nil {
-			st = r.state()
+			st = r.state(b.world.now())
 		} else {
 			err = packet.ErrNotFound
 		}
@@ -36,9 +43,17 @@ func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err
 func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
 	err = b.world.do("note send", func() error {
 		r, now := b.rows[id], b.world.now()
-		out = payout.Begun{}
+		if out = (payout.Begun{}); r == nil { // it was in books that are lost
+			return packet.ErrNotFound
+		}
 		p, attempts := r.Payment, slices.Clone(r.attempts)
-		switch payout.Begin(p, attempts, now) {
+		numbering := payout.Begin(p, attempts, now)
+		if numbering != payout.NumberNone && b.holds() != nil {
+			out.State, out.Held = r.state(now), b.holds()
+			b.world.reached["parked: held"]++
+			return nil
+		}
+		switch numbering {
 		case payout.NumberNone:
 			if len(attempts) > 0 && payout.Next(p, attempts).Do == payout.ActionSend {
 				if err := payout.BackToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
@@ -47,7 +62,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 			}
 			r.attempts = attempts
 			b.save(r, p)
-			out.State = r.state()
+			out.State = r.state(b.world.now())
 			return nil
 		case payout.NumberNew:
 			next, err := b.newAttempt(p, len(attempts)+1, encode)
@@ -62,7 +77,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 		}
 		r.attempts = attempts
 		b.save(r, p)
-		out.State, out.Order = r.state(), orderOf(*cur)
+		out.State, out.Order = r.state(b.world.now()), orderOf(*cur)
 		return nil
 	})
 	return out, err
@@ -72,9 +87,12 @@ func (b *books) StillCurrent(_ context.Context, orderNo string, send int, l payo
 	b.world.look(func() {
 		parts, _ := payout.Parse(orderNo)
 		r, now := b.rows[parts.PaymentID], b.world.now()
+		if r == nil || parts.Attempt > len(r.attempts) {
+			return
+		}
 		a := r.attempts[parts.Attempt-1]
 		current = a.Sends == send && r.Attempt == a.No && (r.Status == payout.StatusSending || r.Status == payout.StatusUnknown) &&
-			a.NotedUntil.After(now.Add(l.LandingWindow)) && a.AskUntil.After(now)
+			a.NotedUntil.After(now.Add(l.LandingWindow)) && a.AskUntil.After(now) && b.hold == nil && !b.restored()
 	})
 	return current, nil
 }
@@ -86,77 +104,72 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 			return err
 		}
 		r := b.rows[parts.PaymentID]
+		if r == nil || parts.Attempt > len(r.attempts) {
+			return packet.ErrNotFound
+		}
 		set, err := payout.Settle(r.Payment, r.attempts[parts.Attempt-1], o, b.world.now())
 		if err != nil {
 			b.world.violated("settle %s as %s: %v", asked, o.Kind, err)
 			return err
 		}
 		if set.Changed {
+			b.hear(asked, o)
 			r.attempts = slices.Clone(r.attempts)
 			r.attempts[parts.Attempt-1] = set.Attempt
 			b.save(r, set.Payment)
 			b.post(set.Postings...)
 			b.breaks = append(b.breaks, set.Breaks...)
+			if set.Overtaken != "" {
+				b.endOpen(r.ID, payout.DecisionOvertaken)
+			}
 		}
-		st = r.state()
+		st = r.state(b.world.now())
 		return nil
 	})
 	return st, err
 }
 
+// hear keeps what the provider said of a number when it was asked. That it knows
+// nothing of one does not take back its last word.
+func (b *books) hear(no string, o payout.Observation) {
+	switch was := b.heard[no]; {
+	case o.Source != payout.SourceAsk, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
+	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
+	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // the answer to an earlier question came late
+	default:
+		b.heard[no] = o.Kind
+	}
+}
+
 func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err error) {
 	err = b.world.do("carry out", func() error {
 		r := b.rows[id]
+		if r == nil {
+			return packet.ErrNotFound
+		}
 		p := r.Payment
 		effect, ok, err := payout.CarryOut(&p, r.attempts, b.world.now())
 		if err != nil {
 			return err
 		}
 		if ok {
+			if err := b.believed(); err != nil {
+				return err
+			}
 			b.save(r, p)
 			b.post(effect.Postings...)
 			b.world.note("cancel of %s: %s", id, effect.Status)
-			if effect.Status == payout.DecisionCarriedOut {
+			b.endOpen(id, effect.Status)
+			if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout {
 				refund := payout.CancelRefund(p, b.rec.SenderID, b.world.now())
 				b.insert(refund)
 				b.wants(refund.ID, wantBegin)
 			}
 		}
-		st = r.state()
+		st = r.state(b.world.now())
 		return nil
 	})
 	return st, err
-}
-
-// decide is what finance decides, with as many persons as it takes.
-func (b *books) decide(id string, kind payout.DecisionKind, two bool) error {
-	return b.world.do("decide", func() error {
-		r, now := b.rows[id], b.world.now()
-		p := r.Payment
-		two = two || payout.NeedsSecond(p, r.attempts, payout.Command{Kind: kind, ApproveFrom: 1000}, now)
-		effect, err := payout.Decide(&p, r.attempts, kind, two, now)
-		if err != nil {
-			return err
-		}
-		b.world.note("finance: %s %s", kind, id)
-		b.save(r, p)
-		b.post(effect.Postings...)
-		switch {
-		case kind == payout.DecisionRetry:
-			b.wants(id, wantBegin)
-		case kind == payout.DecisionCancel:
-			b.wants(id, wantDecide)
-		case kind == payout.DecisionMarkPaid && id == payout.ID(payout.KindRefund, b.rec.ID, 0):
-			b.wants(id, wantFinish)
-		}
-		if effect.AskAll {
-			r.attempts = slices.Clone(r.attempts)
-			for i := range r.attempts {
-				b.askFor(r, i)
-			}
-		}
-		return nil
-	})
 }
 
 func (b *books) askFor(r *row, i int) {
@@ -213,17 +226,18 @@ func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			r := b.rows[id]
-			if r.Kind != payout.KindCharge && (r.state().Step.Do != payout.ActionEnd || !r.Status.Open() && id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
+			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() && id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
 				(r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside) && b.rec.Stored == packet.StatusClosing) {
 				payments = append(payments, id)
 			}
 		}
 		for _, c := range b.world.pool.winners {
-			if c.ShareIndex >= len(b.shares) || b.shares[c.ShareIndex].user == "" {
+			if !b.accounted(c.UserID) {
 				winners = append(winners, c)
 			}
 		}
-		life = b.rec.Stored != packet.StatusClosed && b.rec.Stored != packet.StatusRejected && (b.rec.BooksClosedAt.IsZero() || b.rec.Remainder == 0)
+		life = b.rec.Stored != packet.StatusClosed && b.rec.Stored != packet.StatusRejected && (b.rec.BooksClosedAt.IsZero() || b.rec.Remainder == 0) &&
+			!b.stuck(payout.ID(payout.KindCharge, b.rec.ID, 0))
 	})
 	return payments, winners, life
 }

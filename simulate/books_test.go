@@ -22,8 +22,8 @@ type row struct {
 	settled  time.Time
 }
 
-func (r *row) state() payout.State {
-	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.Next(r.Payment, r.attempts)}
+func (r *row) state(now time.Time) payout.State {
+	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.Next(r.Payment, r.attempts), Clock: now}
 }
 
 type share struct {
@@ -53,14 +53,31 @@ type books struct {
 	ids       []string // of rows, in the order they were made
 	transfers []payout.Transfer
 	posted    map[string]bool
-	balance   map[payout.Account]money.Fen
-	byKind    map[payout.PostingKind]money.Fen
+	sums           // of the packet
+	honours   sums // of promises that could not be booked
 	breaks    []payout.Break
 	outbox    []want
+	guests    []string
+	promises  []promise
+	decisions []*decision
+	hold      *payout.Hold
+	state     payout.Books                      // rule R13
+	guarded   bool                              // a recovery has left the packet to a person
+	heard     map[string]payout.ObservationKind // the last answer to a question that was booked, by number
+}
+
+// sums are what postings come to.
+type sums struct {
+	balance map[payout.Account]money.Fen
+	byKind  map[payout.PostingKind]money.Fen
+}
+
+func newSums() sums {
+	return sums{map[payout.Account]money.Fen{}, map[payout.PostingKind]money.Fen{}}
 }
 
 func newBooks(w *world) *books {
-	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, balance: map[payout.Account]money.Fen{}, byKind: map[payout.PostingKind]money.Fen{}}
+	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(), heard: map[string]payout.ObservationKind{}}
 }
 
 func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
@@ -95,9 +112,13 @@ func (b *books) post(postings ...payout.Posting) {
 		}
 		b.posted[p.Reference()] = true
 		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p, Reference: p.Reference()})
-		b.balance[p.Debit] -= p.Amount
-		b.balance[p.Credit] += p.Amount
-		b.byKind[p.Kind] += p.Amount
+		to := b.sums
+		if p.OrderNo[0] == byte(payout.KindHonour) {
+			to = b.honours
+		}
+		to.balance[p.Debit] -= p.Amount
+		to.balance[p.Credit] += p.Amount
+		to.byKind[p.Kind] += p.Amount
 	}
 }
 
@@ -107,9 +128,10 @@ func (b *books) wants(payment, kind string) {
 	}
 }
 
-func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, _ []string, provider string) (status packet.Status, err error) {
+func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status, err error) {
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
+			b.guests = guests
 			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed}
 			now := b.world.now()
 			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID,
@@ -162,11 +184,14 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 		case packet.StatusRejected:
 			return nil
 		case packet.StatusFunding:
-			b.rec.Failure = &f
-			b.move(packet.StatusRejected)
-			return nil
+			charge := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)]
+			if charge.Status == payout.StatusFailed && charge.Failure.Code == f.Code {
+				b.rec.Failure = &f
+				b.move(packet.StatusRejected)
+				return nil
+			}
 		}
-		return errMoved
+		return fmt.Errorf("%w: %w", packet.ErrNotDeclined, errMoved)
 	})
 }
 
@@ -175,6 +200,11 @@ func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseRea
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
 			if err := b.charged(); err != nil {
 				return err
+			}
+			if s == packet.StatusFunding {
+				if err := b.believed(); err != nil {
+					return err
+				}
 			}
 			b.rec.Reason = reason
 			b.move(packet.StatusClosing)
@@ -206,7 +236,13 @@ func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder mon
 			return nil
 		}
 		if b.rec.Stored != packet.StatusClosing {
-			return errMoved
+			return fmt.Errorf("%w: %w", packet.ErrNotClosing, errMoved)
+		}
+		if err := b.believed(); err != nil {
+			return err
+		}
+		if b.world.pool.shut { // what Redis says may be less than was told (rule R9)
+			return errAway
 		}
 		n, sum := b.claimed()
 		now := b.world.now()
@@ -248,11 +284,7 @@ func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (clos
 func (b *books) AccountedFor(context.Context, string) (n int, err error) {
 	b.world.look(func() {
 		n, _ = b.claimed()
-		for _, x := range b.breaks {
-			if x.Kind == payout.BreakShareConflict {
-				n++
-			}
-		}
+		n += len(b.promises)
 	})
 	return n, nil
 }
@@ -260,13 +292,22 @@ func (b *books) AccountedFor(context.Context, string) (n int, err error) {
 func (b *books) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	b.world.look(func() {
-		for _, s := range b.shares {
-			if slices.Contains(users, s.user) {
-				out[s.user] = true
+		for _, u := range users {
+			if b.accounted(u) {
+				out[u] = true
 			}
 		}
 	})
 	return out, nil
+}
+
+func (b *books) PromisedUsers(context.Context, string) (users []string, err error) {
+	b.world.look(func() {
+		for _, p := range b.promises {
+			users = append(users, p.claim.UserID)
+		}
+	})
+	return users, nil
 }
 
 // claim gives a share to its user; nil when it is his already.
@@ -305,7 +346,7 @@ func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) 
 			b.insert(*p)
 			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
 		}
-		st = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state()
+		st = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())
 		return nil
 	})
 	return st, err
@@ -315,13 +356,15 @@ type encoder = func(payout.Instruction) ([]byte, error)
 
 func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
 	err = b.world.do("book claim, note send", func() error {
-		out = payout.Begun{}
+		if out = (payout.Begun{Held: b.holds()}); out.Held != nil {
+			return nil
+		}
 		p, err := b.claim(c, provider)
 		if err != nil {
 			return err
 		}
 		if p == nil {
-			out.State = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state()
+			out.State = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())
 			return nil
 		}
 		first, err := b.newAttempt(*p, 1, encode)
@@ -333,16 +376,15 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 		}
 		b.insert(*p, first)
 		b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
-		out.State, out.Order = b.rows[p.ID].state(), orderOf(first)
+		out.State, out.Order = b.rows[p.ID].state(b.world.now()), orderOf(first)
 		return nil
 	})
 	return out, err
 }
 
-func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, _, detail string) (payout.State, error) {
-	return payout.State{}, b.world.do("share conflict", func() error {
-		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, UserID: c.UserID, Detail: detail})
-		b.world.violated("the claim of %s cannot be booked: %s", c.UserID, detail)
-		return nil
-	})
+func (b *books) KeepFirst(_ context.Context, _ string, first packet.FirstAnswer) error {
+	if b.rec.First == nil {
+		b.rec.First = &first
+	}
+	return nil
 }

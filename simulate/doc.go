@@ -3,12 +3,17 @@
 // money after every change.
 //
 // A lifetime is one packet: its charge, a crowd, the hand-offs, payouts, closing,
-// refunds, what finance decides. What goes wrong is drawn: requests and answers that
-// are lost or come late, an order that is refused, pending, returned later or, after
-// a refusal, carried out all the same; a process that dies before or after a
-// transaction, steps that are repeated, several runs at work on one row, hand-offs
-// and notifications that are lost or come twice. Then all faults end, and everything
-// has to come to its end by itself.
+// refunds, what persons of finance decide, alone and in pairs. What goes wrong is
+// drawn: requests and answers that are lost or come late, an order that is refused,
+// pending, returned later or, after a refusal, carried out all the same; a provider
+// that is silent until it has forgotten its orders, has no balance, or is held; a
+// process that dies before or after a transaction, steps that are repeated, several
+// runs at work on one row, runs that go on as new ones, hand-offs and notifications
+// that are lost or come twice; a Redis that lacks its last grabs, or everything, so
+// that claims cannot be booked, or whose loss is noticed: then its gate is shut, and the
+// pool made again from the books (rule R9); books that are put back to an older moment,
+// and recovered (rule R13). Then all faults end, and everything has to come to its end by
+// itself, but for what only people can move.
 //
 // TestModel draws lifetimes with rapid and takes the steps itself, one after the other,
 // so that a violation shrinks to its shortest story. TestWorkflows lets the real
@@ -16,6 +21,15 @@
 //
 //	make simulate SIMULATE='-lifetimes 100000 -seed 7'
 //
-// Only the ports of package activities are made here: what is decided, sent and
-// posted is the product's own code. All of it is in test files.
+// What a rebuild reports as lost is known here to be lost, and whoever was told it may
+// grab again; hand-offs that come late meet the new pool. Of a loss that nobody notices,
+// what was promised and lost before it was booked is not missed. Books are restored by
+// TestModel alone, and not over a payment by other means, a promise that was honoured
+// since, a loss of Redis that nobody noticed, or one after which the provider was sent a
+// share that was lost: nobody could tell of those, and the recovery leaves what it finds
+// of them to people.
+//
+// Only the ports of packages activities and worker are made here: what is decided,
+// sent, posted and recovered is the product's own code (worker.Recover too). All of it
+// is in test files.
 package simulate

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"slices"
+	"strings"
 
 	"hongbao/money"
 	"hongbao/packet"
@@ -34,9 +35,15 @@ func (w *world) judge(after string) {
 		w.violated("after %s: %d fen in suspense and no break", after, f.suspense)
 	}
 	w.judgeStatuses(after, f)
-	w.judgeAttempts(after)
-	w.judgeGiven(after)
-	w.judgeFailed(after)
+	w.judgeClaims(after)
+	w.judgePromises(after)
+	if !b.restored() { // until they are recovered they know less than the provider
+		w.judgeAttempts(after)
+		w.judgeGiven(after)
+		w.judgeFailed(after)
+	}
+	w.judgeDecisions(after)
+	w.judgeHold(after)
 }
 
 // judgeStatuses: what the rows say is what the ledger says.
@@ -62,12 +69,102 @@ func (w *world) judgeStatuses(after string, f figures) {
 	if owed != f.owed || refunding != f.refunding || charged != f.total {
 		w.violated("after %s: the rows say owed %d, refunding %d, charged %d; the ledger %+v", after, owed, refunding, charged, f)
 	}
-	n, claimed := b.claimed()
-	if w.pool.claimed < claimed || len(w.pool.winners) < n {
-		w.violated("after %s: %d fen booked as claimed, %d won", after, claimed, w.pool.claimed)
-	}
-	if b.byKind[payout.PostClaim] != claimed {
+	if _, claimed := b.claimed(); b.byKind[payout.PostClaim] != claimed {
 		w.violated("after %s: %d fen posted as claimed, %d claimed", after, b.byKind[payout.PostClaim], claimed)
+	}
+}
+
+// judgeClaims: each share is booked for whom was told that he has it, and for nobody
+// who is not on the packet's list.
+func (w *world) judgeClaims(after string) {
+	for i, s := range w.books.shares {
+		won := slices.ContainsFunc(w.told, func(c packet.Claim) bool { return c.ShareIndex == i && c.UserID == s.user && c.Amount == s.amount })
+		if s.user != "" && !won {
+			w.violated("after %s: share %d of %d fen is booked as claimed by %s, who has not won it", after, i, s.amount, s.user)
+		}
+		if s.user != "" && w.guests != nil && !w.guests[s.user] {
+			w.violated("after %s: share %d is booked for %s, who is not on the list", after, i, s.user)
+		}
+	}
+}
+
+// judgePromises: what could not be booked is the house's money, or nobody's (rule R10):
+// honoured = paid + owed, by the ledger, and the rows say the same.
+func (w *world) judgePromises(after string) {
+	honoured, paid, owed := w.books.house()
+	if honoured != paid+owed || owed < 0 {
+		w.violated("after %s: the house honoured %d of promises; paid %d, owed %d", after, honoured, paid, owed)
+	}
+	var rows money.Fen
+	for _, p := range w.books.promises {
+		r := w.books.rows[p.payment]
+		switch r.Status {
+		case payout.StatusPaid, payout.StatusPaidOutside, payout.StatusCancelled:
+		default:
+			if len(r.attempts) > 0 || r.Status != payout.StatusFailed {
+				rows += r.Amount
+			}
+		}
+		if r.Amount != p.claim.Amount || r.UserID != p.claim.UserID {
+			w.violated("after %s: %s was promised %d fen, and %s is of %d to %s", after, p.claim.UserID, p.claim.Amount, r.ID, r.Amount, r.UserID)
+		}
+	}
+	if rows != owed {
+		w.violated("after %s: the rows of promises say owed %d, the ledger %d", after, rows, owed)
+	}
+}
+
+// judgeDecisions: what takes two persons was decided by two, in time; and what is
+// being carried out is known to its payment.
+func (w *world) judgeDecisions(after string) {
+	deciding := map[string]payout.DecisionKind{}
+	for _, d := range w.books.decisions {
+		r := w.books.rows[d.PaymentID]
+		if d.Status == payout.DecisionOpen {
+			deciding[r.ID] = d.Kind
+		}
+		if d.at.IsZero() {
+			continue
+		}
+		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
+			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind)
+		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
+			w.violated("after %s: %s of %s by %s was carried out, agreed to by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
+		}
+		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {
+			w.violated("after %s: %s of %s was carried out after it had expired", after, d.Kind, r.ID)
+		}
+	}
+	for _, id := range w.books.ids {
+		if r := w.books.rows[id]; r.Deciding != deciding[id] {
+			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.Deciding, deciding[id])
+		}
+	}
+}
+
+// judgeHold: while a person holds the provider no send is noted.
+func (w *world) judgeHold(after string) {
+	sent := 0
+	for _, id := range w.books.ids {
+		for _, a := range w.books.rows[id].attempts {
+			sent += a.Sends
+		}
+	}
+	held := w.books.hold != nil
+	if held && w.held && sent > w.sent && !w.recovering { // a number that is put back was sent before
+		w.violated("after %s: a send was noted while the provider was held", after)
+	}
+	w.held, w.sent = held, sent
+}
+
+// judgeLeaves: from a day before the provider forgets a number nothing is sent under
+// it any more (rule R5).
+func (w *world) judgeLeaves(no string) {
+	parts, _ := payout.Parse(no)
+	if r := w.books.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
+		if a := r.attempts[parts.Attempt-1]; !w.now().Before(a.AskUntil.Add(payout.LeaveWithin)) {
+			w.violated("%s was sent after %s, when the provider is about to forget it", no, a.AskUntil)
+		}
 	}
 }
 
@@ -89,15 +186,33 @@ func (w *world) judgeAttempts(after string) {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
 		r := w.books.rows[parts.PaymentID]
-		if r == nil || parts.Attempt > len(r.attempts) || r.Amount != o.ins.Amount || r.Account != o.ins.Account {
-			w.violated("after %s: the provider has %s of %d fen to %s, the books do not", after, no, o.ins.Amount, o.ins.Account)
+		known := r != nil && r.Amount == o.ins.Amount && r.Account == o.ins.Account
+		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.books.told(no) {
+			continue
 		}
+		w.violated("after %s: the provider has %s of %d fen to %s, the books do not", after, no, o.ins.Amount, o.ins.Account)
 	}
+}
+
+// bookedAgain reports whether an order that moved nothing is the one that a payment's
+// next number will be, in books that were restored: it is the same request, and the
+// provider answers it as before.
+func (w *world) bookedAgain(r *row, o *order) bool {
+	parts, _ := payout.Parse(o.ins.OrderNo)
+	return !w.books.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
+}
+
+// told reports whether a break tells people of an order, or of its payment.
+func (b *books) told(no string) bool {
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool {
+		return (x.Kind == payout.BreakRestored || x.Kind == payout.BreakMismatch) && strings.HasPrefix(no, x.OrderNo)
+	})
 }
 
 // given is what has left for an obligation and not come back: through the provider,
 // by other means, or to the sender in its stead. lied: the provider has refused an
-// order of it and carried it out after all.
+// order of it and carried it out after all, or two persons took it on themselves that
+// an order which it had forgotten moved nothing.
 func (w *world) given(id string) (sum money.Fen, lied bool) {
 	r := w.books.rows[id]
 	if r == nil {
@@ -112,6 +227,7 @@ func (w *world) given(id string) (sum money.Fen, lied bool) {
 	if r.Status == payout.StatusPaidOutside {
 		sum += r.Amount
 	}
+	lied = lied || w.books.risked(id)
 	if r.Kind == payout.KindPayout {
 		back, also := w.given(payout.ID(payout.KindRefund, r.PacketID, r.ShareIndex+1))
 		sum, lied = sum+back, lied || also
@@ -123,14 +239,14 @@ func (w *world) given(id string) (sum money.Fen, lied bool) {
 // has refused twice.
 func (w *world) judgeGiven(after string) {
 	for _, id := range w.books.ids {
-		if sum, lied := w.given(id); sum > w.books.rows[id].Amount && !lied {
+		if sum, lied := w.given(id); sum > w.books.rows[id].Amount && !lied && !w.books.told(payout.OrderNo(id, 1)) {
 			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.books.rows[id].Amount)
 		}
 	}
 }
 
 // judgeFailed: failed means that no money has moved, and none is under way (rule R4),
-// unless the provider lies.
+// unless the provider lies, or two persons took it for unmoved.
 func (w *world) judgeFailed(after string) {
 	for _, id := range w.books.ids {
 		r := w.books.rows[id]
@@ -138,7 +254,7 @@ func (w *world) judgeFailed(after string) {
 			continue
 		}
 		for _, a := range r.attempts {
-			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && o.kind != payout.ObsDeclined && o.kind != payout.ObsReturned {
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.books.risked(id) && o.kind != payout.ObsDeclined && o.kind != payout.ObsReturned {
 				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
 			}
 			for _, l := range w.bank.late {
@@ -152,11 +268,13 @@ func (w *world) judgeFailed(after string) {
 
 // judgeNewNumber: when another number of an obligation comes to the provider, it has
 // been asked about every earlier one since the decision, and said that no money moves
-// under it (rule R5). So it is for the refund of a cancelled payout.
+// under it (rule R5). So it is for the refund of a cancelled payout; but what is
+// cancelled had failed for good, or come back, while the provider still knew, and two
+// persons said so, that it may have forgotten since.
 func (w *world) judgeNewNumber(no string) {
 	parts, _ := payout.Parse(no)
 	r := w.books.rows[parts.PaymentID]
-	if r == nil {
+	if r == nil || w.books.restored() {
 		return // told by judgeAttempts
 	}
 	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
@@ -169,6 +287,8 @@ func (w *world) judgeNewNumber(no string) {
 		case !told.at.After(r.DecidedAt):
 			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
 		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
+		case told.kind == payout.ObsNeverReceived && !told.at.Before(a.AskUntil) && !w.books.risked(r.ID) && r.Status != payout.StatusCancelled:
+			w.violated("%s came to the provider, which may have forgotten %s, and no two persons said so", no, a.OrderNo)
 		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
 			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
 		}
@@ -204,6 +324,13 @@ func (w *world) reconcile() (asked bool) {
 			parts, _ := payout.Parse(no)
 			a := w.books.rows[parts.PaymentID].attempts[parts.Attempt-1]
 			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
+				if w.bank.forgot(w.bank.orders[no]) { // asking tells nothing: people have to look
+					if !w.books.known(no) {
+						w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+						w.reached["forgotten, and in the statement"]++
+					}
+					continue
+				}
 				w.note("the statement: %s is %s", no, w.bank.orders[no].kind)
 				w.bank.notices, asked = append(w.bank.notices, no), true
 			}
@@ -218,44 +345,65 @@ func (w *world) end() {
 	defer w.mu.Unlock()
 	w.judge("the end")
 	b, rec := w.books, w.books.rec
-	for _, c := range w.pool.winners {
-		r := b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)]
-		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() {
+	for _, c := range w.told {
+		r := b.kept(c)
+		switch {
+		case w.missed[c.UserID] && !b.accounted(c.UserID):
+			w.reached["told, and lost with redis"]++
+			continue
+		case w.lost[toldOf(c)] && !b.booked(c):
+			continue
+		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool { return x.UserID == c.UserID && w.lost[toldOf(x)] && b.booked(x) }):
+			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
+			continue
+		}
+		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) {
 			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
 			continue
 		}
 		given, lied := w.given(r.ID)
+		if b.stuck(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+			continue // people are told
+		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) && r.Status != payout.StatusCancelled {
 			w.violated("at the end: %s is %s, and %d fen were given", r.ID, r.Status, given)
 		}
 	}
 	w.judgeTies()
 	refund := b.rows[payout.ID(payout.KindRefund, rec.ID, 0)]
-	waits := refund != nil && (refund.Status == payout.StatusFailed || refund.Status == payout.StatusReturned)
+	waits := refund != nil && (refund.Status == payout.StatusFailed || refund.Status == payout.StatusReturned || b.stuck(refund.ID)) ||
+		b.stuck(payout.ID(payout.KindCharge, rec.ID, 0))
 	if ended := rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected; !ended && !waits {
 		w.violated("at the end: the packet is %s", rec.Stored)
 	}
 	w.verify()
 }
 
-// judgeTies: at the end the provider's own sums are those of the ledger.
+// judgeTies: at the end the provider's own sums are those of the ledger, but for what
+// people know of from its statement.
 func (w *world) judgeTies() {
 	b := w.books
 	var net money.Fen // what the provider has of ours
 	for _, no := range w.bank.numbers {
 		o := w.bank.orders[no]
-		if o.ins.Op == payout.OpCharge {
-			net += o.net()
-		} else {
-			net -= o.net()
-		}
 		parts, _ := payout.Parse(no)
 		a := b.rows[parts.PaymentID].attempts[parts.Attempt-1]
-		if booked := a.Booked && !a.ReturnBooked; booked != (o.kind == payout.ObsSucceeded) {
+		moved, booked := o.net(), a.Booked && !a.ReturnBooked
+		switch {
+		case booked == (o.kind == payout.ObsSucceeded):
+		case b.known(no):
+			if moved = 0; booked {
+				moved = o.ins.Amount
+			}
+		default:
 			w.violated("at the end: the provider says %s is %s; booked %t, its return %t", no, o.kind, a.Booked, a.ReturnBooked)
 		}
+		if o.ins.Op != payout.OpCharge {
+			moved = -moved
+		}
+		net += moved
 	}
-	if ledger := -b.balance[payout.AccountProvider]; net != ledger {
+	if ledger := -b.balance[payout.AccountProvider] - b.honours.balance[payout.AccountProvider]; net != ledger {
 		w.violated("at the end: the provider holds %d for us, the ledger says %d", net, ledger)
 	}
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,22 @@ type pool struct {
 	reason   packet.CloseReason
 	handoffs []packet.Claim // not acknowledged yet
 	signal   packet.CloseReason
+	free     []int // shares that nobody has taken, in the order in which they go
+	// gone: Redis was lost with all that it held.
+	gone bool
+	// shut: somebody has noticed that the lane lacks something, or wants it made again
+	// (rule R9). Nothing is carried out before it is.
+	shut bool
+}
+
+// script makes one change behind the gate of the lane.
+func (p *pool) script(what string, change func() error) error {
+	return p.world.do(what, func() error {
+		if p.shut {
+			return errAway
+		}
+		return change()
+	})
 }
 
 // grab is grab.lua.
@@ -30,16 +47,28 @@ func (p *pool) grab(user string) (won bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	switch _, again := p.byUser[user]; {
-	case again, p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.winners) == len(p.shares), !now.Before(w.packet.ExpiresAt):
+	if p.state == packet.PoolOpen && w.guests != nil && !w.guests[user] {
+		w.reached["not on the list"]++
 		return false
 	}
-	i := len(p.winners)
+	switch _, again := p.byUser[user]; {
+	case again, p.gone, p.shut, w.wasTold(user), p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.free) == 0, !now.Before(w.packet.ExpiresAt):
+		return false
+	}
+	i := p.free[0]
+	p.free = p.free[1:]
+	for _, other := range w.told {
+		promised := w.books.accounted(other.UserID) && w.books.shares[i].user != other.UserID // a promise is no share
+		if other.ShareIndex == i && !promised && !w.missed[other.UserID] && !w.lost[toldOf(other)] {
+			w.violated("share %d was dealt to %s, and is %s's", i, user, other.UserID)
+		}
+	}
 	c := packet.Claim{PacketID: w.packet.ID, UserID: user, ShareIndex: i, Amount: p.shares[i], ClaimedAt: now}
 	p.winners, p.byUser[user] = append(p.winners, c), c
 	p.claimed += c.Amount
 	p.handoffs = append(p.handoffs, c)
-	if len(p.winners) == len(p.shares) {
+	w.told = append(w.told, c)
+	if len(p.free) == 0 {
 		p.signal = packet.CloseSoldOut
 	}
 	w.note("%s won share %d of %d fen", user, i, c.Amount)
@@ -50,36 +79,48 @@ func (p *pool) grab(user string) (won bool) {
 func (p *pool) recall() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
-	if p.state == packet.PoolOpen {
+	if p.state == packet.PoolOpen && !p.gone && !p.shut {
 		p.state, p.reason, p.signal = packet.PoolClosing, packet.CloseRecalled, packet.CloseRecalled
 		p.world.note("recalled")
 	}
 }
 
 func (p *pool) OpenPool(_ context.Context, _ string, shares []money.Fen, _ func(int)) error {
-	return p.world.do("open pool", func() error {
+	return p.script("open pool", func() error {
+		if p.gone {
+			return packet.ErrGone
+		}
 		if p.state == packet.PoolFunding {
-			p.state, p.shares = packet.PoolOpen, slices.Clone(shares)
+			p.state, p.shares, p.free = packet.PoolOpen, slices.Clone(shares), nil
+			for i := range shares {
+				p.free = append(p.free, i)
+			}
 		}
 		return nil
 	})
 }
 
 func (p *pool) Reject(context.Context, string, packet.Failure) error {
-	return p.world.do("reject pool", func() error { p.state = packet.PoolRejected; return nil })
+	return p.script("reject pool", func() error {
+		if p.gone {
+			return packet.ErrGone
+		}
+		p.state = packet.PoolRejected
+		return nil
+	})
 }
 
 // ClosePool is close.lua.
 func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (rem packet.Remainder, err error) {
-	err = p.world.do("close pool", func() error {
+	err = p.script("close pool", func() error {
 		w := p.world
 		rem = packet.Remainder{}
 		switch {
-		case p.retired || p.state == packet.PoolRejected:
+		case p.gone || p.retired || p.state == packet.PoolRejected:
 			rem.Gone = true
 			return nil
 		case p.state != packet.PoolClosing:
-			soldOut := p.state == packet.PoolOpen && len(p.winners) == len(p.shares)
+			soldOut := p.state == packet.PoolOpen && len(p.free) == 0
 			left := w.packet.ExpiresAt.Sub(w.now())
 			if (reason == packet.CloseExpired || reason == packet.CloseSoldOut) && left > 0 && !soldOut {
 				rem.NotYet = left
@@ -97,23 +138,89 @@ func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason)
 }
 
 func (p *pool) Retire(context.Context, string) error {
-	return p.world.do("retire pool", func() error { p.retired = true; return nil })
+	return p.script("retire pool", func() error { p.retired = true; return nil })
 }
 
 func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 	p.world.look(func() {
+		if p.shut || p.gone {
+			err = p.away()
+			return
+		}
 		v = packet.PoolView{Packet: p.world.packet, State: p.state, Retired: p.retired, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed,
-			RemainingCount: len(p.shares) - len(p.winners), Reason: p.reason, Now: p.world.now()}
+			RemainingCount: len(p.free), Reason: p.reason, Now: p.world.now()}
 	})
-	return v, nil
+	return v, err
 }
 
 func (p *pool) Claims(context.Context, string) (claims []packet.Claim, err error) {
-	p.world.look(func() { claims = slices.Clone(p.winners) })
-	return claims, nil
+	p.world.look(func() {
+		if claims = slices.Clone(p.winners); p.shut || p.gone {
+			err = p.away()
+		}
+	})
+	return claims, err
 }
 
-func (p *pool) Eligible(context.Context, string) ([]string, error) { return nil, nil }
+func (p *pool) Eligible(context.Context, string) (list []string, err error) {
+	p.world.look(func() {
+		switch {
+		case p.shut:
+			err = errAway
+		case !p.gone:
+			list = slices.Sorted(maps.Keys(p.world.guests))
+		}
+	})
+	return list, err
+}
+
+// away is why the pool says nothing.
+func (p *pool) away() error {
+	if p.shut {
+		return errAway
+	}
+	return packet.ErrNotFound
+}
+
+// restored puts Redis back to a copy that lacks the last grabs. Hand-offs that were
+// read before are on their way all the same.
+func (p *pool) restored(lost int) {
+	w := p.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lost == 0 || lost > len(p.winners) || p.gone || p.shut || w.books.restored() || p.state != packet.PoolOpen {
+		return
+	}
+	w.note("Redis restored: it lacks the last %d of %d claims", lost, len(p.winners))
+	w.reached["redis restored"]++
+	var back []int
+	for _, c := range p.winners[len(p.winners)-lost:] {
+		w.missed[c.UserID] = true
+		delete(p.byUser, c.UserID)
+		p.claimed -= c.Amount
+		back = append(back, c.ShareIndex)
+	}
+	p.free = append(back, p.free...)
+	p.winners, p.signal = slices.Clone(p.winners[:len(p.winners)-lost]), ""
+}
+
+// emptied loses everything that Redis held of the packet.
+func (p *pool) emptied() {
+	w := p.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.gone || p.shut || w.books.restored() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
+		return
+	}
+	w.note("Redis emptied")
+	w.reached["redis emptied"]++
+	p.gone = true
+	for _, c := range p.winners {
+		w.missed[c.UserID] = true
+	}
+	p.winners, p.signal = nil, ""
+	clear(p.byUser)
+}
 
 // take gives one hand-off to the relay. It is acknowledged or stays, to come again.
 func (p *pool) take(i int, acknowledge bool) packet.Claim {

@@ -2,9 +2,14 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -14,6 +19,7 @@ import (
 type run struct {
 	w       *world
 	id      string // of the run
+	key     string // of its workflow
 	payment string
 	claim   *packet.Claim
 	payNow  bool
@@ -25,6 +31,18 @@ type run struct {
 	about string              // the number that it was settled under
 	books int                 // observations of this run
 	over  bool
+}
+
+// runKey names the workflow of a payment: one a user for what he gets, one a refund.
+func (b *books) runKey(payment string) (key string) {
+	b.world.look(func() {
+		if r := b.rows[payment]; r != nil && (r.Kind == payout.KindPayout || r.Kind == payout.KindHonour) {
+			key = r.UserID
+		} else {
+			key = payment
+		}
+	})
+	return key
 }
 
 var ctx = context.Background()
@@ -75,7 +93,9 @@ func (r *run) step() (err error) {
 		return r.end()
 	}
 	if err == nil {
-		r.st = &st
+		if r.st, r.payment = &st, st.PaymentID; st.Step.Parked != payout.ParkedNot {
+			r.w.look(func() { r.w.reached["parked: "+string(st.Step.Parked)]++ })
+		}
 	}
 	return err
 }
@@ -105,6 +125,11 @@ func (r *run) end() error {
 		}
 	}
 	r.over = true
+	r.w.look(func() {
+		if delete(r.w.ended, r.payment); r.st.Status != payout.StatusFailed { // that one is red
+			r.w.ended[r.payment] = r.st.Status
+		}
+	})
 	return nil
 }
 
@@ -115,6 +140,7 @@ type life struct {
 	status packet.Status
 	charge *run // while the charge is carried out
 	reason packet.CloseReason
+	again  time.Time // a step that came too early is not repeated before
 	stage  int
 	over   bool
 }
@@ -138,6 +164,8 @@ func (l *life) due() time.Time {
 	switch l.stage {
 	case stageCharge:
 		return l.charge.due()
+	case stageOpen, stageClose:
+		return l.again
 	case stageAwait:
 		_, at := l.w.pool.closesAt()
 		return at
@@ -147,8 +175,7 @@ func (l *life) due() time.Time {
 
 // waits reports whether the drain waits for claims that are not booked.
 func (l *life) waits() bool {
-	n, _ := l.w.books.AccountedFor(ctx, l.w.packet.ID)
-	return l.stage == stageDrain && n < len(l.w.pool.winners)
+	return l.stage == stageDrain && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accounted(c.UserID) })
 }
 
 func (l *life) step() (err error) {
@@ -171,9 +198,12 @@ func (l *life) step() (err error) {
 		if l.charge != nil && l.charge.st.Failure != nil {
 			f = l.charge.st.Failure
 		}
-		if err = w.packets.RejectPacket(ctx, id, *f); err == nil {
-			l.over = true
+		if err = w.packets.RejectPacket(ctx, id, *f); isType(err, activities.TypeNotDeclined) {
+			w.look(func() { w.reached["declined no more"]++ })
+			l.anew()
+			return nil
 		}
+		l.over = err == nil
 	case stageFund:
 		if !w.now().Before(w.packet.ExpiresAt) {
 			l.reason, next = packet.CloseUnopened, stageBegin
@@ -189,6 +219,7 @@ func (l *life) step() (err error) {
 			break
 		}
 		err = w.packets.OpenPool(ctx, id)
+		l.again = w.clock().Add(time.Minute)
 	case stageAwait:
 		l.reason, _ = w.pool.closesAt()
 	case stageBegin:
@@ -196,12 +227,17 @@ func (l *life) step() (err error) {
 	case stageClose:
 		var rem packet.Remainder
 		if rem, err = w.packets.ClosePool(ctx, id, l.reason); err == nil && rem.NotYet > 0 {
-			return nil // asked again as time passes
+			l.again = w.clock().Add(rem.NotYet)
+			return nil
 		}
 	case stageDrain:
 		err = w.packets.Drain(ctx, w.packet)
 	case stageBooks:
 		rem, cerr := w.packets.CloseBooks(ctx, id)
+		if isType(cerr, activities.TypeNotClosing) {
+			l.anew()
+			return nil
+		}
 		err, l.over = cerr, cerr == nil && rem > 0
 	case stageFinish:
 		_, err = w.packets.FinishPacket(ctx, id)
@@ -212,6 +248,14 @@ func (l *life) step() (err error) {
 	}
 	return err
 }
+
+func isType(err error, name string) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && app.Type() == name
+}
+
+// anew has the run begin anew, from the row.
+func (l *life) anew() { l.stage, l.charge, l.again = stageRecord, nil, time.Time{} }
 
 // after is the stage of a run that has read the packet's row.
 func (l *life) after() int {

@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,8 +18,17 @@ import (
 // deadline of a lifetime ahead of it, whenever the test runs.
 var born = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
 
+const (
+	landingWindow = 10 * time.Second
+	// What the provider remembers: for longer than a lifetime, or so short that it
+	// may forget what a lifetime still wants to know.
+	remembersLong  = 30 * 24 * time.Hour
+	remembersShort = 25 * time.Hour
+	// approveFrom is the amount in fen from which a retry needs a second person.
+	approveFrom = 1000
+)
+
 var (
-	limits  = payout.Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
 	seedKey = [32]byte{1, 2, 3}
 	salt    = []byte("salt of the simulated app")
 )
@@ -48,11 +59,38 @@ type world struct {
 	story  []string // what happened, for people
 	// statements of the provider that were compared with the books.
 	statements int
+	// reached counts what rows do not show: that somebody was refused, say.
+	reached map[string]int
 
 	packet packet.Packet
-	books  *books
-	pool   *pool
-	bank   *bank
+	// guests are the users on the packet's list; nil: everyone may grab.
+	guests map[string]bool
+	// told is what users were told to have won, whatever became of the pool since;
+	// missed are those of them whose winners and hand-offs a lost Redis may have
+	// taken with it.
+	told   []packet.Claim
+	missed map[string]bool
+	// lost are the claims that a rebuild has reported as lost (rule R9), late the
+	// hand-offs that come when it is over.
+	lost map[told]bool
+	late []packet.Claim
+	// copied is the copy of the books' number in Redis; recovering: a recovery is at work,
+	// by several goroutines, and nothing is drawn; it dies after so many changes, 0: not.
+	copied     int64
+	recovering bool
+	diesAfter  int
+	// started are the claims that runs were started with, ended how the last run of a
+	// payment has ended: Temporal remembers.
+	started []packet.Claim
+	ended   map[string]payout.Status
+	limits  payout.Limits
+	// held and sent are what the last look saw: a hold, and the sends noted by then.
+	held bool
+	sent int
+
+	books *books
+	pool  *pool
+	bank  *bank
 
 	packets  *activities.Packets
 	payments *activities.Payments
@@ -60,7 +98,11 @@ type world struct {
 }
 
 func newWorld(d dice, now func() time.Time, key string) *world {
-	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)]}
+	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{}, lost: map[told]bool{}, ended: map[string]payout.Status{}}
+	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
+	if d.n("memory", 3) == 2 {
+		w.limits.Remembers = remembersShort
+	}
 	id := packet.NewID(salt, key)
 	count := 1 + d.n("shares", 6)
 	total := money.Fen(count + d.n("total", 2000))
@@ -72,13 +114,46 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count, Split: mode,
 		MinShare: 1, BodyHash: "hash", Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), CreatedAt: at, OpensAt: at,
 		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
+	if d.n("guests", 4) == 3 {
+		w.guests = map[string]bool{}
+		for i := range 1 + d.n("invited", 5) {
+			w.guests[user(i)] = true
+		}
+		w.packet.EligibleCount = len(w.guests)
+	}
 	w.books = newBooks(w)
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}}
 	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
 	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank}
+	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Now: w.clock}
 	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
 	return w
+}
+
+// clock is the time for those who do not hold the lock.
+func (w *world) clock() (at time.Time) {
+	w.look(func() { at = w.now() })
+	return at
+}
+
+// newGate returns the gate of a process that was just started.
+func (w *world) newGate() *activities.Gate {
+	g := activities.NewGate("bank", pace{w}, slog.New(slog.DiscardHandler))
+	g.Now = w.clock
+	g.Spread = func(d time.Duration) time.Duration { return d * time.Duration(w.dice.n("spread", 8)) / 8 }
+	return g
+}
+
+// pace is the turn at the provider: mostly at once, else in a while.
+type pace struct{ w *world }
+
+// Turn implements activities.Pacer.
+func (p pace) Turn(context.Context, string) (time.Duration, error) {
+	calm := false
+	if p.w.look(func() { calm = p.w.calm }); calm || p.w.faults == 0 || !p.w.hit("pace", 5) {
+		return 0, nil
+	}
+	return time.Duration(1+p.w.dice.n("turn", 5)) * time.Second, nil
 }
 
 // hit draws whether something happens that happens in some of a hundred cases.
@@ -104,8 +179,14 @@ var errAway = fmt.Errorf("drawn: %w", packet.ErrUnavailable)
 func (w *world) do(what string, change func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.recovering && w.diesAfter > 0 {
+		if w.diesAfter--; w.diesAfter == 0 {
+			w.diesAfter = 1 // for all that is under way
+			return errDied
+		}
+	}
 	fate := 0
-	if !w.calm && w.faults > 0 && w.hit("fault", w.faults) {
+	if !w.calm && !w.recovering && w.faults > 0 && w.hit("fault", w.faults) {
 		fate = 1 + w.dice.n("fate", 4)
 		if !w.returnsErrors {
 			fate = 1 + (fate-1)%2

@@ -18,8 +18,12 @@ func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) 
 	if err := s.read(ctx).Raw("SELECT id, name, id_salt FROM apps").Scan(&apps).Error; err != nil {
 		return nil, nil, classify(err)
 	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	var keys []keyRow
-	err := s.read(ctx).Raw(selectKeys+" WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", s.now().UTC()).Scan(&keys).Error
+	err = s.read(ctx).Raw(selectKeys+" WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", now).Scan(&keys).Error
 	if err != nil {
 		return nil, nil, classify(err)
 	}

@@ -77,7 +77,7 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 // AnswerApproval agrees to a waiting decision, which is then carried out as
 // Decide does it, or rejects it. The state is looked at again: a decision that
 // it no longer permits ends as overtaken and is refused. Errors: ErrNotFound,
-// payout.ErrSelfApproval, payout.ErrKeyReused, ErrUnavailable.
+// payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
 		d, err := tx.decisionOf(approvalID, false)
@@ -90,6 +90,9 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 			return payout.StaffAnswer{}, err
 		}
 		if d, err = tx.decisionOf(approvalID, true); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if err := tx.believed(row.PacketID); err != nil {
 			return payout.StaffAnswer{}, err
 		}
 		if d.By == w.Owner {
@@ -136,8 +139,15 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 // Approvals lists decisions that need, or needed, a second person, newest
 // first, with their payments. Errors: ErrUnavailable.
 func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error) {
-	now := s.now().UTC()
-	q := s.read(ctx).Table("decisions").Where("approval_id IS NOT NULL")
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	index := "decisions_created"
+	if f.Status != "" {
+		index = "decisions_waiting" // by status, and in their order
+	}
+	q := s.read(ctx).Table("decisions FORCE INDEX (" + index + ")").Where("approval_id IS NOT NULL")
 	switch f.Status {
 	case "":
 	case payout.DecisionWaiting:
@@ -154,14 +164,35 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
+	about, err := s.listedBy(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]payout.Approval, len(rows))
-	t := tx{DB: s.read(ctx), now: now}
 	for i, r := range rows {
-		row, attempts, err := t.load(r.PaymentID, false)
-		if err != nil {
-			return nil, classify(err)
+		row, found := about[r.PaymentID]
+		if !found {
+			return nil, fmt.Errorf("payment %s: %w", r.PaymentID, ErrNotFound)
 		}
-		out[i] = payout.Approval{Decision: r.decision(now), Row: row.listed(attempts)}
+		out[i] = payout.Approval{Decision: r.decision(now), Row: row}
 	}
 	return out, nil
+}
+
+// listedBy reads the payments that decisions are about, by id, as lists show them.
+func (s *Store) listedBy(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
+	out := make(map[string]payout.Row, len(decisions))
+	if len(decisions) == 0 {
+		return out, nil
+	}
+	ids := make([]string, len(decisions))
+	for i, d := range decisions {
+		ids[i] = d.PaymentID
+	}
+	var rows []listedRow
+	err := s.read(ctx).Raw("SELECT p.*, a.provider_ref FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no WHERE p.id IN ?", ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.Payment.ID] = r.row()
+	}
+	return out, classify(err)
 }

@@ -45,9 +45,21 @@ func (r breakRow) row() payout.BreakRow {
 	return b
 }
 
+// breaksIndex names the index that has the breaks of a filter in their order; of a
+// packet or a run there are few.
+func breaksIndex(f payout.BreakFilter) string {
+	switch {
+	case f.PacketID != "" || f.ReconciliationID != "":
+		return ""
+	case f.Resolved != nil && !*f.Resolved:
+		return " FORCE INDEX (breaks_open)"
+	}
+	return " FORCE INDEX (breaks_created)"
+}
+
 // Breaks lists breaks, newest first. Errors: ErrUnavailable.
 func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
-	q := s.read(ctx).Table("breaks")
+	q := s.read(ctx).Table("breaks" + breaksIndex(f))
 	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID}, {"reconciliation_id", f.ReconciliationID}} {
 		if eq.value != "" {
 			q = q.Where(eq.column+" = ?", eq.value)

@@ -20,7 +20,8 @@ const planned = 0
 // them is decided: a repeat after a crash goes on with the same ones, also those
 // that no longer match the filter. It returns the stored plan, or, once
 // EndBulk was called, the first answer. Errors: payout.ErrKeyReused,
-// payout.ErrInProgress for 10 s after the plan was made, ErrUnavailable.
+// payout.ErrInProgress for 10 s after the plan was made,
+// payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
 	var plan []string
 	var out payout.StaffAnswer
@@ -38,6 +39,9 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 		case err != nil:
 			return err
 		case len(made) == 0:
+			if err := tx.believed(""); err != nil {
+				return err
+			}
 			body, err := json.Marshal(ids)
 			if err != nil {
 				return fmt.Errorf("encode plan: %w", err)
@@ -83,7 +87,11 @@ func (s *Store) EndBulk(ctx context.Context, w payout.StaffWrite, a payout.Staff
 // PreviewDecision says what a decision would do now, and changes nothing.
 // Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending, ErrUnavailable.
 func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error) {
-	t := tx{DB: s.read(ctx), now: s.now().UTC()}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Preview{}, err
+	}
+	t := tx{DB: s.read(ctx), now: now}
 	row, attempts, err := t.load(id, false)
 	if err != nil {
 		return payout.Preview{}, classify(err)

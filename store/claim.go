@@ -28,7 +28,7 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 			out, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
 		}
-		out = state(*p, nil)
+		out = tx.state(*p, nil)
 		return tx.bookClaim(*p)
 	})
 	return out, claimError(err, c)
@@ -38,17 +38,18 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 // one transaction: from its commit on the money is owed, and number, exact
 // request and the send that may follow are on record. A claim that was booked
 // before is left as it is: Order is nil then, and State says how far it has come.
-// While the provider is held nothing is booked either: Held is all it returns.
+// While the provider is held, or the books were restored, nothing is booked either:
+// Held is all it returns.
 // Errors: as RecordClaim, and what encode returns.
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
 		out = payout.Begun{}
-		switch by, err := tx.provider(provider, false); {
+		switch hold, err := tx.sending(provider, c.PacketID); {
 		case err != nil:
 			return err
-		case by.Hold != nil:
-			out.Held = by.Hold
+		case hold != nil:
+			out.Held = hold
 			return nil
 		}
 		p, err := tx.claimShare(c, provider)
@@ -73,7 +74,7 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		if err := tx.Create(&arow).Error; err != nil {
 			return err
 		}
-		out.State = state(*p, []payout.Attempt{first})
+		out.State = tx.state(*p, []payout.Attempt{first})
 		out.Order = orderOf(first)
 		return nil
 	})
@@ -105,8 +106,8 @@ func (tx tx) claimShare(c packet.Claim, provider string) (*payout.Payment, error
 		return nil, tx.whyNotClaimed(c, fmt.Errorf("packet %s: share %d: %w", c.PacketID, c.ShareIndex, ErrMoved))
 	}
 	// One share a user: the table's key refuses a second one.
-	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES (?, ?, ?, ?, ?)",
-		c.PacketID, c.UserID, c.ShareIndex, row.AppID, c.ClaimedAt.UTC()).Error
+	err := tx.Exec("INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at, epoch, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		c.PacketID, c.UserID, c.ShareIndex, row.AppID, c.ClaimedAt.UTC(), optNumber(c.Epoch), optNumber(c.Seq)).Error
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +160,13 @@ func (s *Store) AccountedFor(ctx context.Context, packetID string) (int, error) 
 	var n int
 	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM claims WHERE packet_id = ?) +
 		(SELECT COUNT(*) FROM promises WHERE packet_id = ?)`, packetID, packetID).Scan(&n).Error
+	return n, classify(err)
+}
+
+// ClaimsRecorded counts the claimed shares of a packet. Errors: ErrUnavailable.
+func (s *Store) ClaimsRecorded(ctx context.Context, packetID string) (int, error) {
+	var n int
+	err := s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id = ?", packetID).Scan(&n).Error
 	return n, classify(err)
 }
 

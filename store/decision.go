@@ -42,11 +42,15 @@ func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffW
 // person has to agree first, carries it out in the same transaction: status
 // change, postings, audit entry and the outbox row that starts the run (rules
 // R3 and R5). Refusals that come from the state are answers and remembered
-// too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+// too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused,
+// payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if err := tx.believed(row.PacketID); err != nil {
 			return payout.StaffAnswer{}, err
 		}
 		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
@@ -137,6 +141,9 @@ func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attem
 			return err
 		}
 	}
+	if effect.AskFirst {
+		return tx.Exec("UPDATE attempts SET asked_at = NULL, next_at = NULL WHERE payment_id = ?", p.ID).Error
+	}
 	if effect.AskAll {
 		return tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE payment_id = ?", tx.now, p.ID).Error
 	}
@@ -185,7 +192,7 @@ func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) err
 // CarryOut ends a decision whose numbers were all asked about (rule R5): a
 // cancelled payout's money becomes a refund of its own, which the outbox
 // starts. It changes nothing when it is too early or was done. Errors:
-// ErrNotFound, ErrUnavailable.
+// ErrNotFound, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, crash.DecideCarryOut, func(tx tx) error {
@@ -198,9 +205,12 @@ func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
 		if err != nil {
 			return err
 		}
-		out = state(p, attempts)
+		out = tx.state(p, attempts)
 		if !ok {
 			return nil
+		}
+		if err := tx.believed(row.PacketID); err != nil {
+			return err
 		}
 		if err := tx.casPayment(row, p); err != nil {
 			return err

@@ -243,3 +243,20 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 		t.Error("the head is not the last entry")
 	}
 }
+
+// TestR5_DecisionWhenTheClockWasSetBack: the numbers are asked about after the
+// decision, at once, whatever time their rows are of.
+func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	c.pass(-10 * time.Minute)
+	decide(t, s, id)
+	st, err := s.PaymentState(t.Context(), id)
+	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionAsk || st.Wait(time.Time{}) > 0 {
+		t.Errorf("%+v", st)
+	}
+	if begun, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || begun.Order != nil {
+		t.Errorf("%+v, %v", begun, err)
+	}
+}

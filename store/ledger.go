@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"hongbao/money"
 	"hongbao/payout"
 )
 
@@ -57,21 +56,8 @@ func (tx tx) addEvent(paymentID string, e payout.Event) error {
 
 // Balances sums a packet's ledger. All zero for a packet without transfers.
 func (s *Store) Balances(ctx context.Context, packetID string) (payout.Balances, error) {
-	var rows []struct {
-		Kind, Debit, Credit string
-		Promise             bool
-		Sum                 int64
-	}
+	var rows []ledgerSum
 	err := s.read(ctx).Raw(`SELECT kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum FROM transfers
 		WHERE packet_id = ? GROUP BY kind, debit, credit, promise`, packetID).Scan(&rows).Error
-	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{}, Promised: map[payout.PostingKind]money.Fen{}}
-	for _, r := range rows {
-		b.ByKind[payout.PostingKind(r.Kind)] += money.Fen(r.Sum)
-		b.ByAccount[payout.Account(r.Debit)] -= money.Fen(r.Sum)
-		b.ByAccount[payout.Account(r.Credit)] += money.Fen(r.Sum)
-		if r.Promise {
-			b.Promised[payout.PostingKind(r.Kind)] += money.Fen(r.Sum)
-		}
-	}
-	return b, classify(err)
+	return balancesOf(rows), classify(err)
 }

@@ -71,6 +71,8 @@ func (r packetRow) place() packet.Place { return packet.Place{At: r.CreatedAt, I
 // optimizer, left alone, may take a shorter one and sort everything it finds.
 func packetsIndex(f packet.RecordFilter, status packet.Status) string {
 	switch {
+	case !f.ExpiresBefore.IsZero() && status != "":
+		return " FORCE INDEX (packets_status)" // few of a status are overdue: they are sorted
 	case f.App == "" && f.SenderID != "":
 		return " FORCE INDEX (packets_any_sender)"
 	case f.App == "" && status != "":
@@ -105,6 +107,9 @@ func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status pa
 	if !f.To.IsZero() {
 		q = q.Where("created_at < ?", f.To.UTC())
 	}
+	if !f.ExpiresBefore.IsZero() {
+		q = q.Where("expires_at < ?", f.ExpiresBefore.UTC())
+	}
 	if f.AfterID != "" {
 		at := f.AfterTime.UTC()
 		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", at, at, f.AfterID)
@@ -118,6 +123,12 @@ func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status pa
 // of shares below before, or of all when before is negative. Shares are claimed
 // in the order of their index. The cost does not grow with the packet.
 func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error) {
+	return s.claimsAfter(ctx, packetID, before, "", limit)
+}
+
+// claimsAfter is ClaimsBefore, with the claim of share before, too, unless its user
+// comes first in the order of ids; "": without it.
+func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.Paid, error) {
 	if before < 0 {
 		err := s.read(ctx).Raw("SELECT COALESCE(last_share, share_count) + 1 FROM packets WHERE id = ?", packetID).Scan(&before).Error
 		if err != nil {
@@ -127,7 +138,8 @@ func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit
 	var rows []claimRow
 	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM shares s LEFT JOIN payments p
 		ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index
-		WHERE s.packet_id = ? AND s.share_index < ? AND s.user_id IS NOT NULL ORDER BY s.share_index DESC LIMIT ?`, packetID, before, limit).Scan(&rows).Error
+		WHERE s.packet_id = ? AND s.share_index <= ? AND (s.share_index < ? OR ? <> '' AND s.user_id > ?) AND s.user_id IS NOT NULL
+		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
 	out := make([]packet.Paid, len(rows))
 	for i, r := range rows {
 		out[i] = r.paid()

@@ -196,6 +196,7 @@ func TestSums(t *testing.T) {
 		p.SenderID, p.CreatedAt = "u", year.From
 		recorded(t, s, p)
 		if end == "rejected" {
+			fail(t, s, chargeID(p))
 			must(t, s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}))
 		}
 	}

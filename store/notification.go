@@ -36,6 +36,17 @@ func (s *Store) NoteNotification(ctx context.Context, provider, eventID, orderNo
 	return s.inTx(ctx, crash.NotificationNote, run)
 }
 
+// Installed reads since when there are books: when the first migration was applied.
+// Errors: ErrUnavailable.
+func (s *Store) Installed(ctx context.Context) (time.Time, error) {
+	var at *int64 // seconds, whatever the session's time zone
+	err := s.read(ctx).Raw("SELECT UNIX_TIMESTAMP(MIN(tstamp)) FROM goose_db_version").Scan(&at).Error
+	if err != nil || at == nil {
+		return time.Time{}, classify(err)
+	}
+	return time.Unix(*at, 0).UTC(), nil
+}
+
 // Version reads the number of the newest migration that was applied.
 func (s *Store) Version(ctx context.Context) (int64, error) {
 	var v *int64
@@ -45,6 +56,3 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 	}
 	return *v, nil
 }
-
-// Now returns the store's clock, for callers that compare with its times.
-func (s *Store) Now() time.Time { return s.now().UTC() }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gorm.io/gorm"
+
 	"hongbao/crash"
 	"hongbao/payout"
 )
@@ -207,6 +209,36 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 		if got := due(t, s, 10); wanted != slices.Contains(got, id) {
 			t.Fatalf("round %d: ask wanted %t, due %v", round, wanted, got)
 		}
+	}
+}
+
+// TestNotificationOvertakesAnAnswer: a notification that is noted after the answer's
+// transaction has read the clock, and before it has the row, is asked about: the
+// answer is to a question that was put before.
+func TestNotificationOvertakesAnAnswer(t *testing.T) {
+	s, c := newStore(t)
+	id := owing(t, s)
+	o := begin(t, s, id)
+	answer := observation(payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	answer.StartedAt, answer.EndedAt = c.now(), c.now()
+	c.pass(time.Second)
+	noted := false
+	s.clock = func(*gorm.DB) (time.Time, error) {
+		read := c.now()
+		if !noted {
+			noted = true // its own transaction reads the clock too
+			c.pass(time.Second)
+			must(t, s.NoteNotification(t.Context(), provider, "e1", o.OrderNo, nil))
+		}
+		return read, nil
+	}
+	st, err := s.Settle(t.Context(), answer, o.OrderNo)
+	must(t, err)
+	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
+		t.Errorf("after the answer: %+v", st)
+	}
+	if !query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo) {
+		t.Error("nobody wants to know what the notification is about")
 	}
 }
 

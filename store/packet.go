@@ -222,12 +222,22 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 	return row, nil
 }
 
-// RejectPacket moves funding to rejected after the charge was declined. Repeatable.
+// RejectPacket moves funding to rejected after the charge has failed for that reason:
+// its row says so (rules R3 and R4), whatever a run knows. In books that were restored it
+// may be pending again, and is charged after all. Repeatable. Errors: ErrNotFound,
+// packet.ErrNotDeclined and ErrMoved when the row says something else, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, crash.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
 		if err != nil || row.Status == string(packet.StatusRejected) {
 			return err
+		}
+		charge, _, err := tx.load(payout.ID(payout.KindCharge, id, 0), true)
+		if err != nil {
+			return err
+		}
+		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != code(f.Code) {
+			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
 			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, 255)})
@@ -237,7 +247,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 // BeginClosing moves open (or, by rule R2, charged but still funding) to closing
 // with its reason; the first reason wins. Repeatable. Returns the status
 // afterwards. Errors: ErrNotFound, ErrMoved while the charge is not paid,
-// ErrUnavailable.
+// payout.ErrBooksRestored for one that is funding, ErrUnavailable.
 func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
 	status := packet.StatusClosing
 	err := s.inTx(ctx, crash.CloseBegin, func(tx tx) error {
@@ -253,6 +263,11 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 		if err := tx.charged(id); err != nil {
 			return err
 		}
+		if from == packet.StatusFunding { // that it gave out nothing is not for older books to say
+			if err := tx.believed(id); err != nil {
+				return err
+			}
+		}
 		status = packet.StatusClosing
 		return tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)})
 	})
@@ -262,14 +277,16 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 // CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
 func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
 	return s.inTx(ctx, crash.CloseReason, func(tx tx) error {
-		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing'", string(reason), id).Error
+		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id, string(reason)).Error
 	})
 }
 
 // CloseBooks closes a packet's books once (rule R6): remainder = total - claimed
 // shares; a remainder becomes a pending refund with its outbox row, holding
 // moves to refunding. From now on RecordClaim refuses. Returns the remainder,
-// the same at every repeat. Errors: ErrMoved when the packet is not closing.
+// the same at every repeat. Errors: packet.ErrNotClosing and ErrMoved when it is not,
+// payout.ErrBooksRestored, ErrUnavailable, this also while the gate of its lane is
+// shut: then nobody can say whether every winner is known (rule R9).
 func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen, error) {
 	var remainder money.Fen
 	err := s.inTx(ctx, crash.CloseBooks, func(tx tx) error {
@@ -282,7 +299,13 @@ func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen,
 			return nil
 		}
 		if row.Status != string(packet.StatusClosing) {
-			return fmt.Errorf("packet %s is %s: %w", id, row.Status, ErrMoved)
+			return fmt.Errorf("packet %s is %s: %w: %w", id, row.Status, packet.ErrNotClosing, ErrMoved)
+		}
+		if err := tx.believed(id); err != nil {
+			return err
+		}
+		if err := tx.gateOpen(id, s.lanes); err != nil {
+			return err
 		}
 		if remainder, err = tx.closeBooks(row); err != nil {
 			return err

@@ -137,6 +137,13 @@ func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (
 	return out, classify(err)
 }
 
+// KeepFirst keeps the first answer to the create request of a packet, unless one is
+// there. Repeatable. Errors: ErrUnavailable.
+func (s *Store) KeepFirst(ctx context.Context, id string, first packet.FirstAnswer) error {
+	return classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
+		first.HTTPStatus, first.RequestID, id).Error)
+}
+
 // Quarantine keeps a hand-off that cannot be decoded. Repeatable.
 func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields map[string]any, cause string) error {
 	content, err := json.Marshal(fields)

@@ -112,7 +112,7 @@ func TestFund(t *testing.T) {
 func TestRejectPacket(t *testing.T) {
 	s, _ := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
-	fail(t, s, chargeID(p))
+	failAs(t, s, chargeID(p), "余额不足")
 	for range 2 {
 		must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: "余额不足", Message: "no \xff money"}))
 	}
@@ -126,6 +126,46 @@ func TestRejectPacket(t *testing.T) {
 	}
 	open := funded(t, s, 100, 1)
 	wantErr(t, s.RejectPacket(t.Context(), open.ID, packet.Failure{Code: "x"}), ErrMoved)
+}
+
+// TestR13_RejectNeedsTheFailedCharge: a packet is rejected when the row of its charge has
+// failed, and for that reason, not when a run says so: in books that were restored the
+// charge is back at an earlier step, and may be paid yet.
+func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
+	s, _ := newStore(t)
+	declined := packet.Failure{Code: "declined", Message: "no"}
+	refused := func(p packet.Packet, is payout.Status) {
+		t.Helper()
+		err := s.RejectPacket(t.Context(), p.ID, declined)
+		wantErr(t, err, packet.ErrNotDeclined)
+		wantErr(t, err, ErrMoved)
+		rec, err := s.Packet(t.Context(), p.ID)
+		must(t, err)
+		charge, err := s.PaymentState(t.Context(), chargeID(p))
+		must(t, err)
+		if rec.Stored != packet.StatusFunding || rec.Failure != nil || charge.Status != is {
+			t.Errorf("packet %s for %+v, charge %s, want funding, %s", rec.Stored, rec.Failure, charge.Status, is)
+		}
+	}
+	p := recorded(t, s, samplePacket(1000, 3))
+	refused(p, payout.StatusPending)
+	o := begin(t, s, chargeID(p))
+	refused(p, payout.StatusSending)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
+	refused(p, payout.StatusUnknown)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	refused(p, payout.StatusPaid)
+	if status, err := s.Fund(t.Context(), p.ID, even(p)); err != nil || status != packet.StatusOpen {
+		t.Errorf("funded: %s, %v", status, err)
+	}
+
+	other := recorded(t, s, samplePacket(1000, 3))
+	failAs(t, s, chargeID(other), "account_frozen")
+	refused(other, payout.StatusFailed)
+	declined.Code = "account_frozen"
+	must(t, s.RejectPacket(t.Context(), other.ID, declined))
+
+	wantErr(t, s.RejectPacket(t.Context(), newID(), declined), ErrNotFound)
 }
 
 // TestR2_ClosingNeedsTheCharge: nothing is refunded that was not charged; what

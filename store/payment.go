@@ -175,13 +175,17 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	return row, attempts, nil
 }
 
-func state(p payout.Payment, attempts []payout.Attempt) payout.State {
-	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts)}
+func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
+	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts), Clock: tx.now}
 }
 
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
-	st, err := tx{DB: s.read(ctx)}.stateOf(id)
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.State{}, err
+	}
+	st, err := tx{DB: s.read(ctx), now: now}.stateOf(id)
 	return st, classify(err)
 }
 
@@ -190,14 +194,14 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 	if err != nil {
 		return payout.State{}, err
 	}
-	return state(row.payment(), attempts), nil
+	return tx.state(row.payment(), attempts), nil
 }
 
 // BeginSend notes a send before it goes out (rules R3 to R5): it decides under
 // which number, stores number and exact request before the first send, and moves
 // the payment to sending. Order is nil when nothing may be sent; State then says
 // what to do instead. Held is set when nothing is sent because a person has
-// stopped the provider. Errors: ErrNotFound, ErrUnavailable, what encode returns.
+// stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound, ErrUnavailable, what encode returns.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.Of(id, crash.ChargeBegin, crash.PayoutBegin, crash.RefundBegin), func(tx tx) error {
@@ -209,12 +213,12 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		p := row.payment()
 		numbering := payout.Begin(p, attempts, tx.now)
 		if numbering != payout.NumberNone {
-			provider, err := tx.provider(p.Provider, false)
+			hold, err := tx.sending(p.Provider, p.PacketID)
 			if err != nil {
 				return err
 			}
-			if provider.Hold != nil { // nothing is noted, no number is taken
-				out.State, out.Held = state(p, attempts), provider.Hold
+			if hold != nil { // nothing is noted, no number is taken
+				out.State, out.Held = tx.state(p, attempts), hold
 				return nil
 			}
 		}
@@ -244,7 +248,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		out.State = state(p, attempts)
+		out.State = tx.state(p, attempts)
 		out.Order = orderOf(*cur)
 		return nil
 	})
@@ -287,7 +291,7 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 			return err
 		}
 	}
-	out.State = state(p, attempts)
+	out.State = tx.state(p, attempts)
 	return nil
 }
 
@@ -297,14 +301,18 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 // overtaken sends nothing (rule R3), and nothing leaves later than LeaveWithin
 // after its note: a note that waited too long is asked about first (R4).
 // Past ask_until nothing leaves (R5).
-// Nothing leaves for a provider that is held by now.
+// Nothing leaves for a provider that is held by now, or on books that were restored.
 func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
 	var n int64
-	now := s.now().UTC()
-	err := s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
+	err = s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
 		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown') AND a.noted_until > ? AND a.ask_until > ?
-		AND NOT EXISTS (SELECT 1 FROM providers h WHERE h.name = p.provider AND h.held_at IS NOT NULL)`,
-		orderNo, send, now.Add(limits.LandingWindow), now).Scan(&n).Error
+		AND NOT EXISTS (SELECT 1 FROM providers h WHERE h.name = p.provider AND h.held_at IS NOT NULL)
+		AND COALESCE((SELECT IF(b.state = 'normal', b.number, -1) FROM books b WHERE b.id = 1), 0) >= ?`,
+		orderNo, send, now.Add(limits.LandingWindow), now, s.sight.number.Load()).Scan(&n).Error
 	return n == 1, classify(err)
 }
 
@@ -325,13 +333,20 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		if parts.Attempt < 1 || parts.Attempt > len(attempts) {
 			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
 		}
-		p := row.payment()
-		set, err := payout.Settle(p, attempts[parts.Attempt-1], o, tx.now)
+		p, a := row.payment(), attempts[parts.Attempt-1]
+		if a.AskRequested && a.NextAt.After(tx.now) {
+			// The question may have become wanted after this transaction read the clock and
+			// before it had the row; then this answer is to an earlier one.
+			if tx.now, err = s.clock(tx.DB); err != nil {
+				return err
+			}
+		}
+		set, err := payout.Settle(p, a, o, tx.now)
 		if err != nil {
 			return err
 		}
 		attempts[parts.Attempt-1] = set.Attempt
-		out = state(set.Payment, attempts)
+		out = tx.state(set.Payment, attempts)
 		if !set.Changed {
 			return nil
 		}

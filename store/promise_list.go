@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"hongbao/money"
 	"hongbao/packet"
@@ -50,6 +52,33 @@ func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app,
 		return packet.Place{At: a.ClaimedAt, ID: a.PacketID}.Compare(packet.Place{At: b.ClaimedAt, ID: b.PacketID})
 	})
 	return claims[:min(limit, len(claims))], nil
+}
+
+// ToldAfter lists up to limit claims of a packet with those that could not be booked:
+// who got what, as everybody was told. They are ordered by share, the last one
+// first, and then by user, and begin behind the given ones; a negative share: at
+// the beginning. Errors: ErrUnavailable.
+func (s *Store) ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error) {
+	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	text := `SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
+	args := []any{packetID}
+	if share >= 0 {
+		text += " AND m.share_index <= ? AND (m.share_index < ? OR ? <> '' AND m.user_id > ?)"
+		args = append(args, share, share, user, user)
+	}
+	var rows []promisedRow
+	err = s.read(ctx).Raw(text+" ORDER BY m.share_index DESC, m.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	for _, r := range rows {
+		out = append(out, r.paid())
+	}
+	slices.SortFunc(out, func(a, b packet.Paid) int {
+		return cmp.Or(cmp.Compare(b.ShareIndex, a.ShareIndex), strings.Compare(a.UserID, b.UserID))
+	})
+	return out[:min(limit, len(out))], classify(err)
 }
 
 // addPromises adds what a user was told and could not be booked to what he received.

@@ -361,3 +361,38 @@ func TestR10_UserIsToldTheSame(t *testing.T) {
 		t.Errorf("another app: %+v, %v", sums, err)
 	}
 }
+
+// TestR10_ListedWithTheClaims: who got what tells of everybody who was told that he
+// has won, page after page, once each.
+func TestR10_ListedWithTheClaims(t *testing.T) {
+	s, _ := newStore(t)
+	p := funded(t, s, 300, 3)
+	claim(t, s, p, 0, "u0")
+	claim(t, s, p, 1, "u1")
+	for _, user := range []string{"w", "v", "u0"} { // u0 has a share: it is that which counts
+		notBooked(t, s, claimOf(p, 1, user))
+	}
+	closed(t, s, p)
+	notBooked(t, s, claimOf(p, 2, "x"))
+	want := []string{"x 2 h", "u1 1 p", "v 1 h", "w 1 h", "u0 0 p"}
+	for _, limit := range []int{1, 2, 3, 4, 50} {
+		var got []string
+		for share, user := -1, ""; ; {
+			page, err := s.ToldAfter(t.Context(), p.ID, share, user, limit)
+			must(t, err)
+			for _, c := range page {
+				if c.Amount != 100 {
+					t.Errorf("%+v", c)
+				}
+				got = append(got, fmt.Sprint(c.UserID, " ", c.ShareIndex, " ", c.PayoutID[:1]))
+				share, user = c.ShareIndex, c.UserID
+			}
+			if len(page) < limit {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("by %d: %q, want %q", limit, got, want)
+		}
+	}
+}

@@ -180,6 +180,9 @@ func TestAccess(t *testing.T) {
 	if _, keys, err = s.Access(ctx); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0], staffKey) {
 		t.Errorf("after one was revoked: %+v, %v", keys, err)
 	}
+	if at, err := s.Installed(ctx); err != nil || at.After(time.Now().Add(time.Minute)) || time.Since(at) > 24*time.Hour {
+		t.Errorf("installed %v: %v", at, err)
+	}
 	if v, err := s.Version(ctx); err != nil || v < 16 {
 		t.Errorf("schema %d, %v", v, err)
 	}

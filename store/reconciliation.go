@@ -160,7 +160,11 @@ func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconcili
 
 // Reconciliations lists them, newest first. Errors: ErrUnavailable.
 func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error) {
-	q := s.read(ctx).Table("reconciliations")
+	index := " FORCE INDEX (reconciliations_created)"
+	if f.Provider != "" && f.Day != "" {
+		index = "" // those of a provider's day are few
+	}
+	q := s.read(ctx).Table("reconciliations" + index)
 	for _, eq := range []struct{ column, value string }{{"provider", f.Provider}, {"day", string(f.Day)}, {"status", string(f.Status)}} {
 		if eq.value != "" {
 			q = q.Where(eq.column+" = ?", eq.value)

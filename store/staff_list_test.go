@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +61,10 @@ func TestStaffListsReadOnePage(t *testing.T) {
 				continue
 			}
 			sortFree(t, raw, text)
+			if strings.Contains(text, "OFFSET") { // how many have an amount is counted up to a thousand
+				readsAtMost(t, raw, text, most+fewOfAmount)
+				continue
+			}
 			readsAtMost(t, raw, text, most)
 		}
 		if len(rec.texts) == 0 {
@@ -123,6 +129,60 @@ func TestCodeOfAnotherStatus(t *testing.T) {
 		rows, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, FailureCode: "declined", Status: status, Limit: 5})
 		if err != nil || len(rows) != want {
 			t.Errorf("%q: %d rows, %v", status, len(rows), err)
+		}
+	}
+}
+
+// TestAmountsRareAndCommon: what few payments have is found by amount, what many
+// have on the way from the newest; the answers are the same as of a plain look.
+func TestAmountsRareAndCommon(t *testing.T) {
+	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
+	_, err := raw.ExecContext(t.Context(), archive)
+	must(t, err)
+	_, err = raw.ExecContext(t.Context(), "UPDATE payments SET amount = 700000 WHERE kind = 'p' AND share_index IN (7, 70007, 119000)")
+	must(t, err)
+	rec := &recorder{Interface: logger.Discard}
+	s.db = s.db.Session(&gorm.Session{Logger: rec})
+	for name, f := range map[string]payout.Filter{
+		"three":          {AmountMin: 500_000},
+		"three, paid":    {AmountMin: 500_000, Status: payout.StatusPaid},
+		"none":           {AmountMin: 800_000},
+		"none, failed":   {AmountMin: 800_000, Status: payout.StatusFailed},
+		"some":           {AmountMin: 3, AmountMax: 3},
+		"most":           {AmountMax: 900},
+		"most of failed": {AmountMax: 900, Status: payout.StatusFailed},
+	} {
+		f.Kind, f.Limit = payout.KindPayout, 51
+		rec.texts = nil
+		rows, err := s.Payments(t.Context(), f)
+		must(t, err)
+		for _, text := range rec.texts {
+			explain(t, raw, text)
+			readsAtMost(t, raw, text, 3*fewOfAmount)
+		}
+		sum, more, err := s.PaymentSum(t.Context(), f)
+		must(t, err)
+		where := fmt.Sprintf("kind = 'p' AND amount >= %d AND (%d = 0 OR amount <= %d) AND ('%s' = '' OR status = '%s')", f.AmountMin, f.AmountMax, f.AmountMax, f.Status, f.Status)
+		var ids []string
+		list, err := raw.QueryContext(t.Context(), "SELECT id FROM payments WHERE "+where+" ORDER BY created_at DESC, id DESC LIMIT 51")
+		must(t, err)
+		for list.Next() {
+			var id string
+			must(t, list.Scan(&id))
+			ids = append(ids, id)
+		}
+		must(t, errors.Join(list.Err(), list.Close()))
+		got := []string{}
+		for _, r := range rows {
+			got = append(got, r.ID)
+		}
+		if !slices.Equal(got, ids) && len(got)+len(ids) > 0 {
+			t.Errorf("%s: %v, want %v", name, got, ids)
+		}
+		var want struct{ n, sum int64 }
+		must(t, raw.QueryRowContext(t.Context(), "SELECT COUNT(*), COALESCE(SUM(amount), 0) FROM payments WHERE "+where).Scan(&want.n, &want.sum))
+		if over := want.n > sumLimit; over != more || !over && (sum.Count != want.n || int64(sum.Amount) != want.sum) {
+			t.Errorf("%s: %+v, more %v; want %+v", name, sum, more, want)
 		}
 	}
 }

@@ -50,7 +50,10 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 	if len(lines) == 0 {
 		return nil
 	}
-	now := s.now().UTC()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
 	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id) VALUES `)
 	args := make([]any, 0, 10*len(lines))

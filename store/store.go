@@ -20,6 +20,7 @@ import (
 
 	"hongbao/crash"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // Errors of this package. Methods name the ones they return.
@@ -43,13 +44,28 @@ type Config struct {
 	// IdleLimit is how long a transaction may stand still before the server rolls
 	// it back, whole seconds; 0: 20 s.
 	IdleLimit time.Duration
+	// AwaitBooks: nothing is sent, closed or decided until CompareBooks or BeatBooks
+	// was called once (rule R13).
+	AwaitBooks bool
+	// Lanes is the number of lanes of the pool, whose gates are looked at before books
+	// are closed (rule R9); 0: none is.
+	Lanes int
+	// ClockOff, if set, is added to MySQL's time: tests step the clock with it.
+	ClockOff func() time.Duration
 }
 
 // Store is safe for concurrent use.
 type Store struct {
-	db  *gorm.DB
-	sql *sql.DB
-	now func() time.Time
+	db    *gorm.DB
+	sql   *sql.DB
+	clock func(db *gorm.DB) (time.Time, error) // reads MySQL's
+	sight *sight
+
+	lanes int // 0: no gates are looked at
+
+	ledger    ledgerSums
+	minutes   minuteSums
+	auditWalk auditWalk
 }
 
 // connector opens connections with READ COMMITTED: the name of the variable
@@ -153,7 +169,7 @@ func Open(cfg Config) (*Store, error) {
 		SkipDefaultTransaction: true,
 		TranslateError:         true,
 		DisableAutomaticPing:   true,
-		NowFunc:                func() time.Time { return time.Now().UTC() },
+		NowFunc:                func() time.Time { return time.Time{} }, // what was not stamped by MySQL's clock is refused
 		Logger:                 logger.Discard,
 	})
 	if err != nil {
@@ -164,7 +180,15 @@ func Open(cfg Config) (*Store, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
 	}
-	return &Store{db: db, sql: pool, now: time.Now}, nil
+	s := &Store{db: db, sql: pool, clock: serverTime, sight: &sight{}, lanes: cfg.Lanes}
+	s.sight.awaited.Store(cfg.AwaitBooks)
+	if off := cfg.ClockOff; off != nil {
+		s.clock = func(db *gorm.DB) (time.Time, error) {
+			now, err := serverTime(db)
+			return now.Add(off()), err
+		}
+	}
+	return s, nil
 }
 
 // Close closes all connections.
@@ -178,10 +202,12 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// tx is a transaction with frozen time: all rows of one commit agree.
+// tx is a transaction with frozen time, MySQL's at its begin: all rows of one
+// commit agree.
 type tx struct {
 	*gorm.DB
-	now time.Time
+	now   time.Time
+	sight *sight // nil outside a transaction of a Store
 }
 
 const txTries = 8
@@ -226,7 +252,7 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, gorm.ErrDuplicatedKey} {
+	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, payout.ErrBooksRestored, gorm.ErrDuplicatedKey} {
 		if errors.Is(err, own) {
 			return err
 		}
@@ -278,6 +304,13 @@ func optString(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+func optNumber(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func orEmpty(s *string) string {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
+	"gorm.io/gorm"
 
 	"hongbao/crash"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -40,54 +40,19 @@ func newStoreAt(t testing.TB, dsn string) (*Store, *clock, *sql.DB) {
 	raw, err := OpenSQL(dsn)
 	must(t, err)
 	t.Cleanup(func() { must(t, raw.Close()) })
-	migrate(t, raw)
+	stacktest.Migrate(t, dsn)
 	s, err := Open(Config{DSN: dsn})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	c := &clock{at: time.Now().UTC().Truncate(time.Millisecond)}
-	s.now = c.now
+	s.clock = func(*gorm.DB) (time.Time, error) { return c.now(), nil }
 	return s, c, raw
 }
 
-// schema is what the migrations make, as one text: the first database of the
-// test binary is migrated, the others are copies, which takes a tenth of the time.
-var schema struct {
-	sync.Mutex
-	text string
-}
-
-func migrate(t testing.TB, raw *sql.DB) {
-	t.Helper()
-	schema.Lock()
-	defer schema.Unlock()
-	if schema.text != "" {
-		_, err := raw.ExecContext(t.Context(), schema.text)
-		must(t, err)
-		return
-	}
-	m, err := migrations.NewProvider(raw, nil)
-	must(t, err)
-	_, err = m.Up(t.Context())
-	must(t, err)
-	rows, err := raw.QueryContext(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
-	must(t, err)
-	var tables []string
-	for rows.Next() {
-		var name string
-		must(t, rows.Scan(&name))
-		tables = append(tables, name)
-	}
-	must(t, errors.Join(rows.Err(), rows.Close()))
-	var text strings.Builder
-	for _, name := range tables {
-		var create string
-		must(t, raw.QueryRowContext(t.Context(), "SHOW CREATE TABLE "+name).Scan(&name, &create))
-		text.WriteString(create + ";\n")
-	}
-	last := 0
-	must(t, raw.QueryRowContext(t.Context(), "SELECT MAX(version_id) FROM goose_db_version").Scan(&last))
-	fmt.Fprintf(&text, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, TRUE);\n", last)
-	schema.text = text.String()
+// Now is the store's time, which is the test's.
+func (s *Store) Now() time.Time {
+	now, _ := s.clock(nil)
+	return now
 }
 
 // clock is the time a store sees. It moves on a millisecond a look, so that rows
@@ -230,9 +195,20 @@ func pay(t testing.TB, s *Store, id string) payout.Order {
 // fail refuses a pending payment, confirmed by asking.
 func fail(t testing.TB, s *Store, id string) payout.Order {
 	t.Helper()
+	return failAs(t, s, id, "")
+}
+
+// failAs refuses it with a code of the provider's.
+func failAs(t testing.TB, s *Store, id, why string) payout.Order {
+	t.Helper()
 	o := begin(t, s, id)
-	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined); st.Status != payout.StatusFailed || st.Failure == nil {
+	seen := observation(payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	seen.Code = why
+	_, err := s.Settle(t.Context(), seen, o.OrderNo)
+	must(t, err)
+	seen.ID, seen.Source = rand.Text(), payout.SourceAsk
+	st, err := s.Settle(t.Context(), seen, o.OrderNo)
+	if must(t, err); st.Status != payout.StatusFailed || st.Failure == nil {
 		t.Fatalf("%+v, want failed", st)
 	}
 	return o
@@ -362,5 +338,32 @@ func TestLockTriesEnd(t *testing.T) {
 	wantErr(t, err, ErrUnavailable)
 	if runs != txTries {
 		t.Errorf("%d runs", runs)
+	}
+}
+
+// TestClock: the books' time is MySQL's, whatever time zone a connection has.
+func TestClock(t *testing.T) {
+	dsn := stacktest.MariaDB(t)
+	zone := "?"
+	if strings.Contains(dsn, "?") {
+		zone = "&"
+	}
+	s, err := Open(Config{DSN: dsn + zone + "time_zone=%27%2B08%3A00%27"})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	raw, err := OpenSQL(dsn)
+	must(t, err)
+	t.Cleanup(func() { must(t, raw.Close()) })
+	read := func() (at time.Time) {
+		must(t, raw.QueryRowContext(t.Context(), "SELECT UTC_TIMESTAMP(6)").Scan(&at))
+		return at
+	}
+	before := read()
+	now, err := s.Clock(t.Context())
+	must(t, err)
+	var frozen time.Time
+	must(t, s.inTx(t.Context(), crash.Administration, func(tx tx) error { frozen = tx.now; return nil }))
+	if after := read(); now.Before(before) || frozen.Before(now) || frozen.After(after) || now.Location() != time.UTC {
+		t.Errorf("MySQL's clock is at %v; read as %v, in a transaction as %v; then at %v", before, now, frozen, after)
 	}
 }

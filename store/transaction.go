@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -14,7 +15,11 @@ import (
 func (s *Store) transaction(ctx context.Context, step crash.Step, fn func(tx tx) error) error {
 	wrote := false
 	err := s.db.WithContext(ctx).Set(wroteKey, &wrote).Transaction(func(db *gorm.DB) error {
-		if err := fn(tx{DB: db, now: s.now().UTC()}); err != nil {
+		now, err := s.clock(db)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx{DB: db, now: now, sight: s.sight}); err != nil {
 			return err
 		}
 		if wrote {
@@ -26,6 +31,22 @@ func (s *Store) transaction(ctx context.Context, step crash.Step, fn func(tx tx)
 		crash.After(step)
 	}
 	return err
+}
+
+// serverTime reads MySQL's clock. It is the only one that the books go by: when a
+// send can no longer land, whether a question was put after a decision, and what is
+// due are the same for every process, whatever time its machine says it is.
+func serverTime(db *gorm.DB) (time.Time, error) {
+	var now time.Time
+	err := db.Raw("SELECT UTC_TIMESTAMP(6)").Scan(&now).Error
+	return now.UTC(), err
+}
+
+// Clock returns MySQL's time, for callers that compare with the books' times.
+// Errors: ErrUnavailable.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	now, err := s.clock(s.read(ctx))
+	return now, classify(err)
 }
 
 // wroteKey is where a transaction keeps whether it has changed a row.

@@ -35,7 +35,7 @@ func manyLives(t testing.TB, s *Store) {
 	recorded(t, s, samplePacket(100, 1)) // funding
 	rejected := recorded(t, s, samplePacket(100, 1))
 	fail(t, s, payout.ID(payout.KindCharge, rejected.ID, 0))
-	must(t, s.RejectPacket(ctx, rejected.ID, packet.Failure{Code: "x", Message: "y"}))
+	must(t, s.RejectPacket(ctx, rejected.ID, packet.Failure{Code: "declined", Message: "y"}))
 	funded(t, s, 100, 1) // open
 	p := funded(t, s, 1000, 5)
 	for i := range 4 {
@@ -150,6 +150,10 @@ func TestVerifyPages(t *testing.T) {
 	}
 }
 
+func newVitals() *observe.Vitals {
+	return &observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+}
+
 // TestVitals: what is left of many lives.
 func TestVitals(t *testing.T) {
 	s, c := newStore(t)
@@ -157,8 +161,10 @@ func TestVitals(t *testing.T) {
 	c.pass(48 * time.Hour)
 	must(t, s.NoteRepair(t.Context(), "packet_without_run", "x"))
 	must(t, s.NoteRepair(t.Context(), "packet_without_run", "y"))
+	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', NULL, NULL, NULL, NULL)")
+	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen}, {Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
 	r := NewVitals(s)
-	v := &observe.Vitals{Repairs: map[string]int64{}}
+	v := newVitals()
 	must(t, r.Read(t.Context(), v))
 	found := map[string]int64{}
 	for _, p := range v.Payments {
@@ -173,13 +179,28 @@ func TestVitals(t *testing.T) {
 	if len(v.Overdue) != 3 || v.Overdue[0].Waiting != 1 || v.Overdue[1].Waiting != 1 || v.Overdue[2].Waiting != 0 {
 		t.Errorf("overdue %+v", v.Overdue)
 	}
-	if len(v.Breaks) != 1 || v.Breaks[0].Waiting != 1 || v.Repairs["packet_without_run"] != 2 || v.Imbalanced != 0 || v.Suspense != 200 {
+	open := map[string]int64{}
+	for _, b := range v.Breaks {
+		if open[b.Kind] = b.Waiting; (b.Waiting == 0) != b.Oldest.IsZero() {
+			t.Errorf("%+v", b)
+		}
+	}
+	if len(open) != len(payout.MachineBreaks)+len(payout.StatementBreaks) || open[string(payout.BreakSecondSuccess)] != 1 {
+		t.Errorf("breaks %v", open)
+	}
+	if since, known := v.Held["x"]; !known || since.IsZero() || !v.Held["y"].IsZero() || len(v.Held) != 2 {
+		t.Errorf("held %v", v.Held)
+	}
+	if v.Repairs["packet_without_run"] != 2 || v.Imbalanced != 0 || v.Suspense != 200 {
 		t.Errorf("%+v", v)
+	}
+	if len(v.Gates) != 3 || v.Gates[0].Waiting != 1 || v.Gates[1].Waiting != 1 || v.Gates[1].Oldest.IsZero() || !v.Gates[0].Oldest.IsZero() || v.Gates[2].Waiting != 0 || v.LostGrabs != 0 {
+		t.Errorf("gates %+v, %d lost", v.Gates, v.LostGrabs)
 	}
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
 	for range 2 { // it stays wrong, whether or not it is posted to again
-		v = &observe.Vitals{Repairs: map[string]int64{}}
+		v = newVitals()
 		must(t, r.Read(t.Context(), v))
 		if v.Imbalanced != 1 {
 			t.Errorf("%d packets out of balance", v.Imbalanced)

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"hongbao/money"
 	"hongbao/observe"
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -41,7 +44,7 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
-	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.waiting, r.repairs, r.ledger} {
+	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.held, r.gates, r.repairs, r.ledger, r.books} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)
 		}
@@ -73,7 +76,10 @@ func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 
 // packets finds those past their expiry. Each status by itself is one range of an index.
 func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
-	now := r.store.now().UTC()
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
 	for _, status := range []string{"funding", "open", "closing"} {
 		var row backlogRow
 		err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(expires_at) AS oldest FROM packets FORCE INDEX (packets_status) WHERE status = ? AND expires_at < ?", status, now).Scan(&row).Error
@@ -85,16 +91,35 @@ func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
 	return nil
 }
 
-// waiting counts what waits for people, and for the dispatcher.
-func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
+// breaks counts those that wait for people, by kind, zeros too.
+func (r *Vitals) breaks(ctx context.Context, v *observe.Vitals) error {
 	var rows []backlogRow
 	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind").Scan(&rows).Error
-	if err != nil {
-		return err
+	found := map[string]observe.Backlog{}
+	for _, kind := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
+		found[string(kind)] = observe.Backlog{}
 	}
 	for _, row := range rows {
-		v.Breaks = append(v.Breaks, observe.KindBacklog{Kind: row.Kind, Backlog: row.backlog()})
+		found[row.Kind] = row.backlog()
 	}
+	for _, kind := range slices.Sorted(maps.Keys(found)) {
+		v.Breaks = append(v.Breaks, observe.KindBacklog{Kind: kind, Backlog: found[kind]})
+	}
+	return err
+}
+
+// held reads whom people hold; a provider that nobody ever held is not known here.
+func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
+	var rows []providerRow
+	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
+	for _, row := range rows {
+		v.Held[row.Name] = orZero(row.HeldAt)
+	}
+	return err
+}
+
+// waiting counts what waits for people, and for the dispatcher.
+func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
 	for _, one := range []struct {
 		query string
 		to    *observe.Backlog
@@ -111,6 +136,26 @@ func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
 	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
 }
 
+// gates counts the lanes of the pool by the state of their gate; a table of one row a lane.
+func (r *Vitals) gates(ctx context.Context, v *observe.Vitals) error {
+	var rows []struct {
+		State  string
+		N      int64
+		Oldest *time.Time
+		Lost   int64
+	}
+	err := r.store.read(ctx).Raw("SELECT state, COUNT(*) AS n, MIN(shut_at) AS oldest, SUM(lost) AS lost FROM pool_lanes GROUP BY state").Scan(&rows).Error
+	found := map[string]observe.Backlog{}
+	for _, row := range rows {
+		found[row.State] = observe.Backlog{Waiting: row.N, Oldest: orZero(row.Oldest)}
+		v.LostGrabs += row.Lost
+	}
+	for _, state := range []packet.LaneState{packet.LaneOpen, packet.LaneShut, packet.LaneRebuilding} {
+		v.Gates = append(v.Gates, observe.GateBacklog{State: string(state), Backlog: found[string(state)]})
+	}
+	return err
+}
+
 func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
 	var rows []struct {
 		Kind string
@@ -120,6 +165,12 @@ func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
 	for _, row := range rows {
 		v.Repairs[row.Kind] = row.Made
 	}
+	return err
+}
+
+func (r *Vitals) books(ctx context.Context, v *observe.Vitals) error {
+	b, err := r.store.Books(ctx)
+	v.BooksRestored = b.State == payout.BooksRestored
 	return err
 }
 

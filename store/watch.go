@@ -111,8 +111,11 @@ func (s *Store) PayoutOf(ctx context.Context, packetID, userID string) (payout.P
 
 // NoteRepair counts a repair of the watch by kind, for good. Errors: ErrUnavailable.
 func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
-	now := s.now().UTC()
-	err := s.read(ctx).Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.read(ctx).Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
 		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind, clipBytes(subject, 128), now).Error
 	return classify(err)
 }

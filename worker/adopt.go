@@ -2,9 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
+	"hongbao/packet"
 	"hongbao/pool"
 )
 
@@ -16,7 +19,13 @@ const (
 // adopt takes over the hand-offs of dead workers: consumers whose lease is
 // gone. Lane after lane, a few entries a call, so that the living are not held up.
 func (r *relay) adopt(ctx context.Context, self string, lanes []*laneReader) error {
+	refused := false
 	for pause(ctx, takeOver) {
+		err := r.handoffs.RewriteAfterStart(ctx)
+		if err != nil && !refused && !errors.Is(err, packet.ErrUnavailable) {
+			refused = true // told once
+			r.warn(ctx, "A Redis does not write its append-only file anew.", err)
+		}
 		alive, err := r.handoffs.LiveSlots(ctx, maxSlots)
 		if err != nil {
 			r.warn(ctx, "Worker slots could not be read.", err)
@@ -43,7 +52,13 @@ func (r *relay) adoptAll(ctx context.Context, lanes []*laneReader, alive map[str
 	}
 }
 
-func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]bool) error {
+func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]bool) (err error) {
+	if l.unseen {
+		if err := l.readPending(ctx); err != nil {
+			return err
+		}
+	}
+	defer func() { l.unseen = err != nil }()
 	consumers, err := r.handoffs.Consumers(ctx, l.lane)
 	if err != nil {
 		return err
@@ -61,7 +76,23 @@ func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]b
 			return err
 		}
 	}
-	return nil
+	return r.adoptStrays(ctx, l)
+}
+
+// adoptStrays takes hand-offs that no reader has: else nobody would ever pay them, or
+// remove them, and a rebuild of the lane would wait for them.
+func (r *relay) adoptStrays(ctx context.Context, l *laneReader) error {
+	for {
+		batch, err := r.handoffs.TakeStrays(ctx, l.lane, l.consumer, adoptBatch)
+		if err != nil || batch.Empty() {
+			return err
+		}
+		r.logger.WarnContext(ctx, "Hand-offs that no reader had are carried to Temporal.", slog.Int("lane", l.lane),
+			slog.Int("entries", len(batch.HandOffs)), slog.String("last", batch.Last))
+		if err := l.take(ctx, batch); err != nil {
+			return err
+		}
+	}
 }
 
 func (r *relay) adoptFrom(ctx context.Context, l *laneReader, dead pool.Consumer) error {

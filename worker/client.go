@@ -13,15 +13,19 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Dial prepares a client of Temporal's frontend. It does not connect: Temporal
-// may come later.
-func Dial(address, namespace string, logger *slog.Logger) (client.Client, error) {
-	c, err := client.NewLazyClient(client.Options{
+// Dial prepares a client of Temporal's frontend, with further options. It does not
+// connect: Temporal may come later.
+func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
+	options := client.Options{
 		HostPort:          address,
 		Namespace:         namespace,
 		Logger:            tlog.NewStructuredLogger(logger),
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(asciiHeaders)}},
-	})
+	}
+	for _, change := range with {
+		change(&options)
+	}
+	c, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("temporal client: %w", err)
 	}

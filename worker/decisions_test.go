@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
@@ -48,11 +47,11 @@ var cancel = payout.Command{Kind: payout.DecisionCancel}
 // sender. The run it returns is the one that carried the decision out.
 func liveCancelled(t *testing.T, r *rig) (workflowID, status string) {
 	c := r.claimOne(t, "never~frozen")
-	p := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+	p := r.awaitPayout(t, c, payout.StatusFailed, soon)
 	id := workflows.PayoutID(c.PacketID, c.UserID)
-	eventually(t, 10*time.Second, "first run failed", func() bool { return r.runs(t, id) == "Failed" })
+	eventually(t, soon, "first run failed", func() bool { return r.runs(t, id) == "Failed" })
 	r.twoPersons(t, p.ID, cancel)
-	r.awaitPayout(t, c, payout.StatusCancelled, 20*time.Second)
+	r.awaitPayout(t, c, payout.StatusCancelled, soon)
 	r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusPaid)
 	return id, "Completed"
 }
@@ -60,7 +59,7 @@ func liveCancelled(t *testing.T, r *rig) (workflowID, status string) {
 func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
-	eventually(t, 30*time.Second, "refund "+string(want), func() bool {
+	eventually(t, soon, "refund "+string(want), func() bool {
 		var err error
 		p, err = r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, packetID, n))
 		return err == nil && p.Status == want
@@ -81,9 +80,9 @@ func TestR5_Cancel(t *testing.T) {
 			p := r.create(t, spec{total: 900, count: 3, sender: "sender of " + name})
 			r.awaitOpen(t, p.ID)
 			c := r.grab(t, p.ID, user.id).Claim
-			bad := r.awaitPayout(t, c, user.from, 30*time.Second)
+			bad := r.awaitPayout(t, c, user.from, soon)
 			r.twoPersons(t, bad.ID, cancel)
-			r.awaitPayout(t, c, payout.StatusCancelled, 20*time.Second)
+			r.awaitPayout(t, c, payout.StatusCancelled, soon)
 			refund := r.awaitRefund(t, p.ID, c.ShareIndex+1, payout.StatusPaid)
 			if refund.Account != p.SenderID || refund.Amount != c.Amount {
 				t.Errorf("%+v", refund)
@@ -95,7 +94,7 @@ func TestR5_Cancel(t *testing.T) {
 			if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 				t.Fatal(err)
 			}
-			rec = r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+			rec = r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 			if rec.RefundedAmount != p.TotalAmount {
 				t.Errorf("refunded %d of %d", rec.RefundedAmount, p.TotalAmount)
 			}
@@ -128,7 +127,7 @@ func TestRefusedRefunds(t *testing.T) {
 	}
 	t.Run("finance retries a cancel's refund", func(t *testing.T) {
 		c := r.claimOne(t, "gone~declined")
-		bad := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+		bad := r.awaitPayout(t, c, payout.StatusFailed, soon)
 		refuse(true)
 		r.twoPersons(t, bad.ID, cancel)
 		refund := r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusFailed)
@@ -151,8 +150,8 @@ func TestRefusedRefunds(t *testing.T) {
 		}
 		refund := r.awaitRefund(t, p.ID, 0, payout.StatusFailed)
 		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
-		eventually(t, 10*time.Second, "pool retired", func() bool {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		eventually(t, soon, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -163,7 +162,7 @@ func TestRefusedRefunds(t *testing.T) {
 func TestR5_TwoPeopleAtOnce(t *testing.T) {
 	r := sharedRig(t)
 	c := r.claimOne(t, "race~frozen")
-	bad := r.awaitPayout(t, c, payout.StatusFailed, 20*time.Second)
+	bad := r.awaitPayout(t, c, payout.StatusFailed, soon)
 	type result struct {
 		kind    payout.DecisionKind
 		refused error

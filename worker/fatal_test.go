@@ -24,7 +24,7 @@ func TestFatalEndsTheWorker(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(t.Context()) }()
-	eventually(t, 30*time.Second, "worker ready", w.Ready)
+	eventually(t, soon, "worker ready", w.Ready)
 	cause := errors.New("namespace is gone")
 	w.Fatal(cause)
 	select {

@@ -21,7 +21,6 @@ import (
 	"hongbao/activities"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
@@ -61,12 +60,10 @@ func newFaultRig(t testing.TB) *faultRig {
 		logger: quietLogger()}, address: temporal.Addr, namespace: namespace}
 	r.db = must(store.OpenSQL(r.dsn))(t)
 	t.Cleanup(func() { _ = r.db.Close() })
-	if _, err := must(migrations.NewProvider(r.db, nil))(t).Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Migrate(t, r.dsn)
 	r.store = must(store.Open(store.Config{DSN: r.dsn}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
-	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Logger: r.logger}))(t)
+	r.openPool(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.front = newFront(t)
 	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.front.url, APIKey: "k", WebhookSecret: webhookSecret, Timeout: providerTimeout}))(t)
@@ -96,7 +93,7 @@ func (r *faultRig) startAPI(t testing.TB) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	eventually(t, 20*time.Second, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
+	eventually(t, soon, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
 }
 
 // work starts a worker whose payments go through pay, and waits until it is
@@ -121,7 +118,7 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 		}
 		_ = handoffs.Close()
 	})
-	eventually(t, 30*time.Second, "worker ready", w.Ready)
+	eventually(t, soon, "worker ready", w.Ready)
 }
 
 // ownLimits gives the payments of some packets a provider with other facts: one

@@ -79,6 +79,18 @@ var queryRows = []faultRow{
 		calls: "send declined; ask succeeded; ask declined; ask succeeded; ...", status: payout.StatusUnknown, money: "never", breaks: "contradiction"},
 	{what: "send says refused, then a question fails", ops: everyOp, rules: []rule{fault("", "contradict", 1), fault("query", "error_before", 1)},
 		calls: "send declined; ask internal; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "contradiction"},
+	{what: "the refusal is lost, and the only answer that is heard says succeeded", ops: transfers,
+		rules: []rule{fault("", "decline", 1), fault("", "notify_never", 0), fault("query", "contradict", 1)},
+		set: func(s *scene) {
+			s.line.between = func(x *exchange, forward func() reply) reply {
+				a := forward()
+				if x.Send && x.OrderNo[:payout.IDLen] == s.id {
+					<-x.gone
+				}
+				return a
+			}
+		},
+		calls: "send silence; ask succeeded", status: payout.StatusPaid, money: "never", adrift: true},
 }
 
 // accountRows: what accounts do by their suffix.

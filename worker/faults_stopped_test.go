@@ -3,13 +3,11 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	osexec "os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	"hongbao/activities"
+	"hongbao/devstack/stacktest"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
@@ -103,7 +102,7 @@ func TestStoppedWorker(t *testing.T) {
 			}
 			// The signal is sent, not obeyed: a thread that still runs would take the
 			// answer and send.
-			eventually(t, rowWithin, "every thread stands still", func() bool { return standsStill(process.Process.Pid) })
+			eventually(t, rowWithin, "every thread stands still", func() bool { return stacktest.StandsStill(process.Process.Pid) })
 			close(stopped)
 		}
 		<-stopped
@@ -145,19 +144,6 @@ func TestStoppedWorker(t *testing.T) {
 	}
 	refused.checkStopped(faultRow{status: payout.StatusPaid, tries: 2, loose: true}, payout.OrderNo(refused.id, 2))
 	unreceived.checkStopped(faultRow{status: payout.StatusPaid, loose: true}, payout.OrderNo(unreceived.id, 1))
-}
-
-// standsStill reports whether all threads of a process are stopped.
-func standsStill(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, thread := range threads {
-		raw, rerr := os.ReadFile(thread)
-		_, state, found := strings.Cut(string(raw), ") ")
-		if rerr != nil || !found || state[0] != 'T' {
-			return false
-		}
-	}
-	return err == nil && len(threads) > 0
 }
 
 // checkStopped: paid once, under this number, and nothing else.

@@ -398,7 +398,7 @@ func (s *scene) checkRun(row faultRow) {
 	case !row.status.Open():
 		want = "Completed" // the run that brought it there, or asked last
 	}
-	eventually(s, 20*time.Second, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
+	eventually(s, soon, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
 }
 
 // checkClosed: the packet comes to its end, and ledger and provider tell the same.
@@ -495,6 +495,9 @@ func (row faultRow) sees() string {
 	}
 	if row.breaks != "" {
 		parts = append(parts, "break: "+row.breaks)
+	}
+	if row.adrift && row.breaks == "" {
+		parts = append(parts, "nothing, until the day's statement is reconciled")
 	}
 	return cmp.Or(strings.Join(parts, "; "), map[bool]string{true: "an open payment, by age", false: "nothing to do"}[row.status.Open()])
 }

@@ -25,6 +25,7 @@ type laneReader struct {
 	sched    *scheduler
 	room     *semaphore.Weighted // claims of this lane that wait here
 	acks     chan string
+	unseen   bool // entries may be pending under our name that we never got; only adopt looks at it
 
 	mu       sync.Mutex
 	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again

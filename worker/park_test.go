@@ -295,7 +295,7 @@ func (r *parkRig) testHeld(t *testing.T) {
 	r.hold(t, true, "on")
 	claims := r.grabs(t, p.ID, 0, shares)
 	late := r.create(t, spec{total: 100, count: 1}) // its charge is held too
-	eventually(t, 20*time.Second, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why=held") == shares+1 })
+	eventually(t, soon, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why=held") == shares+1 })
 	stays(t, 3*time.Second, "nothing is sent", func() bool {
 		return len(r.sends.of(payout.OpTransfer)) == before && len(r.sends.of(payout.OpCharge)) == charges
 	})
@@ -328,7 +328,7 @@ func (r *parkRig) testHeld(t *testing.T) {
 		t.Errorf("%d sends noted, %d made, want %d", sent, n, shares)
 	}
 	r.awaitOpen(t, late.ID)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
 }
 
@@ -345,13 +345,13 @@ func (r *parkRig) testTrouble(t *testing.T, row int, why payout.Trouble, trouble
 	var claims []packet.Claim
 	for i := range row { // one after the other, so that no more are on their way
 		claims = append(claims, r.grabs(t, p.ID, i, i+1)...)
-		eventually(t, 10*time.Second, "it is sent", func() bool { return made() >= i+1 })
+		eventually(t, soon, "it is sent", func() bool { return made() >= i+1 })
 	}
-	eventually(t, 20*time.Second, "the breaker opens", open)
+	eventually(t, soon, "the breaker opens", open)
 	began, first := time.Now(), made()
 	claims = append(claims, r.grabs(t, p.ID, row, shares)...)
-	eventually(t, 20*time.Second, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why="+string(why)) >= shares-2 })
-	eventually(t, 30*time.Second, "it is tried again", func() bool { return made() >= first+3 })
+	eventually(t, soon, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why="+string(why)) >= shares-2 })
+	eventually(t, soon, "it is tried again", func() bool { return made() >= first+3 })
 	// 0.5 s, 1 s, 2 s ...: one call each; one is added for what is under way.
 	if tries, most := made()-first, 2+bits(time.Since(began)); tries > most || !open() {
 		t.Errorf("%d calls within %v of trouble, want %d at most", tries, time.Since(began), most)
@@ -364,7 +364,7 @@ func (r *parkRig) testTrouble(t *testing.T, row int, why payout.Trouble, trouble
 	if open() {
 		t.Error("the breaker stays open")
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
 }
 
@@ -384,10 +384,10 @@ func TestPaceOfAllWorkers(t *testing.T) {
 	const perSecond, shares = 10, 40
 	r := newParkRig(t, perSecond)
 	second, _ := r.startWorker(t)
-	eventually(t, 30*time.Second, "second worker ready", func() bool { return second.Ready() })
+	eventually(t, soon, "second worker ready", func() bool { return second.Ready() })
 	p := r.opened(t, shares)
 	claims := r.grabs(t, p.ID, 0, shares)
-	if sent := r.paid(t, claims, 40*time.Second); sent != shares {
+	if sent := r.paid(t, claims, soon); sent != shares {
 		t.Errorf("%d sends for %d payouts", sent, shares)
 	}
 	at := r.sends.of(payout.OpTransfer)
@@ -400,6 +400,6 @@ func TestPaceOfAllWorkers(t *testing.T) {
 			t.Errorf("%d calls within %v", 2*perSecond+1, within)
 		}
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
 }

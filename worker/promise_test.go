@@ -40,7 +40,7 @@ func lostGrab(t *testing.T, r *rig, user string) promiseCase {
 	if c.claim.ShareIndex != 0 || c.claim.Amount != 1 {
 		t.Fatalf("%s was promised %+v", user, c.claim)
 	}
-	r.awaitPayout(t, lost, payout.StatusPaid, 20*time.Second)
+	r.awaitPayout(t, lost, payout.StatusPaid, soon)
 	c.failed(t, payout.FailureShareConflict)
 	return c
 }
@@ -49,7 +49,7 @@ func lostGrab(t *testing.T, r *rig, user string) promiseCase {
 func (c *promiseCase) await(t *testing.T, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
-	eventually(t, 20*time.Second, "the promise is "+string(want), func() bool {
+	eventually(t, soon, "the promise is "+string(want), func() bool {
 		told, err := c.store.Claim(t.Context(), c.p.ID, c.claim.UserID)
 		if err != nil || told.PayoutStatus != string(want) {
 			return false
@@ -81,7 +81,7 @@ func (c *promiseCase) failed(t *testing.T, code string) {
 func (c *promiseCase) ended(t *testing.T, status string) {
 	t.Helper()
 	id := workflows.PayoutID(c.p.ID, c.claim.UserID)
-	eventually(t, 20*time.Second, "the run is "+status, func() bool { return c.runs(t, id) == status })
+	eventually(t, soon, "the run is "+status, func() bool { return c.runs(t, id) == status })
 }
 
 // moved is what the provider moved for the promise, and how often.
@@ -102,7 +102,7 @@ func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
 	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.awaitStatus(t, c.p.ID, packet.StatusClosed, 20*time.Second)
+	c.awaitStatus(t, c.p.ID, packet.StatusClosed, soon)
 	c.balanced(t, c.p)
 	b, err := c.store.Balances(t.Context(), c.p.ID)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestR10_Promises(t *testing.T) {
 		t.Parallel()
 		c := lostGrab(t, r, "late~declined")
 		c.twoPersons(t, c.id, small)
-		eventually(t, 20*time.Second, "sent, and refused", func() bool {
+		eventually(t, soon, "sent, and refused", func() bool {
 			p, err := r.store.PaymentOf(t.Context(), c.id)
 			return err == nil && p.Attempt == 1 && p.Status == payout.StatusFailed
 		})
@@ -182,7 +182,7 @@ func TestR10_Promises(t *testing.T) {
 		if _, err := r.pool.Recall(t.Context(), c.p.ID); err != nil {
 			t.Fatal(err)
 		}
-		r.awaitStatus(t, c.p.ID, packet.StatusClosed, 20*time.Second)
+		r.awaitStatus(t, c.p.ID, packet.StatusClosed, soon)
 		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
 		if err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
 			t.Fatal(err)

@@ -31,6 +31,8 @@ type Reconcile struct {
 	// Hour and Minute say when the day before is reconciled, in the time zone of
 	// the provider's statement.
 	Hour, Minute int
+	// Closes keeps the closes of days; nil: this process writes none down.
+	Closes CloseBook
 }
 
 const (
@@ -39,6 +41,9 @@ const (
 	// was terminated by hand is started again.
 	wishAgain = 5 * time.Second
 	wishBatch = 20
+	// scheduleEvery is how often the schedule is made again in case it is gone: a
+	// Temporal that lost all it had stored has lost it too.
+	scheduleEvery = 30 * time.Second
 	// scheduleCatchup is how late a daily run is still made up for: as long as
 	// providers keep statements.
 	scheduleCatchup = 30 * 24 * time.Hour
@@ -65,12 +70,15 @@ func (w *Worker) reconcile(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	scheduled := false
+	schedule := w.cfg.Starter.ScheduleReconciliations
+	var scheduled time.Time
 	for {
 		wait := wishEvery
-		if !scheduled {
-			err := w.cfg.Starter.ScheduleReconciliations(ctx, r.Steps.Provider.Name(), r.Steps.Provider.Zone(), r.Hour, r.Minute)
-			if scheduled = err == nil; err != nil && ctx.Err() == nil {
+		if time.Since(scheduled) >= scheduleEvery {
+			err := schedule(ctx, r.Steps.Provider.Name(), r.Steps.Provider.Zone(), r.Hour, r.Minute)
+			if err == nil {
+				schedule, scheduled = w.cfg.Starter.keepSchedule, time.Now()
+			} else if ctx.Err() == nil {
 				w.cfg.Logger.WarnContext(ctx, "Schedule of reconciliations could not be set.", slog.Any("error", err))
 				wait = awayPause
 			}
@@ -122,36 +130,60 @@ func (s *Starter) StartReconciliation(ctx context.Context, r payout.Reconciliati
 // reconciliation of a provider, or changes it to these settings. Whether a
 // person has paused it stays as it is.
 func (s *Starter) ScheduleReconciliations(ctx context.Context, provider string, zone *time.Location, hour, minute int) error {
-	id := workflows.DailyReconcileID(provider)
-	spec := client.ScheduleSpec{TimeZoneName: zone.String(), Calendars: []client.ScheduleCalendarSpec{{
-		Hour: []client.ScheduleRange{{Start: hour}}, Minute: []client.ScheduleRange{{Start: minute}},
-		Comment: "reconcile the day before with the statement of " + provider}}}
-	action := &client.ScheduleWorkflowAction{
-		ID: id, Workflow: workflows.DailyReconcileWorkflow, TaskQueue: workflows.TaskQueue,
-		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrProvider.ValueSet(provider)),
-		StaticSummary:         "ask for the reconciliation of the day before with " + provider,
+	options := dailySchedule(provider, zone, hour, minute)
+	made, err := s.createSchedule(ctx, options)
+	if err != nil || made {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	// Every missed day is made up for; a run only leaves a row, so that they may overlap.
-	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{ID: id, Spec: spec, Action: action,
-		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: scheduleCatchup})
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return fmt.Errorf("create schedule %s: %w", id, err)
-	}
-	err = s.client.ScheduleClient().GetHandle(ctx, id).Update(ctx, client.ScheduleUpdateOptions{
+	err = s.client.ScheduleClient().GetHandle(ctx, options.ID).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			next := in.Description.Schedule
-			next.Spec, next.Action = &spec, action
-			next.Policy = &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: scheduleCatchup}
+			next.Spec, next.Action = &options.Spec, options.Action
+			next.Policy = &client.SchedulePolicies{Overlap: options.Overlap, CatchupWindow: options.CatchupWindow}
 			return &client.ScheduleUpdate{Schedule: &next}, nil
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("update schedule %s: %w", id, err)
+		return fmt.Errorf("update schedule %s: %w", options.ID, err)
 	}
 	return nil
+}
+
+// keepSchedule makes the schedule again when it is gone, and else leaves it as it is.
+func (s *Starter) keepSchedule(ctx context.Context, provider string, zone *time.Location, hour, minute int) error {
+	_, err := s.createSchedule(ctx, dailySchedule(provider, zone, hour, minute))
+	return err
+}
+
+// createSchedule reports whether it made the schedule; false: there is one of this id.
+func (s *Starter) createSchedule(ctx context.Context, options client.ScheduleOptions) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_, err := s.client.ScheduleClient().Create(ctx, options)
+	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("create schedule %s: %w", options.ID, err)
+	}
+	return true, nil
+}
+
+func dailySchedule(provider string, zone *time.Location, hour, minute int) client.ScheduleOptions {
+	id := workflows.DailyReconcileID(provider)
+	return client.ScheduleOptions{
+		ID: id,
+		Spec: client.ScheduleSpec{TimeZoneName: zone.String(), Calendars: []client.ScheduleCalendarSpec{{
+			Hour: []client.ScheduleRange{{Start: hour}}, Minute: []client.ScheduleRange{{Start: minute}},
+			Comment: "reconcile the day before with the statement of " + provider}}},
+		Action: &client.ScheduleWorkflowAction{
+			ID: id, Workflow: workflows.DailyReconcileWorkflow, TaskQueue: workflows.TaskQueue,
+			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrProvider.ValueSet(provider)),
+			StaticSummary:         "ask for the reconciliation of the day before with " + provider,
+		},
+		// Every missed day is made up for; a run only leaves a row, so that they may overlap.
+		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: scheduleCatchup,
+	}
 }

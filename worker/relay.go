@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,8 @@ type Handoffs interface {
 	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
 	Ack(ctx context.Context, lane int, entryIDs ...string) error
 	TakeOver(ctx context.Context, lane int, from, to string, limit int) (pool.Batch, error)
+	TakeStrays(ctx context.Context, lane int, to string, limit int) (pool.Batch, error)
+	RewriteAfterStart(ctx context.Context) error
 	Consumers(ctx context.Context, lane int) ([]pool.Consumer, error)
 	RemoveConsumer(ctx context.Context, lane int, consumer string) (bool, error)
 	AcquireSlot(ctx context.Context, maxSlots int, life time.Duration) (pool.Slot, error)
@@ -53,6 +56,19 @@ type relay struct {
 	apps       *apps
 	lanes      int
 	logger     *slog.Logger
+	readers    atomic.Pointer[[]*laneReader] // nil: no slot yet
+}
+
+// underway is how many hand-offs of a lane are being carried to Temporal.
+func (r *relay) underway(lane int) int {
+	readers := r.readers.Load()
+	if readers == nil || lane >= len(*readers) {
+		return 0
+	}
+	l := (*readers)[lane]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.underway)
 }
 
 func newRelay(cfg Config) *relay {
@@ -96,6 +112,7 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 		group.Go(func() error { return l.acknowledge(gctx) })
 		group.Go(func() error { return l.readLater(gctx) })
 	}
+	r.readers.Store(&readers)
 	for range startLimit {
 		group.Go(func() error { return sched.work(gctx) })
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -38,7 +40,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 			}
 			got <- b
 		}()
-		eventually(t, time.Second, "the dead reader waits in line", func() bool {
+		eventually(t, soon, "the dead reader waits in line", func() bool {
 			c, err := dead.Consumers(t.Context(), lane)
 			return err == nil && len(c) > 0
 		})
@@ -56,9 +58,9 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, 10*time.Second)
+		r.awaitPayout(t, c, payout.StatusPaid, soon)
 	}
-	eventually(t, 10*time.Second, "nothing is left and the dead consumer is gone", func() bool {
+	eventually(t, soon, "nothing is left and the dead consumer is gone", func() bool {
 		n, _, err := dead.Depth(t.Context(), lane)
 		consumers, cerr := dead.Consumers(t.Context(), lane)
 		for _, c := range consumers {
@@ -68,6 +70,45 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 		}
 		return err == nil && cerr == nil && n == 0
 	})
+}
+
+// TestR11_StrayHandOffs: hand-offs that were read and that no reader has any more are
+// carried and removed all the same; the payouts among them are started.
+func TestR11_StrayHandOffs(t *testing.T) {
+	t.Parallel()
+	server := stacktest.FreshRedis(t)
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	r.quietLanes(t)
+	r.stop()
+	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
+	defer func() { _ = handoffs.Close() }()
+	lane := packet.Lane(p.ID, testLanes)
+	for n := range 3 {
+		r.grab(t, p.ID, userNamed(n))
+	}
+	read := must(handoffs.Read(ctx, lane, "nobody", 2, time.Millisecond))(t)
+	if len(read.HandOffs) != 2 {
+		t.Fatalf("read %+v", read)
+	}
+	c := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer c.Close()
+	streams := must(c.Keys(ctx, "hb:*:handoff").Result())(t)
+	for _, h := range read.HandOffs {
+		for _, stream := range streams { // acknowledged, and still there
+			if err := c.XAck(ctx, stream, pool.Group, h.EntryID).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, r.stop = r.startWorker(t)
+	for _, claim := range must(r.pool.Claims(ctx, p.ID))(t) {
+		r.awaitPayout(t, claim, payout.StatusPaid, soon)
+	}
+	r.quietLanes(t)
 }
 
 // TestTemporalAway: while Temporal is down grabs go on and entries wait; everything catches up.
@@ -90,9 +131,9 @@ func TestTemporalAway(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, 60*time.Second)
+		r.awaitPayout(t, c, payout.StatusPaid, soon)
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 30*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
 	r.awaitOpen(t, late.ID)
 }
@@ -112,13 +153,13 @@ func TestMySQLAway(t *testing.T) {
 		}
 	}
 	db.Restart(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 60*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	claims, err := r.store.Claims(t.Context(), p.ID)
 	if err != nil || len(claims) != 10 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c.Claim, payout.StatusPaid, 60*time.Second)
+		r.awaitPayout(t, c.Claim, payout.StatusPaid, soon)
 	}
 	r.balanced(t, p)
 }
@@ -154,5 +195,5 @@ func TestR11_WinnersAreTheTruth(t *testing.T) {
 	if c.UserID == "" {
 		t.Fatal("no hand-off could be stolen")
 	}
-	r.awaitPayout(t, c, payout.StatusPaid, 30*time.Second)
+	r.awaitPayout(t, c, payout.StatusPaid, soon)
 }

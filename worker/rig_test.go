@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,6 @@ import (
 
 	"hongbao/activities"
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -59,6 +60,8 @@ type rig struct {
 	seedKey  [32]byte
 	logger   *slog.Logger
 	change   func(*rig, *worker.Config) // nil: none
+	stop     func()                     // of the worker
+	off      *atomic.Int64              // nanoseconds by which MySQL's clock is off
 }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -82,27 +85,44 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 // newRigWith is newRig with workers that are changed before they start.
 func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, change func(*rig, *worker.Config)) *rig {
 	t.Helper()
-	r := &rig{change: change, redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	ctx := t.Context()
-	raw := must(store.OpenSQL(dsn))(t)
-	t.Cleanup(func() { _ = raw.Close() })
-	if _, err := must(migrations.NewProvider(raw, nil))(t).Up(ctx); err != nil {
-		t.Fatal(err)
-	}
-	r.store = must(store.Open(store.Config{DSN: dsn}))(t)
+	r := newParts(t, redisAddr, dsn, temporalAddr, namespace)
+	r.change = change
+	w, stop := r.startWorker(t)
+	r.stop = stop
+	eventually(t, soon, "worker ready", func() bool { return w.Ready() })
+	return r
+}
+
+// newParts is newRig without a worker.
+func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
+	t.Helper()
+	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, off: new(atomic.Int64), logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	stacktest.Migrate(t, dsn)
+	r.store = must(store.Open(store.Config{DSN: dsn, Lanes: testLanes, ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
-	r.pool = must(pool.Open(ctx, pool.Config{Addr: redisAddr, Lanes: testLanes, Logger: r.logger}))(t)
+	r.openPool(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.startProvider(t)
 	r.temporal = must(worker.Dial(temporalAddr, namespace, r.logger))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
-	w, _ := r.startWorker(t)
-	eventually(t, 30*time.Second, "worker ready", func() bool { return w.Ready() })
 	return r
 }
 
 const testLanes = 8
+
+// openPool opens the rig's pool, on a machine where Redis takes its time, too.
+func (r *rig) openPool(t testing.TB) {
+	t.Helper()
+	var err error
+	eventually(t, soon, "redis answers", func() bool {
+		r.pool, err = pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: r.store, Logger: r.logger})
+		return !errors.Is(err, packet.ErrUnavailable)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func (r *rig) startProvider(t testing.TB) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -136,16 +156,7 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
-	cfg := worker.Config{
-		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
-	}
-	if r.change != nil {
-		r.change(r, &cfg)
-	}
-	w = worker.New(cfg)
+	w = worker.New(r.workerConfig(handoffs))
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	var once sync.Once
@@ -161,6 +172,24 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 	t.Cleanup(stop)
 	return w, stop
 }
+
+func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
+	cfg := worker.Config{
+		Client:   r.temporal,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
+		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter, Lanes: testLanes,
+			Pace: rebuildPace, Logger: r.logger},
+	}
+	if r.change != nil {
+		r.change(r, &cfg)
+	}
+	return cfg
+}
+
+// rebuildPace is that of a worker, in less time.
+var rebuildPace = worker.RebuildPace{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second, Settle: 1500 * time.Millisecond, Patience: 30 * time.Second}
 
 var shared struct {
 	once sync.Once
@@ -194,6 +223,9 @@ func (w *testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// soon is the deadline of what takes seconds, on a busy machine too.
+const soon = 2 * time.Minute
+
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -219,6 +251,12 @@ type spec struct {
 // create stages a packet as the API does and returns it.
 func (r *rig) create(t testing.TB, s spec) packet.Packet {
 	t.Helper()
+	return r.createFor(t, nil, nil, s)
+}
+
+// createFor is create with a guest list, or for later.
+func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spec) packet.Packet {
+	t.Helper()
 	id := cmp.Or(s.id, packet.NewID([]byte("salt"), rand.Text()))
 	if s.sender == "" {
 		s.sender = "sender"
@@ -228,10 +266,11 @@ func (r *rig) create(t testing.TB, s spec) packet.Packet {
 	}
 	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count, Split: packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
-	staged, err := r.pool.Create(t.Context(), p, nil, nil, s.life, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var staged packet.Staged
+	r.throughGate(t, "create", func() (err error) {
+		staged, err = r.pool.Create(t.Context(), p, guests, opensAt, s.life, 5*time.Second)
+		return err
+	})
 	return staged.View.Packet
 }
 
@@ -248,7 +287,7 @@ func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status, within ti
 
 func (r *rig) awaitOpen(t testing.TB, id string) {
 	t.Helper()
-	eventually(t, 20*time.Second, "pool open", func() bool {
+	eventually(t, soon, "pool open", func() bool {
 		v, err := r.pool.View(t.Context(), id)
 		return err == nil && v.State == packet.PoolOpen
 	})
@@ -257,11 +296,25 @@ func (r *rig) awaitOpen(t testing.TB, id string) {
 // grab grabs once, whatever comes.
 func (r *rig) grab(t testing.TB, id, user string) packet.Grabbed {
 	t.Helper()
-	g, err := r.pool.Grab(t.Context(), id, user, packet.Profile{})
-	if err != nil {
-		t.Fatalf("grab of %q: %v", user, err)
-	}
+	var g packet.Grabbed
+	r.throughGate(t, "grab of "+user, func() (err error) {
+		g, err = r.pool.Grab(t.Context(), id, user, packet.Profile{})
+		return err
+	})
 	return g
+}
+
+// throughGate calls again while the gate of the lane is shut: another test of the same
+// rig may have had it rebuilt.
+func (r *rig) throughGate(t testing.TB, what string, call func() error) {
+	t.Helper()
+	eventually(t, time.Minute, what, func() bool {
+		err := call()
+		if err != nil && !errors.Is(err, pool.ErrGate) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
 }
 
 func (r *rig) payoutOf(t testing.TB, c packet.Claim) payout.Payment {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"hongbao/observe"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/workflows"
@@ -26,6 +27,7 @@ const startTimeout = 10 * time.Second
 type Starter struct {
 	client   client.Client
 	provider string
+	console  workflows.Console
 }
 
 // NewStarter returns a starter for payments through the named provider.
@@ -33,14 +35,21 @@ func NewStarter(c client.Client, provider string) *Starter {
 	return &Starter{client: c, provider: provider}
 }
 
+// LinkedTo has the details of what is started lead to the console at an address, as
+// people's browsers see it; "": to nothing.
+func (s *Starter) LinkedTo(console string) *Starter {
+	s.console = console
+	return s
+}
+
 // StartPacket starts the workflow of a staged packet. Starting it twice is
 // harmless: nil means that Temporal has answered (rule R3).
 func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
-	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, packetInput(p))
+	return s.once(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
 
-func packetInput(p packet.Packet) workflows.PacketInput {
-	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeAtOnce}
+func (s *Starter) packetInput(p packet.Packet) workflows.PacketInput {
+	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeAtOnce, Console: s.console}
 }
 
 func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
@@ -49,7 +58,7 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 		WorkflowTaskTimeout: workflows.TaskTimeout,
 		EnableEagerStart:    true,
 		StaticSummary:       workflows.PacketSummary(p),
-		StaticDetails:       workflows.PacketDetails(p),
+		StaticDetails:       workflows.PacketDetails(p, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.ID),
 			workflows.AttrUserID.ValueSet(p.SenderID), workflows.AttrProvider.ValueSet(s.provider)),
 	}
@@ -58,22 +67,23 @@ func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
 // StartPayout starts the workflow of a claim, as StartPacket does. app may be empty.
 func (s *Starter) StartPayout(ctx context.Context, c packet.Claim, app string) error {
 	options, in := s.payoutStart(c, app)
-	return s.once(ctx, options, workflows.PayoutWorkflow, in)
+	return s.once(observe.Below(ctx, c.Trace), options, workflows.PayoutWorkflow, in)
 }
 
 func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowOptions, workflows.PayoutInput) {
+	c.Trace = "" // it goes on in the run's header
 	attrs := []temporal.SearchAttributeUpdate{workflows.AttrPacketID.ValueSet(c.PacketID), workflows.AttrUserID.ValueSet(c.UserID),
 		workflows.AttrProvider.ValueSet(s.provider)}
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}
-	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true, Shape: workflows.ShapeWhole}
+	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true, Shape: workflows.ShapeWhole, Console: s.console}
 	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
 		WorkflowTaskTimeout:   workflows.TaskTimeout,
 		EnableEagerStart:      true, // the first workflow task comes with the answer, when this process has room for it
 		StaticSummary:         workflows.PayoutSummary(c),
-		StaticDetails:         workflows.PaymentDetails(in.PaymentID),
+		StaticDetails:         workflows.PaymentDetails(in.PaymentID, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(attrs...),
 	}, in
 }
@@ -100,14 +110,14 @@ func (s *Starter) once(ctx context.Context, o client.StartWorkflowOptions, name 
 // comes again until the row has moved. Reports whether a new run was started.
 func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	id := workflows.PaymentWorkflowID(p)
-	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Shape: workflows.ShapeWhole})
+	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Shape: workflows.ShapeWhole, Console: s.console})
 	switch {
 	case id == "" && p.Status.Open(): // an open charge belongs to its packet's run
 		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
 	case id == "": // which has gone on since: what is still to be asked has a run of its own
 		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
 	case p.Kind == payout.KindRefund:
-		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeAtOnce}
+		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeAtOnce, Console: s.console}
 	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -118,7 +128,7 @@ func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            workflows.PaymentSummary(p),
-		StaticDetails:                            workflows.PaymentDetails(p.ID),
+		StaticDetails:                            workflows.PaymentDetails(p.ID, s.console),
 		TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrApp.ValueSet(p.App), workflows.AttrPacketID.ValueSet(p.PacketID),
 			workflows.AttrUserID.ValueSet(p.UserID), workflows.AttrProvider.ValueSet(p.Provider)),
 	}, name, in)

@@ -19,7 +19,7 @@ import (
 // terminated, cancelled or deleted the one it had, which StartPacket takes for
 // done. It reports whether a run was started.
 func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
-	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, packetInput(p))
+	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
 }
 
 // RestartPayout does the same for a claim. app may be empty.
@@ -95,4 +95,38 @@ func (s *Starter) endedByHand(ctx context.Context, since time.Time, limit int) (
 		out = append(out, endedRun{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()})
 	}
 	return out, nil
+}
+
+// openRuns lists the workflow ids of payouts' runs that are open, and of packets' that
+// were started since the given time. Temporal's lists come late: what was started just
+// now may be missing.
+func (s *Starter) openRuns(ctx context.Context, since time.Time) ([]string, error) {
+	query := fmt.Sprintf("ExecutionStatus = 'Running' AND (WorkflowType = '%s' OR WorkflowType = '%s' AND StartTime > '%s')",
+		workflows.PayoutWorkflow, workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
+	var ids []string
+	for token := []byte(nil); ; {
+		answer, err := s.listRuns(ctx, query, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range answer.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		if token = answer.GetNextPageToken(); len(token) == 0 {
+			return ids, nil
+		}
+	}
+}
+
+// runsPage is how many runs one call lists.
+const runsPage = 1000
+
+func (s *Starter) listRuns(ctx context.Context, query string, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: runsPage, Query: query, NextPageToken: token})
+	if err != nil {
+		return nil, fmt.Errorf("list open runs: %w", err)
+	}
+	return answer, nil
 }

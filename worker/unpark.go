@@ -33,11 +33,18 @@ func (w *Worker) unpark(ctx context.Context) error {
 	if w.cfg.Holds == nil {
 		return nil
 	}
-	seen := time.Now().Add(-unparkFresh)
+	var seen time.Time
 	for pause(ctx, unparkEvery) {
+		if seen.IsZero() {
+			now, err := w.cfg.Watch.Clock(ctx)
+			if err != nil {
+				continue // MySQL is away: others say so
+			}
+			seen = now.Add(-unparkFresh)
+		}
 		state, err := w.cfg.Holds.ProviderState(ctx, w.cfg.Starter.provider)
 		if err != nil {
-			continue // MySQL is away: others say so
+			continue
 		}
 		if state.Hold != nil || !state.ReleasedAt.After(seen) {
 			continue

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ type WatchStore interface {
 	WatchedPackets
 	WatchedPayments
 	NoteRepair(ctx context.Context, kind, subject string) error
+	activities.Clock
 }
 
 // WatchedPackets reads packets for the watch.
@@ -26,7 +28,9 @@ type WatchedPackets interface {
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error)
 	UnfinishedPacket(ctx context.Context, id string) (packet.Unfinished, bool, error)
 	AccountedFor(ctx context.Context, packetID string) (int, error)
+	ClaimsRecorded(ctx context.Context, packetID string) (int, error)
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	Undecided(ctx context.Context, packetID string) (bool, error)
 }
 
 // WatchedPayments reads payments for the watch.
@@ -43,6 +47,13 @@ type LivePools interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Claims(ctx context.Context, id string) ([]packet.Claim, error)
 	Retire(ctx context.Context, id string) error
+	Gates
+}
+
+// Gates shuts lanes that lack something (rule R9).
+type Gates interface {
+	ClaimedCount(ctx context.Context, id string) (int, error)
+	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // Pace says how often the watch looks and how patient it is. What is younger
@@ -56,10 +67,13 @@ type Pace struct {
 	Overdue time.Duration
 	// Ask is for how long a question may be due before the watch puts it itself.
 	Ask time.Duration
+	// Pages is for how long a round goes on with the next page of a list as long as
+	// every page had something to repair. Then the other lists have their turn.
+	Pages time.Duration
 }
 
 // DefaultPace is the pace of a worker.
-var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute}
+var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute, Pages: 10 * time.Second}
 
 // WatchConfig is what a watch is made of.
 type WatchConfig struct {
@@ -79,7 +93,9 @@ type WatchConfig struct {
 // no harm: every start may be repeated (rule R3).
 //
 // A round reads a page of everything and the next round the page behind it, so
-// that a round costs the same whatever there is; what a person ended in the
+// that a round costs the same whatever there is. Only where it had something to
+// repair it goes on with the next page at once: all runs may be gone, and a page a
+// round would take hours to find them. What a person ended in the
 // Temporal UI is listed besides, so that it does not wait for its page.
 type Watch struct {
 	cfg      WatchConfig
@@ -88,6 +104,7 @@ type Watch struct {
 	payments map[watched]packet.Place
 	patience *patience
 	ended    *endedRuns
+	repairs  atomic.Int64 // made by this watch
 }
 
 // NewWatch prepares a watch; Run does the work.
@@ -123,12 +140,27 @@ func (w *Watch) look(ctx context.Context, fault string, at func(context.Context)
 
 // watchLanes compares the pools of all lanes, some lanes at a time.
 func (w *Watch) watchLanes(ctx context.Context) error {
+	now, err := w.cfg.Store.Clock(ctx)
+	if err != nil {
+		return err
+	}
 	var group errgroup.Group
 	group.SetLimit(lanesAtOnce)
 	for i := range w.lanes {
-		group.Go(func() error { return w.lanes[i].round(ctx) })
+		group.Go(func() error { return w.lanes[i].round(ctx, now) })
 	}
 	return group.Wait()
+}
+
+// pages looks at one page, and at the next ones while there are repairs to make.
+func (w *Watch) pages(page func() (more bool, err error)) error {
+	for began := time.Now(); ; {
+		before := w.repairs.Load()
+		more, err := page()
+		if err != nil || !more || w.repairs.Load() == before || time.Since(began) >= w.cfg.Pace.Pages {
+			return err
+		}
+	}
 }
 
 // Repair names what the watch has put right.
@@ -154,8 +186,12 @@ const (
 	RepairAsked Repair = "payment_asked"
 )
 
+// Repairs lists what the watch puts right.
+var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairUnheard, RepairUnretired, RepairAsked}
+
 // repaired tells of a repair: in the log, and counted for good in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {
+	w.repairs.Add(1)
 	attrs = append([]slog.Attr{slog.String("repair", string(kind)), slog.String("subject", subject)}, attrs...)
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Watch repaired something.", attrs...)
 	if err := w.cfg.Store.NoteRepair(ctx, string(kind), subject); err != nil && ctx.Err() == nil {

@@ -53,7 +53,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 100})
 	r.awaitOpen(t, p.ID)
 	relay.held.Store(true)
-	eventually(t, 20*time.Second, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	eventually(t, soon, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
 
 	lost := r.grab(t, p.ID, "lost").Claim
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -79,11 +79,11 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	go func() { defer close(done); _ = w.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 
-	r.awaitPayout(t, lost, payout.StatusPaid, 30*time.Second)
+	r.awaitPayout(t, lost, payout.StatusPaid, soon)
 	<-time.After(2 * grace) // by now the other would have been found, too
 	if got := r.runs(t, workflows.PayoutID(p.ID, waits.UserID)); got == "Running" || got == "Completed" {
 		t.Errorf("the run of a claim whose hand-off waits: %s", got)
 	}
 	relay.held.Store(false)
-	r.awaitPayout(t, waits, payout.StatusPaid, 30*time.Second)
+	r.awaitPayout(t, waits, payout.StatusPaid, soon)
 }

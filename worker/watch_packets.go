@@ -25,11 +25,11 @@ const (
 func (w *Watch) watchPackets(ctx context.Context) error {
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		if !w.packets[status].At.IsZero() {
-			if err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
+			if _, err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
 				return err
 			}
 		}
-		if err := w.packetPage(ctx, status, w.packets[status], false); err != nil {
+		if err := w.pages(func() (bool, error) { return w.packetPage(ctx, status, w.packets[status], false) }); err != nil {
 			return err
 		}
 	}
@@ -37,15 +37,19 @@ func (w *Watch) watchPackets(ctx context.Context) error {
 }
 
 // packetPage compares a page of rows with their runs. Of the first page, which
-// is looked at beside the one whose turn it is, only what is overdue counts.
-func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) error {
+// is looked at beside the one whose turn it is, only what is overdue counts. It
+// reports whether there is a page behind it.
+func (w *Watch) packetPage(ctx context.Context, status packet.Status, after packet.Place, overdue bool) (more bool, err error) {
+	now, err := w.cfg.Store.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
 	page, err := w.cfg.Store.UnfinishedPackets(ctx, status, after, packetPage)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
-	now := time.Now()
 	for _, u := range page {
 		if now.Sub(u.UpdatedAt) < w.cfg.Pace.Grace || overdue && now.Sub(u.ExpiresAt) < w.cfg.Pace.Grace {
 			continue
@@ -59,7 +63,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 			w.packets[status] = packet.Place{At: last.ExpiresAt, ID: last.ID}
 		}
 	}
-	return group.Wait()
+	return len(page) == packetPage, group.Wait()
 }
 
 // unfinished gives one packet what it needs to go on.

@@ -50,7 +50,7 @@ func TestR3_PacketRunEndedByHand(t *testing.T) {
 
 func endedFunding(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)) {
 	p := r.create(t, spec{total: 100, count: 2, sender: "s~pending"})
-	r.awaitStatus(t, p.ID, packet.StatusFunding, 10*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusFunding, soon)
 	do(t, r, workflows.PacketID(p.ID))
 	r.awaitOpen(t, p.ID)
 	if n := r.moved(t, p.ID, "charge"); n != 1 {
@@ -63,7 +63,7 @@ func endedExpires(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
 	do(t, r, workflows.PacketID(p.ID))
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 60*time.Second)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	if rec.Reason != packet.CloseExpired || rec.RefundedAmount != rec.Remainder || rec.Remainder == 0 {
 		t.Errorf("closed by %s, %d of %d refunded", rec.Reason, rec.RefundedAmount, rec.Remainder)
 	}
@@ -76,7 +76,7 @@ func endedSoldOut(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)
 	do(t, r, workflows.PacketID(p.ID))
 	r.grab(t, p.ID, "a")
 	r.grab(t, p.ID, "b")
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	if rec.Reason != packet.CloseSoldOut {
 		t.Errorf("closed by %s", rec.Reason)
 	}
@@ -90,7 +90,7 @@ func endedRecalled(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != p.TotalAmount {
 		t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
 	}
@@ -103,12 +103,12 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "refund is being sent", func() bool {
+	eventually(t, soon, "refund is being sent", func() bool {
 		refund, err := r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, p.ID, 0))
 		return err == nil && refund.Status == payout.StatusSending
 	})
 	do(t, r, workflows.RefundID(p.ID, 0))
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	if n := r.moved(t, p.ID, "refund"); n != 1 {
 		t.Errorf("%d refunds", n)
 	}
@@ -137,17 +137,18 @@ func TestR3_PacketRunLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		r.balanced(t, p)
 	})
 	t.Run("closing, books closed, nothing remained", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1})
 		hands["delete"](t, r, workflows.PacketID(p.ID))
-		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, 20*time.Second)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
 		closeBooks(t, r, p)
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
-		eventually(t, 20*time.Second, "pool retired", func() bool {
+		hands["delete"](t, r, workflows.PacketID(p.ID)) // the watch may have made a run that saw the packet open
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		eventually(t, soon, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -159,24 +160,24 @@ func TestR3_PacketRunLost(t *testing.T) {
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		closeBooks(t, r, p)
 		r.exec(t, "DELETE FROM outbox WHERE payment_id = ?", payout.ID(payout.KindRefund, p.ID, 0))
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 60*time.Second)
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		r.balanced(t, p)
 	})
 	t.Run("closing, refund paid", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1, life: packet.MinLife})
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		r.exec(t, "UPDATE packets SET status = 'closing', closed_at = NULL WHERE id = ?", p.ID)
-		r.awaitStatus(t, p.ID, packet.StatusClosed, 40*time.Second)
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	})
 	t.Run("closed, pool still there", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1})
 		hands["delete"](t, r, workflows.PacketID(p.ID))
-		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, 20*time.Second)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
 		closeBooks(t, r, p)
 		r.exec(t, "UPDATE packets SET status = 'closed', closed_at = updated_at WHERE id = ?", p.ID)
-		eventually(t, 20*time.Second, "pool retired", func() bool {
+		eventually(t, soon, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -184,12 +185,11 @@ func TestR3_PacketRunLost(t *testing.T) {
 	t.Run("rejected, Redis has not heard", func(t *testing.T) {
 		t.Parallel()
 		p := r.create(t, spec{total: 100, count: 2, sender: "s~pending"})
-		r.awaitStatus(t, p.ID, packet.StatusFunding, 10*time.Second)
+		r.awaitStatus(t, p.ID, packet.StatusFunding, soon)
 		hands["delete"](t, r, workflows.PacketID(p.ID))
-		if err := r.store.RejectPacket(t.Context(), p.ID, packet.Failure{Code: "x", Message: "y"}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, 20*time.Second, "pool rejected", func() bool {
+		r.exec(t, `UPDATE packets p JOIN payments c ON c.id = ? SET p.status = 'rejected', p.failure_code = 'x', p.failure_message = 'y',
+			c.status = 'failed', c.failure_code = 'x', c.failure_message = 'y', c.settled_at = c.updated_at WHERE p.id = ?`, payout.ID(payout.KindCharge, p.ID, 0), p.ID)
+		eventually(t, soon, "pool rejected", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.State == packet.PoolRejected
 		})
@@ -205,7 +205,7 @@ func TestR3_PacketRunLost(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		r.forgetPool(t, p.ID)
-		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 60*time.Second)
+		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		if rec.RefundedAmount != p.TotalAmount {
 			t.Errorf("%d refunded", rec.RefundedAmount)
 		}

@@ -31,7 +31,8 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 			if !status.Open() {
 				continue
 			}
-			if err := w.paymentPage(ctx, watched{kind, status}); err != nil {
+			of := watched{kind, status}
+			if err := w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }); err != nil {
 				return err
 			}
 		}
@@ -39,16 +40,20 @@ func (w *Watch) watchPayments(ctx context.Context) error {
 	return nil
 }
 
-func (w *Watch) paymentPage(ctx context.Context, of watched) error {
+// paymentPage looks at the next page and reports whether there is one behind it.
+func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err error) {
+	now, err := w.cfg.Store.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
 	page, err := w.cfg.Store.WaitingPayments(ctx, of.kind, of.status, w.payments[of], paymentPage)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
-	now := time.Now()
 	for _, p := range page {
-		if overdue := p.Overdue(now); overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, now) {
+		if overdue := p.Overdue(now); overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, time.Now()) {
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
 	}
@@ -57,7 +62,7 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) error {
 		last := page[len(page)-1]
 		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
 	}
-	return group.Wait()
+	return len(page) == paymentPage, group.Wait()
 }
 
 // overdue gives a payment a run, or wakes the one it has. A question that stays

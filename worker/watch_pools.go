@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"time"
 
 	"hongbao/packet"
@@ -61,7 +63,8 @@ func (l *laneWatch) carried(ctx context.Context) (time.Time, error) {
 	return oldest.Add(-handoffAfter), nil
 }
 
-func (l *laneWatch) round(ctx context.Context) error {
+// round compares a page of the lane; now is the books' time.
+func (l *laneWatch) round(ctx context.Context, now time.Time) error {
 	cfg := l.watch.cfg
 	live, err := cfg.Pools.LivePage(ctx, l.lane, l.from, lanePage)
 	if err != nil {
@@ -71,7 +74,7 @@ func (l *laneWatch) round(ctx context.Context) error {
 	l.next(live)
 	var ids []string
 	for _, p := range live {
-		if time.Since(p.CreatedAt) > cfg.Pace.Grace {
+		if now.Sub(p.CreatedAt) > cfg.Pace.Grace {
 			ids = append(ids, p.ID)
 		}
 	}
@@ -93,7 +96,8 @@ func (l *laneWatch) round(ctx context.Context) error {
 			continue
 		}
 		row, recorded := rows[id]
-		if err := l.compare(ctx, id, view, row, recorded); err != nil {
+		settled := now.Sub(row.UpdatedAt) > cfg.Pace.Grace
+		if err := l.compare(ctx, id, view, row, recorded, settled); err != nil {
 			return err
 		}
 	}
@@ -121,11 +125,11 @@ func (l *laneWatch) next(live []pool.LivePacket) {
 	l.from = last
 }
 
-// compare finds what is wrong with one packet that is older than the grace.
-func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView, row packet.RowState, recorded bool) error {
+// compare finds what is wrong with one packet that is older than the grace;
+// settledRow: its row is, too.
+func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView, row packet.RowState, recorded, settledRow bool) error {
 	w, cfg := l.watch, l.watch.cfg
 	now := time.Now()
-	settledRow := now.Sub(row.UpdatedAt) > cfg.Pace.Grace
 	early := view.State == packet.PoolFunding || view.State == packet.PoolOpening
 	switch {
 	case view.Retired, row.Stored == packet.StatusClosed:
@@ -146,6 +150,9 @@ func (l *laneWatch) compare(ctx context.Context, id string, view packet.PoolView
 		return nil
 	}
 	if row.Stored == packet.StatusOpen {
+		if err := l.withheld(ctx, id, view); err != nil {
+			return err
+		}
 		if err := l.heard(ctx, id, view, now); err != nil {
 			return err
 		}
@@ -196,12 +203,18 @@ func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, 
 // winners compares the count first, then the sets, and starts the payouts that
 // are missing.
 func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
-	if view.ClaimedCount <= l.settled[id] {
+	settled, known := l.settled[id]
+	if known && view.ClaimedCount == settled {
 		return nil
 	}
 	recorded, err := l.watch.cfg.Store.AccountedFor(ctx, id)
 	if err != nil {
 		return err
+	}
+	if recorded > view.ClaimedCount {
+		if behind, err := l.behind(ctx, id); behind || err != nil {
+			return err
+		}
 	}
 	key := "winners/" + id
 	if recorded >= view.ClaimedCount {
@@ -221,6 +234,42 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 		l.watch.patience.right(key) // only what waits in Temporal is asked about ever more rarely
 	}
 	return err
+}
+
+// behind looks whether the books know more claims of a packet than its pool, which then
+// has lost some: the gate of the lane is shut (rule R9).
+func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
+	cfg := l.watch.cfg
+	// The books first: by the time the pool is asked it has all that they know.
+	recorded, err := cfg.Store.ClaimsRecorded(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	claimed, err := cfg.Pools.ClaimedCount(ctx, id)
+	switch {
+	case errors.Is(err, packet.ErrNotFound): // retired meanwhile
+		return false, nil
+	case err != nil:
+		return false, err
+	case recorded <= claimed:
+		return false, nil
+	}
+	cfg.Logger.WarnContext(ctx, "The books know claims that the pool lacks.", slog.String("packet_id", id), slog.Int("recorded", recorded), slog.Int("claimed", claimed))
+	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
+}
+
+// withheld has the lane of a packet rebuilt once a person has decided what a recovery
+// of the books left to him: until then nobody was given a share of it.
+func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolView) error {
+	if !view.Withheld || view.State != packet.PoolOpen {
+		return nil
+	}
+	cfg := l.watch.cfg
+	if undecided, err := cfg.Store.Undecided(ctx, id); err != nil || undecided {
+		return err
+	}
+	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id), slog.Int("lane", l.lane))
+	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneByHand)
 }
 
 // missingWinners starts the payout of every winner that MySQL does not account for

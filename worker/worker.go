@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"golang.org/x/sync/errgroup"
@@ -29,8 +30,10 @@ type Config struct {
 	Outbox     Outbox
 	Watch      WatchStore
 	Live       LivePools
-	Holds      Holds      // nil: what a hold parked comes back by its own timers
-	Reconcile  *Reconcile // nil: this process carries out no reconciliations
+	Holds      Holds          // nil: what a hold parked comes back by its own timers
+	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
+	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
+	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
 	Lanes      int
 	Logger     *slog.Logger
 	// Tune, if set, changes the Options of the main worker. For measurements of
@@ -43,14 +46,22 @@ type Worker struct {
 	cfg   Config
 	relay *relay
 	watch *Watch
-	ready atomic.Bool
-	gone  chan error // what ended the pollers for good
+	// rebuilder is nil when lanes are rebuilt by hand.
+	rebuilder *Rebuilder
+	ready     atomic.Bool
+	gone      chan error // what ended the pollers for good
 }
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
 	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments, Lanes: cfg.Lanes, Logger: cfg.Logger})
-	return &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
+	w := &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
+	if cfg.Rebuild != nil {
+		rebuild := *cfg.Rebuild
+		rebuild.Underway = w.relay.underway
+		w.rebuilder = NewRebuilder(rebuild)
+	}
+	return w
 }
 
 // Ready reports whether the canary came back twice in a row within a second
@@ -72,6 +83,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.canary(gctx) })
 	group.Go(func() error { return w.unpark(gctx) })
 	group.Go(func() error { return w.reconcile(gctx) })
+	group.Go(func() error { return w.closeDays(gctx) })
+	if w.cfg.Heartbeat != nil {
+		group.Go(func() error { return w.cfg.Heartbeat.Run(gctx) })
+	}
+	if w.rebuilder != nil {
+		group.Go(func() error { return w.rebuilder.Run(gctx) })
+	}
 	group.Go(func() error {
 		select {
 		case <-gctx.Done():
@@ -124,6 +142,11 @@ func Options() sdk.Options {
 		// How long the runs of a worker that died wait for it before another takes them.
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		WorkerStopTimeout:            workflows.WorkerStopTimeout,
+		// A workflow that gets no processor for the default of a second is not stuck, and
+		// the SDK would go on beside it while it runs. After so long Temporal itself gives
+		// the task to another worker.
+		DeadlockDetectionTimeout: workflows.TaskTimeout,
+		Interceptors:             []interceptor.WorkerInterceptor{&named{}},
 	}
 }
 
@@ -154,6 +177,7 @@ func (w *Worker) newDrain() sdk.Worker {
 		MaxConcurrentActivityExecutionSize: 200,
 		WorkerStopTimeout:                  time.Second,
 		OnFatalError:                       w.fatal,
+		Interceptors:                       []interceptor.WorkerInterceptor{&named{}},
 	})
 	w.cfg.Reconcile.registerSteps(drain)
 	drain.RegisterActivityWithOptions(w.cfg.Packets.Drain, activity.RegisterOptions{Name: "Drain"})

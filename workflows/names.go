@@ -87,22 +87,30 @@ type PayoutInput struct {
 	// costs no event, as workflow.GetVersion would. Workers that do not know it must
 	// be stopped before those that do are started: they would begin such a run by
 	// other steps.
-	PayNow bool  `json:"pay_now,omitempty"`
-	Shape  Shape `json:"shape,omitempty"`
+	PayNow  bool    `json:"pay_now,omitempty"`
+	Shape   Shape   `json:"shape,omitempty"`
+	Console Console `json:"console,omitempty"`
 }
 
 // RefundInput starts a refund.
 type RefundInput struct {
-	PaymentID string `json:"payment_id"`
-	PacketID  string `json:"packet_id"`
-	Shape     Shape  `json:"shape,omitempty"`
+	PaymentID string  `json:"payment_id"`
+	PacketID  string  `json:"packet_id"`
+	Shape     Shape   `json:"shape,omitempty"`
+	Console   Console `json:"console,omitempty"`
 }
 
 // PacketInput starts a packet's life.
 type PacketInput struct {
 	packet.Packet
-	Shape Shape `json:"shape,omitempty"`
+	Shape   Shape   `json:"shape,omitempty"`
+	Console Console `json:"console,omitempty"`
 }
+
+// Console is where people's browsers find the console, for links in the details of
+// a run; "": no links. Who starts a run says it, and a run keeps it: a run reads no
+// configuration, which would be another one when it is replayed.
+type Console = string
 
 // Shape names the steps by which a run sends. Who starts a run sets it, and a run
 // keeps it, also as it continues as new: so histories replay that were recorded
@@ -140,17 +148,6 @@ func PaymentSummary(p payout.Payment) string {
 		verb = "refund"
 	}
 	return fmt.Sprintf("%s %s %s to %s for packet %s", verb, p.Amount, p.Currency, p.Account, p.PacketID)
-}
-
-// PacketDetails is the longer description of a packet's workflow in the UI (markdown).
-func PacketDetails(p packet.Packet) string {
-	return fmt.Sprintf("Packet `%s` of app `%s`, split `%s`, opens %s, expires %s.\n\nAPI: `GET /v1/packets/%s`, payouts: `GET /v1/staff/payouts?packet_id=%s`",
-		p.ID, p.App, p.Split, p.OpensAt.UTC().Format(time.RFC3339), p.ExpiresAt.UTC().Format(time.RFC3339), p.ID, p.ID)
-}
-
-// PaymentDetails is the longer description of a payment's run in the UI (markdown).
-func PaymentDetails(paymentID string) string {
-	return fmt.Sprintf("Payment `%s`. API: `GET /v1/staff/payouts/%s`. A failed one is retried by `POST /v1/staff/payouts/%s/retry`.", paymentID, paymentID, paymentID)
 }
 
 func amountOf(f money.Fen) string { return f.String() }

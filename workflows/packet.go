@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -19,7 +20,7 @@ import (
 // drain, books. A remainder's refund is a workflow of its own, which also
 // closes the packet. Returns how the packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
-	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Shape)}
+	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Shape, in.Console)}
 	o, err := l.begin(ctx)
 	if err != nil {
 		return "", err
@@ -106,7 +107,14 @@ func (l *life) reject(ctx workflow.Context, st payout.State) (string, error) {
 		return "", err
 	}
 	err := workflow.ExecuteActivity(storeStep(ctx, "reject: "+f.Code), packets.RejectPacket, l.packet.ID, *f).Get(ctx, nil)
-	return "rejected: " + f.Code, err
+	if !movedBack(err) {
+		return "rejected: " + f.Code, err
+	}
+	// The new run inherits what this one has shown, of a charge that may be paid yet.
+	if err := workflow.UpsertTypedSearchAttributes(ctx, AttrPayoutStatus.ValueUnset(), AttrFailureCode.ValueUnset()); err != nil {
+		return "", err
+	}
+	return "", l.anew(ctx)
 }
 
 // ended repeats the last step of a packet that an earlier run ended: that run
@@ -209,7 +217,10 @@ func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, e
 	}
 	remainder := done.Remainder
 	if !done.Books {
-		if remainder, err = l.closeBooks(ctx); err != nil {
+		if remainder, err = l.closeBooks(ctx); movedBack(err) {
+			return "", l.anew(ctx)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -226,6 +237,19 @@ func (l *life) close(ctx workflow.Context, reason packet.CloseReason) (string, e
 	return fmt.Sprintf("%s: nothing remained", reason), nil
 }
 
+// movedBack reports whether a step was refused because its row is back at an earlier one.
+// That is how a run meets books that were restored from before it began to close, or
+// from before the charge had failed (rule R13); it would wait for ever.
+func movedBack(err error) bool {
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && (app.Type() == activities.TypeNotClosing || app.Type() == activities.TypeNotDeclined)
+}
+
+// anew has the run begin anew, from the row (rule R3).
+func (l *life) anew(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Shape: l.machine.shape, Console: l.machine.console})
+}
+
 // closeNow goes as far towards the end as that goes at once.
 func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
 	if l.machine.shape != ShapeAtOnce {
@@ -238,6 +262,13 @@ func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activi
 	return done, err
 }
 
+// A pool that has not expired yet by its own clock is looked at again after a part
+// of the time that is left.
+const (
+	notYetShortest = 15 * time.Second
+	notYetPart     = 40
+)
+
 // closePool ends grabbing; for expiry, once Redis' clock agrees.
 func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error {
 	for {
@@ -245,10 +276,29 @@ func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error 
 		if err != nil || rem.NotYet <= 0 {
 			return err
 		}
-		if err := workflow.NewTimerWithOptions(ctx, rem.NotYet, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"}).Get(ctx, nil); err != nil {
+		if reason, err = l.awaitPool(ctx, rem.NotYet, reason); err != nil {
 			return err
 		}
 	}
+}
+
+// awaitPool waits before a pool that has not expired by its own clock is asked
+// again, and says why it closes then: a recall that comes meanwhile ends the wait.
+// Runs that waited here before they listened go on as they were.
+func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
+	listens := workflow.GetVersion(ctx, "recall-ends-the-wait-for-the-pool", workflow.DefaultVersion, 1) == 1
+	// Its clock may be set right meanwhile: what is far off is looked at again sooner.
+	wait := min(left, max(notYetShortest, left/notYetPart))
+	timerCtx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"})
+	var failed error
+	wake := workflow.NewSelector(ctx).AddFuture(timer, func(f workflow.Future) { failed = f.Get(timerCtx, nil) })
+	if listens {
+		wake.AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &reason) })
+	}
+	wake.Select(ctx)
+	return reason, failed
 }
 
 // closeBooks waits until every winner is recorded, closes the books and returns what remains.

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -112,6 +113,23 @@ func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 	p.want(t, steps(opening, []string{"BeginClosing expired", "ClosePool expired", "ClosePool expired", "ClosePool expired", "Drain", "CloseBooks", "FinishPacket"})...)
 	if got := p.timers[len(p.timers)-2:]; !slices.Equal(got, []time.Duration{1500 * time.Millisecond, 300 * time.Millisecond}) {
 		t.Errorf("waited %v", got)
+	}
+}
+
+// TestR6_RecallEndsTheWait: a run that was told too early that the time is over
+// does not keep the sender's money until it is: a recall is heard while it waits.
+func TestR6_RecallEndsTheWait(t *testing.T) {
+	p := newParts(t)
+	p.closePool = func(n int) packet.Remainder {
+		return []packet.Remainder{{NotYet: 23 * time.Hour}, {ClaimedCount: 4}}[n-1]
+	}
+	p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseExpired) }, time.Minute)
+	p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseRecalled) }, 2*time.Minute)
+	p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
+	p.result(t)
+	p.want(t, steps(opening, []string{"BeginClosing expired", "ClosePool expired", "ClosePool recalled", "Drain", "CloseBooks", "FinishPacket"})...)
+	if got := p.elapsed(); got > 10*time.Minute {
+		t.Errorf("closed after %v", got)
 	}
 }
 
@@ -268,13 +286,53 @@ func TestPacketContinuesAsNewWhileFunding(t *testing.T) {
 	p := newParts(t)
 	p.env.SetContinueAsNewSuggested(true)
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+	goesOnAs(t, p, aPacket(time.Hour))
+	p.want(t, charge[:2]...)
+}
+
+// goesOnAs is the input of the run that a packet's run goes on as.
+func goesOnAs(t *testing.T, p *parts, want PacketInput) {
+	t.Helper()
 	var next *workflow.ContinueAsNewError
 	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != PacketWorkflow {
 		t.Fatalf("ended with %v", err)
 	}
-	p.want(t, charge[:2]...)
 	var in PacketInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || !reflect.DeepEqual(in, aPacket(time.Hour)) {
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || !reflect.DeepEqual(in, want) {
 		t.Errorf("goes on with %+v, %v", in, err)
 	}
+}
+
+// TestPacketBeginsAnewOnRestoredBooks: books that were restored from before the run began
+// to close have the packet open again. The run begins anew, from the row.
+func TestPacketBeginsAnewOnRestoredBooks(t *testing.T) {
+	p, in := newParts(t), aPacket(time.Minute)
+	in.Console = "https://console"
+	p.notClosing = true
+	p.env.ExecuteWorkflow(Packet, in)
+	goesOnAs(t, p, in)
+	p.want(t, steps(opening, closing(packet.CloseExpired))...)
+}
+
+// TestR13_DeclinedChargeOfRestoredBooks: a run that has seen the charge fail finds that its
+// row has not, in books that were restored. It does not reject the packet: it goes on from
+// the row, asks about the charge, and opens the packet when that is paid.
+func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
+	p, in := newParts(t), aPacket(time.Minute)
+	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
+	p.reject = func(int) error {
+		return temporal.NewNonRetryableApplicationError("the charge is sending", activities.TypeNotDeclined, nil)
+	}
+	p.env.ExecuteWorkflow(Packet, in)
+	goesOnAs(t, p, in)
+	p.want(t, steps(charge, []string{"RejectPacket account_frozen"})...)
+	if !slices.Equal(p.upsert, []string{"failed/account_frozen", ""}) { // it would show the new run as failed
+		t.Errorf("search attributes %q", p.upsert)
+	}
+
+	p = newParts(t)
+	p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
+	p.env.ExecuteWorkflow(Packet, in)
+	p.result(t)
+	p.want(t, steps(charge[:2], []string{"Ask", "Settle succeeded"}, opening[3:], closing(packet.CloseExpired, "FinishPacket"))...)
 }

@@ -49,15 +49,18 @@ type parts struct {
 	openPool  func(n int) error
 	closePool func(n int) packet.Remainder
 	remainder money.Fen // CloseBooks
-	settled   []payout.Observation
-	sends     []string // the payments that were sent
-	asked     []string // the order number that each was settled under
-	payNow    func() (activities.Outcome, error)
-	send      func(n int) (activities.Outcome, error) // Send
-	record    func() payout.State                     // RecordClaim; nil: it is booked
-	openNow   func() (activities.Opened, error)
-	closeNow  func() (activities.Closed, error)
-	refundNow func() (activities.Refunded, error)
+	// notClosing: CloseBooks finds that the packet is open.
+	notClosing bool
+	reject     func(n int) error // RejectPacket
+	settled    []payout.Observation
+	sends      []string // the payments that were sent
+	asked      []string // the order number that each was settled under
+	payNow     func() (activities.Outcome, error)
+	send       func(n int) (activities.Outcome, error) // Send
+	record     func() payout.State                     // RecordClaim; nil: it is booked
+	openNow    func() (activities.Opened, error)
+	closeNow   func() (activities.Closed, error)
+	refundNow  func() (activities.Refunded, error)
 }
 
 func newParts(t *testing.T) *parts {
@@ -103,6 +106,7 @@ func newParts(t *testing.T) *parts {
 		return activities.Refunded{Outcome: sent(payout.ObsSucceeded, ended(payout.StatusPaid)), Closed: true}, nil
 	}
 	p.openPool = func(int) error { return nil }
+	p.reject = func(int) error { return nil }
 	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
 	return p
 }
@@ -150,8 +154,7 @@ func (p *parts) Fund(_ context.Context, _ string) (packet.Status, error) {
 func (p *parts) OpenPool(_ context.Context, _ string) error { return p.openPool(p.did("OpenPool", "")) }
 
 func (p *parts) RejectPacket(_ context.Context, _ string, f payout.Failure) error {
-	p.did("RejectPacket", f.Code)
-	return nil
+	return p.reject(p.did("RejectPacket", f.Code))
 }
 
 func (p *parts) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (packet.Status, error) {
@@ -167,6 +170,9 @@ func (p *parts) Drain(_ context.Context, _ packet.Packet) error { p.did("Drain",
 
 func (p *parts) CloseBooks(_ context.Context, _ string) (money.Fen, error) {
 	p.did("CloseBooks", "")
+	if p.notClosing {
+		return 0, temporal.NewNonRetryableApplicationError("the packet is open", activities.TypeNotClosing, nil)
+	}
 	return p.remainder, nil
 }
 

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -16,12 +15,14 @@ import (
 type machine struct {
 	runID string
 	shape Shape
-	seen  int           // observations made by this run
-	shown payout.Status // last status upserted
+	// console is where links in the details lead; "": nowhere.
+	console Console
+	seen    int           // observations made by this run
+	shown   payout.Status // last status upserted
 }
 
-func newMachine(ctx workflow.Context, shape Shape) *machine {
-	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, shape: shape}
+func newMachine(ctx workflow.Context, shape Shape, console Console) *machine {
+	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, shape: shape, console: console}
 }
 
 // enter is how a payout comes to its row. A claim is paid on the spot when that is
@@ -74,24 +75,21 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 			return st, err
 		}
 	}
-	workflow.SetCurrentDetails(ctx, "Status: **"+string(st.Status)+"**")
+	workflow.SetCurrentDetails(ctx, endDetails(st, m.console))
 	return st, nil
 }
 
 // await waits until the step is due, or until a signal says to look again.
 func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
-	wait := st.Step.At.Sub(workflow.Now(ctx))
-	if st.Step.At.IsZero() || wait <= 0 {
+	wait := st.Wait(workflow.Now(ctx))
+	if wait <= 0 {
 		return false, nil
 	}
 	what := fmt.Sprintf("%s: %s order %s again", st.Status, st.Step.Do, st.Step.OrderNo)
-	details := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.",
-		st.Status, st.Step.Do, st.Step.OrderNo, st.Step.At.UTC().Format(time.RFC3339))
 	if st.Step.Parked != payout.ParkedNot {
 		what = fmt.Sprintf("%s: parked, %s", st.Status, st.Step.Parked)
-		details = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Parked, st.Step.At.UTC().Format(time.RFC3339))
 	}
-	workflow.SetCurrentDetails(ctx, details)
+	workflow.SetCurrentDetails(ctx, waitDetails(st, m.console))
 	return sleepOrWake(ctx, wait, what)
 }
 

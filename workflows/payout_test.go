@@ -229,13 +229,15 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 	p.payNow = func() (activities.Outcome, error) {
 		return activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})}, nil
 	}
-	p.env.ExecuteWorkflow(Payout, payNowInput())
+	begun := payNowInput()
+	begun.Console = "https://desk.example"
+	p.env.ExecuteWorkflow(Payout, begun)
 	var next *workflow.ContinueAsNewError
 	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != PayoutWorkflow {
 		t.Fatalf("ended with %v", err)
 	}
 	var in PayoutInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != (PayoutInput{PaymentID: payoutID, Shape: ShapeWhole}) {
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != (PayoutInput{PaymentID: payoutID, Shape: ShapeWhole, Console: begun.Console}) {
 		t.Errorf("goes on with %+v, %v", in, err)
 	}
 	if n := p.count("Settle"); n != 3 {

@@ -11,6 +11,7 @@ type apiConfig struct {
 	MaxConnections       int
 	RedisAddr            string
 	RedisMode            string
+	RedisMaster          string // what the sentinels call it; "" unless RedisMode is sentinel
 	AllowVolatileRedis   bool
 	RedisReplicas        int // that have a grab before it is answered
 	MySQLDSN             Secret
@@ -21,10 +22,11 @@ type apiConfig struct {
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
 	ProviderRate         int64  // shown to staff; 0 = no limit
-	TemporalAddress      string // asked by /readyz alone
+	TemporalAddress      string // asked how it is, and nothing else
 	TemporalNamespace    string
 	TemporalUIURL        string // "" = no links
 	CrashPoints          string // "" = none, see package crash
+	Tracing              tracingConfig
 }
 
 func newAPICommand(env environment) *cobra.Command {
@@ -43,6 +45,7 @@ func newAPICommand(env environment) *cobra.Command {
 				MaxConnections:       int(c.number("max-connections")),
 				RedisAddr:            c.text("redis-addr"),
 				RedisMode:            c.text("redis-mode"),
+				RedisMaster:          c.text("redis-master"),
 				AllowVolatileRedis:   c.yes("allow-volatile-redis"),
 				RedisReplicas:        int(c.number("redis-replicas")),
 				MySQLDSN:             c.secret("mysql-dsn"),
@@ -57,6 +60,7 @@ func newAPICommand(env environment) *cobra.Command {
 				TemporalNamespace:    c.text("temporal-namespace"),
 				TemporalUIURL:        c.text("temporal-ui-url"),
 				CrashPoints:          c.text("crash-points"),
+				Tracing:              tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"), Ratio: c.text("traces-sampler-arg")},
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

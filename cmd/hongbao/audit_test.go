@@ -11,7 +11,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/payout"
 	"hongbao/store"
 )
@@ -26,13 +25,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	m, err := migrations.NewProvider(db, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.Migrate(t, dsn)
 	writeAudit(t, db, 3)
 	run := func(args ...string) (string, error) {
 		root := newRoot([]string{"HONGBAO_MYSQL_DSN=" + dsn})

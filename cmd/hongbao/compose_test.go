@@ -57,7 +57,7 @@ func loadCompose(ctx context.Context, text string) (*types.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loader.LoadWithContext(ctx, details)
+	return loader.LoadWithContext(ctx, details, loader.WithProfiles([]string{"*"}))
 }
 
 // composeRule is a rule about docker-compose.yml. Replacing breaks[0] by
@@ -179,7 +179,7 @@ var composeRules = []composeRule{
 	{
 		name: "published ports", why: "only what people call, and only from this machine: the keys are public and there is no TLS",
 		check: func(p *types.Project, offend func(string, string, ...any)) {
-			want := []string{"api:8080", "api:8081", "temporal-ui:8080"}
+			want := []string{"api:8080", "api:8081", "grafana:3000", "prometheus:9090", "temporal-ui:8080"}
 			var got []string
 			for _, s := range p.Services {
 				for _, port := range s.Ports {
@@ -197,6 +197,30 @@ var composeRules = []composeRule{
 			{`"127.0.0.1:${HB_API_PORT:-8080}:8080"`, `"8080:8080"`}, {`"127.0.0.1:${HB_API_PORT:-8080}:8080"`, `"0.0.0.0:8080:8080"`},
 			{`volumes: ["redis:/data"]`, `volumes: ["redis:/data"]` + "\n    ports: [\"127.0.0.1:6379:6379\"]"},
 		},
+	},
+	{
+		name: "observability", why: "who does not ask for it does not start it, and what it scrapes is where the processes listen",
+		check: func(p *types.Project, offend func(string, string, ...any)) {
+			for _, s := range p.Services {
+				wanted := s.Name == "prometheus" || s.Name == "grafana"
+				if wanted != slices.Equal(s.Profiles, []string{"observability"}) || !wanted && (needs(p, s.Name, "prometheus") || needs(p, s.Name, "grafana")) {
+					offend(s.Name, "profiles %q, waits for %v", s.Profiles, s.DependsOn)
+				}
+			}
+			config, err := os.ReadFile(filepath.Join(checkout, "deploy", "prometheus", "prometheus.yml"))
+			if err != nil {
+				offend("prometheus", "%v", err)
+			}
+			_, staff, _ := net.SplitHostPort(value(p.Services["api"], "HONGBAO_STAFF_LISTEN"))
+			_, worker, _ := net.SplitHostPort(value(p.Services["worker"], "HONGBAO_WORKER_LISTEN"))
+			for _, line := range []string{`targets: ["api:` + staff + `"]`, "names: [worker]", "port: " + worker} {
+				if !strings.Contains(string(config), line) {
+					offend("prometheus", "it does not scrape %s", line)
+				}
+			}
+		},
+		breaks: [][2]string{{"    profiles: [observability]\n", ""}, {"HONGBAO_STAFF_LISTEN: 0.0.0.0:8081", "HONGBAO_STAFF_LISTEN: 0.0.0.0:8083"}, {"HONGBAO_WORKER_LISTEN: 0.0.0.0:8082", "HONGBAO_WORKER_LISTEN: 0.0.0.0:8084"},
+			{"      temporal: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget", "      prometheus: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget"}},
 	},
 	{
 		name: "dependencies", why: "a circle never starts; `up --wait` fails when nothing that runs waits for a one-shot",
@@ -262,7 +286,7 @@ var composeRules = []composeRule{
 	{
 		name: "state is in volumes", why: "what is in a container goes with it",
 		check: func(p *types.Project, offend func(string, string, ...any)) {
-			for name, target := range map[string]string{"mysql": "/var/lib/mysql", "redis": "/data", "provider": filepath.Dir(value(p.Services["provider"], "HONGBAO_PROVIDER_DB"))} {
+			for name, target := range map[string]string{"mysql": "/var/lib/mysql", "redis": "/data", "prometheus": "/prometheus", "grafana": "/var/lib/grafana", "provider": filepath.Dir(value(p.Services["provider"], "HONGBAO_PROVIDER_DB"))} {
 				if !slices.ContainsFunc(p.Services[name].Volumes, func(v types.ServiceVolumeConfig) bool {
 					return v.Type == types.VolumeTypeVolume && v.Target == target
 				}) {
@@ -295,6 +319,7 @@ var composeRules = []composeRule{
 			{"HONGBAO_REDIS_ADDR: redis:6379", "HONGBAO_REDIS_ADDR: reddis:6379"}, {"  HONGBAO_REDIS_ADDR: redis:6379\n", ""}, {"http://provider:8090", "http://provider:8091"},
 			{"http://api:8080/v1", "http://api:8081/v1"}, {"HONGBAO_API_LISTEN: 0.0.0.0:8080", "HONGBAO_API_LISTEN: 127.0.0.1:8080"},
 			{"http://api:8080/v1/provider-notifications/sandbox", "http://api:8080/v1/notifications"},
+			{"HONGBAO_CONSOLE_URL: http://127.0.0.1:${HB_STAFF_PORT:-8081}", "HONGBAO_CONSOLE_URL: http://127.0.0.1:8080"},
 			{"      redis: {condition: service_healthy}\n      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]", "      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]"},
 		},
 	},
@@ -507,12 +532,15 @@ func checkAddresses(p *types.Project, offend func(string, string, ...any)) {
 	if ui := value(p.Services["api"], "HONGBAO_TEMPORAL_UI_URL"); ui != "http://127.0.0.1:"+published(p, "temporal-ui") {
 		offend("api", "links lead to %q", ui)
 	}
+	if desk := value(p.Services["worker"], "HONGBAO_CONSOLE_URL"); desk != "http://127.0.0.1:"+publishedAs(p, "api", 8081) {
+		offend("worker", "links lead to %q", desk)
+	}
 }
 
 // addressIn returns host:port of a setting that leads to another service, or "".
 func addressIn(k setting, text string) string {
 	switch {
-	case text == "" || k.env == "HONGBAO_TEMPORAL_UI_URL": // for browsers
+	case text == "" || k.env == "HONGBAO_TEMPORAL_UI_URL" || k.env == "HONGBAO_CONSOLE_URL": // for browsers
 		return ""
 	case k.kind.name == kindDSN.name:
 		c, err := mysql.ParseDSN(text)
@@ -535,6 +563,16 @@ func addressIn(k setting, text string) string {
 func published(p *types.Project, service string) string {
 	for _, port := range p.Services[service].Ports {
 		return port.Published
+	}
+	return ""
+}
+
+// publishedAs is the port under which one port of a service is found from outside.
+func publishedAs(p *types.Project, service string, target uint32) string {
+	for _, port := range p.Services[service].Ports {
+		if port.Target == target {
+			return port.Published
+		}
 	}
 	return ""
 }

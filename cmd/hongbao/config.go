@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hongbao/observe"
 	"hongbao/pool"
 )
 
 // environment is what the process was started with.
 type environment struct {
-	values map[string]string // HONGBAO_ variables only
-	order  []string          // their names, sorted
+	values map[string]string // HONGBAO_ variables, and those of others that are settings
+	order  []string          // the names of the HONGBAO_ ones, sorted
 }
 
 const envPrefix = "HONGBAO_"
@@ -26,9 +27,12 @@ func newEnvironment(environ []string) environment {
 	e := environment{values: map[string]string{}}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, envPrefix) {
+		switch {
+		case strings.HasPrefix(name, envPrefix):
 			e.values[name] = value
 			e.order = append(e.order, name)
+		case slices.ContainsFunc(settings, func(s setting) bool { return s.env == name }):
+			e.values[name] = value
 		}
 	}
 	slices.Sort(e.order)
@@ -87,8 +91,20 @@ func addSettings(cmd *cobra.Command, command string) {
 // readConfig reads the settings of a command. The error is a *usageError that
 // names everything that is wrong, each with its flag and its variable.
 func readConfig(cmd *cobra.Command, command string, env environment) (config, error) {
-	problems := env.unknown()
-	c := config{command: command, values: map[string]string{}}
+	c, wrong, problems := gatherConfig(cmd, command, env)
+	for _, s := range settingsOf(command) {
+		problems = errors.Join(problems, wrong[s.flag])
+	}
+	if problems = errors.Join(problems, c.contradictions()); problems != nil {
+		return config{}, &usageError{fmt.Errorf("wrong settings:\n%w", problems)}
+	}
+	return c, nil
+}
+
+// gatherConfig reads the settings of a command, right or wrong. wrong says by flag
+// which ones are, unknown which variables nothing reads.
+func gatherConfig(cmd *cobra.Command, command string, env environment) (c config, wrong map[string]error, unknown error) {
+	c, wrong = config{command: command, values: map[string]string{}}, map[string]error{}
 	for _, s := range settingsOf(command) {
 		value := s.fallback
 		if fromEnv, ok := env.values[s.env]; ok && fromEnv != "" {
@@ -99,14 +115,10 @@ func readConfig(cmd *cobra.Command, command string, env environment) (config, er
 		}
 		c.values[s.flag] = value
 		if err := s.validate(value); err != nil {
-			problems = errors.Join(problems, err)
+			wrong[s.flag] = err
 		}
 	}
-	problems = errors.Join(problems, c.contradictions())
-	if problems != nil {
-		return config{}, &usageError{fmt.Errorf("wrong settings:\n%w", problems)}
-	}
-	return c, nil
+	return c, wrong, env.unknown()
 }
 
 // Errors of settings.
@@ -161,8 +173,12 @@ func (c config) contradictions() error {
 			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
 		}
 	}
-	if addrs := c.values["redis-addr"]; strings.Contains(addrs, ",") && c.values["redis-mode"] != string(pool.ModeCluster) {
-		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_ADDR (--redis-addr) names several nodes, which needs HONGBAO_REDIS_MODE (--redis-mode) cluster", errContradiction))
+	mode := pool.Mode(c.values["redis-mode"])
+	if addrs := c.values["redis-addr"]; strings.Contains(addrs, ",") && mode != pool.ModeCluster && mode != pool.ModeSentinel {
+		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_ADDR (--redis-addr) names several nodes, which needs HONGBAO_REDIS_MODE (--redis-mode) cluster or sentinel", errContradiction))
+	}
+	if (c.values["redis-master"] != "") != (mode == pool.ModeSentinel) {
+		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_MODE (--redis-mode) sentinel and HONGBAO_REDIS_MASTER (--redis-master) need each other", errContradiction))
 	}
 	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
 		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL (--provider-url) is not on this machine: there money is real", errContradiction))
@@ -220,7 +236,7 @@ func (c config) logger(w io.Writer) *slog.Logger {
 	if c.text("log-format") == "text" {
 		handler = slog.NewTextHandler(w, options)
 	}
-	return slog.New(handler).With(slog.String("program", c.command))
+	return slog.New(observe.NewLogHandler(handler)).With(slog.String("program", c.command))
 }
 
 // kebab turns TEMPORAL_UI into temporal-ui.

@@ -82,8 +82,10 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_REDIS_ADDR", ":6379", "HONGBAO_REDIS_ADDR"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "localhost:0", "HONGBAO_REDIS_ADDR"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "localhost:6379,", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
-		{cmdWorker, "HONGBAO_REDIS_ADDR", "localhost:6379,localhost:6380", "needs HONGBAO_REDIS_MODE (--redis-mode) cluster"},
-		{cmdAPI, "HONGBAO_REDIS_MODE", "sentinel", "HONGBAO_REDIS_MODE (--redis-mode) is none of single, cluster"},
+		{cmdWorker, "HONGBAO_REDIS_ADDR", "localhost:6379,localhost:6380", "needs HONGBAO_REDIS_MODE (--redis-mode) cluster or sentinel"},
+		{cmdAPI, "HONGBAO_REDIS_MODE", "primary", "HONGBAO_REDIS_MODE (--redis-mode) is none of single, cluster, sentinel"},
+		{cmdAPI, "HONGBAO_REDIS_MODE", "sentinel", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
+		{cmdWorker, "HONGBAO_REDIS_MASTER", "hongbao", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
@@ -181,10 +183,12 @@ func TestHelp(t *testing.T) {
 		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
 		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "direct", "create"}, cmdKeysMake: {"keys", "token"},
 		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
-		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
-		cmdPackets: {"packets", "show"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"},
+		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"}, cmdDevSeed: {"dev", "seed"},
+		cmdPackets: {"packets", "show"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"}, cmdRecover: {"recover"},
+		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
+		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
-	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 1, cmdLedger: 1} // flags that are no settings
+	own := map[string]int{cmdDevSeed: 3, cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"hongbao/devstack"
 )
@@ -21,8 +18,7 @@ func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	t := newTable(out)
-	t.AppendHeader(table.Row{"part", "pid", "address", "health", "restarts"})
+	t := newGrid(out, "part", "pid", "address", "health", "restarts")
 	for _, c := range status.Children {
 		pid, health := "-", "healthy"
 		if c.PID != 0 {
@@ -31,9 +27,9 @@ func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 		if c.Problem != nil {
 			health = c.Problem.Error()
 		}
-		t.AppendRow(table.Row{c.Name, pid, c.Addr, health, c.Restarts})
+		t.row(c.Name, pid, c.Addr, health, c.Restarts)
 	}
-	t.Render()
+	t.render()
 	if err := printf(out, "supervisor: process %d, state and logs in %s\n", status.Supervisor, home.Dir()); err != nil {
 		return err
 	}
@@ -45,20 +41,20 @@ func showStatus(ctx context.Context, home devstack.Home, out io.Writer) error {
 
 // welcome prints where everything is and what to try.
 func welcome(out io.Writer, env devstack.Env, home devstack.Home) {
-	t := newTable(out)
-	for _, row := range []table.Row{
+	t := newGrid(out)
+	for _, row := range [][]any{
 		{"API", env.URL, "documentation at /docs"},
-		{"Staff API", env.StaffURL, "payouts, decisions, /metrics"},
+		{"Staff API", env.StaffURL, "console at /, decisions, /metrics"},
 		{"Temporal UI", env.TemporalUIURL + "/namespaces/" + env.TemporalNamespace + "/workflows", "every packet, payout and refund"},
 		{"Sandbox provider", env.ProviderURL, "every movement of money at /_movements"},
 		{"Redis", env.RedisAddr, ""},
 		{"MariaDB", "127.0.0.1, see HONGBAO_MYSQL_DSN", ""},
 		{"Keys and addresses", home.EnvFile(), ""},
 	} {
-		t.AppendRow(row)
+		t.row(row...)
 	}
 	_ = printf(out, "\n")
-	t.Render()
+	t.render()
 	_ = printf(out, nextCommands, devstack.ShellQuote(home.EnvFile()))
 }
 
@@ -77,16 +73,3 @@ Try in another terminal:
 
 Ctrl-C stops the stack; its state stays for the next start.
 `
-
-func newTable(out io.Writer) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(out)
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = 0 // as written
-	return t
-}
-
-func printf(out io.Writer, format string, args ...any) error {
-	_, err := fmt.Fprintf(out, format, args...)
-	return err
-}

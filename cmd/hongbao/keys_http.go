@@ -2,94 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"hongbao/access"
 	"hongbao/client"
 )
 
-// clerk is one keys command at work: whom it asks and how it tells.
-type clerk struct {
-	*teller
-	staff *client.Staff
-	notes io.Writer // what belongs to a token, which alone goes to out
-}
-
-// keysFlags are the flags that the keys commands have besides their settings.
-type keysFlags struct {
-	json           bool
-	timeout        time.Duration
-	reason         string // of those that change something
-	idempotencyKey string
-}
-
-func (f *keysFlags) add(cmd *cobra.Command, writes bool) {
-	addSettings(cmd, cmdKeys)
-	flags := cmd.Flags()
-	flags.BoolVar(&f.json, "json", false, "print what the API said instead of tables")
-	flags.DurationVar(&f.timeout, "timeout", time.Minute, "give up after this `time`; 0 = never")
-	if !writes {
-		return
-	}
-	flags.StringVar(&f.reason, "reason", "", "why, for the audit (required)")
-	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "names this wish; the same `key` does nothing a second time; empty = a new one")
-	complete(cmd, "reason")
-	complete(cmd, "idempotency-key")
-}
-
-// run reads the settings, makes the client and does the work within the timeout.
-func (f *keysFlags) run(cmd *cobra.Command, env environment, work func(context.Context, *clerk) error) error {
-	c, err := readConfig(cmd, cmdKeys, env)
-	if err != nil {
-		return err
-	}
-	if cmd.Flags().Lookup("reason") != nil && f.reason == "" {
-		return &usageError{missingFlag("reason")}
-	}
-	if f.timeout < 0 {
-		return &usageError{errors.New("--timeout is below zero")}
-	}
-	staff, err := client.NewStaff(c.text("staff-url"), c.secret("admin-key").Reveal(), client.WithUserAgent("hongbao-cli/"+version))
-	if err != nil {
-		return &usageError{err}
-	}
-	defer staff.Close()
-	ctx := cmd.Context()
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.timeout)
-		defer cancel()
-	}
-	t := &clerk{teller: &teller{out: cmd.OutOrStdout(), json: f.json}, staff: staff, notes: cmd.ErrOrStderr()}
-	return t.refused(unanswered(work(ctx, t)))
-}
-
-// unanswered adds to an error what can be done when it is not known what has happened.
-func unanswered(err error) error {
-	_, said := errors.AsType[*client.Problem](err)
-	call, called := errors.AsType[*client.CallError](err)
-	if called && call.IdempotencyKey != "" && !said {
-		return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", err, call.IdempotencyKey)
-	}
-	return err
-}
-
-// wholeSeconds turns a flag into seconds.
-func wholeSeconds(flag string, d time.Duration) (int64, error) {
-	if d < 0 || d%time.Second != 0 {
-		return 0, &usageError{fmt.Errorf("--%s %v is not a number of whole seconds", flag, d)}
-	}
-	return int64(d / time.Second), nil
-}
-
 func newKeysCreateCommand(env environment) *cobra.Command {
-	var f keysFlags
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	var want client.CreateKeyRequest
 	var life time.Duration
 	cmd := &cobra.Command{
@@ -100,8 +23,7 @@ output, once: nobody can read it again. An app may have several keys. A person o
 the staff has one owner name on all his keys: where a second person has to
 approve, owners are compared.
 
-Exit code: 0 made and printed; 1 refused, or the token got lost on its way, and
-then it says how to go on; 2 wrong arguments. For the first key of an
+When the token got lost on its way, it says how to go on. For the first key of an
 administrator: "hongbao keys direct create".`,
 		Example: `  hongbao keys create --role app --app mall --name checkout --reason 'ticket 4711'
   hongbao keys create --role finance --owner li-na --reason 'new in the team'`,
@@ -135,7 +57,7 @@ administrator: "hongbao keys direct create".`,
 }
 
 func newKeysRotateCommand(env environment) *cobra.Command {
-	var f keysFlags
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	var want client.RotateKeyRequest
 	var grace, life time.Duration
 	cmd := &cobra.Command{
@@ -143,7 +65,7 @@ func newKeysRotateCommand(env environment) *cobra.Command {
 		Short: "Replace a key by a new one; the old one works for a grace time",
 		Long: `Replace a key by a new one of the same role, app, owner and name. The token of the
 new one goes to standard output, once. The old one works on for the grace and is
-refused then. Exit codes as of "hongbao keys create".`,
+refused then.`,
 		Example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -173,7 +95,7 @@ refused then. Exit codes as of "hongbao keys create".`,
 }
 
 func newKeysRevokeCommand(env environment) *cobra.Command {
-	var f keysFlags
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	cmd := &cobra.Command{
 		Use:   "revoke <id> --reason <text>",
 		Short: "End a key for ever, through the API",
@@ -200,7 +122,7 @@ may administer keys.`,
 }
 
 func newKeysListCommand(env environment) *cobra.Command {
-	var f keysFlags
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
 	var filter client.KeyFilter
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -229,8 +151,7 @@ func keyID(text string) string {
 }
 
 func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
-	show := newTable(t.out)
-	show.AppendHeader(table.Row{"key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by"})
+	show := newGrid(t.out, "key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by")
 	for k, err := range t.staff.Keys(ctx, filter) {
 		if err != nil {
 			return err
@@ -241,11 +162,11 @@ func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
 			}
 			continue
 		}
-		show.AppendRow(table.Row{k.ID, k.Role, k.Owner, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.LastUsedAt), whenever(k.ExpiresAt),
-			whenever(k.RevokedAt), orNone(k.ReplacedBy)})
+		show.row(k.ID, k.Role, k.Owner, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.LastUsedAt), whenever(k.ExpiresAt),
+			whenever(k.RevokedAt), orNone(k.ReplacedBy))
 	}
 	if !t.json {
-		show.Render()
+		show.render()
 	}
 	return nil
 }
@@ -269,18 +190,4 @@ func (t *clerk) token(k client.APIKey, token *string, raw []byte) error {
 		return fmt.Errorf("key %s works, but its token could not be printed; revoke it: %w", k.ID, err)
 	}
 	return printf(t.notes, "Key %s of role %s for %s. The token above is shown this once.\n", k.ID, k.Role, k.Owner)
-}
-
-func orNone(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
-func whenever(at *time.Time) string {
-	if at == nil {
-		return ""
-	}
-	return when(*at)
 }

@@ -106,16 +106,16 @@ func TestKeysHTTP(t *testing.T) {
 		code int
 		says string
 	}{
-		{"revoke " + keyID(admin) + " --reason r", exitFailed, "own_key"},
-		{"rotate " + last + " --reason r", exitFailed, "key_ended"},
+		{"revoke " + keyID(admin) + " --reason r", exitRefused, "own_key"},
+		{"rotate " + last + " --reason r", exitRefused, "key_ended"},
 		{"revoke nobody --reason r --json", exitFailed, "not_found"},
-		{"create --role app --app nobody --reason r", exitFailed, "app_id"},
+		{"create --role app --app nobody --reason r", exitUsage, "app_id"},
 		{"create --role ops --owner x", exitUsage, "--reason is required"},
 		{"create --reason r", exitUsage, "--role is required"},
 		{"rotate x --reason r --grace 1ms", exitUsage, "whole seconds"},
 		{"rotate --reason r", exitUsage, "accepts 1 arg"},
 		{"list --timeout -1s", exitUsage, "below zero"},
-		{"list --admin-key " + token, exitFailed, "forbidden"},
+		{"list --admin-key " + token, exitRefused, "forbidden"},
 	} {
 		if _, errs := run(c.code, strings.Fields(c.args)...); !strings.Contains(errs, c.says) {
 			t.Errorf("%s: %s", c.args, errs)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -21,12 +19,9 @@ type office struct {
 
 func newOffice(t *testing.T) office {
 	t.Helper()
-	dsn := Secret{stacktest.MariaDB(t)}
-	err := runMigrate(t.Context(), migrateConfig{Action: migrateUp, MySQLDSN: dsn}, io.Discard, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return office{t, dsn}
+	dsn := stacktest.MariaDB(t)
+	stacktest.Migrate(t, dsn)
+	return office{t, Secret{dsn}}
 }
 
 // run runs a command line and returns what it said.
@@ -175,9 +170,13 @@ func TestKeysEnsure(t *testing.T) {
 		t.Errorf("a revoked key is in use again: %+v", keys)
 	}
 
+	other := "2"
+	if strings.HasSuffix(mall, other) {
+		other = "3"
+	}
 	for name, pairs := range map[string][]string{
 		"no owner":        {mall},
-		"a typing error":  {"mall=" + mall[:len(mall)-1] + "2"},
+		"a typing error":  {"mall=" + mall[:len(mall)-1] + other},
 		"no app id":       {"Mall=" + mall},
 		"a key twice":     {"mall=" + mall, "mall=" + mall},
 		"something after": {"mall=" + mall, "li-na"},

@@ -32,7 +32,8 @@ var (
 	kindListen    = kind{"host:port", checkListen}
 	kindAddress   = kind{"host:port", checkAddress}
 	kindNodes     = kind{"host:port", checkNodes} // several, separated by commas
-	kindRedisMode = kind{"mode", oneOf(string(pool.ModeSingle), string(pool.ModeCluster))}
+	kindRedisMode = kind{"mode", oneOf(string(pool.ModeSingle), string(pool.ModeCluster), string(pool.ModeSentinel))}
+	kindRebuild   = kind{"auto|manual", oneOf(rebuildAuto, rebuildManual)}
 	kindURL       = kind{"url", checkURL}
 	kindDSN       = kind{"dsn", checkDSN}
 	kindBool      = kind{"bool", checkBool}
@@ -51,8 +52,16 @@ var (
 	kindRole          = kind{"role", oneOf(roleNames()...)}
 	kindTokens        = kind{"owner=token", checkTokens}
 	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
+	kindSampler       = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
+	kindRatio         = kind{"ratio", checkRatio}
 	kindLogFormat     = kind{"format", oneOf("json", "text")}
 	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
+)
+
+// Who rebuilds lanes of the pool.
+const (
+	rebuildAuto   = "auto"
+	rebuildManual = "manual"
 )
 
 func roleNames() []string {
@@ -68,6 +77,13 @@ func checkText(value string) error {
 		if r < ' ' || r == 0x7f {
 			return errors.New("holds a control character")
 		}
+	}
+	return nil
+}
+
+func checkRatio(value string) error {
+	if r, err := strconv.ParseFloat(value, 64); err != nil || !(r >= 0 && r <= 1) { // NaN is neither
+		return errors.New("must be a number from 0 to 1")
 	}
 	return nil
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"maps"
 	"slices"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"hongbao/payout"
@@ -67,11 +65,9 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	lines := json.NewEncoder(out)
-	lines.SetEscapeHTML(false)
 	found, err := db.VerifyLedger(ctx, func(v payout.Violation) error {
 		if asJSON {
-			return lines.Encode(v)
+			return encodeJSON(out, v)
 		}
 		return printf(out, "VIOLATION %s: packet %s %s: %s\n", v.Rule, v.PacketID, v.Subject, v.Detail)
 	})
@@ -79,7 +75,7 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 		return err
 	}
 	if asJSON {
-		err = lines.Encode(found)
+		err = encodeJSON(out, found)
 	} else {
 		err = showVerified(out, found)
 	}
@@ -90,12 +86,11 @@ func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) e
 }
 
 func showVerified(out io.Writer, v payout.Verified) error {
-	rules := newTable(out)
-	rules.AppendHeader(table.Row{"rule", "violations"})
+	rules := newGrid(out, "rule", "violations")
 	for _, rule := range payout.Rules {
-		rules.AppendRow(table.Row{rule, v.Violations[rule]})
+		rules.row(rule, v.Violations[rule])
 	}
-	rules.Render()
+	rules.render()
 	if err := printf(out, "%d packets, %d payments, %d attempts, %d transfers; moved twice: %s\n", v.Packets, v.Payments, v.Attempts, v.Transfers, v.Suspense); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
@@ -73,17 +72,25 @@ func (f *packetsFlags) run(cmd *cobra.Command, env environment, work func(contex
 		return &usageError{err}
 	}
 	defer api.Close()
-	ctx := cmd.Context()
-	if f.timeout < 0 {
-		return &usageError{errors.New("--timeout is below zero")}
+	ctx, cancel, err := within(cmd.Context(), f.timeout)
+	if err != nil {
+		return err
 	}
-	if f.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.timeout)
-		defer cancel()
-	}
+	defer cancel()
 	t := &teller{client: api, out: cmd.OutOrStdout(), json: f.json}
 	return t.refused(work(ctx, t))
+}
+
+// within is ctx for as long as --timeout says; 0: for ever.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
+	switch {
+	case timeout < 0:
+		return nil, nil, &usageError{errors.New("--timeout is below zero")}
+	case timeout == 0:
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, cancel, nil
 }
 
 // refused shortens an error to what the API said: code and detail, and the number
@@ -99,21 +106,30 @@ func (t *teller) refused(err error) error {
 		}
 	}
 	if p.RequestID != "" {
-		return fmt.Errorf("%w (request %s)", p, p.RequestID)
+		return &toldProblem{p, fmt.Sprintf("%v (request %s)", p, p.RequestID)}
 	}
-	return p
+	return &toldProblem{p, p.Error()}
 }
 
-// raw prints JSON as it came, on a line of its own.
-func (t *teller) raw(text []byte) error { return printf(t.out, "%s\n", text) }
+// toldProblem is a refusal as it is shown: on one line, whatever it quotes.
+type toldProblem struct {
+	problem *client.Problem
+	text    string
+}
+
+func (p *toldProblem) Error() string { return visible(p.text) }
+func (p *toldProblem) Unwrap() error { return p.problem }
+
+// raw prints JSON as it came, on a line of its own, safe for a terminal.
+func (t *teller) raw(text []byte) error { return printJSON(t.out, text) }
 
 // packet prints a packet.
 func (t *teller) packet(p *client.Packet) error {
 	if t.json {
 		return t.raw(p.Raw)
 	}
-	show := newTable(t.out)
-	show.AppendRows([]table.Row{
+	show := newGrid(t.out)
+	for _, line := range [][]any{
 		{"packet", p.ID},
 		{"status", p.Status},
 		{"sender", p.SenderID},
@@ -124,21 +140,23 @@ func (t *teller) packet(p *client.Packet) error {
 		{"refunded", amount(p.RefundedAmount)},
 		{"opens", when(p.OpensAt)},
 		{"expires", when(p.ExpiresAt)},
-	})
+	} {
+		show.row(line...)
+	}
 	if p.ClosedAt != nil {
-		show.AppendRow(table.Row{"closed", when(*p.ClosedAt)})
+		show.row("closed", when(*p.ClosedAt))
 	}
 	if p.Failure != nil {
-		show.AppendRow(table.Row{"failure", p.Failure.Code + ": " + p.Failure.Message})
+		show.row("failure", p.Failure.Code+": "+p.Failure.Message)
 	}
 	if p.Greeting != "" {
-		show.AppendRow(table.Row{"greeting", p.Greeting})
+		show.row("greeting", p.Greeting)
 	}
-	show.AppendRow(table.Row{"commitment", p.Fairness.Commitment})
+	show.row("commitment", p.Fairness.Commitment)
 	if p.Fairness.Seed != nil {
-		show.AppendRow(table.Row{"seed", *p.Fairness.Seed})
+		show.row("seed", *p.Fairness.Seed)
 	}
-	show.Render()
+	show.render()
 	return nil
 }
 
@@ -152,18 +170,16 @@ func bounds(p *client.Packet) string {
 }
 
 // claimTable starts a table of claims.
-func claimTable(out io.Writer) table.Writer {
-	show := newTable(out)
-	show.AppendHeader(table.Row{"share", "user", "amount", "claimed", "payout", "luck"})
-	return show
+func claimTable(out io.Writer) *grid {
+	return newGrid(out, "share", "user", "amount", "claimed", "payout", "luck")
 }
 
-func claimRow(c *client.Claim) table.Row {
+func claimRow(c *client.Claim) []any {
 	luck := ""
 	if c.BestLuck {
 		luck = "best"
 	}
-	return table.Row{c.ShareIndex, c.UserID, shown(c.Amount), when(c.ClaimedAt), c.Payout.Status, luck}
+	return []any{c.ShareIndex, c.UserID, shown(c.Amount), when(c.ClaimedAt), c.Payout.Status, luck}
 }
 
 // shown is an amount for people: yuan with its sign.

@@ -44,9 +44,9 @@ func (t *teller) show(ctx context.Context, id string) error {
 	}
 	claims := claimTable(t.out)
 	for i := range list.Items {
-		claims.AppendRow(claimRow(&list.Items[i]))
+		claims.row(claimRow(&list.Items[i])...)
 	}
-	claims.Render()
+	claims.render()
 	if list.NextCursor != nil {
 		return printf(t.out, "The newest %d of %d; all of them: hongbao packets claims %s\n", len(list.Items), p.ClaimedCount, id)
 	}
@@ -72,28 +72,23 @@ list are printed as one, {"items":[...],"next_cursor":null}, as "hongbao verify
 }
 
 func (t *teller) claims(ctx context.Context, id string) error {
-	all := struct {
-		Items      []json.RawMessage `json:"items"`
-		NextCursor *string           `json:"next_cursor"`
-	}{Items: []json.RawMessage{}}
+	var all []json.RawMessage
 	claims := claimTable(t.out)
 	for c, err := range t.client.Grabs(ctx, id) {
 		if err != nil {
 			return err
 		}
 		if t.json {
-			all.Items = append(all.Items, c.Raw)
+			all = append(all, c.Raw)
 			continue
 		}
-		claims.AppendRow(claimRow(c))
+		claims.row(claimRow(c)...)
 	}
-	if !t.json {
-		claims.Render()
-		return nil
+	if t.json {
+		return t.page(all, nil)
 	}
-	enc := json.NewEncoder(t.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(all)
+	claims.render()
+	return nil
 }
 
 func newPacketsGrabCommand(env environment) *cobra.Command {

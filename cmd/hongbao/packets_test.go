@@ -113,11 +113,11 @@ func TestPacketsCreate(t *testing.T) {
 	t.Run("ErrDeclined", func(t *testing.T) {
 		declined := `{"code":"funding_declined","detail":"Declined.","request_id":"req_9","packet_id":"p1","failure":{"code":"no_money","message":"Too poor."}}`
 		code, stdout, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000", "--shares=4")
-		if code != exitFailed || stdout != "" || stderr != "hongbao: funding_declined: Declined. (no_money: Too poor.) (request req_9)\n" {
+		if code != exitRefused || stdout != "" || stderr != "hongbao: funding_declined: Declined. (no_money: Too poor.) (request req_9)\n" {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 		code, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000", "--shares=4", "--json")
-		if code != exitFailed || stdout != declined+"\n" {
+		if code != exitRefused || stdout != declined+"\n" {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}
 	})
@@ -213,7 +213,7 @@ func TestPacketsGrab(t *testing.T) {
 	contains(t, stdout, "bob had won ¥2.50")
 	sold := map[string][]string{"POST /v1/packets/p1/grabs": {`409 {"code":"sold_out","detail":"The last share was claimed.","request_id":"req_2"}`}}
 	code, stdout, stderr, c := packets(t, sold, "grab", "p1", "--user", "late")
-	if code != exitFailed || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" || len(c.asked) != 1 {
+	if code != exitRefused || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" || len(c.asked) != 1 {
 		t.Errorf("exit code %d, asked %q\n%s%s", code, c.asked, stdout, stderr)
 	}
 	if code, _, stderr, _ := packets(t, nil, "grab", "p1"); code != exitUsage || !strings.Contains(stderr, "--user is required") {

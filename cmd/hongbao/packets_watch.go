@@ -132,7 +132,7 @@ func (o jsonOnlooker) show(p *client.Packet) error {
 	if err := json.Compact(&line, p.Raw); err != nil {
 		return err
 	}
-	return printf(o.out, "%s\n", line.Bytes())
+	return printJSON(o.out, line.Bytes())
 }
 
 func (jsonOnlooker) end() {}

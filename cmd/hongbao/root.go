@@ -17,7 +17,8 @@ func newRoot(environ []string) *cobra.Command {
 
 Settings come from flags and from environment variables. A flag beats the
 variable, the variable beats the default; "hongbao <command> --help" lists all
-three. A HONGBAO_ variable that no command knows is an error.`,
+three. A HONGBAO_ variable that no command knows is an error. What exit codes
+mean: "hongbao help exit-codes".`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
@@ -35,10 +36,20 @@ three. A HONGBAO_ variable that no command knows is an error.`,
 		newHealthcheckCommand(),
 		newDevCommand(env),
 		newPacketsCommand(env),
+		newDoctorCommand(env),
+		newPayoutsCommand(env),
+		newRefundsCommand(env),
+		newApprovalsCommand(env),
+		newReconcileCommand(env),
+		newCloseCommand(env),
+		newProvidersCommand(env),
 		newVerifyCommand(),
 		newLedgerCommand(env),
+		newRecoverCommand(env),
+		newPoolCommand(env),
 		newAuditCommand(env),
 		newVersionCommand(),
+		newExitCodesTopic(),
 	)
 	return root
 }

@@ -28,6 +28,7 @@ const (
 	cmdProvider = "provider"
 	cmdMigrate  = "migrate"
 	cmdLedger   = "ledger verify"
+	cmdRecover  = "recover"
 	cmdAudit    = "audit verify"
 	cmdAppsNew  = "apps create"
 	cmdAppsList = "apps list"
@@ -39,7 +40,14 @@ const (
 	cmdDev      = "dev"
 	cmdDevSetup = "dev setup"
 	cmdDevState = "dev status|stop|reset"
+	cmdDevSeed  = "dev seed"
+	cmdPoolShow = "pool status"
+	cmdPoolMake = "pool rebuild"
 	cmdPackets  = "packets create|show|claims|grab|watch"
+	cmdDoctor   = "doctor"
+	cmdDesk     = "payouts|refunds|approvals|reconcile"
+	cmdOps      = "providers list|hold|release"
+	cmdAuditor  = "audit list, audit verify --api"
 )
 
 var settings = []setting{
@@ -54,30 +62,36 @@ var settings = []setting{
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
 		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
-		usage: "address of Redis; of a Cluster some nodes, separated by commas", commands: []string{cmdAPI, cmdWorker}},
+		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
-		usage: "single (one server) or cluster (Redis Cluster)", commands: []string{cmdAPI, cmdWorker}},
+		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+	{flag: "redis-master", env: "HONGBAO_REDIS_MASTER", kind: kindText,
+		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
 	{flag: "redis-replicas", env: "HONGBAO_REDIS_REPLICAS", fallback: "0", kind: kindReplicas, required: true,
-		usage: "how many replicas must have a creation or a grab before it is answered; 0 = the disk of Redis is enough", commands: []string{cmdAPI, cmdWorker}},
+		usage: "how many replicas must have a creation or a grab before it is answered, best all that may take over; 0 = the disk of Redis is enough", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
-		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker}},
+		usage: "take grabs although Redis may lose acknowledged ones", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "mysql-dsn", env: "HONGBAO_MYSQL_DSN", kind: kindDSN, secret: true, required: true,
 		usage:    "MySQL as user:password@tcp(host:port)/database?parseTime=true",
-		commands: []string{cmdAPI, cmdWorker, cmdMigrate, cmdLedger, cmdAudit, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave}},
+		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave, cmdPoolShow, cmdPoolMake}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
-		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker}},
+		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+	{flag: "pool-rebuild", env: "HONGBAO_POOL_REBUILD", fallback: "auto", kind: kindRebuild, required: true,
+		usage: "whether this worker makes lanes again from the books by itself after Redis has lost something: auto, or manual (hongbao pool rebuild)", commands: []string{cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
-		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker}},
+		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
-		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker}},
+		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,
-		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker}},
+		usage: "Temporal namespace", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
 	{flag: "temporal-ui-url", env: "HONGBAO_TEMPORAL_UI_URL", kind: kindURL,
 		usage: "Temporal web UI, for links to workflows; empty = no links", commands: []string{cmdAPI}},
+	{flag: "console-url", env: "HONGBAO_CONSOLE_URL", kind: kindURL,
+		usage: "the API's staff listener as people's browsers reach it, for links from the Temporal UI to the console; empty = no links", commands: []string{cmdWorker, cmdRecover}},
 	{flag: "provider-url", env: "HONGBAO_PROVIDER_URL", kind: kindURL, required: true,
-		usage: "payment provider", commands: []string{cmdAPI, cmdWorker}},
+		usage: "payment provider", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "provider-key", env: "HONGBAO_PROVIDER_KEY", kind: kindText, secret: true, required: true,
-		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider}},
+		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
 	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
 		usage:    "charges, payouts and refunds a second that all workers together may send to the provider; the same for every process; 0 = no limit",
 		commands: []string{cmdAPI, cmdWorker}},
@@ -95,7 +109,7 @@ var settings = []setting{
 
 	{flag: "crash-points", env: "HONGBAO_CRASH_POINTS", kind: kindText,
 		usage:    "for tests only: folder in which a file named like a crash point kills this process there; refused unless the provider is on this machine",
-		commands: []string{cmdAPI, cmdWorker}},
+		commands: []string{cmdAPI, cmdWorker, cmdRecover}},
 
 	{flag: "name", env: "HONGBAO_APP_NAME", kind: kindOwner,
 		usage: "what people call the app; empty = its id", commands: []string{cmdAppsNew}},
@@ -109,7 +123,7 @@ var settings = []setting{
 		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysHave}},
 
 	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
-		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
+		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState, cmdDevSeed}},
 	portSetting("API", "the API's public listener", devstack.DefaultPorts.API),
 	portSetting("STAFF", "the API's staff listener", devstack.DefaultPorts.Staff),
 	portSetting("PROVIDER", "the sandbox provider", devstack.DefaultPorts.Provider),
@@ -118,7 +132,7 @@ var settings = []setting{
 	portSetting("TEMPORAL", "Temporal", devstack.DefaultPorts.Temporal),
 	portSetting("TEMPORAL_UI", "Temporal's web UI", devstack.DefaultPorts.TemporalUI),
 	{flag: "no-install", env: "HONGBAO_NO_INSTALL", fallback: "false", kind: kindBool,
-		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
+		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup, cmdDevSeed}},
 	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
 		usage: "live a packet through after the first start", commands: []string{cmdDev}},
 	{flag: "links", env: "HONGBAO_LINKS", kind: kindLinks,
@@ -130,14 +144,26 @@ var settings = []setting{
 	{flag: "app-key", env: "HONGBAO_APP_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of the app", commands: []string{cmdPackets}},
 	{flag: "staff-url", env: "HONGBAO_STAFF_URL", fallback: "http://127.0.0.1:8081", kind: kindURL, required: true,
-		usage: "where the API's staff listener is", commands: []string{cmdKeys}},
+		usage: "where the API's staff listener is", commands: []string{cmdKeys, cmdDesk, cmdOps, cmdAuditor, cmdDoctor}},
 	{flag: "admin-key", env: "HONGBAO_ADMIN_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of an administrator; for the list of any member of staff", commands: []string{cmdKeys}},
+	{flag: "finance-key", env: "HONGBAO_FINANCE_KEY", kind: kindToken, secret: true, required: true,
+		usage: "key of a person of finance; for what only reads of any member of staff", commands: []string{cmdDesk}},
+	{flag: "ops-key", env: "HONGBAO_OPS_KEY", kind: kindToken, secret: true, required: true,
+		usage: "key of a person of operations or finance", commands: []string{cmdOps}},
+	{flag: "auditor-key", env: "HONGBAO_AUDITOR_KEY", kind: kindToken, secret: true, required: true,
+		usage: "key of an auditor", commands: []string{cmdAuditor}},
 
+	{flag: "otlp-endpoint", env: "OTEL_EXPORTER_OTLP_ENDPOINT", kind: kindURL,
+		usage: "collector that takes traces by OTLP over HTTP, such as http://127.0.0.1:4318; empty = nothing is traced", commands: []string{cmdAPI, cmdWorker}},
+	{flag: "traces-sampler", env: "OTEL_TRACES_SAMPLER", fallback: "parentbased_traceidratio", kind: kindSampler, required: true,
+		usage: "which requests are traced: always_on, always_off, traceidratio, or parentbased_ and one of them: as the caller's traceparent says", commands: []string{cmdAPI}},
+	{flag: "traces-sampler-arg", env: "OTEL_TRACES_SAMPLER_ARG", fallback: "0.01", kind: kindRatio, required: true,
+		usage: "which share of them, with traceidratio, 0 to 1", commands: []string{cmdAPI}},
 	{flag: "log-format", env: "HONGBAO_LOG_FORMAT", fallback: "json", kind: kindLogFormat, required: true,
-		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
+		usage: "json or text", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolMake}},
 	{flag: "log-level", env: "HONGBAO_LOG_LEVEL", fallback: "info", kind: kindLogLevel, required: true,
-		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate}},
+		usage: "debug, info, warn or error", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdMigrate, cmdPoolMake}},
 }
 
 // portFlag is the flag of a port by its name in the environment.
@@ -151,6 +177,6 @@ func portSetting(name, whose string, fallback int) setting {
 // elsewhere are variables that no command reads and that are fine nevertheless:
 // dev.env sets them for people and scripts. HONGBAO_PID_* belongs to them.
 var elsewhere = []string{
-	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE_KEY", "HONGBAO_FINANCE2_KEY", "HONGBAO_OPS_KEY", "HONGBAO_AUDITOR_KEY",
+	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE2_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 )
 
@@ -76,9 +75,7 @@ func (f verifyFlags) verify(in io.Reader, out io.Writer, packetFile string) erro
 		return &usageError{fmt.Errorf("%s: %w", packetFile, err)}
 	}
 	if f.json {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(v)
+		err = encodeJSON(out, v)
 	} else {
 		err = f.print(out, v)
 	}
@@ -151,31 +148,30 @@ func readClaims(text []byte) ([]judgedClaim, error) {
 
 // print prints the verdict for people.
 func (f verifyFlags) print(out io.Writer, v verdict) error {
-	shares := newTable(out)
-	shares.AppendHeader(table.Row{"share", "computed", "claimed", "user", "fault"})
+	shares := newGrid(out, "share", "computed", "claimed", "user", "fault")
 	claims, left := map[int][]shareClaim{}, 0
 	for _, c := range v.Claims {
 		claims[c.ShareIndex] = append(claims[c.ShareIndex], c)
 	}
 	for i, share := range v.Shares {
-		row := table.Row{i, shown(share), "", "", ""}
+		row := []any{i, shown(share), "", "", ""}
 		faulty := len(claims[i]) > 1
 		for n, c := range claims[i] {
 			faulty = faulty || c.Problem != ""
 			if n == 0 {
-				row = table.Row{i, shown(share), shown(c.Amount), c.UserID, c.Problem}
+				row = []any{i, shown(share), shown(c.Amount), c.UserID, c.Problem}
 			}
 		}
 		if i >= f.rows && !faulty {
 			left++
 			continue
 		}
-		shares.AppendRow(row)
+		shares.row(row...)
 		for _, c := range claims[i][min(1, len(claims[i])):] {
-			shares.AppendRow(table.Row{"", "", shown(c.Amount), c.UserID, c.Problem})
+			shares.row("", "", shown(c.Amount), c.UserID, c.Problem)
 		}
 	}
-	shares.Render()
+	shares.render()
 	if left > 0 {
 		if err := printf(out, "%d more shares without a fault; --rows %d shows them\n", left, len(v.Shares)); err != nil {
 			return err

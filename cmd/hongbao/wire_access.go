@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"hongbao/access"
 	"hongbao/store"
@@ -58,14 +58,12 @@ func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
 		for _, k := range keys {
 			count[k.AppID]++
 		}
-		t := table.NewWriter()
-		t.SetOutputMirror(out)
-		t.AppendHeader(table.Row{"app", "name", "keys in use"})
+		t := newGrid(out, "app", "name", "keys in use")
+		slices.SortFunc(apps, func(a, b access.App) int { return strings.Compare(a.ID, b.ID) })
 		for _, a := range apps {
-			t.AppendRow(table.Row{a.ID, a.Name, count[a.ID]})
+			t.row(a.ID, a.Name, count[a.ID])
 		}
-		t.SortBy([]table.SortBy{{Name: "app"}})
-		t.Render()
+		t.render()
 		return nil
 	})
 }
@@ -142,13 +140,11 @@ func listKeys(ctx context.Context, dsn Secret, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("list keys: %w", err)
 		}
-		t := table.NewWriter()
-		t.SetOutputMirror(out)
-		t.AppendHeader(table.Row{"key", "role", "app", "owner", "created (UTC)", "revoked (UTC)"})
+		t := newGrid(out, "key", "role", "app", "owner", "created (UTC)", "revoked (UTC)")
 		for _, k := range keys {
-			t.AppendRow(table.Row{k.ID, k.Role, k.AppID, k.Owner, moment(k.CreatedAt), moment(k.RevokedAt)})
+			t.row(k.ID, k.Role, k.AppID, k.Owner, moment(k.CreatedAt), moment(k.RevokedAt))
 		}
-		t.Render()
+		t.render()
 		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"hongbao/api"
 	"hongbao/money"
@@ -20,12 +21,12 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
+	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Replicas: cfg.RedisReplicas, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Master: cfg.RedisMaster, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Replicas: cfg.RedisReplicas, Epochs: db, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}
@@ -36,32 +37,47 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		return err
 	}
 	defer pay.Close()
-	// Only asked by /readyz: the API starts no workflows, the relay does.
+	// Asked by /readyz, and how a payment's runs stand: the API starts no workflows, the
+	// relay does.
 	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	registry, err := newVitals(db, redis)
+	registry, watched, err := newVitals(vitals(db, redis, pay.Name()))
 	if err != nil {
 		return err
 	}
+	tracer, stopTracing, err := startTracing(ctx, cfg.Tracing, cmdAPI, logger)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
 	server, err := api.New(api.Config{
-		Metrics:    registry,
+		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, MaxConns: cfg.MaxConnections,
-		Pool: redis, Store: db, Provider: pay,
+		Pool: redis, Store: db, Provider: pay, Gate: redis.Gate, GatesOpen: redis.GatesOpen,
 		PingTemporal: func(ctx context.Context) error {
 			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 			return err
 		},
+		Runs: worker.NewRuns(temporal, cfg.TemporalNamespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.TemporalNamespace).Look,
+		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
 		SeedKey: key32(cfg.SeedKey), ApprovalAmount: money.Fen(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace, Version: version,
 	})
 	if err != nil {
 		return err
 	}
+	if err := mountConsole(server, key32(cfg.SeedKey), redis); err != nil {
+		return err
+	}
 	if err := server.Listen(); err != nil {
 		return err
 	}
-	return server.Serve(ctx)
+	heartbeat := &worker.Heartbeat{Books: db, Copy: redis, Logger: logger}
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return heartbeat.Run(gctx) })
+	group.Go(func() error { return server.Serve(gctx) })
+	return group.Wait()
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/pressly/goose/v3"
 
 	"hongbao/access"
@@ -50,19 +49,20 @@ func showMigrations(ctx context.Context, p *goose.Provider, out io.Writer) error
 	if err != nil {
 		return fmt.Errorf("migrate status: %w", err)
 	}
-	t := table.NewWriter()
-	t.SetOutputMirror(out)
-	t.AppendHeader(table.Row{"number", "migration", "state", "applied at (UTC)"})
+	t := newGrid(out, "number", "migration", "state", "applied at (UTC)")
 	for _, m := range all {
 		at := ""
 		if !m.AppliedAt.IsZero() {
 			at = m.AppliedAt.UTC().Format("2006-01-02 15:04:05")
 		}
-		t.AppendRow(table.Row{m.Source.Version, m.Source.Path, m.State, at})
+		t.row(m.Source.Version, m.Source.Path, m.State, at)
 	}
-	t.Render()
+	t.render()
 	return nil
 }
+
+// demoApp is the app of the local stack whose key dev.env holds.
+const demoApp = "demo"
 
 // ensureKeys makes the keys of the local stack work: those of the last start, and
 // new ones for those that are empty.
@@ -72,7 +72,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		return keys, err
 	}
 	defer func() { _ = db.Close() }()
-	for _, id := range []string{"demo", "demo2"} {
+	for _, id := range []string{demoApp, "demo2"} {
 		if err := db.EnsureApp(ctx, newApp(id, id)); err != nil {
 			return keys, fmt.Errorf("create app %s: %w", id, err)
 		}
@@ -83,7 +83,7 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		app   string
 		owner string
 	}{
-		{&keys.App, access.RoleApp, "demo", "demo"},
+		{&keys.App, access.RoleApp, demoApp, demoApp},
 		{&keys.App2, access.RoleApp, "demo2", "demo2"},
 		{&keys.Finance, access.RoleFinance, "", "finance"},
 		{&keys.Finance2, access.RoleFinance, "", "finance2"},

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -10,18 +12,31 @@ import (
 	"hongbao/observe"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/worker"
 )
 
-// newVitals returns a registry with the figures that are read from the stores.
-func newVitals(db *store.Store, redis *pool.Pool) (*prometheus.Registry, error) {
-	registry := prometheus.NewRegistry()
-	c := observe.NewCollector(map[string]observe.Source{"mysql": store.NewVitals(db).Read, "redis": redis.Vitals})
-	return registry, c.Register(registry)
+// vitals are the sources of the figures that every process tells.
+func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
+	books := store.NewVitals(db)
+	return map[string]observe.Source{"redis": redis.Vitals, "mysql": func(ctx context.Context, v *observe.Vitals) error {
+		v.Held[provider] = time.Time{}
+		for _, kind := range worker.Repairs { // a series that is there from the start can be alarmed on
+			v.Repairs[string(kind)] = 0
+		}
+		return books.Read(ctx, v)
+	}}
+}
+
+// newVitals returns a registry with the figures that are read from the sources,
+// and who reads them.
+func newVitals(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
+	registry, collector := prometheus.NewRegistry(), observe.NewCollector(sources)
+	return registry, collector, collector.Register(registry)
 }
 
 // withMetrics serves /metrics beside the health of a worker, its own included.
-func withMetrics(health http.Handler, db *store.Store, redis *pool.Pool, own ...prometheus.Collector) (http.Handler, error) {
-	registry, err := newVitals(db, redis)
+func withMetrics(health http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
+	registry, _, err := newVitals(sources)
 	if err != nil {
 		return nil, err
 	}

@@ -37,15 +37,16 @@ func openPool(ctx context.Context, cfg pool.Config, logger *slog.Logger) (*pool.
 
 // runWorker works until ctx ends.
 func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error {
+	slog.SetDefault(logger)
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal()})
+	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Lanes})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Replicas: cfg.RedisReplicas, Logger: logger}, logger)
+	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Master: cfg.RedisMaster, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Replicas: cfg.RedisReplicas, Epochs: db, Logger: logger}, logger)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,13 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer pay.Close()
-	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
+	tracer, stopTracing, err := startTracing(ctx, cfg.Tracing, cmdWorker, logger)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	metrics := worker.NewMetrics()
+	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger, metrics.Into, worker.TracedBy(tracer))
 	if err != nil {
 		return err
 	}
@@ -70,19 +77,23 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if err != nil {
 		return err
 	}
-	starter := worker.NewStarter(temporal, pay.Name())
+	starter := worker.NewStarter(temporal, pay.Name()).LinkedTo(cfg.ConsoleURL)
 	hour, minute := clock(cfg.ReconcileAt)
 	w := worker.New(worker.Config{
 		Client:   temporal,
 		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey)},
 		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Hour: hour, Minute: minute},
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
+		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
+		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
 		Lanes:     cfg.Lanes, Logger: logger,
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
-		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "mysql", Ask: db.Ping}, {Name: "temporal", Ask: starter.Ping}}), db, redis, gate)
+		sources := vitals(db, redis, pay.Name())
+		sources["temporal"] = worker.NewQueues(temporal, cfg.TemporalNamespace).Vitals
+		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping}, {Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: starter.Ping}}), sources, gate, metrics)
 		if err != nil {
 			return err
 		}
@@ -90,6 +101,14 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	group.Go(func() error { return w.Run(gctx) })
 	return group.Wait()
+}
+
+// rebuildConfig is nil when lanes are rebuilt by hand.
+func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter, logger *slog.Logger) *worker.RebuildConfig {
+	if cfg.PoolRebuild == rebuildManual {
+		return nil
+	}
+	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Lanes, Logger: logger}
 }
 
 // newGate makes what parks payments; without a rate it does not ask Redis.

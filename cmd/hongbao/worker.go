@@ -9,6 +9,7 @@ type workerConfig struct {
 	Listen            string // "" = no health listener
 	RedisAddr         string
 	RedisMode         string
+	RedisMaster       string // what the sentinels call it; "" unless RedisMode is sentinel
 	AllowVolatile     bool
 	RedisReplicas     int // that have what a script did before it counts as done
 	MySQLDSN          Secret
@@ -16,11 +17,14 @@ type workerConfig struct {
 	SeedKey           Secret // 32 bytes, see key32
 	TemporalAddress   string
 	TemporalNamespace string
+	ConsoleURL        string // "" = no links
 	ProviderURL       string
 	ProviderKey       Secret
 	ProviderRate      int64  // charges, payouts and refunds a second of all workers; 0 = no limit
 	ReconcileAt       string // hours and minutes, see clock
+	PoolRebuild       string // rebuildAuto or rebuildManual
 	CrashPoints       string // "" = none, see package crash
+	Tracing           tracingConfig
 }
 
 func newWorkerCommand(env environment) *cobra.Command {
@@ -37,6 +41,7 @@ func newWorkerCommand(env environment) *cobra.Command {
 				Listen:            c.text("listen"),
 				RedisAddr:         c.text("redis-addr"),
 				RedisMode:         c.text("redis-mode"),
+				RedisMaster:       c.text("redis-master"),
 				AllowVolatile:     c.yes("allow-volatile-redis"),
 				RedisReplicas:     int(c.number("redis-replicas")),
 				MySQLDSN:          c.secret("mysql-dsn"),
@@ -44,11 +49,14 @@ func newWorkerCommand(env environment) *cobra.Command {
 				SeedKey:           c.secret("seed-key"),
 				TemporalAddress:   c.text("temporal-address"),
 				TemporalNamespace: c.text("temporal-namespace"),
+				ConsoleURL:        c.text("console-url"),
 				ProviderURL:       c.text("provider-url"),
 				ProviderKey:       c.secret("provider-key"),
 				ProviderRate:      c.number("provider-rate"),
 				ReconcileAt:       c.text("reconcile-at"),
+				PoolRebuild:       c.text("pool-rebuild"),
 				CrashPoints:       c.text("crash-points"),
+				Tracing:           tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

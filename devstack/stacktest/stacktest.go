@@ -14,6 +14,7 @@ package stacktest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,6 +31,24 @@ import (
 
 // startTimeout bounds the start of one server, on a busy machine too.
 const startTimeout = time.Minute
+
+// onDisk is set by OnDisk.
+var onDisk bool
+
+// OnDisk has the servers of this test binary wait for the disk where those of
+// production do. Call it before Main, for measurements: tests never take away more
+// than a process, and what that has written is in the page cache and survives it,
+// so that waiting for the disk would only be slow.
+func OnDisk() { onDisk = true }
+
+// AtOnce has so many parallel tests of this binary run at once unless the command line
+// says otherwise. Call it before Main where tests have servers of their own, and wait
+// for them more than they work.
+func AtOnce(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err) // in a program that is no test
+	}
+}
 
 // Runner is *testing.M, or what wraps it.
 type Runner interface{ Run() int }
@@ -80,8 +99,31 @@ func (s *Server) Kill() {
 	s.proc.Kill()
 }
 
-// Pause stops the server with SIGSTOP: connections stay open and nothing answers.
-func (s *Server) Pause(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
+// Pause stops the server with SIGSTOP: connections stay open and nothing answers. It
+// returns when every thread stands still: until then one may answer.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+	for end := time.Now().Add(startTimeout); !StandsStill(s.proc.PID()); {
+		if time.Now().After(end) {
+			t.Fatalf("process %d does not stop", s.proc.PID())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// StandsStill reports whether all threads of a process are stopped.
+func StandsStill(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, stat := range threads {
+		text, rerr := os.ReadFile(stat)
+		_, state, found := strings.Cut(string(text), ") ")
+		if rerr != nil || !found || state[0] != 'T' {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
+}
 
 // Resume ends a Pause.
 func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
@@ -102,6 +144,60 @@ func (s *Server) Restart(t testing.TB) {
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Lose ends the server with SIGKILL and deletes all that it has stored, as a lost
+// disk does. Restart starts it again with nothing, as a first start does. Only a
+// Temporal server can be lost.
+func (s *Server) Lose(t testing.TB) {
+	t.Helper()
+	files := s.stored(t)
+	s.Kill()
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Backup copies what the server has stored as it is at one moment, and returns how to
+// put it back: the server is killed then, and Restart starts it with the copy. Only a
+// Temporal server can be.
+func (s *Server) Backup(t testing.TB) (restore func()) {
+	t.Helper()
+	s.Pause(t)
+	defer s.Resume(t)
+	kept := map[string][]byte{}
+	for _, file := range s.stored(t) {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[file] = content
+	}
+	return func() {
+		t.Helper()
+		s.Lose(t)
+		for file, content := range kept {
+			if err := os.WriteFile(file, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// stored are the files of a Temporal server: its database and that one's journal.
+func (s *Server) stored(t testing.TB) []string {
+	t.Helper()
+	part, ok := s.part.(devstack.Temporal)
+	if !ok {
+		t.Fatalf("%T has no files that are known", s.part)
+	}
+	files, err := filepath.Glob(part.DB + "*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("nothing is stored in %s: %v", part.DB, err)
+	}
+	return files
 }
 
 func (s *Server) start() error {
@@ -130,8 +226,8 @@ func withLog(err error, path string) error {
 	return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
 }
 
-// Redis returns the address of the shared Redis server. Its data is durable as
-// in production (appendfsync always). Do not flush it: other tests use it.
+// Redis returns the address of the shared Redis server. It answers when a write is in
+// its file, as in production (appendfsync always). Do not flush it: other tests use it.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return shared.get(t, "redis", newRedis).Addr
@@ -197,7 +293,12 @@ func fresh(t testing.TB, create func(devstack.Tools, string) (*Server, error)) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
+		err := os.RemoveAll(dir)
+		for try := 0; err != nil && try < 100; try++ { // a child of the killed server may still write
+			<-time.After(20 * time.Millisecond)
+			err = os.RemoveAll(dir)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	})
@@ -234,7 +335,21 @@ const dirPrefix = "hongbao-test-"
 // newDir makes a folder that belongs to this process.
 func newDir() (string, error) {
 	sweep.Do(removeOrphans)
-	return os.MkdirTemp("", dirPrefix+strconv.Itoa(os.Getpid())+"-")
+	base := os.TempDir()
+	if !onDisk && roomy(memoryDir) {
+		base = memoryDir
+	}
+	return os.MkdirTemp(base, dirPrefix+strconv.Itoa(os.Getpid())+"-")
+}
+
+// memoryDir is a file system in memory, where Redis and Temporal wait for no disk.
+const memoryDir = "/dev/shm"
+
+// roomy tells whether a file system has room for the servers of several test binaries;
+// that of a container often has not.
+func roomy(dir string) bool {
+	var fs syscall.Statfs_t
+	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= 4<<30
 }
 
 var sweep sync.Once
@@ -242,7 +357,13 @@ var sweep sync.Once
 // removeOrphans deletes the folders of test binaries that are gone. It is a
 // courtesy: what it cannot read or delete is left alone.
 func removeOrphans() {
-	entries, err := os.ReadDir(os.TempDir())
+	for _, base := range []string{os.TempDir(), memoryDir} {
+		removeOrphansIn(base)
+	}
+}
+
+func removeOrphansIn(base string) {
+	entries, err := os.ReadDir(base)
 	if err != nil {
 		return
 	}
@@ -254,7 +375,7 @@ func removeOrphans() {
 			continue
 		}
 		if _, err := os.Stat("/proc/" + owner); pid > 0 && errors.Is(err, fs.ErrNotExist) {
-			_ = os.RemoveAll(filepath.Join(os.TempDir(), entry.Name()))
+			_ = os.RemoveAll(filepath.Join(base, entry.Name()))
 		}
 	}
 }

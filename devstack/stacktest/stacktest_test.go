@@ -195,3 +195,19 @@ func redis(t *testing.T, addr, command string) string {
 	}
 	return string(answer[:n])
 }
+
+// TestFreshShiftedRedis: its clock goes where it is put, at once, there and back.
+func TestFreshShiftedRedis(t *testing.T) {
+	server := stacktest.FreshShiftedRedis(t)
+	for _, off := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 0} {
+		server.Step(t, off)
+		var n int
+		var seconds int64
+		if _, err := fmt.Sscanf(redis(t, server.Addr, "TIME"), "*2\r\n$%d\r\n%d\r\n", &n, &seconds); err != nil {
+			t.Fatal(err)
+		}
+		if is := time.Until(time.Unix(seconds, 0)); is-off < -5*time.Second || is-off > 5*time.Second {
+			t.Errorf("the clock is off by %v, want %v", is, off)
+		}
+	}
+}

@@ -1,0 +1,358 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// NetFen is an amount that may be below zero: a balance, a difference.
+type NetFen money.Fen
+
+// Schema implements huma.SchemaProvider.
+func (NetFen) Schema(huma.Registry) *huma.Schema {
+	low, high := -float64(money.Max), float64(money.Max)
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
+}
+
+// Balances are those of every account of the ledger at a moment.
+type Balances struct {
+	At       Stamp            `json:"at" doc:"Every posting before it is in them."`
+	Settled  bool             `json:"settled" doc:"false within five minutes: a transaction that is under way may still post something that belongs before the moment."`
+	Entries  int64            `json:"entries" minimum:"0" doc:"Postings."`
+	Sound    bool             `json:"sound" doc:"All balances together are nothing, and none of holding, owed and refunding is below zero."`
+	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
+	Apps     []AppBalances    `json:"apps" nullable:"false" doc:"The same by app: together they are accounts."`
+}
+
+// AccountBalance is the balance of one account.
+type AccountBalance struct {
+	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"provider: with the provider, below zero for what it has of ours. holding: in packets, not claimed. owed: claimed, not paid. refunding: on its way to senders. outside: paid by other means. suspense: moved twice. house: the house's own."`
+	Balance  NetFen          `json:"balance" doc:"Posted to it less posted from it; below zero is a debit balance."`
+	Payments Nullable[int64] `json:"payments" doc:"How many payments make up the balance of owed or refunding; null of other accounts."`
+}
+
+// AppBalances are the balances of one app.
+type AppBalances struct {
+	AppID    string           `json:"app_id" doc:"Whose packets."`
+	Accounts []AccountBalance `json:"accounts" nullable:"false" doc:"Every account."`
+}
+
+// CloseStatus says how far a day's close has come.
+type CloseStatus string
+
+// The statuses of a close.
+const (
+	closeOpen        CloseStatus = "open"
+	closeProvisional CloseStatus = "provisional"
+	closeFinal       CloseStatus = "final"
+)
+
+// Schema implements huma.SchemaProvider.
+func (CloseStatus) Schema(huma.Registry) *huma.Schema {
+	return enum([]CloseStatus{closeOpen, closeProvisional, closeFinal})
+}
+
+// CloseSummary is one day of the ledger in a few figures.
+type CloseSummary struct {
+	Date        Date            `json:"date" doc:"The day, in the time zone of the provider's statement."`
+	Status      CloseStatus     `json:"status" doc:"open: the day lasts. provisional: it is over, and something is missing (pending). final: it does not change any more."`
+	Pending     []string        `json:"pending" nullable:"false" doc:"What it waits for: day (to be over for five minutes), sums (the worker's), statement (to be read after the day), tie (the comparison), breaks (open ones of the day), unexplained (differences without a break), entries (postings that are not what lies between the balances)."`
+	From        Stamp           `json:"from" doc:"The first moment of the day."`
+	To          Stamp           `json:"to" doc:"The first moment of the next day."`
+	At          Stamp           `json:"at" doc:"Up to when the closing balances go: to, or now while the day lasts."`
+	FinalAt     Nullable[Stamp] `json:"final_at" doc:"Since when it does not change any more."`
+	Entries     int64           `json:"entries" minimum:"0" doc:"Postings of the day."`
+	Funded      Sums            `json:"funded" doc:"Charged to senders on the day."`
+	Claimed     Sums            `json:"claimed" doc:"Claimed on the day."`
+	Paid        Sums            `json:"paid" doc:"Paid to winners by the provider on the day."`
+	Returned    Sums            `json:"returned" doc:"Come back from winners on the day."`
+	Refunded    Sums            `json:"refunded" doc:"Back with senders on the day."`
+	Holding     Fen             `json:"holding" doc:"In packets at the end, not claimed."`
+	Owed        Sums            `json:"owed" doc:"Payouts in flight at the end: claimed and not paid."`
+	Refunding   Sums            `json:"refunding" doc:"Refunds in flight at the end."`
+	Checked     Nullable[bool]  `json:"checked" doc:"Opening balances and the postings of the day, added up once more one by one, make the closing balances; null until that was looked at."`
+	Differences Nullable[int64] `json:"differences" doc:"Movements that the two sides of the day do not have alike; null until they were compared."`
+	OpenBreaks  Nullable[int64] `json:"open_breaks" doc:"Breaks of the day that are open; null until they were compared."`
+	Ties        Nullable[bool]  `json:"ties" doc:"Books and statement agree, but for differences that are explained one by one; null until they were compared."`
+}
+
+// Closes is a page of days.
+type Closes struct {
+	Items      []CloseSummary   `json:"items" nullable:"false" doc:"Newest first: every day since the first posting."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// Close is the statement of a day of the ledger beside that of the provider.
+type Close struct {
+	CloseSummary
+	Accounts  []AccountDay           `json:"accounts" nullable:"false" doc:"Every account: opening - debits + credits = closing."`
+	Movements []KindSum              `json:"movements" nullable:"false" doc:"Postings of the day by kind; kinds without any are there with none."`
+	Apps      []AppDay               `json:"apps" nullable:"false" doc:"The same by app."`
+	Statement Nullable[StatementTie] `json:"statement" doc:"The day beside the provider's statement; null until they were compared."`
+}
+
+// AccountDay is a day of one account.
+type AccountDay struct {
+	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"As in balances."`
+	Opening  NetFen          `json:"opening" doc:"Its balance at the beginning of the day."`
+	Debits   Fen             `json:"debits" doc:"Posted from it on the day."`
+	Credits  Fen             `json:"credits" doc:"Posted to it on the day."`
+	Closing  NetFen          `json:"closing" doc:"Its balance at the end."`
+	Payments Nullable[int64] `json:"payments" doc:"How many payments make up the closing balance of owed or refunding; null of other accounts."`
+}
+
+// KindSum are the postings of one kind.
+type KindSum struct {
+	Kind   string `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md has them all." example:"paid"`
+	Debit  string `json:"debit" doc:"From this account." example:"owed"`
+	Credit string `json:"credit" doc:"To this account." example:"provider"`
+	Count  int64  `json:"count" minimum:"0" doc:"How many."`
+	Amount Fen    `json:"amount" doc:"Together."`
+}
+
+// AppDay is a day of one app.
+type AppDay struct {
+	AppID     string       `json:"app_id" doc:"Whose packets."`
+	Accounts  []AccountDay `json:"accounts" nullable:"false" doc:"Every account."`
+	Movements []KindSum    `json:"movements" nullable:"false" doc:"Postings of the day by kind; kinds without any are there with none."`
+}
+
+// StatementTie is a day of the ledger beside the provider's statement of it.
+type StatementTie struct {
+	Provider         string          `json:"provider" doc:"Whose statement." example:"sandbox"`
+	ReconciliationID string          `json:"reconciliation_id" doc:"The reconciliation that has read it last."`
+	ReadAt           Stamp           `json:"read_at" doc:"Up to when it says what has moved."`
+	ComparedAt       Stamp           `json:"compared_at" doc:"When the two sides were put beside each other."`
+	Operations       []TieOp         `json:"operations" nullable:"false" doc:"Both sides by operation: theirs = ours + explained, in count and amount."`
+	ByKind           []DifferenceSum `json:"by_kind" nullable:"false" doc:"All differences, added up by kind and operation."`
+	Differences      []DayDifference `json:"differences" nullable:"false" doc:"One by one, in the order of time; the first 1,000 that were found."`
+	Unexplained      int64           `json:"unexplained" minimum:"0" doc:"Differences that need a break and have none."`
+}
+
+// TieOp is one operation on both sides of a day.
+type TieOp struct {
+	Op        string  `json:"op" doc:"What the provider calls the movement: charge, transfer, refund, return." example:"transfer"`
+	Ours      Sums    `json:"ours" doc:"Booked on the day."`
+	Theirs    Sums    `json:"theirs" doc:"In the statement of the day."`
+	Explained NetSums `json:"explained" doc:"What theirs has more than ours by the differences, one by one."`
+}
+
+// NetSums is a difference in count and amount.
+type NetSums struct {
+	Count  int64  `json:"count" doc:"How many more; below zero: fewer."`
+	Amount NetFen `json:"amount" doc:"How much more; below zero: less."`
+}
+
+// DifferenceSum are the differences of one kind and operation.
+type DifferenceSum struct {
+	Kind   string `json:"kind" doc:"As in differences." example:"booked_later"`
+	Op     string `json:"op" doc:"What the provider calls the movement." example:"transfer"`
+	Ours   Sums   `json:"ours" doc:"What the books have of them on the day."`
+	Theirs Sums   `json:"theirs" doc:"What the statement has of them on the day."`
+}
+
+// DayDifference is one movement that the two sides of a day do not have alike.
+type DayDifference struct {
+	Kind     string          `json:"kind" doc:"booked_later, booked_earlier: in the statement of the day, booked on another one. moved_earlier, moved_later: booked on the day, in the statement of another one. theirs_only, ours_only, amount_differs. other: the amounts agree, and a break says what does not." example:"booked_later"`
+	Op       string          `json:"op" doc:"What the provider calls the movement." example:"transfer"`
+	OrderNo  string          `json:"order_no" doc:"The order number; perhaps none of ours."`
+	Ours     Fen             `json:"ours" doc:"What the books have on the day."`
+	Theirs   Fen             `json:"theirs" doc:"What the statement has on the day."`
+	BookedAt Nullable[Stamp] `json:"booked_at" doc:"When it was booked, on whatever day; null: it was not."`
+	MovedAt  Nullable[Stamp] `json:"moved_at" doc:"When it moved, says the statement of whatever day; null: none has it."`
+	Breaks   []CloseBreak    `json:"breaks" nullable:"false" doc:"The breaks about the number."`
+}
+
+// CloseBreak is a break that explains a difference.
+type CloseBreak struct {
+	ID   string `json:"id" doc:"Its id." example:"b4711"`
+	Kind string `json:"kind" doc:"What disagrees." example:"not_in_statement"`
+	Open bool   `json:"open" doc:"Nobody had resolved it when the two sides were compared."`
+}
+
+func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: Fen(s.Amount)} }
+
+// paymentsOf is how many payments a balance is made up of, where that can be told.
+func paymentsOf(a payout.Account, balance payout.Sum) Nullable[int64] {
+	if a != payout.AccountOwed && a != payout.AccountRefunding {
+		return Nullable[int64]{}
+	}
+	return orNull(&balance.Count)
+}
+
+func renderBalances(t payout.Totals) []AccountBalance {
+	out := make([]AccountBalance, 0, len(payout.Accounts))
+	for _, a := range payout.Accounts {
+		balance := t.Balance(a)
+		out = append(out, AccountBalance{Account: string(a), Balance: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
+	}
+	return out
+}
+
+func renderAccounts(opening, closing payout.Totals) []AccountDay {
+	day := closing.Minus(opening)
+	out := make([]AccountDay, 0, len(payout.Accounts))
+	for _, a := range payout.Accounts {
+		balance := closing.Balance(a)
+		debits, credits := day.Turnover(a)
+		out = append(out, AccountDay{Account: string(a), Opening: NetFen(opening.Balance(a).Amount), Debits: Fen(debits), Credits: Fen(credits),
+			Closing: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
+	}
+	return out
+}
+
+func renderMovements(t payout.Totals) []KindSum {
+	byKind := t.ByKind()
+	out := make([]KindSum, 0, len(payout.PostingKinds))
+	for _, kind := range payout.PostingKinds {
+		debit, credit := kind.Accounts()
+		sum := byKind[kind]
+		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count, Amount: Fen(sum.Amount)})
+	}
+	return out
+}
+
+func renderCloseSummary(c payout.Close) CloseSummary {
+	day := c.Movements()
+	kinds := day.ByKind()
+	out := CloseSummary{Date: Date(c.Day), Status: closeProvisional, Pending: []string{}, From: Stamp(c.From), To: Stamp(c.To), At: Stamp(c.At),
+		FinalAt: stampOrNull(c.FinalAt), Entries: day.Entries(), Funded: renderSum(kinds[payout.PostCharge]), Claimed: renderSum(kinds[payout.PostClaim]),
+		Paid: renderSum(kinds[payout.PostPaid]), Returned: renderSum(kinds[payout.PostReturned]), Refunded: renderSum(kinds[payout.PostRefunded]),
+		Holding: Fen(c.Closing.Balance(payout.AccountHolding).Amount), Owed: renderSum(c.Closing.Balance(payout.AccountOwed)),
+		Refunding: renderSum(c.Closing.Balance(payout.AccountRefunding)), Checked: orNull(c.Checked())}
+	switch {
+	case !c.FinalAt.IsZero():
+		out.Status = closeFinal
+	case c.At.Before(c.To):
+		out.Status = closeOpen
+	}
+	for _, p := range c.Pending {
+		out.Pending = append(out.Pending, string(p))
+	}
+	if c.Tie != nil {
+		ties := c.Tie.Ties()
+		out.Differences, out.OpenBreaks, out.Ties = orNull(&c.Tie.Count), orNull(&c.Tie.OpenBreaks), orNull(&ties)
+	}
+	return out
+}
+
+func renderClose(c payout.Close) Close {
+	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing), Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
+	for _, app := range c.Closing.Apps() {
+		opening, closing := c.Opening.Of(app), c.Closing.Of(app)
+		out.Apps = append(out.Apps, AppDay{AppID: app, Accounts: renderAccounts(opening, closing), Movements: renderMovements(closing.Minus(opening))})
+	}
+	if c.Tie != nil {
+		tie := renderTie(c.Tie)
+		out.Statement = orNull(&tie)
+	}
+	return out
+}
+
+func renderTie(t *payout.Tie) StatementTie {
+	out := StatementTie{Provider: t.Provider, ReconciliationID: t.ReconciliationID, ReadAt: Stamp(t.ReadAt), ComparedAt: Stamp(t.TiedAt),
+		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: t.Unexplained}
+	for _, o := range t.Ops {
+		out.Operations = append(out.Operations, TieOp{Op: string(o.Op), Ours: renderSum(o.Ours), Theirs: renderSum(o.Theirs),
+			Explained: NetSums{Count: o.Differ.Count, Amount: NetFen(o.Differ.Amount)}})
+	}
+	for _, s := range t.Sums {
+		out.ByKind = append(out.ByKind, DifferenceSum{Kind: string(s.Kind), Op: string(s.Op), Ours: renderSum(s.Ours), Theirs: renderSum(s.Theirs)})
+	}
+	for _, d := range t.Differences {
+		one := DayDifference{Kind: string(d.Kind), Op: string(d.Op), OrderNo: d.OrderNo, Ours: Fen(d.Ours), Theirs: Fen(d.Theirs),
+			BookedAt: stampOrNull(d.BookedAt), MovedAt: stampOrNull(d.MovedAt), Breaks: []CloseBreak{}}
+		for _, b := range d.Breaks {
+			one.Breaks = append(one.Breaks, CloseBreak{ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), Open: b.Open})
+		}
+		out.Differences = append(out.Differences, one)
+	}
+	return out
+}
+
+func getBalances(r *request) (answer, error) {
+	q := readQuery(r)
+	at := q.instant("at")
+	if at.After(time.Now().Add(time.Minute)) {
+		q.fault("at", fault{faultRange, "must not be in the future"})
+	}
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	defer cancel()
+	found, err := r.server.cfg.Store.LedgerBalances(ctx, at)
+	if err != nil {
+		return answer{}, err
+	}
+	out := Balances{At: Stamp(found.At), Settled: found.Settled, Entries: found.Totals.Entries(), Sound: found.Totals.Sound(),
+		Accounts: renderBalances(found.Totals), Apps: []AppBalances{}}
+	for _, app := range found.Totals.Apps() {
+		out.Apps = append(out.Apps, AppBalances{AppID: app, Accounts: renderBalances(found.Totals.Of(app))})
+	}
+	return answer{status: http.StatusOK, body: out}, nil
+}
+
+func listCloses(r *request) (answer, error) {
+	_, given, after, limit, err := readList(r, func(*query) struct{} { return struct{}{} })
+	if err != nil {
+		return answer{}, err
+	}
+	if after.ID != "" && checkDay(after.ID) != nil {
+		return answer{}, badCursor()
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	defer cancel()
+	p := r.server.cfg.Provider
+	found, err := r.server.cfg.Store.DayCloses(ctx, p.Name(), p.Zone(), payout.Day(after.ID), limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Closes{Items: []CloseSummary{}}
+	if len(found) > limit {
+		found = found[:limit]
+		last := found[limit-1]
+		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.From, ID: string(last.Day)})
+	}
+	for _, c := range found {
+		page.Items = append(page.Items, renderCloseSummary(c))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// readClose reads the close of a day.
+func (r *request) readClose(date string) (payout.Close, error) {
+	if checkDay(date) != nil {
+		return payout.Close{}, refuse(CodeNotFound)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	defer cancel()
+	p := r.server.cfg.Provider
+	c, err := r.server.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
+	if errors.Is(err, packet.ErrNotFound) {
+		return c, refuse(CodeNotFound)
+	}
+	return c, err
+}
+
+func getClose(r *request) (answer, error) {
+	date, err := url.PathUnescape(r.c.Params("date"))
+	if err != nil {
+		return answer{}, refuse(CodeNotFound)
+	}
+	c, err := r.readClose(date)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: renderClose(c)}, nil
+}

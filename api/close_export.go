@@ -1,0 +1,156 @@
+package api
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// closeColumns are those of the file of a day. Every line has all of them; what does
+// not apply is empty.
+var closeColumns = []string{
+	"date", "status", "section", "app_id", "name", "debit", "credit", "count", "amount", "amount_yuan", "order_no", "difference", "ours_count", "ours", "ours_yuan",
+	"theirs_count", "theirs", "theirs_yuan", "booked_at", "booked_at_local", "moved_at", "moved_at_local", "breaks",
+}
+
+// localZone is that of the columns with local times.
+var localZone = time.FixedZone("UTC+8", 8*60*60)
+
+// closeFile writes the lines of a day's file.
+type closeFile struct {
+	c   payout.Close
+	out *csv.Writer
+	err error
+}
+
+func (f *closeFile) line(cells map[string]string) {
+	cells["date"], cells["status"] = string(f.c.Day), string(renderCloseSummary(f.c).Status)
+	record := make([]string, len(closeColumns))
+	for i, name := range closeColumns {
+		record[i] = cells[name]
+	}
+	if err := f.out.Write(record); err != nil && f.err == nil {
+		f.err = err
+	}
+}
+
+// fill puts an amount into the two columns that it has.
+func fill(cells map[string]string, column string, amount money.Fen) {
+	cells[column], cells[column+"_yuan"] = strconv.FormatInt(int64(amount), 10), amount.String()
+}
+
+func fillTime(cells map[string]string, column string, at time.Time) {
+	if !at.IsZero() {
+		cells[column], cells[column+"_local"] = Stamp(at).String(), at.In(localZone).Format("2006-01-02T15:04:05.000Z07:00")
+	}
+}
+
+func (f *closeFile) balances(section, app string, totals payout.Totals) {
+	for _, a := range payout.Accounts {
+		balance := totals.Balance(a)
+		cells := map[string]string{"section": section, "app_id": cell(app), "name": string(a)}
+		fill(cells, "amount", balance.Amount)
+		if n := paymentsOf(a, balance).Value; n != nil {
+			cells["count"] = strconv.FormatInt(*n, 10)
+		}
+		f.line(cells)
+	}
+}
+
+// book writes the books of one app; "": of all.
+func (f *closeFile) book(app string, opening, closing payout.Totals) {
+	f.balances("opening", app, opening)
+	for _, m := range renderMovements(closing.Minus(opening)) {
+		cells := map[string]string{"section": "movement", "app_id": cell(app), "name": m.Kind, "debit": m.Debit, "credit": m.Credit, "count": strconv.FormatInt(m.Count, 10)}
+		fill(cells, "amount", money.Fen(m.Amount))
+		f.line(cells)
+	}
+	f.balances("closing", app, closing)
+}
+
+func (f *closeFile) sides(cells map[string]string, ours, theirs payout.Sum) {
+	cells["ours_count"], cells["theirs_count"] = strconv.FormatInt(ours.Count, 10), strconv.FormatInt(theirs.Count, 10)
+	fill(cells, "ours", ours.Amount)
+	fill(cells, "theirs", theirs.Amount)
+	cells["count"] = strconv.FormatInt(theirs.Count-ours.Count, 10)
+	fill(cells, "amount", theirs.Amount-ours.Amount)
+	f.line(cells)
+}
+
+func (f *closeFile) statement(t *payout.Tie) {
+	for _, o := range t.Ops {
+		f.sides(map[string]string{"section": "statement", "name": cell(string(o.Op))}, o.Ours, o.Theirs)
+	}
+	for _, d := range t.Differences {
+		var breaks []string
+		for _, b := range d.Breaks {
+			breaks = append(breaks, breakPrefix+strconv.FormatInt(b.ID, 10)+" "+string(b.Kind))
+		}
+		cells := map[string]string{"section": "difference", "name": cell(string(d.Op)), "order_no": cell(d.OrderNo), "difference": string(d.Kind), "breaks": strings.Join(breaks, "; ")}
+		fillTime(cells, "booked_at", d.BookedAt)
+		fillTime(cells, "moved_at", d.MovedAt)
+		f.sides(cells, countOf(d.Ours), countOf(d.Theirs))
+	}
+}
+
+func countOf(amount money.Fen) payout.Sum {
+	if amount == 0 {
+		return payout.Sum{}
+	}
+	return payout.Sum{Count: 1, Amount: amount}
+}
+
+// exportClose answers with the file of a day: it is small, whatever the day was.
+func exportClose(r *request) (answer, error) {
+	q := readQuery(r)
+	if len(q.values["date"]) == 0 {
+		q.fault("date", fault{faultRequired, "is required"})
+	}
+	date := q.text("date", checkDay)
+	bom := q.text("bom", func(s string) *fault {
+		if s != "true" && s != "false" {
+			return &fault{faultEnum, "must be true or false"}
+		}
+		return nil
+	})
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	c, err := r.readClose(date)
+	if err != nil {
+		return answer{}, err
+	}
+	var buffer bytes.Buffer
+	if bom == "true" {
+		buffer.WriteString(byteOrderMark)
+	}
+	f := &closeFile{c: c, out: csv.NewWriter(&buffer)}
+	f.out.UseCRLF = true
+	f.err = f.out.Write(closeColumns)
+	f.book("", c.Opening, c.Closing)
+	for _, app := range c.Closing.Apps() {
+		f.book(app, c.Opening.Of(app), c.Closing.Of(app))
+	}
+	if c.Tie != nil {
+		f.statement(c.Tie)
+	}
+	if f.out.Flush(); f.err == nil {
+		f.err = f.out.Error()
+	}
+	if f.err != nil {
+		return answer{}, fmt.Errorf("write close of %s: %w", date, f.err)
+	}
+	r.c.Set(fiber.HeaderContentType, contentCSV)
+	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="close-`+date+`.csv"`)
+	r.c.Set(fiber.HeaderCacheControl, "no-store")
+	return answer{written: true}, r.c.Status(http.StatusOK).Send(buffer.Bytes())
+}

@@ -1,0 +1,399 @@
+package api_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/pool"
+	"hongbao/store"
+)
+
+// goOnWithNothing opens all lanes in a later epoch, as a rebuild does that finds nothing
+// to put back, once they were found to have lost something.
+func (h *house) goOnWithNothing() {
+	h.t.Helper()
+	ctx := h.t.Context()
+	h.eventually("every lane is shut in the books", func() bool {
+		lanes, err := h.store.PoolLanes(ctx)
+		h.check(err)
+		for _, l := range lanes {
+			if l.State != packet.LaneShut {
+				return false
+			}
+		}
+		return len(lanes) == h.pool.Lanes()
+	})
+	for lane := range h.pool.Lanes() {
+		h.check(h.pool.ShutGate(ctx, lane, 2))
+	}
+	db, err := store.OpenSQL(h.dsn)
+	h.check(err)
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "UPDATE pool_lanes SET epoch = 2, state = 'open', reason = NULL, shut_at = NULL, seen = 0, seen_grabs = 0")
+	h.check(err)
+	for lane := range h.pool.Lanes() {
+		h.check(h.pool.OpenGate(ctx, lane, 2, 0))
+	}
+	h.eventually("the gates are open", func() bool { return h.pool.GatesOpen(ctx) == nil })
+}
+
+// laneOf is the lane of a packet as the books know it.
+func (h *house) laneOf(id string) packet.LaneRow {
+	h.t.Helper()
+	lanes, err := h.store.PoolLanes(h.t.Context())
+	h.check(err)
+	for _, l := range lanes {
+		if l.Lane == packet.Lane(id, h.pool.Lanes()) {
+			return l
+		}
+	}
+	h.t.Fatalf("packet %s: no lane in the books", id)
+	return packet.LaneRow{}
+}
+
+// seen waits until the books have heard of everything that was told.
+func (h *house) seen(id string) packet.LaneRow {
+	h.t.Helper()
+	var l packet.LaneRow
+	h.eventually("the books have heard", func() bool {
+		e, err := h.pool.ReadEpoch(h.t.Context(), packet.Lane(id, h.pool.Lanes()))
+		h.check(err)
+		l = h.laneOf(id)
+		return e.Seq > 0 && l.Seen == e.Seq && l.SeenGrabs == e.Grabs
+	})
+	return l
+}
+
+// refused asks for everything that changes a packet.
+func (h *house) refused(when, id string) {
+	h.t.Helper()
+	for what, r := range map[string]result{
+		"grab":         h.grab(h.app, id, rand.Text()),
+		"winner":       h.grab(h.app, id, "winner0"),
+		"recall":       h.as(h.app, "POST", "/v1/packets/"+id+"/close", ""),
+		"grab of none": h.grab(h.app, nobody, "u"),
+	} {
+		if what == "grab of none" && packet.Lane(nobody, h.pool.Lanes()) != packet.Lane(id, h.pool.Lanes()) {
+			continue
+		}
+		if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Retry-After") == "" {
+			h.t.Errorf("%s: %s: %s", when, what, r)
+		}
+	}
+	key := rand.Text()
+	for packet.Lane(packet.NewID(h.app.app.Salt, key), h.pool.Lanes()) != packet.Lane(id, h.pool.Lanes()) {
+		key = rand.Text()
+	}
+	if r := h.post(h.app, key, with()); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+		h.t.Errorf("%s: create: %s", when, r)
+	}
+}
+
+// TestR9_LostGrabsAreNotToldAgain: whatever makes Redis lose grabs that were told, HTTP
+// answers 503 to whoever wants to create, grab or recall in that lane, to those of another
+// process too, which was not there when it happened: it goes by what the books have heard.
+func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
+	for name, prepare := range stacktest.RedisHarms {
+		t.Run(name, func(t *testing.T) {
+			server := stacktest.FreshRedis(t)
+			h := newHouse(t, parts{redis: server.Addr})
+			closed := h.open(h.app, with())
+			h.finish(closed, packet.CloseRecalled)
+			id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
+			for i := range 60 {
+				h.grab(h.app, id, fmt.Sprint("before", i))
+			}
+			harm := prepare(t, server)
+			won := h.sellOut(id, 20)
+			told := h.seen(id)
+			harm()
+			h.refused("at once", id)
+
+			h.eventually("the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
+			shut := h.laneOf(id)
+			if shut.Epoch != 1 || shut.Seen < told.Seen || shut.SeenGrabs != 80 || shut.ShutAt.IsZero() {
+				t.Errorf("the lane was %+v, is %+v", told, shut)
+			}
+			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" && shut.Reason != want || want == "" && shut.Reason != packet.LaneSeqBehind {
+				t.Errorf("shut because of %q", shut.Reason)
+			}
+			h.reads(id, closed)
+
+			// A process that has seen nothing of all that.
+			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+			h.check(err)
+			defer fresh.Close()
+			if _, open := fresh.Gate(id); open {
+				t.Error("a new process goes on")
+			}
+			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+				t.Errorf("a new process tells %v", err)
+			}
+			h.refused("later", id)
+			if len(won) != 20 {
+				t.Errorf("%d have won", len(won))
+			}
+		})
+	}
+}
+
+// reads: what MySQL can speak for is told while the gate is shut, the rest is not
+// available, never unknown; /readyz tells of it and goes on.
+func (h *house) reads(open, closed string) {
+	h.t.Helper()
+	if r := h.as(h.app, "GET", "/v1/packets/"+closed, ""); r.status != http.StatusOK {
+		h.t.Errorf("closed packet: %s", r)
+	}
+	for _, path := range []string{"", "/grabs/winner0", "/grabs/nobody", "/grabs"} {
+		if r := h.as(h.app, "GET", "/v1/packets/"+open+path, ""); r.code() != "unavailable" {
+			h.t.Errorf("open packet%s: %s", path, r)
+		}
+	}
+	var ready struct {
+		Status       string
+		Dependencies map[string]struct{ Status string }
+	}
+	r := h.get("/readyz")
+	r.json(h.t, &ready)
+	if r.status != http.StatusOK || ready.Status != "degraded" || ready.Dependencies["pool"].Status != "unavailable" || ready.Dependencies["redis"].Status != "ok" {
+		h.t.Errorf("readyz: %s", r)
+	}
+}
+
+// TestR9_OnlyTheNewcomerKnows: the process that was told has died with Redis; a new one
+// goes by the books alone.
+func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
+	for name, prepare := range stacktest.RedisHarms {
+		t.Run(name, func(t *testing.T) {
+			server := stacktest.FreshRedis(t)
+			h := newHouse(t, parts{redis: server.Addr})
+			id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
+			for i := range 60 {
+				h.grab(h.app, id, fmt.Sprint("before", i))
+			}
+			harm := prepare(t, server)
+			h.sellOut(id, 20)
+			told := h.seen(id)
+			h.check(h.stop())
+			h.check(h.pool.Close())
+			harm()
+			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+			h.check(err)
+			defer fresh.Close()
+			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+				t.Errorf("a new process tells %v", err)
+			}
+			if l := h.laneOf(id); l.State != packet.LaneShut || l.Seen != told.Seen {
+				t.Errorf("the lane was %+v, is %+v", told, l)
+			}
+		})
+	}
+}
+
+// TestR9_ReplicaThatLacksGrabs: a replica takes over that lacks what its master told last,
+// because nobody waited for it: a process that meets it refuses.
+func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
+	master, replica := stacktest.FreshRedis(t), stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: master.Addr})
+	client := redis.NewClient(&redis.Options{Addr: replica.Addr})
+	defer client.Close()
+	host, port, err := net.SplitHostPort(master.Addr)
+	h.check(err)
+	h.check(client.ReplicaOf(t.Context(), host, port).Err())
+	id := h.open(h.app, with("share_count", "20", "total_amount", "2000"))
+	h.grab(h.app, id, "kept")
+	all := h.seen(id)
+	h.eventually("the replica has it", func() bool {
+		seq, err := client.HGet(t.Context(), h.epochKey(id, master.Addr), "seq").Int64()
+		return err == nil && seq == all.Seen
+	})
+	h.check(client.ReplicaOf(t.Context(), "NO", "ONE").Err())
+	h.sellOut(id, 3)
+	h.seen(id)
+	master.Kill()
+	fresh, err := pool.Open(t.Context(), pool.Config{Addr: replica.Addr, Epochs: h.store})
+	h.check(err)
+	defer fresh.Close()
+	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+		t.Errorf("the replica tells %v", err)
+	}
+	if l := h.laneOf(id); l.State != packet.LaneShut || l.Reason != packet.LaneSeqBehind {
+		t.Errorf("%+v", l)
+	}
+	e, err := fresh.ReadEpoch(t.Context(), packet.Lane(id, fresh.Lanes()))
+	h.check(err)
+	if e.Gate != pool.GateHalted {
+		t.Errorf("others may go on: %+v", e)
+	}
+}
+
+// epochKey finds the key of the epoch of a packet's lane.
+func (h *house) epochKey(id, addr string) string {
+	h.t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	found, err := client.Keys(h.t.Context(), fmt.Sprintf("hb:{l%02d*}:epoch", packet.Lane(id, h.pool.Lanes()))).Result()
+	if err != nil || len(found) != 1 {
+		h.t.Fatal(found, err)
+	}
+	return found[0]
+}
+
+// TestR9_OpenAgain: what was shut answers again in a later epoch, and what a process had
+// in memory of the epoch before is worth nothing.
+func TestR9_OpenAgain(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: server.Addr})
+	id := h.open(h.app, with("share_count", "2"))
+	h.sellOut(id, 2)
+	h.tooLate(id)
+	h.empty(server.Addr)
+	h.eventually("it has noticed", func() bool { return h.grab(h.app, id, "x").code() == "unavailable" })
+	h.refused("shut", id)
+	h.goOnWithNothing()
+	before := h.toldAlone()
+	if r := h.grab(h.app, id, "x"); r.code() != "unavailable" || h.toldAlone() != before { // its pool was not put back
+		t.Errorf("rebuilt with nothing: %s", r)
+	}
+	next := h.open(h.app, with())
+	if r := h.grab(h.app, next, "u"); r.status != http.StatusCreated {
+		t.Errorf("in the new epoch: %s", r)
+	}
+	if r := h.get("/readyz"); r.status != http.StatusOK {
+		t.Errorf("readyz: %s", r)
+	}
+}
+
+// TestR9_MySQLAwayAtTheStart: a process that starts while MySQL is away serves what Redis
+// says, and compares when MySQL is back.
+func TestR9_MySQLAwayAtTheStart(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	mysql, dsn := stacktest.FreshMariaDB(t)
+	h := newHouse(t, parts{redis: server.Addr, dsn: dsn})
+	id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
+	older := stacktest.RedisHarms["older copy restored"](t, server)
+	h.sellOut(id, 3)
+	h.seen(id)
+	h.check(h.stop())
+	h.check(h.pool.Close())
+	older()
+	mysql.Kill()
+	fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+	h.check(err)
+	defer fresh.Close()
+	if g, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); err != nil || g.Result != packet.GrabWon {
+		t.Errorf("nobody can know yet: %+v, %v", g, err)
+	}
+	mysql.Restart(t)
+	h.eventually("it has compared", func() bool { _, open := fresh.Gate(id); return !open })
+	if _, err := fresh.Create(t.Context(), packet.Packet{ID: id}, nil, nil, time.Hour, time.Second); !errors.Is(err, pool.ErrGate) {
+		t.Errorf("create: %v", err)
+	}
+}
+
+// TestR9_FirstStart: lanes are made by the first process, wherever an earlier one was
+// interrupted; what was once open is never made anew, and a Redis that is ahead of the
+// books is left alone.
+func TestR9_FirstStart(t *testing.T) {
+	fresh := packet.LaneRow{Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
+	opened := packet.LaneRow{Epoch: 1, State: packet.LaneOpen}
+	for name, c := range map[string]struct {
+		row    packet.LaneRow // none without an epoch
+		redis  func(p *pool.Pool, lane int) error
+		reason packet.LaneReason // "": it opens
+	}{
+		"nothing there":        {},
+		"row made":             {row: fresh},
+		"key made":             {row: fresh, redis: begun(1, false)},
+		"row opened":           {row: opened, redis: begun(1, false)},
+		"key alone":            {redis: begun(1, true)},
+		"key alone, not open":  {redis: begun(1, false)},
+		"open, then emptied":   {row: opened, reason: packet.LaneKeyMissing},
+		"books older":          {row: opened, redis: begun(2, true), reason: packet.LaneBooksOlder},
+		"books have lost rows": {redis: begun(2, true), reason: packet.LaneBooksOlder},
+		"Redis older":          {row: packet.LaneRow{Epoch: 2, State: packet.LaneOpen}, redis: begun(1, true), reason: packet.LaneRedisOlder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := stacktest.FreshRedis(t)
+			h := &house{t: t, dsn: stacktest.MariaDB(t)}
+			h.openStores(parts{redis: stacktest.FreshRedis(t).Addr, dsn: h.dsn})
+			h.check(h.pool.Close())
+			db, err := store.OpenSQL(h.dsn)
+			h.check(err)
+			defer db.Close()
+			_, err = db.ExecContext(t.Context(), "DELETE FROM pool_lanes")
+			h.check(err)
+			const lanes = 4
+			before, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: silent{}})
+			h.check(err)
+			for lane := range lanes {
+				if c.row.Epoch > 0 {
+					row := c.row
+					row.Lane = lane
+					h.check(h.store.AddPoolLanes(t.Context(), []packet.LaneRow{row}))
+				}
+				if c.redis != nil {
+					h.check(c.redis(before, lane))
+				}
+			}
+			h.check(before.Close())
+
+			p, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: h.store})
+			h.check(err)
+			defer p.Close()
+			if (p.GatesOpen(t.Context()) == nil) != (c.reason == "") {
+				t.Errorf("%d lanes shut", p.LanesShut())
+			}
+			rows, err := h.store.PoolLanes(t.Context())
+			h.check(err)
+			for _, l := range rows {
+				if l.Reason != c.reason || (l.State == packet.LaneOpen) != (c.reason == "") {
+					t.Errorf("%+v", l)
+				}
+			}
+			if len(rows) != lanes {
+				t.Errorf("%d lanes in the books", len(rows))
+			}
+			two, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: h.store})
+			h.check(err)
+			defer two.Close()
+			if two.LanesShut() != p.LanesShut() {
+				t.Errorf("%d lanes are shut for one, %d for another", p.LanesShut(), two.LanesShut())
+			}
+		})
+	}
+}
+
+// begun brings a lane of Redis into an epoch.
+func begun(epoch int64, open bool) func(p *pool.Pool, lane int) error {
+	return func(p *pool.Pool, lane int) error {
+		if err := p.ShutGate(context.Background(), lane, epoch); err != nil || !open {
+			return err
+		}
+		return p.OpenGate(context.Background(), lane, epoch, 0)
+	}
+}
+
+// silent are books that are away: a process beside them makes no lanes.
+type silent struct{}
+
+func (silent) PoolLanes(context.Context) ([]packet.LaneRow, error)  { return nil, packet.ErrUnavailable }
+func (silent) AddPoolLanes(context.Context, []packet.LaneRow) error { return packet.ErrUnavailable }
+func (silent) OpenNewPoolLanes(context.Context, []int) error        { return packet.ErrUnavailable }
+func (silent) NoteSeen(context.Context, []packet.LaneSeen) error    { return packet.ErrUnavailable }
+func (silent) LaneAhead(context.Context, int, int64) (bool, error) {
+	return false, packet.ErrUnavailable
+}
+func (silent) ShutPoolLane(context.Context, int, int64, packet.LaneReason) (bool, error) {
+	return false, packet.ErrUnavailable
+}

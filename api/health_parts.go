@@ -1,0 +1,292 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hongbao/observe"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// Verdicts of health, the worst last.
+const (
+	healthOK      = "ok"
+	healthUnknown = "unknown" // could not be looked at
+	healthWarning = "warning" // somebody should look
+	healthWrong   = "wrong"   // grabs, payments or promises suffer
+)
+
+var verdicts = []string{healthOK, healthUnknown, healthWarning, healthWrong}
+
+const (
+	// providerPatience is how long what the provider has answered is believed: who
+	// looks at the health must not use up his rate.
+	providerPatience = 15 * time.Second
+	// reconcileWarning is how old the last reconciliation may be: one a day is made.
+	reconcileWarning = 36 * time.Hour
+	// reconcileLook is how many of the last ones are looked through for one that has ended.
+	reconcileLook = 20
+)
+
+// Health is how each part of the platform is.
+type Health struct {
+	Status string       `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst of the parts. wrong: grabs, payments or promises suffer; warning: somebody should look; unknown: something could not be looked at."`
+	Parts  []HealthPart `json:"parts" nullable:"false" doc:"Each part, always in the same order."`
+}
+
+// HealthPart is one part of the platform.
+type HealthPart struct {
+	Name   string        `json:"name" enum:"redis,mysql,temporal,workers,provider,reconciliation,audit" doc:"Which part."`
+	Status string        `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst of its checks."`
+	Checks []HealthCheck `json:"checks" nullable:"false" doc:"What was looked at."`
+}
+
+// HealthCheck is one thing that was looked at.
+type HealthCheck struct {
+	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unknown_outcomes,last_run,breaks,chain" doc:"What."`
+	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"How it is."`
+	LatencyUS Nullable[int64] `json:"latency_us" doc:"How long an answer took, in microseconds; null where nobody was asked."`
+	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked; suspense: fen. null where nothing is counted."`
+	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest waits or lasts; last_run: when it ended; null: nothing does, or there was none yet."`
+}
+
+// providerSeen is what the provider answered last.
+type providerSeen struct {
+	mu   sync.Mutex
+	at   time.Time
+	seen HealthCheck
+}
+
+func getHealth(r *request) (answer, error) {
+	if err := readQuery(r).done(); err != nil {
+		return answer{}, err
+	}
+	s := r.server
+	var v observe.Vitals
+	if s.cfg.Vitals != nil {
+		v = s.cfg.Vitals()
+	}
+	looks := []func(context.Context, observe.Vitals) []HealthPart{s.redisHealth, s.mysqlHealth, s.temporalHealth, s.providerHealth, s.reconciliationHealth, s.auditHealth}
+	found := make([][]HealthPart, len(looks))
+	var all sync.WaitGroup
+	for i, look := range looks {
+		all.Go(func() { found[i] = look(r.ctx, v) })
+	}
+	all.Wait()
+	out := Health{Status: healthOK, Parts: slices.Concat(found...)}
+	for _, p := range out.Parts {
+		out.Status = worse(out.Status, p.Status)
+	}
+	return answer{status: http.StatusOK, body: out}, nil
+}
+
+// worse returns the worse of two verdicts.
+func worse(a, b string) string {
+	return verdicts[max(slices.Index(verdicts, a), slices.Index(verdicts, b))]
+}
+
+// partOf puts checks together; one without a name was not made.
+func partOf(name string, checks ...HealthCheck) HealthPart {
+	p := HealthPart{Name: name, Status: healthOK, Checks: []HealthCheck{}}
+	for _, c := range checks {
+		if c.Name != "" {
+			p.Checks, p.Status = append(p.Checks, c), worse(p.Status, c.Status)
+		}
+	}
+	return p
+}
+
+// answers asks a dependency.
+func answers(ctx context.Context, name string, probe func(context.Context) error) HealthCheck {
+	d := ask(ctx, name, probe)
+	took := int64(d.LatencyMS * 1000)
+	c := HealthCheck{Name: "answers", Status: healthOK, LatencyUS: orNull(&took)}
+	if d.Status != "ok" {
+		c.Status = healthWrong
+	}
+	return c
+}
+
+// known makes a check unknown when what it says could not be read.
+func known(read bool, c HealthCheck) HealthCheck {
+	if !read {
+		return HealthCheck{Name: c.Name, Status: healthUnknown}
+	}
+	return c
+}
+
+// held says that something is as it should be, or what else.
+func held(name string, well bool, otherwise string) HealthCheck {
+	if well {
+		otherwise = healthOK
+	}
+	return HealthCheck{Name: name, Status: otherwise}
+}
+
+// counted judges by a number: any is worth what verdict says.
+func counted(name string, n int64, verdict string) HealthCheck {
+	c := held(name, n == 0, verdict)
+	c.Count = orNull(&n)
+	return c
+}
+
+// aged judges a backlog by the age of the oldest: many are no harm while they move.
+// A limit of zero says that any is.
+func aged(name string, b observe.Backlog, limit time.Duration, verdict string) HealthCheck {
+	c := counted(name, b.Waiting, verdict)
+	c.Since = stampOrNull(b.Oldest)
+	if b.Oldest.IsZero() || time.Since(b.Oldest) <= limit {
+		c.Status = held(name, b.Waiting == 0 || limit > 0, verdict).Status
+	}
+	return c
+}
+
+func (s *Server) redisHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+	var shut observe.Backlog
+	for _, g := range v.Gates {
+		if g.State != string(packet.LaneOpen) {
+			shut = shut.Add(g.Backlog)
+		}
+	}
+	reached := answers(ctx, "redis", s.cfg.Pool.Ping)
+	v.FromRedis = v.FromRedis && reached.Status == healthOK // else the figures are older than the trouble
+	return []HealthPart{partOf("redis",
+		reached,
+		known(v.FromRedis, held("durable", v.Durable, healthWrong)),
+		known(v.FromMySQL, aged("gates", shut, 0, healthWrong)),
+		known(v.FromMySQL, counted("lost_grabs", v.LostGrabs, healthWarning)),
+		known(v.FromRedis, aged("handoffs", v.Handoffs, observe.HandoffsWrong, healthWrong)))}
+}
+
+func (s *Server) mysqlHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+	var overdue observe.Backlog
+	for _, p := range v.Overdue {
+		overdue = overdue.Add(p.Backlog)
+	}
+	reached := answers(ctx, "mysql", s.cfg.Store.Ping)
+	v.FromMySQL = v.FromMySQL && reached.Status == healthOK // else the figures are older than the trouble
+	return []HealthPart{partOf("mysql",
+		reached,
+		known(v.FromMySQL, held("books", !v.BooksRestored, healthWrong)),
+		known(v.FromMySQL, counted("ledger", v.Imbalanced, healthWrong)),
+		known(v.FromMySQL, counted("suspense", v.Suspense, healthWarning)),
+		known(v.FromMySQL, aged("outbox", v.Outbox, observe.OutboxWrong, healthWrong)),
+		known(v.FromMySQL, aged("overdue", overdue, observe.OverdueWrong, healthWrong)),
+		known(v.FromMySQL, counted("quarantine", v.Quarantined, healthWrong)))}
+}
+
+// temporalHealth looks at Temporal and at who works there.
+func (s *Server) temporalHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+	var reached HealthCheck
+	if s.cfg.PingTemporal != nil {
+		reached = answers(ctx, "temporal", s.cfg.PingTemporal)
+	}
+	queues, polling := HealthCheck{Name: "queues", Status: healthUnknown}, HealthCheck{Name: "polling", Status: healthUnknown}
+	if s.cfg.TaskQueues != nil {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		if found, workers, err := s.cfg.TaskQueues(ctx); err == nil {
+			var waiting observe.Backlog
+			for _, q := range found {
+				waiting = waiting.Add(q.Backlog)
+			}
+			n := int64(workers)
+			queues, polling = aged("queues", waiting, observe.QueueWrong, healthWrong), held("polling", workers > 0, healthWrong)
+			polling.Count = orNull(&n)
+		}
+	}
+	return []HealthPart{partOf("temporal", reached, queues), partOf("workers", polling)}
+}
+
+func (s *Server) providerHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+	var moving, unknown observe.Backlog
+	for _, p := range v.Payments {
+		switch payout.Status(p.Status) {
+		case payout.StatusPending, payout.StatusSending:
+			moving = moving.Add(p.Backlog)
+		case payout.StatusUnknown:
+			unknown = unknown.Add(p.Backlog)
+		}
+	}
+	hold := HealthCheck{Name: "held", Status: healthOK, Since: stampOrNull(v.Held[s.cfg.Provider.Name()])}
+	if hold.Since.Value != nil {
+		hold.Status = healthWarning
+	}
+	return []HealthPart{partOf("provider",
+		s.providerAnswers(ctx),
+		known(v.FromMySQL, hold),
+		known(v.FromMySQL, aged("under_way", moving, observe.MovingWrong, healthWrong)),
+		known(v.FromMySQL, aged("unknown_outcomes", unknown, observe.UnknownWrong, healthWrong)))}
+}
+
+// providerAnswers asks the provider what moves nothing: the sums of a packet that
+// is none. The answer is good for providerPatience.
+func (s *Server) providerAnswers(ctx context.Context) HealthCheck {
+	p := &s.providerSeen
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) >= providerPatience {
+		p.seen = answers(ctx, "provider", func(ctx context.Context) error {
+			_, err := s.cfg.Provider.Totals(ctx, strings.Repeat("0", packet.IDLen))
+			return err
+		})
+		p.at = time.Now()
+	}
+	return p.seen
+}
+
+func (s *Server) reconciliationHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+	var open observe.Backlog
+	for _, b := range v.Breaks {
+		open = open.Add(b.Backlog)
+	}
+	last := HealthCheck{Name: "last_run", Status: healthUnknown}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if runs, err := s.cfg.Store.Reconciliations(ctx, payout.ReconciliationFilter{Limit: reconcileLook}); err == nil {
+		installed, err := s.cfg.Store.Installed(ctx)
+		if last = lastRun(runs, installed); err != nil && last.Since.Value == nil {
+			last.Status = healthUnknown
+		}
+	}
+	return []HealthPart{partOf("reconciliation", last, known(v.FromMySQL, aged("breaks", open, 0, healthWarning)))}
+}
+
+// lastRun judges the newest reconciliation that has ended. A new installation has none
+// yet, and one that has had none since it was made is as bad as one without for so long.
+func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
+	c := held("last_run", time.Since(installed) <= reconcileWarning, healthWarning)
+	for _, r := range runs {
+		if r.EndedAt.IsZero() {
+			continue
+		}
+		c.Since = stampOrNull(r.EndedAt)
+		switch {
+		case r.Status == payout.ReconciliationFailed:
+			c.Status = healthWrong
+		case time.Since(r.EndedAt) > reconcileWarning:
+			c.Status = healthWarning
+		default:
+			c.Status = healthOK
+		}
+		return c
+	}
+	return c
+}
+
+func (s *Server) auditHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
+	defer cancel()
+	w, err := s.cfg.Store.AuditWatched(ctx)
+	if err != nil {
+		return []HealthPart{partOf("audit", HealthCheck{Name: "chain", Status: healthUnknown})}
+	}
+	c := held("chain", w.FirstBad == nil, healthWrong)
+	c.Count = orNull(&w.Checked)
+	return []HealthPart{partOf("audit", c)}
+}

@@ -1,0 +1,127 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"hongbao/api"
+	"hongbao/devstack/stacktest"
+	"hongbao/observe"
+	"hongbao/payout"
+	"hongbao/store"
+)
+
+// healthBody is the answer about the parts.
+type healthBody struct {
+	Status string
+	Parts  []struct {
+		Name, Status string
+		Checks       []struct {
+			Name, Status string
+			LatencyUS    *int64 `json:"latency_us"`
+			Count        *int64
+			Since        *time.Time
+		}
+	}
+}
+
+// health is the status of every check, by part and name.
+func (h *house) health() (healthBody, map[string]string) {
+	h.t.Helper()
+	r := h.as(h.auditor, "GET", "/v1/staff/health", "")
+	if r.status != http.StatusOK {
+		h.t.Fatalf("%s", r)
+	}
+	var b healthBody
+	r.json(h.t, &b)
+	out := map[string]string{}
+	for _, p := range b.Parts {
+		out[p.Name] = p.Status
+		for _, c := range p.Checks {
+			out[p.Name+" "+c.Name] = c.Status
+		}
+	}
+	return b, out
+}
+
+// wrongChecks are those that are not ok, with what they are.
+func wrongChecks(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(_, status string) bool { return status == "ok" })
+	return out
+}
+
+// TestHealthOfParts: every part says how it is, by what was read of the real ones, and
+// what is wrong with one does not hide the others.
+func TestHealthOfParts(t *testing.T) {
+	var temporal error
+	workers := 2
+	// A Redis of its own: hand-offs that other tests left would be old.
+	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr, change: func(c *api.Config) {
+		s := c.Store.(*store.Store)
+		redis := c.Pool.(interface {
+			Vitals(context.Context, *observe.Vitals) error
+		})
+		watched := func() observe.Vitals {
+			v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+			_ = redis.Vitals(t.Context(), &v)
+			_ = store.NewVitals(s).Read(t.Context(), &v)
+			return v
+		}
+		c.Vitals = watched
+		c.PingTemporal = func(context.Context) error { return temporal }
+		c.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) {
+			return []observe.QueueBacklog{{Queue: "q", Backlog: observe.Backlog{Waiting: 3, Oldest: time.Now()}}}, workers, temporal
+		}
+	}})
+	b, all := h.health()
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 29 {
+		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
+	}
+	names := []string{}
+	for _, p := range b.Parts {
+		names = append(names, p.Name)
+		if c := p.Checks[0]; c.Name == "answers" && (c.LatencyUS == nil || *c.LatencyUS <= 0) {
+			t.Errorf("%s: %+v", p.Name, c)
+		}
+	}
+	if want := []string{"redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}; !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+
+	_, bad := h.failed()
+	day, err := h.store.RequestDay(t.Context(), "sandbox", "2026-01-01", payout.BySchedule)
+	if err == nil {
+		_, err = h.store.BeginReconciliation(t.Context(), day.ID, time.Now())
+	}
+	if err == nil {
+		err = h.store.FinishReconciliation(t.Context(), day.ID, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	h.write(h.ops, "providers/sandbox/hold", "h", because)
+	workers, temporal = 0, errors.New("away")
+	b, all = h.health()
+	want := map[string]string{"provider": "warning", "provider held": "warning",
+		"temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown", "workers polling": "unknown"}
+	if !maps.Equal(wrongChecks(all), want) || b.Status != "wrong" {
+		t.Errorf("%s: %v", b.Status, wrongChecks(all))
+	}
+	temporal = nil
+	if _, all = h.health(); all["workers polling"] != "wrong" || all["temporal"] != "ok" {
+		t.Errorf("nobody works: %v", wrongChecks(all))
+	}
+	if n := *b.Parts[len(b.Parts)-1].Checks[0].Count; n != 2 {
+		t.Errorf("%d entries of the audit were checked", n)
+	}
+	if r := h.as(h.ops, "GET", "/v1/staff/health?x=1", ""); r.code() != "invalid_request" {
+		t.Errorf("%s", r)
+	}
+}

@@ -1,0 +1,50 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/payout"
+	"hongbao/store"
+)
+
+// TestR13_DecisionsRefused: while MySQL is older than reality nobody decides
+// anything, whatever is sent how often; grabs go on, and readiness tells it. After
+// the recovery the same request is carried out.
+func TestR13_DecisionsRefused(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.BooksBelieved = c.Store.(*store.Store).BooksBelieved }})
+	ctx := t.Context()
+	id, bad := h.failed()
+	if _, err := h.store.CompareBooks(ctx, 7); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad + "/ask": because,
+			"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`, "payouts/retry": `{"reason":"r","dry_run":false,"filter":{"packet_id":"` + id + `"}}`} {
+			r := h.write(h.finance, path, "k/"+path, body)
+			if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Retry-After") != "60" || !strings.Contains(string(r.body), "restored from an older backup") {
+				t.Errorf("%s: %s", path, r)
+			}
+		}
+	}
+	var ready struct {
+		Status       string
+		Dependencies map[string]struct{ Status string }
+	}
+	r := h.do(call{method: "GET", path: "/readyz"})
+	if r.json(t, &ready); r.status != http.StatusOK || ready.Status != "degraded" || ready.Dependencies["books"].Status != "unavailable" {
+		t.Errorf("%s", r)
+	}
+	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
+	if _, err := h.store.EndRestored(ctx, w, 7, "sandbox", nil); err != nil {
+		t.Fatal(err)
+	}
+	path := "payouts/" + bad + "/retry"
+	h.decided(h.write(h.finance, path, "k/"+path, because), "carried_out")
+	r = h.do(call{method: "GET", path: "/readyz"})
+	if r.json(t, &ready); ready.Dependencies["books"].Status != "ok" {
+		t.Errorf("%s", r)
+	}
+}

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"github.com/gofiber/fiber/v2"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"hongbao/observe"
+	"hongbao/packet"
+)
+
+// headerTraceparent names the caller's span (W3C Trace Context).
+const headerTraceparent = "traceparent"
+
+// trace begins the span of a request when the process traces and the request is
+// sampled; else nil. Where it does not trace, it costs a comparison.
+func (r *request) trace(tracer trace.Tracer) trace.Span {
+	if tracer == nil {
+		return nil
+	}
+	ctx, span := tracer.Start(observe.Below(r.ctx, r.c.Get(headerTraceparent)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
+	if !span.IsRecording() {
+		return nil // what is not sampled goes on as if nothing were traced
+	}
+	r.ctx = ctx
+	return span
+}
+
+// traced ends the span of a request. It has the route, never the path: that may
+// hold what a client chose.
+func (r *request) traced(span trace.Span, status int) {
+	route := unmatchedPath
+	if r.route != nil {
+		route = r.route.path
+	}
+	method := r.c.Method() // one that Fiber knows, see around
+	span.SetName(method + " " + route)
+	span.SetAttributes(observe.SpanMethod.String(method), observe.SpanRoute.String(route), observe.SpanStatus.Int(status), observe.SpanRequest.String(r.id))
+	if status >= fiber.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
+}
+
+// grab asks the pool. A sampled grab leaves with its claim where its trace goes on.
+func (r *request) grab(id, user string, profile packet.Profile) (packet.Grabbed, error) {
+	if r.server.cfg.Tracer == nil || !observe.Sampled(r.ctx) {
+		return r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
+	}
+	ctx, span := observe.Child(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(observe.SpanPacket.String(id)))
+	defer span.End()
+	profile.Trace = observe.Traceparent(ctx)
+	return r.server.cfg.Pool.Grab(ctx, id, user, profile)
+}

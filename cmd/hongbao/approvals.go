@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+func newApprovalsCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "approvals",
+		Short: "Agree to another person's decision, or refuse it",
+		Long: `Agree to another person's decision, or refuse it, with the key of a person of
+finance who did not ask for it. What nobody answers in 24 hours expires; nothing has
+moved then. The state is looked at again: when it has moved, agreeing is refused,
+exit code 4, and the decision has ended.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newApprovalsListCommand(env),
+		newAnswerCommand(env, "approve", "Agree to another person's decision", (*client.Staff).Approve),
+		newAnswerCommand(env, "reject", "Refuse another person's decision; nothing moves", (*client.Staff).Reject))
+	return group
+}
+
+var decisionStatuses = []string{string(payout.DecisionWaiting), string(payout.DecisionOpen), string(payout.DecisionCarriedOut),
+	string(payout.DecisionOvertaken), string(payout.DecisionRejected), string(payout.DecisionExpired)}
+
+// oneOfFlag checks a flag that has one of a few values, or none.
+func oneOfFlag(name, value string, values []string) error {
+	if value != "" && !slices.Contains(values, value) {
+		return &usageError{fmt.Errorf("--%s %q is none of %s", name, value, strings.Join(values, ", "))}
+	}
+	return nil
+}
+
+func newApprovalsListCommand(env environment) *cobra.Command {
+	f, page, status := newDesk(), pageFlags{}, ""
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List decisions that need, or needed, a second person, newest first",
+		Example: "  hongbao approvals list --status waiting",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOfFlag("status", status, decisionStatuses); err != nil {
+				return err
+			}
+			if err := page.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.ApprovalItem], error) {
+					return t.staff.ListApprovals(ctx, status, p)
+				}
+				columns := []any{"approval", "what", "about", "amount", "to", "asked by", "why", "evidence", "status", "answered by", "until"}
+				return tellList(ctx, t, page, fetch, columns, approvalRow)
+			})
+		},
+	}
+	f.add(cmd, false)
+	page.add(cmd)
+	cmd.Flags().StringVar(&status, "status", "", "in this `status`: "+strings.Join(decisionStatuses, ", "))
+	complete(cmd, "status", decisionStatuses...)
+	return cmd
+}
+
+func approvalRow(a *client.ApprovalItem) []any {
+	about, sum, to := "", "", ""
+	switch {
+	case a.Payout != nil:
+		about, sum, to = a.Payout.ID, shown(a.Payout.Amount), a.Payout.UserID
+	case a.Refund != nil:
+		about, sum, to = a.Refund.ID, shown(a.Refund.Amount), a.Refund.UserID
+	}
+	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), a.Status, orNone(a.AnsweredBy), when(a.ExpiresAt)}
+}
+
+// approvalAnswer is a method of the client that answers an approval.
+type approvalAnswer func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Answered, error)
+
+func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:               verb + " <approval id> --reason <text>",
+		Short:             short,
+		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6C --reason 'bank slip checked'",
+		Args:              oneID,
+		ValidArgsFunction: completeApprovals(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				a, err := do(t.staff, ctx, args[0], f.decision())
+				if err != nil {
+					return err
+				}
+				about := "nothing"
+				switch {
+				case a.Payout != nil:
+					about = fmt.Sprintf("payout %s is %s", a.Payout.ID, a.Payout.Status)
+				case a.Refund != nil:
+					about = fmt.Sprintf("refund %s is %s", a.Refund.ID, a.Refund.Status)
+				}
+				if t.json {
+					return t.raw(a.Raw)
+				}
+				return printf(t.out, "%s, asked for by %s, is %s; %s.\n", decisionName(a.Decision), a.Decision.By, a.Decision.Status, about)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
+
+// oneID takes exactly one argument that is not empty.
+func oneID(cmd *cobra.Command, args []string) error {
+	if err := oneArg(cmd, args); err != nil {
+		return err
+	}
+	if strings.TrimSpace(args[0]) == "" {
+		return &usageError{fmt.Errorf("the id %w", errMissing)}
+	}
+	return nil
+}
+
+func completeApprovals(env environment, f *staffFlags) cobra.CompletionFunc {
+	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		list, err := t.staff.ListApprovals(ctx, string(payout.DecisionWaiting), client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list.Items {
+			found = append(found, cobra.CompletionWithDesc(a.ID, visible(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
+		}
+		return found, nil
+	})
+}

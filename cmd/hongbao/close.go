@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+func newCloseCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "close",
+		Short: "Close days: balances, movements, and how they tie to the provider's statement",
+		Long: `Close days: the balances of the ledger at the beginning and the end of a day, what was
+posted between, and how that ties to the provider's statement of the day. The worker
+closes days by itself: a day is final once it is over, its statement was read and no
+break of it is open. A final close does not change any more.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newCloseListCommand(env), newCloseShowCommand(env), newCloseExportCommand(env), newCloseBalancesCommand(env))
+	return group
+}
+
+func newCloseListCommand(env environment) *cobra.Command {
+	f, page := newDesk(), pageFlags{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List days, newest first",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				columns := []any{"day", "status", "waits for", "funded", "paid", "refunded", "owed", "refunding", "differences", "open breaks"}
+				return tellList(ctx, t, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
+					return []any{c.Date, c.Status, strings.Join(c.Pending, ", "), shown(c.Funded.Amount), shown(c.Paid.Amount), shown(c.Refunded.Amount),
+						counted(c.Owed), counted(c.Refunding), known(c.Differences), known(c.OpenBreaks)}
+				})
+			})
+		},
+	}
+	f.add(cmd, false)
+	page.add(cmd)
+	return cmd
+}
+
+// counted shows a sum with its number.
+func counted(s client.Sums) string { return fmt.Sprintf("%d: %s", s.Count, shown(s.Amount)) }
+
+// known shows what may not be known yet.
+func known[T any](v *T) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(*v)
+}
+
+// oneDay checks the day that a command is about.
+func oneDay(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return &usageError{errors.New("which day? Name one, such as 2026-02-17")}
+	}
+	if _, err := payout.ParseDay(args[0]); err != nil {
+		return &usageError{fmt.Errorf("%q is not a day such as 2026-02-17", args[0])}
+	}
+	return nil
+}
+
+func newCloseShowCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:     "show <day>",
+		Short:   "Show the close of a day",
+		Long:    "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\nExit code: 0 it is final; 1 it is not, and says what it waits for.",
+		Example: "  hongbao close show 2026-02-17",
+		Args:    oneDay,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				c, err := t.staff.DayClose(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if t.json {
+					err = t.raw(c.Raw)
+				} else {
+					t.close(c)
+				}
+				if err == nil && c.Status != "final" {
+					err = errSilent
+				}
+				return err
+			})
+		},
+	}
+	f.add(cmd, false)
+	return cmd
+}
+
+// close prints the close of a day.
+func (t *clerk) close(c *client.Close) {
+	t.facts([][]any{
+		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", when(c.From)}, {"to", when(c.To)},
+		{"closing balances at", when(c.At)}, {"final since", whenever(c.FinalAt)}, {"postings", c.Entries},
+		{"opening + movements = closing", yesNo(c.Checked)}, {"payouts in flight at the end", counted(c.Owed)}, {"refunds in flight at the end", counted(c.Refunding)},
+	})
+	accounts := newGrid(t.out, "account", "opening", "debits", "credits", "closing")
+	for _, a := range c.Accounts {
+		accounts.row(a.Account, signed(a.Opening), shown(a.Debits), shown(a.Credits), signed(a.Closing))
+	}
+	accounts.render()
+	movements := newGrid(t.out, "movement", "from", "to", "count", "amount")
+	for _, m := range c.Movements {
+		if m.Count > 0 {
+			movements.row(m.Kind, m.Debit, m.Credit, m.Count, shown(m.Amount))
+		}
+	}
+	movements.render()
+	if c.Statement == nil {
+		return
+	}
+	t.facts([][]any{{"statement of", c.Statement.Provider}, {"read up to", when(c.Statement.ReadAt)}, {"ties", yesNo(c.Ties)},
+		{"differences", known(c.Differences)}, {"open breaks", known(c.OpenBreaks)}})
+	sides := newGrid(t.out, "operation", "books", "amount", "statement", "amount", "explained", "amount")
+	for _, o := range c.Statement.Operations {
+		sides.row(o.Op, o.Ours.Count, shown(o.Ours.Amount), o.Theirs.Count, shown(o.Theirs.Amount), o.Explained.Count, signed(o.Explained.Amount))
+	}
+	sides.render()
+	if len(c.Statement.Differences) == 0 {
+		return
+	}
+	differences := newGrid(t.out, "difference", "operation", "order number", "books", "statement", "booked", "moved", "breaks")
+	for _, d := range c.Statement.Differences {
+		var breaks []string
+		for _, b := range d.Breaks {
+			state := "resolved"
+			if b.Open {
+				state = "open"
+			}
+			breaks = append(breaks, b.ID+" "+b.Kind+" "+state)
+		}
+		differences.row(d.Kind, d.Op, d.OrderNo, shown(d.Ours), shown(d.Theirs), whenever(d.BookedAt), whenever(d.MovedAt), strings.Join(breaks, ", "))
+	}
+	differences.render()
+}
+
+// signed shows an amount that may be below zero.
+func signed(f money.Fen) string {
+	if f < 0 {
+		return "-" + shown(-f)
+	}
+	return shown(f)
+}
+
+func yesNo(v *bool) string {
+	switch {
+	case v == nil:
+		return ""
+	case *v:
+		return "yes"
+	}
+	return "NO"
+}
+
+func newCloseExportCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:     "export <day>",
+		Short:   "Print the close of a day as CSV",
+		Example: "  hongbao close export 2026-02-17 > close-2026-02-17.csv",
+		Args:    oneDay,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.staff.ExportClose(ctx, args[0], t.out) })
+		},
+	}
+	f.add(cmd, false)
+	return cmd
+}
+
+func newCloseBalancesCommand(env environment) *cobra.Command {
+	f, text := newDesk(), ""
+	cmd := &cobra.Command{
+		Use:     "balances",
+		Short:   "Show the balances of the ledger at a moment",
+		Example: "  hongbao close balances --at 2026-02-17T16:00:00Z",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var at time.Time
+			if text != "" {
+				var err error
+				if at, err = time.Parse(time.RFC3339, text); err != nil {
+					return &usageError{fmt.Errorf("--at %q is not a time such as 2026-02-17T16:00:00Z", text)}
+				}
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				b, err := t.staff.Balances(ctx, at)
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(b.Raw)
+				}
+				return t.balances(b)
+			})
+		},
+	}
+	f.add(cmd, false)
+	cmd.Flags().StringVar(&text, "at", "", "the `moment`, RFC 3339; empty = now")
+	complete(cmd, "at")
+	return cmd
+}
+
+// balances prints the balances at a moment: of all, and of each app.
+func (t *clerk) balances(b *client.Balances) error {
+	t.facts([][]any{{"at", when(b.At)}, {"settled", yesNo(&b.Settled)}, {"postings", b.Entries}, {"sound", yesNo(&b.Sound)}})
+	show := newGrid(t.out, "app", "account", "balance", "payments")
+	add := func(app string, accounts []client.AccountBalance) {
+		for _, a := range accounts {
+			show.row(app, a.Account, signed(a.Balance), known(a.Payments))
+		}
+	}
+	add("all", b.Accounts)
+	for _, app := range b.Apps {
+		add(app.AppID, app.Accounts)
+	}
+	show.render()
+	if !b.Sound {
+		return errSilent
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"hongbao/migrations"
+	"hongbao/observe"
+	"hongbao/packet"
+	"hongbao/store"
+)
+
+// providerName is the provider whose hold is looked at: the only one.
+const providerName = "sandbox"
+
+// mysql judges MySQL and what its rows say of work that is left.
+func (d *doctor) mysql(ctx context.Context) {
+	if !d.has("mysql", "mysql-dsn") {
+		return
+	}
+	dsn := d.config.secret("mysql-dsn").Reveal()
+	db, err := store.Open(store.Config{DSN: dsn, MaxOpenConns: 2})
+	if err != nil {
+		d.add("mysql", verdictWrong, "Correct HONGBAO_MYSQL_DSN.", "%v", err)
+		return
+	}
+	defer func() { _ = db.Close() }()
+	seen, err := db.Examine(ctx)
+	if err != nil {
+		d.add("mysql", verdictWrong, "Start it, or correct HONGBAO_MYSQL_DSN. Grabs go on and wait; nobody is paid until it is back.", "MySQL does not answer: %v", err)
+		return
+	}
+	d.mysqlServer(seen)
+	if !d.migrated(ctx, dsn) {
+		d.add("backlogs", verdictSkipped, "Migrate first.", "Not looked at: the schema is not the one this program knows.")
+		return
+	}
+	d.seedKey(ctx, db)
+	state, err := db.ProviderState(ctx, providerName)
+	if err != nil {
+		d.add("provider hold", verdictWrong, "See to MySQL.", "Whether the provider is held could not be read: %v", err)
+	} else {
+		d.held(state)
+	}
+	v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	if err := store.NewVitals(db).Read(ctx, &v); err != nil {
+		d.add("backlogs", verdictWrong, "See to MySQL.", "What waits could not be read: %v", err)
+		return
+	}
+	d.vitals(v)
+}
+
+// flushAtCommit is what to do when commits are not on the disk.
+const flushAtCommit = "SET GLOBAL innodb_flush_log_at_trx_commit = 1, and in the server's configuration, before money is real."
+
+func (d *doctor) mysqlServer(seen store.Examination) {
+	version, least := seen.Version, []int{8, 4}
+	if strings.Contains(version, "MariaDB") {
+		least = []int{10, 11}
+	}
+	if older(version, least...) {
+		d.add("mysql", verdictWrong, "Use MySQL 8.4 or MariaDB 10.11, or newer.", "The server has version %s.", version)
+	} else {
+		d.ok("mysql", "%s answers.", version)
+	}
+	if seen.Isolation != "READ-COMMITTED" {
+		d.add("mysql isolation", verdictWrong, "Something between this program and MySQL resets what connections were set to: go without it, or have it keep session variables.",
+			"Our connections run at %s instead of READ-COMMITTED.", seen.Isolation)
+	} else {
+		d.ok("mysql isolation", "Our connections run at READ-COMMITTED.")
+	}
+	switch {
+	case seen.FlushAtCommit == "2":
+		d.add("mysql durability", verdictWarning, flushAtCommit, "innodb_flush_log_at_trx_commit is 2: a crash of its machine, not one of MySQL alone, forgets up to a second of bookings.")
+	case seen.FlushAtCommit != "1":
+		d.add("mysql durability", verdictWrong, flushAtCommit, "innodb_flush_log_at_trx_commit is %s: every crash forgets bookings that were acknowledged.", seen.FlushAtCommit)
+	case seen.LogBin && seen.SyncBinlog != "1":
+		d.add("mysql durability", verdictWarning, "SET GLOBAL sync_binlog = 1, and in the server's configuration.", "sync_binlog is %s: a crash of the machine may leave replicas without the last bookings.", seen.SyncBinlog)
+	default:
+		d.ok("mysql durability", "What MySQL acknowledges is on its disk.")
+	}
+	d.clock("clock of mysql", "MySQL", seen.Ahead)
+}
+
+// migrated judges the schema; false: it is not fit to be read.
+func (d *doctor) migrated(ctx context.Context, dsn string) bool {
+	db, err := store.OpenSQL(dsn)
+	if err != nil {
+		d.add("migrations", verdictWrong, "Correct HONGBAO_MYSQL_DSN.", "%v", err)
+		return false
+	}
+	defer func() { _ = db.Close() }()
+	missing, unknown, err := migrations.Difference(ctx, db)
+	switch {
+	case err != nil:
+		d.add("migrations", verdictWrong, "See to MySQL, and to what its user may read.", "%v", err)
+	case len(missing) > 0:
+		d.add("migrations", verdictWrong, "hongbao migrate up", "%d are missing, the first is %s.", len(missing), missing[0])
+	case len(unknown) > 0:
+		d.add("migrations", verdictWarning, "Use the version that applied them; an older one may not understand what it finds.", "%d are newer than this program, the last is number %d.", len(unknown), unknown[len(unknown)-1])
+		return true
+	default:
+		d.ok("migrations", "All are applied.")
+		return true
+	}
+	return false
+}
+
+// seedKey sees whether the key that seals seeds is the one that was used.
+func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
+	if !d.has("seed key", "seed-key") {
+		return
+	}
+	id, sealed, err := db.NewestSeed(ctx)
+	if err != nil {
+		d.add("seed key", verdictWrong, "See to MySQL.", "No sealed seed could be read: %v", err)
+		return
+	}
+	if id == "" {
+		d.ok("seed key", "There is no packet yet that it has to open.")
+		return
+	}
+	if _, err := packet.OpenSeed(key32(d.config.secret("seed-key")), id, sealed); err != nil {
+		d.add("seed key", verdictWrong, "Set HONGBAO_SEED_KEY to the key that packets were made with, for every process: without it no packet closes with its seed.", "It does not open the seed of packet %s.", id)
+		return
+	}
+	d.ok("seed key", "It opens the seed of the newest packet.")
+}
+
+// limit says when a backlog is too old.
+type limit struct {
+	warn, wrong time.Duration // 0: never
+	what        string
+	do          string
+}
+
+// backlog judges by the age of the oldest: many are no harm while they move.
+func (d *doctor) backlog(check string, b observe.Backlog, l limit) {
+	if b.Waiting == 0 {
+		d.ok(check, "No %s.", l.what)
+		return
+	}
+	age := max(0, d.now().Sub(b.Oldest))
+	says := fmt.Sprintf("%d %s, the oldest for %v.", b.Waiting, l.what, age.Round(time.Second))
+	switch {
+	case l.wrong > 0 && age > l.wrong:
+		d.add(check, verdictWrong, l.do, "%s", says)
+	case l.warn > 0 && age > l.warn:
+		d.add(check, verdictWarning, l.do, "%s", says)
+	default:
+		d.ok(check, "%s", says)
+	}
+}
+
+// now and then something waits; always says that this is worth a look.
+const always = time.Nanosecond
+
+// oldest adds backlogs up.
+func oldest(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
+
+// trust judges whether Redis and MySQL have everything that was promised (rules R9, R13).
+func (d *doctor) trust(v observe.Vitals) {
+	var shut observe.Backlog
+	var states []string
+	for _, g := range v.Gates {
+		if g.State != string(packet.LaneOpen) && g.Waiting > 0 {
+			shut = oldest(shut, g.Backlog)
+			states = append(states, fmt.Sprintf("%d %s", g.Waiting, g.State))
+		}
+	}
+	switch {
+	case shut.Waiting > 0:
+		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild. Creates and grabs there are answered 503 until then.",
+			"Lanes of Redis that lack something, or may: %s, the first since %s.", strings.Join(states, ", "), when(shut.Oldest))
+	case v.LostGrabs > 0:
+		d.add("gates", verdictWarning, "Compare with what users say they have won: docs/guarantees.md says when acknowledged grabs can be lost.", "All are open, but up to %d grabs may have been lost before.", v.LostGrabs)
+	default:
+		d.ok("gates", "All that are in use are open.")
+	}
+	if v.BooksRestored {
+		d.add("books", verdictWrong, "hongbao recover: read its --help first. Until then no number, no decision and no closing of books.", "MySQL is older than reality: it was restored from a backup.")
+	} else {
+		d.ok("books", "MySQL is not older than what Redis has seen of it.")
+	}
+}
+
+// vitals judges what waits, by the limits of docs/metrics.md.
+func (d *doctor) vitals(v observe.Vitals) {
+	d.trust(v)
+	byStatus := map[string]observe.Backlog{}
+	for _, p := range v.Payments {
+		byStatus[p.Status] = oldest(byStatus[p.Status], p.Backlog)
+	}
+	moving := oldest(byStatus["pending"], byStatus["sending"])
+	d.backlog("payments under way", moving, limit{wrong: observe.MovingWrong, what: "payments that are to be sent or were not answered",
+		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for."})
+	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownWrong, what: "payments whose outcome nobody knows",
+		do: "hongbao payouts list --status unknown; they are asked about by themselves. Ask the provider about the oldest."})
+	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]), limit{warn: always, what: "payments that failed or came back and wait for a person",
+		do: "hongbao payouts list --status failed, and --status returned; docs/finance.md says how each is mended."})
+	var overdue, open observe.Backlog
+	for _, p := range v.Overdue {
+		overdue = oldest(overdue, p.Backlog)
+	}
+	for _, b := range v.Breaks {
+		open = oldest(open, b.Backlog)
+	}
+	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueWrong, what: "packets past their expiry that are not closed",
+		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
+	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxWrong, what: "runs that are to be started or woken", do: "See whether workers run and Temporal answers."})
+	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person", do: "hongbao approvals list --status waiting"})
+	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
+	if v.Quarantined > 0 {
+		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.", "%d hand-offs could not be decoded.", v.Quarantined)
+	} else {
+		d.ok("quarantine", "No hand-off is put aside.")
+	}
+	switch {
+	case v.Imbalanced > 0:
+		d.add("ledger", verdictWrong, "hongbao ledger verify, at once.", "The ledger of %d packets posted to lately does not add up.", v.Imbalanced)
+	case v.Suspense > 0:
+		d.add("ledger", verdictWarning, "hongbao reconcile breaks --open --kind second_success: get it back.", "%d fen have moved twice.", v.Suspense)
+	default:
+		d.ok("ledger", "What was posted to lately adds up; \"hongbao ledger verify\" looks at everything.")
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"hongbao/devstack"
+	"hongbao/observe"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/worker"
+)
+
+// redis judges Redis: grabs are promises that it has to keep.
+func (d *doctor) redis(ctx context.Context) {
+	if !d.has("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas") {
+		return
+	}
+	lanes := int(d.config.number("lanes"))
+	seen, err := pool.Examine(ctx, pool.Config{Addr: d.config.text("redis-addr"), Mode: pool.Mode(d.config.text("redis-mode")), Master: d.config.text("redis-master"), Lanes: lanes,
+		Replicas: int(d.config.number("redis-replicas")), Timeout: d.timeout})
+	told := false
+	for _, s := range seen.Servers {
+		d.redisServer(s)
+		told = told || s.Err != nil
+	}
+	if err != nil {
+		if !told {
+			d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", d.config.text("redis-addr"), err)
+		}
+		return
+	}
+	switch seen.Lanes {
+	case 0:
+		d.add("redis lanes", verdictWarning, "Right on a new installation. On one with packets, Redis has lost its data: do not take grabs before it is restored.", "This Redis was never used.")
+	case lanes:
+		d.ok("redis lanes", "%d, as Redis was always used with.", lanes)
+	default:
+		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number that is in use; it is fixed for an installation.", "HONGBAO_LANES is %d, and Redis was used with %d: no process starts.", lanes, seen.Lanes)
+	}
+	if seen.BacklogErr != nil {
+		d.add("hand-offs", verdictWrong, "See to Redis.", "The hand-offs that wait could not be counted: %v", seen.BacklogErr)
+		return
+	}
+	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffsWrong, what: "grabs that wait to be paid", do: "No relay works, or Temporal is away: see that a worker runs."})
+}
+
+// startRedis is what to do when Redis does not answer.
+const startRedis = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share grabbed."
+
+func (d *doctor) redisServer(s pool.ServerSeen) {
+	if s.Err != nil {
+		d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", s.Addr, s.Err)
+		return
+	}
+	if older(s.Version, 7, 0) {
+		d.add("redis", verdictWrong, "Use Redis 7.0 or newer.", "Redis at %s has version %s.", s.Addr, s.Version)
+	} else {
+		d.ok("redis", "%s at %s answers.", s.Version, s.Addr)
+	}
+	switch {
+	case s.Volatile == nil:
+		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
+	case d.config.values["allow-volatile-redis"] != "" && d.wrong["allow-volatile-redis"] == nil && d.config.yes("allow-volatile-redis"):
+		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.", "%v; allowed by configuration", s.Volatile)
+	default:
+		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always and maxmemory-policy noeviction in redis.conf, also of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
+	}
+	if s.Replicas != nil {
+		d.add("redis replicas", verdictWrong, "Start the replicas, or lower HONGBAO_REDIS_REPLICAS. Until then creations and grabs are answered 503.", "%v", s.Replicas)
+	} else if n := d.config.number("redis-replicas"); n > 0 {
+		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
+	}
+	d.clock("clock of redis", "Redis at "+s.Addr, s.Ahead)
+}
+
+// minRetention is how long Temporal has to remember ended runs.
+const minRetention = devstack.Retention
+
+// temporal judges Temporal and whether somebody works there.
+func (d *doctor) temporal(ctx context.Context) {
+	if !d.has("temporal", "temporal-address", "temporal-namespace") {
+		return
+	}
+	address, namespace := d.config.text("temporal-address"), d.config.text("temporal-namespace")
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	seen, err := worker.Examine(ctx, address, namespace)
+	if err != nil {
+		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.", "Temporal at %s does not answer: %v", address, err)
+		return
+	}
+	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "a version it does not tell"), address)
+	if !seen.Namespace {
+		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+" --retention 168h, or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
+		return
+	}
+	if seen.Retention < minRetention {
+		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+" --retention 168h", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen for %v.", namespace, seen.Retention, minRetention)
+	} else {
+		d.ok("temporal namespace", "%s keeps ended runs for %v.", namespace, seen.Retention)
+	}
+	if len(seen.Missing) > 0 {
+		d.add("search attributes", verdictWrong, "temporal operator search-attribute create --namespace "+namespace+" --type Keyword --name "+strings.Join(seen.Missing, " --name ")+"; without them no run starts.",
+			"Missing, or not of type Keyword: %s.", strings.Join(seen.Missing, ", "))
+	} else {
+		d.ok("search attributes", "All are there.")
+	}
+	var idle []string
+	for _, name := range slices.Sorted(maps.Keys(seen.Pollers)) {
+		if seen.Pollers[name] == 0 {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) > 0 {
+		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.", "Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
+	} else {
+		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
+	}
+}
+
+// provider judges the payment provider, by a question that moves nothing.
+func (d *doctor) provider(ctx context.Context) {
+	if !d.has("provider", "provider-url", "provider-key") {
+		return
+	}
+	address := d.config.text("provider-url")
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: address, APIKey: d.config.secret("provider-key").Reveal(), Timeout: d.timeout})
+	if err != nil {
+		d.add("provider", verdictWrong, "Correct HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY.", "%v", err)
+		return
+	}
+	defer pay.Close()
+	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
+		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY. No answer: see whether it is up and HONGBAO_PROVIDER_URL right. Payments wait and go out by themselves when it is back.",
+			"The provider at %s does not answer as it should: %v", address, err)
+		return
+	}
+	d.ok("provider", "%s at %s answers.", pay.Name(), address)
+}
+
+// api judges the API by what it says of itself on its staff listener.
+func (d *doctor) api(ctx context.Context) {
+	if !d.has("api", "staff-url") {
+		return
+	}
+	address := strings.TrimRight(d.config.text("staff-url"), "/") + "/readyz"
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	var ready struct {
+		Status       string `json:"status"`
+		Reason       string `json:"reason"`
+		Dependencies map[string]struct {
+			Status string `json:"status"`
+		} `json:"dependencies"`
+	}
+	err := getJSON(ctx, address, &ready)
+	if _, is := ready.Dependencies["redis"]; err == nil && !is {
+		err = errors.New("what answers is not the API")
+	}
+	if err != nil {
+		d.add("api", verdictWrong, "Start `hongbao api` and read its log, or correct HONGBAO_STAFF_URL.", "The API does not answer at %s: %v", address, err)
+		return
+	}
+	var away []string
+	for _, name := range slices.Sorted(maps.Keys(ready.Dependencies)) {
+		if ready.Dependencies[name].Status != "ok" {
+			away = append(away, name)
+		}
+	}
+	switch ready.Status {
+	case "ok":
+		d.ok("api", "Ready at %s.", d.config.text("staff-url"))
+	case "degraded":
+		d.add("api", verdictWarning, "See to what is away; grabs go on meanwhile.", "The API is degraded: %s does not answer it.", strings.Join(away, ", "))
+	default:
+		d.add("api", verdictWrong, "See to what it names: it takes no grabs.", "The API is %s: %s.", cmp.Or(ready.Status, "in a state it does not tell"), cmp.Or(ready.Reason, strings.Join(away, ", ")))
+	}
+}
+
+// getJSON asks for a document, whatever the status it comes with.
+func getJSON(ctx context.Context, address string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(text, to) != nil {
+		return errors.New("what answers is not the API: " + res.Status)
+	}
+	return nil
+}
+
+// held judges whether a person has stopped the provider.
+func (d *doctor) held(state payout.ProviderState) {
+	if h := state.Hold; h != nil {
+		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.", "Nothing is sent to %s since %s: %s (%s).", state.Name, when(h.Since), h.Reason, h.By)
+		return
+	}
+	d.ok("provider hold", "Nobody holds %s.", state.Name)
+}

@@ -1,0 +1,392 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "go.temporal.io/sdk/client"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"hongbao/api"
+	"hongbao/client"
+	"hongbao/devstack/stacktest"
+	"hongbao/observe"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// ward is an installation of real parts that the test takes apart.
+type ward struct {
+	*desk
+	redis     *stacktest.Server
+	mysql     *stacktest.Server
+	temporal  *stacktest.Server
+	namespace string
+}
+
+// settings are what doctor is given, with some changed: name, value, name, value.
+func (w *ward) settings(changed ...string) (env []string) {
+	values := map[string]string{
+		"HONGBAO_REDIS_ADDR": w.redis.Addr, "HONGBAO_TEMPORAL_ADDRESS": w.temporal.Addr, "HONGBAO_TEMPORAL_NAMESPACE": w.namespace,
+		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)), "HONGBAO_PROVIDER_KEY": "key", "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
+	}
+	if w.desk != nil && w.provider != "" {
+		values["HONGBAO_PROVIDER_URL"], values["HONGBAO_STAFF_URL"] = w.provider, w.staff
+	}
+	for i := 0; i < len(changed); i += 2 {
+		values[changed[i]] = changed[i+1]
+	}
+	for name, value := range values {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// look runs the doctor and returns the findings by check, of several servers the
+// worst. What it prints for people has to say the same.
+func (w *ward) look(changed ...string) (found map[string]finding, code int) {
+	w.t.Helper()
+	code, out, errs := w.doctor(w.settings(changed...), "--json")
+	var said struct {
+		Healthy  bool
+		Findings []finding
+	}
+	if err := json.Unmarshal([]byte(out), &said); err != nil || errs != "" {
+		w.t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	if said.Healthy != (code == exitOK) {
+		w.t.Errorf("healthy %v, exit code %d", said.Healthy, code)
+	}
+	found = map[string]finding{}
+	for _, f := range said.Findings {
+		if old, ok := found[f.Check]; !ok || old.Verdict == verdictOK {
+			found[f.Check] = f
+		}
+		if f.Do == "" && f.Verdict != verdictOK {
+			w.t.Errorf("%s is %s, and what to do is not said", f.Check, f.Verdict)
+		}
+	}
+	return found, code
+}
+
+// doctor runs the doctor with these settings alone.
+func (w *ward) doctor(env []string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = execute(w.t.Context(), append([]string{"doctor"}, args...), env, &out, &errs)
+	for _, secret := range []string{"only-for-tests", "0700000000"} {
+		if strings.Contains(out.String()+errs.String(), secret) {
+			w.t.Errorf("a secret is shown: %s%s", &out, &errs)
+		}
+	}
+	return code, out.String(), errs.String()
+}
+
+// finds expects what a check comes to, and how doctor ends.
+func (w *ward) finds(want int, check, verdict, says, do string, changed ...string) {
+	w.t.Helper()
+	found, code := w.look(changed...)
+	f, there := found[check]
+	if !there || f.Verdict != verdict || !strings.Contains(f.Says, says) || !strings.Contains(f.Do, do) {
+		w.t.Errorf("%s: %+v, want %s, %q, %q", check, f, verdict, says, do)
+	}
+	if code != want {
+		w.t.Errorf("%s taken away: exit code %d, want %d", check, code, want)
+		for _, f := range found {
+			if f.Verdict != verdictOK {
+				w.t.Logf("%+v", f)
+			}
+		}
+	}
+}
+
+// sql changes the database by hand.
+func (w *ward) sql(statements ...string) {
+	w.t.Helper()
+	db, err := store.OpenSQL(w.dsn.Reveal())
+	w.check(err)
+	defer db.Close()
+	for _, text := range statements {
+		_, err := db.ExecContext(w.t.Context(), text)
+		w.check(err)
+	}
+}
+
+// await looks until a check comes to a verdict.
+func (w *ward) await(check, verdict string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		found, _ := w.look()
+		if found[check].Verdict == verdict {
+			return
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			w.t.Fatalf("%s stays %+v", check, found[check])
+		}
+	}
+}
+
+// TestDoctor takes an installation of real parts apart, one part after the other:
+// each time the doctor says what is wrong and what to do, and is content when the
+// part is back.
+func TestDoctor(t *testing.T) {
+	w := &ward{redis: stacktest.FreshRedis(t)}
+	var dsn string
+	w.mysql, dsn = stacktest.FreshMariaDB(t)
+	w.temporal, w.namespace = stacktest.FreshTemporal(t)
+	w.desk = &desk{office: office{t, Secret{dsn}}}
+
+	w.finds(exitFailed, "migrations", verdictWrong, "are missing, the first is 00001", "hongbao migrate up")
+	w.finds(exitFailed, "backlogs", verdictSkipped, "", "Migrate")
+	w.finds(exitFailed, "redis lanes", verdictWarning, "never used", "new installation")
+	if found, _ := w.look(); found["redis lanes"].Verdict != verdictWarning {
+		t.Error("looking has changed Redis")
+	}
+	w.check(runMigrate(t.Context(), migrateConfig{Action: migrateUp, MySQLDSN: w.dsn}, io.Discard, slog.New(slog.DiscardHandler)))
+	w.desk = newDeskOn(w.office, w.redis.Addr, func(c *api.Config) {
+		temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
+		w.check(err)
+		t.Cleanup(temporal.Close)
+		c.PingTemporal = func(ctx context.Context) error {
+			_, err := temporal.CheckHealth(ctx, &sdk.CheckHealthRequest{})
+			return err
+		}
+	})
+	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
+
+	w.serveUntilEnd(func(ctx context.Context) error {
+		return runWorker(ctx, workerConfig{RedisAddr: w.redis.Addr, MySQLDSN: w.dsn, Lanes: pool.DefaultLanes, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
+			TemporalAddress: w.temporal.Addr, TemporalNamespace: w.namespace, ProviderURL: w.provider, ProviderKey: Secret{"key"}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
+	})
+	w.await("workers", verdictOK)
+	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1") // servers of tests are faster without
+
+	t.Run("Healthy", func(t *testing.T) {
+		w.await("api", verdictOK) // it waits for its parts no longer than a second
+		found, code := w.look()
+		for _, check := range []string{"settings", "redis", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
+			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "breaks", "quarantine", "ledger", "gates", "books",
+			"temporal", "temporal namespace", "search attributes", "workers", "provider", "api"} {
+			if found[check].Verdict != verdictOK {
+				t.Errorf("%s: %+v", check, found[check])
+			}
+			delete(found, check)
+		}
+		if code != exitOK || len(found) > 0 {
+			t.Errorf("exit code %d, besides: %+v", code, found)
+		}
+		_, out, _ := w.doctor(w.settings())
+		contains(t, out, "ok       redis durability", "Nothing is wrong: 30 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+	})
+	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL, "Temporal": (*ward).testTemporal,
+		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {
+		t.Run(name, func(t *testing.T) {
+			own, ownDesk := *w, *w.desk
+			own.desk = &ownDesk
+			own.t, own.office.t = t, t
+			test(&own)
+			for check, f := range first(own.look()) {
+				if f.Verdict == verdictWrong {
+					t.Errorf("put together again, and yet: %s: %+v", check, f)
+				}
+			}
+		})
+	}
+}
+
+func first(found map[string]finding, _ int) map[string]finding { return found }
+
+func (w *ward) testSettings() {
+	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_LAENS; did you mean HONGBAO_LANES?", "docs/configuration.md", "HONGBAO_LAENS", "64")
+	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_LANES", "", "HONGBAO_LANES", "many")
+	w.finds(exitFailed, "redis", verdictSkipped, "a setting is missing or wrong", "HONGBAO_LANES", "HONGBAO_LANES", "many")
+	w.finds(exitOK, "provider", verdictSkipped, "", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "")
+	w.finds(exitOK, "seed key", verdictSkipped, "", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY", "")
+	w.finds(exitFailed, "settings", verdictWrong, "HONGBAO_MYSQL_DSN (--mysql-dsn) is required", "", "HONGBAO_MYSQL_DSN", "")
+	code, out, _ := w.doctor(w.settings("HONGBAO_LANES", "many"))
+	contains(w.t, out, "WRONG    settings", "-> Correct it", "NOT HEALTHY: ")
+	if code != exitFailed {
+		w.t.Errorf("exit code %d", code)
+	}
+	if code, _, errs := w.doctor(nil, "now"); code != exitUsage {
+		w.t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+func (w *ward) testRedis() {
+	volatile := stacktest.FreshRedis(w.t, "--appendfsync", "everysec", "--maxmemory-policy", "allkeys-lru")
+	w.finds(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf", "HONGBAO_REDIS_ADDR", volatile.Addr)
+	w.finds(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR", volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
+	w.finds(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation", "HONGBAO_LANES", "32")
+	w.finds(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
+	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
+	w.redis.Kill()
+	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "no share grabbed")
+	w.finds(exitFailed, "api", verdictWrong, "unavailable", "takes no grabs")
+	w.redis.Restart(w.t)
+	w.await("api", verdictOK)
+}
+
+func (w *ward) testMySQL() {
+	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	w.finds(exitFailed, "mysql durability", verdictWrong, "innodb_flush_log_at_trx_commit is 0", "SET GLOBAL")
+	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	w.finds(exitOK, "mysql durability", verdictWarning, "innodb_flush_log_at_trx_commit is 2", "SET GLOBAL")
+	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
+	w.finds(exitOK, "migrations", verdictWarning, "1 are newer than this program, the last is number 99999", "Use the version")
+	w.sql("DELETE FROM goose_db_version WHERE version_id = 99999")
+	w.sql("DELETE FROM goose_db_version WHERE version_id = 55")
+	w.finds(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00055", "hongbao migrate up")
+	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (55, 1)")
+	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN", "u:only-for-tests@tcp(127.0.0.1:1)/x")
+	w.mysql.Kill()
+	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
+	w.finds(exitFailed, "api", verdictWarning, "mysql", "grabs go on")
+	w.mysql.Restart(w.t)
+	w.await("api", verdictOK)
+}
+
+func (w *ward) testTemporal() {
+	w.finds(exitFailed, "temporal namespace", verdictWrong, "There is no namespace nowhere", "namespace create --namespace nowhere", "HONGBAO_TEMPORAL_NAMESPACE", "nowhere")
+	c, err := sdk.NewNamespaceClient(sdk.Options{HostPort: w.temporal.Addr, Logger: quietLogger{}})
+	w.check(err)
+	defer c.Close()
+	w.check(c.Register(w.t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: "bare", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)}))
+	bare := func() bool {
+		found, _ := w.look("HONGBAO_TEMPORAL_NAMESPACE", "bare")
+		return found["search attributes"].Verdict == verdictWrong
+	}
+	deadline := time.Now().Add(time.Minute)
+	for !bare() && time.Now().Before(deadline) {
+		w.check(sleep(w.t.Context(), 500*time.Millisecond)) // other parts of Temporal hear of it late
+	}
+	w.finds(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode", "search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.finds(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.temporal.Kill()
+	w.finds(exitFailed, "temporal", verdictWrong, "does not answer", "nobody is paid")
+	w.finds(exitFailed, "api", verdictWarning, "temporal", "grabs go on")
+	w.temporal.Restart(w.t)
+	w.await("api", verdictOK)
+	w.await("workers", verdictOK)
+}
+
+// quietLogger keeps the Temporal SDK quiet.
+type quietLogger struct{}
+
+func (quietLogger) Debug(string, ...any) {}
+func (quietLogger) Info(string, ...any)  {}
+func (quietLogger) Warn(string, ...any)  {}
+func (quietLogger) Error(string, ...any) {}
+
+func (w *ward) testProvider() {
+	w.finds(exitFailed, "provider", verdictWrong, "status 401", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "another")
+	w.finds(exitFailed, "provider", verdictWrong, "does not answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL", "http://127.0.0.1:1")
+	w.finds(exitFailed, "api", verdictWrong, "does not answer", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", "http://127.0.0.1:1")
+	w.finds(exitFailed, "api", verdictWrong, "not the API", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", w.provider)
+	w.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
+	w.finds(exitOK, "provider hold", verdictWarning, "statement does not tie (op)", "hongbao providers release sandbox")
+	w.sh(exitOK, "providers", "release", "sandbox", "--reason", "solved")
+}
+
+func (w *ward) testWaiting() {
+	w.sql("INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '', '', '', 'x', NOW() - INTERVAL 1 HOUR, NOW())",
+		"INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '{}', 'x', NOW())")
+	w.finds(exitFailed, "quarantine", verdictWrong, "1 hand-offs", "quarantine")
+	w.finds(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h", "hongbao reconcile breaks --open")
+	w.sql("DELETE FROM breaks", "DELETE FROM quarantine")
+	w.sql("UPDATE books SET state = 'restored', restored_at = UTC_TIMESTAMP(3)")
+	w.finds(exitFailed, "books", verdictWrong, "older than reality", "hongbao recover")
+	w.sql("UPDATE books SET state = 'normal', restored_at = NULL")
+	made, err := w.client.CreateAndWait(w.t.Context(), client.CreateRequest{SenderID: "sender", TotalAmount: 100, ShareCount: 1})
+	w.check(err)
+	_, err = w.client.Grab(w.t.Context(), made.ID, client.GrabRequest{UserID: "late~frozen"})
+	w.check(err)
+	w.await("failed payments", verdictWarning)
+	w.finds(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
+	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY", strings.Repeat("ab", 32))
+	w.finds(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
+}
+
+// TestDoctorJudges: what cannot be brought about on this machine is judged, too:
+// clocks apart, old versions, a connection at another isolation, ages.
+func TestDoctorJudges(t *testing.T) {
+	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	since := func(age time.Duration) observe.Backlog { return observe.Backlog{Waiting: 3, Oldest: now.Add(-age)} }
+	payments := func(status string, age time.Duration) observe.Vitals {
+		return observe.Vitals{Payments: []observe.PaymentBacklog{{Kind: "payout", Status: "failed"}, {Kind: "charge", Status: status, Backlog: since(age / 2)}, {Kind: "payout", Status: status, Backlog: since(age)}}}
+	}
+	good := store.Examination{Version: "8.4.3", Isolation: "READ-COMMITTED", FlushAtCommit: "1", SyncBinlog: "1", LogBin: true}
+	changed := func(change func(*store.Examination)) func(*doctor) {
+		seen := good
+		change(&seen)
+		return func(d *doctor) { d.mysqlServer(seen) }
+	}
+	server := func(s pool.ServerSeen) func(*doctor) { return func(d *doctor) { d.redisServer(s) } }
+	vitals := func(v observe.Vitals) func(*doctor) { return func(d *doctor) { d.vitals(v) } }
+	for name, c := range map[string]struct {
+		judge          func(*doctor)
+		check, verdict string
+		says           string
+	}{
+		"redis behind":       {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong, "11s behind"},
+		"redis a bit ahead":  {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning, "1.5s ahead of"},
+		"redis in time":      {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK, "90ms ahead"},
+		"redis 6":            {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
+		"redis 10":           {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
+		"mysql ahead":        {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
+		"mysql 8.0":          {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
+		"mysql 9":            {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
+		"mariadb 10.6":       {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
+		"mariadb 11":         {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
+		"isolation":          {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong, "REPEATABLE-READ"},
+		"binlog":             {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning, "sync_binlog is 0"},
+		"no binlog":          {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
+		"sending long":       {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong, "6 payments that are to be sent or were not answered, the oldest for 6m0s"},
+		"sending":            {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
+		"unknown long":       {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
+		"unknown":            {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
+		"returned":           {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
+		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
+		"overdue":            {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}), "packets overdue", verdictWrong, "6m0s"},
+		"outbox":             {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
+		"approvals":          {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
+		"approvals young":    {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
+		"gate shut":          {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}}, {State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
+		"gates open":         {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}}, {State: "shut"}}}), "gates", verdictOK, ""},
+		"grabs lost":         {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
+		"books restored":     {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
+		"imbalanced":         {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
+		"moved twice":        {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
+		"a row of tomorrow":  {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
+		"held":               {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) }, "provider hold", verdictWarning, "r (ann)"},
+	} {
+		d := &doctor{config: config{command: cmdDoctor, values: map[string]string{"redis-replicas": "0"}}, now: func() time.Time { return now }}
+		c.judge(d)
+		found := false
+		for _, f := range d.findings {
+			if f.Check == c.check {
+				found = true
+				if f.Verdict != c.verdict || !strings.Contains(f.Says, c.says) || (f.Do == "") != (f.Verdict == verdictOK) {
+					t.Errorf("%s: %+v", name, f)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: nothing about %s", name, c.check)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+// newDesk is the flags of a command of finance.
+func newDesk() staffFlags { return staffFlags{command: cmdDesk, key: "finance-key"} }
+
+func newPayoutsCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "payouts",
+		Short: "Find payouts that failed, see why, and mend them",
+		Long: `Find payouts that failed, see why, and mend them, through the API's staff listener
+and with the key of a person of finance. In a second terminal beside "hongbao dev":
+
+  . .hongbao/dev.env
+  export HONGBAO_STAFF_URL HONGBAO_FINANCE_KEY
+  hongbao payouts list --status failed
+  hongbao payouts show p3q5k9v0c1m7e2u8h4r6t0003
+
+Every decision needs a --reason and stands in the audit. What a second person has
+to agree to has not moved when the command ends: exit code 5. What the status does
+not allow is refused: exit code 4. "hongbao help exit-codes" lists them all.
+
+Amounts are typed in fen (100 fen are one yuan) and shown in yuan. --json prints
+what the API said instead of tables, also when it refused.`,
+		Example: `  hongbao payouts list --status failed --failure-code account_frozen --older-than 24h
+  hongbao payouts retry --failure-code account_frozen            # says what would happen
+  hongbao payouts retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newPayoutsListCommand(env), newPayoutsShowCommand(env), newPayoutsRetryCommand(env),
+		newPayoutDecision(env, "cancel", "Give a payout's money back to the sender", `Give the money of a payout that failed or came back to the sender of its packet. A
+second person has to agree. Then every order number is asked about; when none has
+moved money the payout is cancelled, and a refund of its own goes to the sender.`, (*client.Staff).CancelPayout),
+		newPayoutMarkPaidCommand(env),
+		newPayoutDecision(env, "ask", "Have the provider asked about every order number of a payout", `Have the provider asked about every order number of a payout. It moves nothing by
+itself; what the provider says is booked. In every status, once something was sent.`, (*client.Staff).AskPayout))
+	return group
+}
+
+func newPayoutsListCommand(env environment) *cobra.Command {
+	f, filter, page := newDesk(), filterFlags{}, pageFlags{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List payouts, newest first",
+		Long: `List payouts, newest first. All filters have to fit. What waits for a person is
+failed and returned, nothing else.`,
+		Example: `  hongbao payouts list --status failed --failure-code account_frozen
+  hongbao payouts list --status unknown --older-than 24h --all --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, err := filter.read(cmd)
+			if err != nil {
+				return err
+			}
+			if err := page.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Payout], error) {
+					return t.staff.ListPayouts(ctx, want, p)
+				}
+				return tellList(ctx, t, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"}, payoutRow)
+			})
+		},
+	}
+	f.add(cmd, false)
+	filter.add(cmd)
+	page.add(cmd)
+	return cmd
+}
+
+func payoutRow(p *client.Payout) []any {
+	return []any{p.ID, p.UserID, shown(p.Amount), p.Status, failureCode(p.Failure), p.AttemptCount, when(p.CreatedAt)}
+}
+
+func failureCode(f *client.PayoutFailure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Code
+}
+
+func newPayoutsShowCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:   "show <payout id>",
+		Short: "Show a payout: what happened, what a retry would do, its workflow",
+		Long: `Show a payout with its attempts, its timeline, what a retry would do now, and where
+its workflow is in the Temporal UI. With --json it prints what the API said.`,
+		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		ValidArgsFunction: completePayouts(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.showPayout(ctx, args[0]) })
+		},
+	}
+	f.add(cmd, false)
+	return cmd
+}
+
+func (t *clerk) showPayout(ctx context.Context, id string) error {
+	p, err := t.staff.Payout(ctx, id)
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.raw(p.Raw)
+	}
+	share := "none: a promise that could not be booked"
+	if p.ShareIndex != nil {
+		share = fmt.Sprint(*p.ShareIndex)
+	}
+	t.facts([][]any{
+		{"payout", p.ID}, {"packet", p.PacketID}, {"share", share}, {"user", p.UserID}, {"amount", amount(p.Amount)}, {"status", p.Status},
+		{"failure", failureText(p.Failure)}, {"next", nextAction(p.Failure)}, {"a retry", wouldText(p.Status, p.Retry)},
+		{"order number", orNone(p.OrderNo)}, {"provider", strings.TrimSpace(p.Provider + " " + orNone(p.ProviderRef))},
+		{"created", when(p.CreatedAt)}, {"changed", when(p.UpdatedAt)}, {"workflow", p.Workflow.ID}, {"Temporal UI", uiLink(p.Workflow)},
+	})
+	return t.history(p.Attempts, p.Timeline, p.Temporal)
+}
+
+// facts prints a table of names and values; what has no value is left out.
+func (t *teller) facts(lines [][]any) {
+	show := newGrid(t.out)
+	for _, line := range lines {
+		if line[1] != "" {
+			show.row(line...)
+		}
+	}
+	show.render()
+}
+
+// history prints what happened to a payment.
+func (t *clerk) history(attempts []client.Attempt, timeline []client.TimelineEntry, temporal client.TemporalRuns) error {
+	if len(attempts) > 0 {
+		show := newGrid(t.out, "attempt", "order number", "outcome", "code", "sent", "ended")
+		for _, a := range attempts {
+			show.row(a.No, a.OrderNo, orNone(a.Outcome), orNone(a.Code), whenever(a.StartedAt), whenever(a.EndedAt))
+		}
+		show.render()
+	}
+	if len(timeline) > 0 {
+		show := newGrid(t.out, "at", "who", "what happened")
+		for _, e := range timeline {
+			show.row(when(e.At), e.Source, e.What)
+		}
+		show.render()
+	}
+	switch temporal.State {
+	case "away":
+		return printf(t.notes, "Temporal did not answer: its part of the history is missing.\n")
+	case "gone":
+		return printf(t.notes, "Temporal knows no run of it, or none any more.\n")
+	}
+	if len(temporal.Pending) == 0 {
+		return nil
+	}
+	show := newGrid(t.out, "step that has not ended", "state", "try", "next try", "why the last one failed")
+	for _, p := range temporal.Pending {
+		show.row(p.Name, p.State, p.Attempt, whenever(p.NextAt), orNone(p.LastFailure))
+	}
+	show.render()
+	return nil
+}
+
+func failureText(f *client.PayoutFailure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Code + ": " + f.Message
+}
+
+func nextAction(f *client.PayoutFailure) string {
+	if f == nil {
+		return ""
+	}
+	return f.NextAction
+}
+
+// uiLink is the address of a workflow in the Temporal UI; "" where none is configured.
+func uiLink(w client.WorkflowLink) string {
+	if !strings.HasPrefix(w.URL, "http://") && !strings.HasPrefix(w.URL, "https://") {
+		return ""
+	}
+	return w.URL
+}
+
+// dryReason is the reason of what decides nothing; the API wants one always.
+const dryReason = "dry run"
+
+// wouldText says what a retry of a payment would do now; "": its status wants none.
+func wouldText(status client.PayoutStatus, would client.RetryPreview) string {
+	if !mendable(status) {
+		return ""
+	}
+	if !would.Possible {
+		return "is refused: " + orNone(would.Code)
+	}
+	number, why := orNone(would.OrderNo), whyNumber(status, would)
+	text := fmt.Sprintf("asks about every earlier number, then sends the new order number %s: %s", number, why)
+	if would.SameOrderNo {
+		text = fmt.Sprintf("sends the same order number %s again: %s", number, why)
+	}
+	if would.SecondPerson {
+		text += "; a second person has to agree first"
+	}
+	return text
+}
+
+// whyNumber says why a retry sends the number that it sends; "": it sends none.
+func whyNumber(status client.PayoutStatus, would client.RetryPreview) string {
+	switch {
+	case would.OrderNo == nil:
+		return ""
+	case would.SameOrderNo:
+		return "the provider never received it"
+	case status == client.PayoutReturned:
+		return "the last one came back"
+	case status == client.PayoutUnknown:
+		return "the provider does not know the last one any more"
+	}
+	if number, err := payout.Parse(*would.OrderNo); err == nil && number.Attempt == 1 {
+		return "nothing was sent before"
+	}
+	return "the last one failed for good"
+}
+
+// completePayouts offers the newest payouts that wait for a person. Whatever goes
+// wrong, nothing is offered: a shell waits for the answer.
+func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
+	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		list, err := t.staff.ListPayouts(ctx, client.PayoutFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list.Items {
+			found = append(found, cobra.CompletionWithDesc(p.ID, visible(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
+		}
+		return found, nil
+	})
+}
+
+// completeItems offers what find finds, for the first argument.
+func completeItems(env environment, f *staffFlags, find func(context.Context, *clerk) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		quick := staffFlags{command: f.command, key: f.key, timeout: 2 * time.Second, reason: "completion"}
+		err := quick.run(cmd, env, func(ctx context.Context, t *clerk) (err error) {
+			found, err = find(ctx, t)
+			return err
+		}, client.WithRetry(client.Retry{Tries: 1}))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

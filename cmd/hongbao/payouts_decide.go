@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+// payoutDecision is a method of the client that decides about one payout.
+type payoutDecision func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.Decided, error)
+
+// newPayoutDecision makes a command that decides about one payout.
+func newPayoutDecision(env environment, verb, short, long string, decide payoutDecision) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:               verb + " <payout id> --reason <text>",
+		Short:             short,
+		Long:              long,
+		Example:           "  hongbao payouts " + verb + " p3q5k9v0c1m7e2u8h4r6t0003 --reason 'ticket 4711'",
+		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		ValidArgsFunction: completePayouts(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				done, err := decide(t.staff, ctx, args[0], f.decision())
+				if err != nil {
+					return err
+				}
+				return t.decided(done)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
+
+// decision is what the flags say of a decision.
+func (f *staffFlags) decision() client.DecisionRequest {
+	return client.DecisionRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason}
+}
+
+func newPayoutMarkPaidCommand(env environment) *cobra.Command {
+	f, evidence := newDesk(), ""
+	cmd := &cobra.Command{
+		Use:   "mark-paid <payout id> --reason <text> --evidence <text>",
+		Short: "Note that a payout was paid by other means",
+		Long: `Note that a payout that failed or came back was paid by other means, with what
+proves it. A second person has to agree. A success that the provider reports later
+is a break.`,
+		Example:           "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip 2026-03-01/4711'",
+		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
+		ValidArgsFunction: completePayouts(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if evidence == "" {
+				return &usageError{missingFlag("evidence")}
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				done, err := t.staff.MarkPayoutPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: evidence})
+				if err != nil {
+					return err
+				}
+				return t.decided(done)
+			})
+		},
+	}
+	f.add(cmd, true)
+	addEvidence(cmd, &evidence)
+	return cmd
+}
+
+func addEvidence(cmd *cobra.Command, evidence *string) {
+	cmd.Flags().StringVar(evidence, "evidence", "", "what proves the payment (required)")
+	complete(cmd, "evidence")
+}
+
+// decided tells what was decided about a payout.
+func (t *clerk) decided(d *client.Decided) error {
+	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, shown(d.Payout.Amount), d.Payout.UserID, d.Payout.Status))
+}
+
+// outcomeOf tells what was decided, and what is still missing for it.
+func (t *clerk) outcomeOf(raw []byte, d client.Decision, waits *client.Approval, about string) error {
+	var err error
+	switch {
+	case t.json:
+		err = t.raw(raw)
+	case waits != nil:
+		err = printf(t.out, "%s is asked for; nothing has moved: %s.\nAnother person has to agree until %s:\n  hongbao approvals approve %s --reason ...\n",
+			decisionName(d), about, when(waits.ExpiresAt), waits.ID)
+	default:
+		err = printf(t.out, "%s is decided (%s); %s.\n", decisionName(d), d.Status, about)
+	}
+	if err == nil && waits != nil {
+		err = errWaits
+	}
+	return err
+}
+
+func decisionName(d client.Decision) string {
+	switch d.Kind {
+	case "retry":
+		return "Paying again"
+	case "cancel":
+		return "Cancelling"
+	case "mark_paid":
+		return "Marking as paid"
+	case "ask":
+		return "Asking the provider"
+	}
+	return d.Kind
+}

@@ -1,0 +1,449 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"hongbao/client"
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+func moneyOf(fen int64) money.Fen { return money.Fen(fen) }
+
+func newTestServer(t *testing.T, h http.Handler) (address string) {
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = nil
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestPayouts lives failed payouts through as people of finance do, each command
+// and each exit code, on the real API.
+func TestPayouts(t *testing.T) {
+	d := newDeskTest(t)
+	for name, test := range map[string]func(*desk, *testing.T){
+		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany, "BrokenOff": (*desk).testBrokenOff,
+		"LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile,
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := *d
+			own.t, own.office.t = t, t
+			test(&own, t)
+		})
+	}
+}
+
+// ids reads a list of --json.
+func (d *desk) ids(out string) (ids []string, next *string) {
+	d.t.Helper()
+	var page struct {
+		Items      []struct{ ID string }
+		NextCursor *string `json:"next_cursor"`
+	}
+	if err := json.Unmarshal([]byte(out), &page); err != nil {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+	for _, item := range page.Items {
+		ids = append(ids, item.ID)
+	}
+	return ids, page.NextCursor
+}
+
+func (d *desk) testList(t *testing.T) {
+	p, paid := d.grabbed(100, "bob", "carol~frozen", "dave~declined", "eve")
+	list := func(args ...string) []string {
+		t.Helper()
+		out, _ := d.sh(exitOK, append([]string{"payouts", "list", "--packet", p, "--json"}, args...)...)
+		ids, _ := d.ids(out)
+		return ids
+	}
+	for args, want := range map[string][]string{
+		"--status failed": {paid["carol~frozen"], paid["dave~declined"]},
+		"--status failed --failure-code payee_declined": {paid["dave~declined"]},
+		"--user bob": {paid["bob"]},
+		"--order-no " + payout.OrderNo(paid["eve"], 1): {paid["eve"]},
+		"--older-than 1h":                              nil,
+		"--older-than 0s --status paid":                {paid["bob"], paid["eve"]},
+		"--amount-min 101":                             nil,
+		"--amount-max 99":                              nil,
+		"--amount-min 100 --amount-max 100 --user eve": {paid["eve"]},
+	} {
+		got := list(strings.Fields(args)...)
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+	out, notes := d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3", "--json")
+	first, next := d.ids(out)
+	if len(first) != 3 || next == nil || notes != "" {
+		t.Fatalf("%s%s", out, notes)
+	}
+	out, _ = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3", "--json", "--cursor", *next)
+	if rest, end := d.ids(out); len(rest) != 1 || end != nil || slices.Contains(first, rest[0]) {
+		t.Errorf("%s", out)
+	}
+	out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "3")
+	contains(t, out, "payout", "failure", "¥1.00")
+	contains(t, notes, "There are more: --all, or --cursor "+*next)
+	if out, notes = d.sh(exitOK, "payouts", "list", "--packet", p, "--limit", "1", "--all"); notes != "" || strings.Count(out, "¥1.00") != 4 {
+		t.Errorf("%s%s", out, notes)
+	}
+	for args, says := range map[string]string{
+		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "--packet is empty", "--order-no " + paid["bob"]: "not an order number",
+		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing", "--amount-max 0": "fits nothing",
+		"--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200", "--failure-code 冻": "visible ASCII", "extra": "unknown command", "--status lost --packet x": "not the id",
+	} {
+		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage, append([]string{"payouts", "list"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	if _, errs := d.sh(exitUsage, "payouts", "list", "--cursor", "bad"); !strings.Contains(errs, "invalid_request") || !strings.Contains(errs, "(request req_") {
+		t.Errorf("%s", errs)
+	}
+}
+
+// testMend is the way from a failed payout to a paid one.
+func (d *desk) testMend(t *testing.T) {
+	_, paid := d.grabbed(100, "mei~frozen")
+	id := paid["mei~frozen"]
+	out, _ := d.sh(exitOK, "payouts", "show", id)
+	contains(t, out, id, "mei~frozen", "¥1.00 (100 fen)", "failed", "account_frozen", "Retry once the recipient", payout.OrderNo(id, 1), "then sends the new order number "+payout.OrderNo(id, 2)+": the last one failed for good",
+		"declined", "claim booked", "http://127.0.0.1:18233/namespaces/hongbao/workflows/payout%2F")
+	if strings.Contains(out, "second person") {
+		t.Errorf("a small one needs nobody else:\n%s", out)
+	}
+	if out, _ = d.sh(exitOK, "payouts", "show", id, "--json"); !json.Valid([]byte(out)) || !strings.Contains(out, `"timeline"`) {
+		t.Errorf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "payouts", "retry", id, "--dry-run")
+	contains(t, out, id, "would_retry", payout.OrderNo(id, 2)+" (new)", "the last one failed for good", "Nothing was decided")
+	if d.status(id) != payout.StatusFailed {
+		t.Fatal("a dry run has decided")
+	}
+	d.unfreeze("mei~frozen")
+	out, _ = d.sh(exitOK, "payouts", "retry", id, "--reason", "unfrozen", "--idempotency-key", "mend-1")
+	contains(t, out, "Paying again is decided", id, "is pending")
+	same, _ := d.sh(exitOK, "payouts", "retry", id, "--reason", "unfrozen", "--idempotency-key", "mend-1")
+	if same != out || d.audited(id) != 1 {
+		t.Errorf("a repeat with the same key: %s", same)
+	}
+	_, errs := d.sh(exitRefused, "payouts", "retry", id, "--reason", "again")
+	contains(t, errs, "not_retryable", "(request req_")
+	raw, _ := d.sh(exitRefused, "payouts", "retry", id, "--reason", "again", "--json")
+	contains(t, raw, `"code":"not_retryable"`)
+	d.drive(id)
+	out, _ = d.sh(exitOK, "payouts", "show", id)
+	contains(t, out, "paid", payout.OrderNo(id, 2))
+	if strings.Contains(out, "a retry") {
+		t.Errorf("nothing to retry:\n%s", out)
+	}
+	out, _ = d.sh(exitOK, "payouts", "ask", id, "--reason", "to be sure", "--json")
+	var asked client.Decided
+	if err := json.Unmarshal([]byte(out), &asked); err != nil || asked.Decision.Kind != "ask" || asked.Payout.ID != id {
+		t.Errorf("%v: %s", err, out)
+	}
+
+	// What the provider never received is sent again under its number.
+	other := strings.Replace(id, id[1:3], "00", 1)
+	for args, says := range map[string]string{
+		"show": "accepts 1 arg", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it belongs to is " + id,
+		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id + " --reason r": "--evidence is required", "ask " + id: "--reason is required",
+		"retry " + id: "--reason is required", "retry": "which payouts?", "retry --reason r --yes": "which payouts?", "retry " + id + " --status failed --reason r": "--status goes without an id",
+		"retry --status failed --yes --dry-run": "contradict", "retry --status failed --yes": "--reason is required", "retry --status paid": "only failed, returned and unknown",
+		"show " + id + " --timeout -1s": "below zero", "show " + id + " --staff-url nowhere": "not an http or https URL",
+	} {
+		if _, errs := d.sh(exitUsage, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	_, errs = d.sh(exitFailed, "payouts", "show", other)
+	contains(t, errs, "payout_not_found", "(request req_")
+	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", "hb_finance_nobody"), exitFailed, "payouts", "list")
+	contains(t, errs, "unauthenticated")
+	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitFailed, "payouts", "ask", id, "--reason", "r", "--timeout", "100ms")
+	contains(t, errs, "http://127.0.0.1:1: POST /v1/staff/payouts/", "it is not known whether that was done", "--idempotency-key ")
+	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", ""), exitUsage, "payouts", "list")
+	contains(t, errs, "HONGBAO_FINANCE_KEY (--finance-key) is required")
+}
+
+// testTwoPersons: what needs a second person says so, and who may be that.
+func (d *desk) testTwoPersons(t *testing.T) {
+	second := d.as("HONGBAO_FINANCE_KEY", d.second)
+	_, paid := d.grabbed(approvalFrom, "rich~frozen", "gone~declined", "kept~declined")
+	big, gone, kept := paid["rich~frozen"], paid["gone~declined"], paid["kept~declined"]
+	out, _ := d.sh(exitOK, "payouts", "show", big)
+	contains(t, out, "a second person has to agree first")
+	out, _ = d.sh(exitWaiting, "payouts", "retry", big, "--reason", "unfrozen")
+	contains(t, out, "nothing has moved", big, "hongbao approvals approve "+d.waiting(big), "is failed")
+	_, errs := d.sh(exitRefused, "payouts", "cancel", big, "--reason", "or rather not")
+	contains(t, errs, "decision_pending")
+	_, errs = d.sh(exitRefused, "approvals", "approve", d.waiting(big), "--reason", "my own")
+	contains(t, errs, "forbidden", "Another person")
+	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting")
+	contains(t, out, big, "li-na", "unfrozen", "retry", "¥50.00")
+	approval := d.waiting(big)
+	out, _ = d.shAs(second, exitOK, "approvals", "approve", approval, "--reason", "seen")
+	contains(t, out, "Paying again, asked for by li-na", "payout "+big+" is pending")
+	_, errs = d.shAs(second, exitRefused, "approvals", "approve", approval, "--reason", "again")
+	contains(t, errs, "not_retryable")
+
+	out, _ = d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "recipient is gone", "--json")
+	var decided client.Decided
+	if err := json.Unmarshal([]byte(out), &decided); err != nil || decided.Approval == nil || decided.Decision.Status != "waiting" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, _ = d.shAs(second, exitOK, "approvals", "reject", decided.Approval.ID, "--reason", "found him")
+	contains(t, out, "Cancelling, asked for by li-na, is rejected", "is failed")
+
+	d.sh(exitWaiting, "payouts", "mark-paid", kept, "--reason", "account closed", "--evidence", "bank slip 4711")
+	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting")
+	contains(t, out, "bank slip 4711", "mark_paid")
+	out, _ = d.shAs(second, exitOK, "approvals", "approve", d.waiting(kept), "--reason", "slip seen", "--json")
+	contains(t, out, `"status":"paid_outside"`)
+	if d.status(kept) != payout.StatusPaidOutside || d.status(gone) != payout.StatusFailed {
+		t.Errorf("%s, %s", d.status(kept), d.status(gone))
+	}
+	for args, says := range map[string]string{
+		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "accepts 1 arg", "list --limit 999": "not from 1 to 200",
+	} {
+		if _, errs := d.sh(exitUsage, append([]string{"approvals"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	d.sh(exitUsage, "approvals", "reject", " ", "--reason", "r")
+	_, errs = d.sh(exitFailed, "approvals", "reject", "nobody", "--reason", "r")
+	contains(t, errs, "not_found")
+}
+
+// many runs a retry of many with --json.
+func (d *desk) many(want int, env []string, args ...string) (m manyRetried, errs string) {
+	d.t.Helper()
+	out, errs := d.shAs(env, want, append([]string{"payouts", "retry", "--json"}, args...)...)
+	first, _, _ := strings.Cut(out, "\n")
+	if err := json.Unmarshal([]byte(first), &m); err != nil {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+	return m, errs
+}
+
+// testMany: more than one page, each decided about once; a dry run decides nothing.
+func (d *desk) testMany(t *testing.T) {
+	var users []string
+	for i := range maxListPage + 5 {
+		users = append(users, fmt.Sprintf("u%d~frozen", i))
+	}
+	p, paid := d.grabbed(10, users...)
+	_, rich := d.grabbed(approvalFrom, "vip~frozen")
+	dry, _ := d.many(exitOK, d.env(), "--packet", p)
+	if !dry.DryRun || dry.Count != len(users) || dry.Amount != moneyOf(10*int64(len(users))) || dry.Results["would_retry"] != len(users) || dry.Key != "" {
+		t.Fatalf("%d, %v", dry.Count, dry.Results)
+	}
+	if item := dry.Items[0]; item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.PayoutID, 2) || item.SameOrderNo || paid[item.UserID] != item.PayoutID || item.Failure != "account_frozen" || item.Why != "the last one failed for good" {
+		t.Errorf("%+v", item)
+	}
+	for _, id := range paid {
+		if d.status(id) != payout.StatusFailed {
+			t.Fatalf("%s is %s after a dry run", id, d.status(id))
+		}
+	}
+	out, _ := d.sh(exitOK, "payouts", "retry", "--packet", p, "--status", "failed", "--failure-code", "account_frozen", "--user", users[0])
+	contains(t, out, "would_retry", "(new)", "the last one failed for good", "Selected: 1, ¥0.10 (10 fen). Nothing was decided; --yes with a --reason does it.")
+
+	// One of them waits for a second person to cancel it.
+	taken := paid[users[7]]
+	d.sh(exitWaiting, "payouts", "cancel", taken, "--reason", "recipient is gone")
+	done, notes := d.many(exitRefused, d.env(), "--packet", p, "--reason", "bank has unfrozen them", "--yes")
+	if done.Count != len(users) || done.Results["retried"] != len(users)-1 || done.Results["skipped"] != 1 || done.Key == "" {
+		t.Fatalf("%v", done.Results)
+	}
+	contains(t, notes, fmt.Sprintf("%d / %d", len(users), len(users)))
+	for _, item := range done.Items {
+		want, result := payout.StatusPending, "retried"
+		if item.PayoutID == taken {
+			want, result = payout.StatusFailed, "skipped"
+		}
+		if (item.OrderNo == nil) != (item.PayoutID == taken) || item.Result != result || d.status(item.PayoutID) != want || result == "skipped" && orNone(item.Code) != "decision_pending" {
+			t.Errorf("%+v is %s", item, d.status(item.PayoutID))
+		}
+	}
+	if n := d.audited(paid[users[0]]); n != 1 {
+		t.Errorf("%d decisions", n)
+	}
+	out, _ = d.sh(exitWaiting, "payouts", "retry", "--user", "vip~frozen", "--reason", "r", "--yes")
+	contains(t, out, "needs_approval: a", "0 are to be paid again, 1 wait for a second person", "hongbao approvals list --status waiting")
+	if d.status(rich["vip~frozen"]) != payout.StatusFailed {
+		t.Error("moved before a second person agreed")
+	}
+	out, _ = d.sh(exitOK, "payouts", "retry", "--user", "nobody", "--reason", "r", "--yes")
+	contains(t, out, "No payout fits.")
+	out, _ = d.sh(exitRefused, "payouts", "retry", "--packet", p, "--user", users[7], "--reason", "r", "--yes")
+	contains(t, out, "refused: decision_pending", "0 are to be paid again, 0 wait for a second person, 1 were refused, 0 were not tried")
+}
+
+// testBrokenOff: a retry of many that breaks in the middle says what it did, and
+// the same command with the key it prints does the rest, and nothing twice.
+func (d *desk) testBrokenOff(t *testing.T) {
+	p, paid := d.grabbed(10, "a~frozen", "b~frozen", "c~frozen")
+	_, address := d.wire(func(n int, r *http.Request) (bool, int) {
+		if n == 3 && r.Method == http.MethodPost { // the first says what would happen
+			return false, http.StatusInternalServerError
+		}
+		return false, 0
+	})
+	args := []string{"--packet", p, "--reason", "unfrozen", "--yes"}
+	m, errs := d.many(exitFailed, d.as("HONGBAO_STAFF_URL", address), args...)
+	if m.Results["retried"] != 1 || m.Results["not_tried"] != 2 {
+		t.Fatalf("%v", m.Results)
+	}
+	contains(t, errs, "Broken off. To go on, run it again with --idempotency-key "+m.Key, "internal", "(request req_spoilt)")
+	// The one that was decided about fails again before somebody goes on: that is
+	// another failure, and another decision.
+	first := m.Items[0].PayoutID
+	if st := d.drive(first); st.Status != payout.StatusFailed {
+		t.Fatal(st.Status)
+	}
+	again, _ := d.many(exitOK, d.env(), append(args, "--idempotency-key", m.Key)...)
+	if again.Results["retried"] != 3 || again.Key != m.Key {
+		t.Errorf("%v", again.Results)
+	}
+	for _, id := range paid {
+		want := payout.StatusPending
+		if id == first {
+			want = payout.StatusFailed
+		}
+		if d.status(id) != want || d.audited(id) != 1 {
+			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.audited(id))
+		}
+	}
+}
+
+// testLostAnswer: the answer of a write is lost, the client asks again under the
+// same key, and one decision is made.
+func (d *desk) testLostAnswer(t *testing.T) {
+	_, paid := d.grabbed(100, "lost~frozen")
+	id := paid["lost~frozen"]
+	w, address := d.wire(func(n int, r *http.Request) (bool, int) { return n == 1 && r.Method == http.MethodPost, 0 })
+	out, _ := d.shAs(d.as("HONGBAO_STAFF_URL", address), exitOK, "payouts", "retry", id, "--reason", "unfrozen")
+	contains(t, out, "Paying again is decided")
+	if len(w.keys) != 2 || w.keys[0] == "" || w.keys[0] != w.keys[1] || d.audited(id) != 1 {
+		t.Errorf("keys %q, %d decisions", w.keys, d.audited(id))
+	}
+}
+
+func (d *desk) testRefunds(t *testing.T) {
+	ctx := t.Context()
+	request := client.CreateRequest{IdempotencyKey: "refunds", SenderID: "boss", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
+	made, err := d.client.Create(ctx, request)
+	d.check(err)
+	view, err := d.pool.View(ctx, made.ID)
+	d.check(err)
+	d.fund(view.Packet)
+	d.faults(`{"rules":[{"op":"refund","kind":"decline","rate":1}]}`)
+	refund := d.closed(made.ID)
+	d.faults(`{"rules":[]}`)
+	out, _ := d.sh(exitOK, "refunds", "list", "--status", "failed", "--packet", made.ID)
+	contains(t, out, refund, "remainder", "boss", "¥3.00")
+	out, _ = d.sh(exitOK, "refunds", "show", refund)
+	contains(t, out, refund, "remainder", "failed", "declined", "refund%2F", "then sends the new order number "+payout.OrderNo(refund, 2)+": the last one failed for good")
+	if out, _ = d.sh(exitOK, "refunds", "show", refund, "--json"); !json.Valid([]byte(out)) {
+		t.Errorf("%s", out)
+	}
+	if out, _ = d.sh(exitOK, "refunds", "list", "--late", "--packet", made.ID); strings.Contains(out, refund) {
+		t.Errorf("late before it was due for five minutes:\n%s", out)
+	}
+	d.sh(exitWaiting, "refunds", "mark-paid", refund, "--reason", "cash", "--evidence", "receipt 1")
+	_, errs := d.sh(exitRefused, "refunds", "retry", refund, "--reason", "again")
+	contains(t, errs, "decision_pending")
+	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all", "--json")
+	var page struct{ Items []client.ApprovalItem }
+	d.check(json.Unmarshal([]byte(out), &page))
+	i := slices.IndexFunc(page.Items, func(a client.ApprovalItem) bool { return a.Refund != nil })
+	out, _ = d.shAs(d.as("HONGBAO_FINANCE_KEY", d.second), exitOK, "approvals", "reject", page.Items[i].ID, "--reason", "no cash")
+	contains(t, out, "refund "+refund+" is failed")
+	out, _ = d.sh(exitOK, "refunds", "retry", refund, "--reason", "provider was wrong")
+	contains(t, out, "Paying again is decided", "refund "+refund+" of ¥3.00 to boss is pending")
+	if st := d.drive(refund); st.Status != payout.StatusPaid {
+		t.Errorf("%s", st.Status)
+	}
+	for args, says := range map[string]string{
+		"show p" + refund[1:]: "not the id of a refund", "retry " + refund: "--reason is required", "mark-paid " + refund + " --reason r": "--evidence is required", "list --status x": "none of",
+		"list --limit 0": "not from 1",
+	} {
+		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+}
+
+func (d *desk) faults(rules string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPut, d.provider+"/_faults", strings.NewReader(rules))
+	d.check(err)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	d.check(err)
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusNoContent {
+		d.t.Fatal(res.Status)
+	}
+}
+
+// testRoles: who may only read is told so, and sees what he may see.
+func (d *desk) testRoles(t *testing.T) {
+	_, paid := d.grabbed(100, "seen~frozen")
+	id := paid["seen~frozen"]
+	auditor := d.as("HONGBAO_FINANCE_KEY", d.auditor)
+	out, _ := d.shAs(auditor, exitOK, "payouts", "show", id)
+	contains(t, out, id, "account_frozen", "a retry", "new order number "+payout.OrderNo(id, 2))
+	out, _ = d.shAs(auditor, exitOK, "payouts", "retry", id, "--dry-run")
+	contains(t, out, "would_retry", payout.OrderNo(id, 2)+" (new)")
+	for _, args := range []string{"retry " + id + " --reason r", "cancel " + id + " --reason r", "ask " + id + " --reason r", "mark-paid " + id + " --reason r --evidence e",
+		"retry --packet " + id[1:21] + " --reason r", "retry --packet " + id[1:21] + " --reason r --yes"} {
+		if _, errs := d.shAs(auditor, exitRefused, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs, "forbidden") {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	if d.status(id) != payout.StatusFailed || d.audited(id) != 0 {
+		t.Error("an auditor has decided")
+	}
+}
+
+// testHostile: what people call themselves and write does not reach a terminal.
+func (d *desk) testHostile(t *testing.T) {
+	user := "ev\u202eil\u200b~frozen"
+	_, paid := d.grabbed(100, user)
+	id := paid[user]
+	out, _ := d.sh(exitWaiting, "payouts", "cancel", id, "--reason", "two\nlines\u2028and \u2066more")
+	out2, _ := d.sh(exitOK, "approvals", "list", "--status", "waiting", "--all")
+	out3, _ := d.sh(exitOK, "payouts", "show", id)
+	out4, _ := d.sh(exitOK, "payouts", "show", id, "--json")
+	contains(t, out, `ev\u202eil\u200b~frozen`)
+	contains(t, out2, `two\nlines\u2028and \u2066more`)
+	contains(t, out3, `ev\u202eil\u200b~frozen`)
+	for _, text := range []string{out, out2, out3, out4} {
+		harmless(t, text)
+	}
+	var p client.Payout
+	if err := json.Unmarshal([]byte(out4), &p); err != nil || p.UserID != user {
+		t.Errorf("%v: for programs it is as it was: %q", err, p.UserID)
+	}
+}
+
+// harmless fails when a terminal would do anything but show the text.
+func harmless(t *testing.T, text string) {
+	t.Helper()
+	for _, r := range text {
+		if hidden(r) && r != '\n' {
+			t.Errorf("U+%04X reaches the terminal:\n%q", r, text)
+			return
+		}
+	}
+}

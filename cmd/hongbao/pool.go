@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/packet"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// poolConfig is what the commands about the pool are told.
+type poolConfig struct {
+	RedisAddr, RedisMode, RedisMaster  string
+	MySQLDSN                           Secret
+	Lanes                              int
+	TemporalAddress, TemporalNamespace string // of rebuild only
+}
+
+func newPoolCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "pool",
+		Short: "Look at the lanes of the pool in Redis, and rebuild them from the books",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "Show which lanes are open, shut or being rebuilt, and the last rebuilds",
+		Long: `Show which lanes are open, shut or being rebuilt, and the last rebuilds with the
+number of acknowledged grabs that may be lost. Redis and MySQL are asked directly;
+nothing is changed.
+
+Exit code: 0 every lane is open; 1 some are not.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdPoolShow, env)
+			if err != nil {
+				return err
+			}
+			return poolStatus(cmd.Context(), poolConfigOf(c), cmd.OutOrStdout())
+		},
+	}
+	addSettings(status, cmdPoolShow)
+	group.AddCommand(status, newRebuildCommand(env))
+	return group
+}
+
+func newRebuildCommand(env environment) *cobra.Command {
+	var lane string
+	var all bool
+	rebuild := &cobra.Command{
+		Use:   "rebuild --lane <number> | --all",
+		Short: "Make lanes of the pool again from the books",
+		Long: `Make lanes of the pool again from the books, as the workers do by themselves when
+Redis has lost something (unless HONGBAO_POOL_REBUILD is manual). Workers have to
+run: what Redis still holds, and what Temporal is about to book, is waited for.
+
+--all rebuilds the lanes that are shut. --lane rebuilds one, also one that is open:
+it is shut first, and takes no grabs meanwhile.
+
+The rebuild needs some seconds a lane. It may be broken off and repeated at any time.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(cmd, cmdPoolMake, env)
+			if err != nil {
+				return err
+			}
+			cfg := poolConfigOf(c)
+			cfg.TemporalAddress, cfg.TemporalNamespace = c.text("temporal-address"), c.text("temporal-namespace")
+			one := -1
+			if all == (lane != "") {
+				return &usageError{errors.New("give --lane or --all")}
+			}
+			if lane != "" {
+				if one, err = strconv.Atoi(lane); err != nil || one < 0 || one >= cfg.Lanes {
+					return &usageError{fmt.Errorf("--lane must be a number from 0 to %d", cfg.Lanes-1)}
+				}
+			}
+			return poolRebuild(cmd.Context(), cfg, one, cmd.OutOrStdout(), c.logger(cmd.ErrOrStderr()))
+		},
+	}
+	rebuild.Flags().StringVar(&lane, "lane", "", "number of the lane")
+	rebuild.Flags().BoolVar(&all, "all", false, "every lane that is shut")
+	addSettings(rebuild, cmdPoolMake)
+	return rebuild
+}
+
+func poolConfigOf(c config) poolConfig {
+	return poolConfig{RedisAddr: c.text("redis-addr"), RedisMode: c.text("redis-mode"), RedisMaster: c.text("redis-master"), MySQLDSN: c.secret("mysql-dsn"), Lanes: int(c.number("lanes"))}
+}
+
+// openBoth opens Redis and MySQL. The pool compares the two, as every process does.
+func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.Store, *pool.Pool, func(), error) {
+	db, err := store.Open(store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Lanes})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	redis, err := pool.Open(ctx, pool.Config{Addr: c.RedisAddr, Mode: pool.Mode(c.RedisMode), Master: c.RedisMaster, Lanes: c.Lanes, AllowVolatile: true, Epochs: db, Logger: logger})
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, db.Close())
+	}
+	return db, redis, func() { _ = redis.Close(); _ = db.Close() }, nil
+}
+
+// shownRebuilds is how many rebuilds the status shows.
+const shownRebuilds = 20
+
+func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
+	db, redis, done, err := cfg.openBoth(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer done()
+	lanes, err := db.PoolLanes(ctx)
+	if err != nil {
+		return err
+	}
+	t := newGrid(out, "lane", "state", "epoch", "reason", "shut at (UTC)", "seen", "Redis has", "lost", "rebuilt at (UTC)")
+	shut, shown := 0, 0
+	for _, l := range lanes {
+		if l.State == packet.LaneOpen && l.RebuiltAt.IsZero() {
+			continue // nothing ever happened to it
+		}
+		if l.State != packet.LaneOpen {
+			shut++
+		}
+		found, err := redis.ReadEpoch(ctx, l.Lane)
+		if err != nil {
+			return err
+		}
+		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.Seen, fmt.Sprintf("epoch %d, %d", found.Number, found.Seq), l.Lost, at(l.RebuiltAt))
+		shown++
+	}
+	if shown > 0 {
+		t.render()
+	}
+	if err := showRebuilds(ctx, db, out); err != nil {
+		return err
+	}
+	if shut > 0 {
+		return errors.Join(printf(out, "%d of %d lanes are NOT OPEN\n", shut, len(lanes)), errSilent)
+	}
+	return printf(out, "All %d lanes are open.\n", len(lanes))
+}
+
+func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
+	rebuilds, err := db.Rebuilds(ctx, shownRebuilds)
+	if err != nil || len(rebuilds) == 0 {
+		return err
+	}
+	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in the books", "lost", "packets")
+	for _, b := range rebuilds {
+		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, at(b.StartedAt), at(b.EndedAt),
+			b.Seen.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)
+	}
+	t.render()
+	return nil
+}
+
+func at(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// poolRebuild rebuilds one lane, or with a negative number every one that is shut.
+func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, logger *slog.Logger) error {
+	db, redis, done, err := cfg.openBoth(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer done()
+	handoffs, err := pool.NewHandoffs(ctx, redis)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = handoffs.Close() }()
+	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	known, err := redis.BooksNumber(ctx)
+	if err == nil {
+		_, err = db.CompareBooks(ctx, known) // books that are restored refuse the rebuild
+	}
+	if err != nil {
+		return err
+	}
+	lanes, err := db.PoolLanes(ctx)
+	if err != nil {
+		return err
+	}
+	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs,
+		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Lanes, Logger: logger})
+	n := 0
+	for _, l := range lanes {
+		switch {
+		case lane >= 0 && l.Lane != lane, lane < 0 && !worker.Rebuildable(l):
+			continue
+		case l.State == packet.LaneOpen:
+			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneByHand); err != nil {
+				return err
+			}
+		case !worker.Rebuildable(l):
+			return fmt.Errorf("lane %d is shut because of %s: a rebuild from these books would be wrong", l.Lane, l.Reason)
+		}
+		n++
+		if err := rebuildLane(ctx, db, r, l.Lane, out); err != nil {
+			return err
+		}
+	}
+	if n == 0 && lane >= 0 {
+		return fmt.Errorf("the books do not know lane %d: nothing was ever put into it", lane)
+	}
+	return printf(out, "%d lanes rebuilt.\n", n)
+}
+
+// rebuildLane rebuilds a lane, or waits for the worker that is doing so.
+func rebuildLane(ctx context.Context, db *store.Store, r *worker.Rebuilder, lane int, out io.Writer) error {
+	for {
+		b, did, err := r.Lane(ctx, lane)
+		if err != nil {
+			return err
+		}
+		if did {
+			return printf(out, "lane %d: %d packets, %d grabs lost\n", lane, b.Packets, b.Lost)
+		}
+		lanes, err := db.PoolLanes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			if l.Lane == lane && l.State == packet.LaneOpen {
+				return printf(out, "lane %d: rebuilt by a worker, %d grabs lost\n", lane, l.Lost)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+func newReconcileCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Compare days with the provider's statement, and deal with what differs",
+		Long: `Compare days with the provider's statement, and deal with the breaks that are found:
+what one side has and the other has not, or has otherwise. Every day is compared by
+itself; start compares one now.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newReconcileListCommand(env), newReconcileStartCommand(env), newReconcileShowCommand(env), newReconcileBreaksCommand(env), newReconcileResolveCommand(env))
+	return group
+}
+
+var reconciliationStatuses = []string{string(payout.ReconciliationRequested), string(payout.ReconciliationRunning),
+	string(payout.ReconciliationDone), string(payout.ReconciliationFailed)}
+
+// checkDay checks a date, which may be left out.
+func checkDay(date string) error {
+	if date == "" {
+		return nil
+	}
+	if _, err := payout.ParseDay(date); err != nil {
+		return &usageError{fmt.Errorf("--date %q is not a day such as 2026-02-17", date)}
+	}
+	return nil
+}
+
+func newReconcileListCommand(env environment) *cobra.Command {
+	f, page, filter := newDesk(), pageFlags{}, client.ReconciliationFilter{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List reconciliations, newest first",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOfFlag("status", filter.Status, reconciliationStatuses); err != nil {
+				return err
+			}
+			if err := checkDay(filter.Date); err != nil {
+				return err
+			}
+			if err := page.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Reconciliation], error) {
+					return t.staff.ListReconciliations(ctx, filter, p)
+				}
+				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at"}
+				return tellList(ctx, t, page, fetch, columns, func(r *client.Reconciliation) []any {
+					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt)}
+				})
+			})
+		},
+	}
+	f.add(cmd, false)
+	page.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Status, "status", "", "in this `status`: "+strings.Join(reconciliationStatuses, ", "))
+	flags.StringVar(&filter.Date, "date", "", "of this `day`: YYYY-MM-DD")
+	flags.StringVar(&filter.Provider, "provider", "", "of this provider: its `name`")
+	complete(cmd, "status", reconciliationStatuses...)
+	complete(cmd, "date")
+	complete(cmd, "provider")
+	return cmd
+}
+
+func newReconcileStartCommand(env environment) *cobra.Command {
+	f, want, wait := newDesk(), client.ReconcileRequest{}, false
+	cmd := &cobra.Command{
+		Use:   "start --reason <text>",
+		Short: "Compare a day now",
+		Long: `Compare a day with the provider's statement now. While one of the same day is under
+way, that is the answer. With --wait it waits for the end and shows what differs:
+exit code 1 when something does, or when the statement could not be read.`,
+		Example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDay(want.Date); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
+				r, err := t.staff.Reconcile(ctx, want)
+				if err != nil {
+					return err
+				}
+				if !wait {
+					return t.reconciliation(r)
+				}
+				return t.awaitReconciliation(ctx, r)
+			})
+		},
+	}
+	f.add(cmd, true)
+	flags := cmd.Flags()
+	flags.StringVar(&want.Date, "date", "", "which `day`, YYYY-MM-DD in the time zone of the statement; empty = today")
+	flags.StringVar(&want.Provider, "provider", "", "whose statement: a provider's `name`; empty = the only one")
+	flags.BoolVar(&wait, "wait", false, "wait for its end, within --timeout, and show what differs")
+	for _, name := range []string{"date", "provider", "wait"} {
+		complete(cmd, name)
+	}
+	return cmd
+}
+
+// reconciliationPause is the pause between two looks at a reconciliation.
+const reconciliationPause = 500 * time.Millisecond
+
+// awaitReconciliation waits for the end of a reconciliation and tells it.
+func (t *clerk) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {
+	for r.EndedAt == nil {
+		if err := sleep(ctx, reconciliationPause); err != nil {
+			return fmt.Errorf("reconciliation %s is still %s; hongbao reconcile show %s tells how it ends: %w", r.ID, r.Status, r.ID, err)
+		}
+		next, err := t.staff.Reconciliation(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		r = next
+	}
+	if err := t.showReconciliation(ctx, r); err != nil {
+		return err
+	}
+	if r.Status != string(payout.ReconciliationDone) || r.Breaks > 0 {
+		return errSilent
+	}
+	return nil
+}
+
+// reconciliation prints one.
+func (t *clerk) reconciliation(r *client.Reconciliation) error {
+	if t.json {
+		return t.raw(r.Raw)
+	}
+	provisional := ""
+	if r.Provisional {
+		provisional = "yes: it began before the day was over"
+	}
+	t.facts([][]any{
+		{"reconciliation", r.ID}, {"provider", r.Provider}, {"day", r.Date}, {"status", r.Status}, {"provisional", provisional}, {"error", orNone(r.Error)},
+		{"lines", r.Lines}, {"matched", r.Matched}, {"in flight", r.InFlight}, {"repaired", r.Repaired}, {"breaks", r.Breaks},
+		{"asked by", r.RequestedBy}, {"why", orNone(r.Reason)}, {"asked at", when(r.CreatedAt)}, {"ended", whenever(r.EndedAt)},
+		{"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+	})
+	if len(r.Amounts) == 0 {
+		return nil
+	}
+	show := newGrid(t.out, "movement", "statement", "amount", "books", "amount")
+	for _, a := range r.Amounts {
+		show.row(a.Op, a.Provider.Count, shown(a.Provider.Amount), a.Books.Count, shown(a.Books.Amount))
+	}
+	show.render()
+	return nil
+}
+
+func newReconcileShowCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:   "show <reconciliation id>",
+		Short: "Show a reconciliation and its breaks",
+		Long:  "Show a reconciliation and the breaks that it saw last. With --json it prints the\nreconciliation alone; \"hongbao reconcile breaks --reconciliation <id> --json\" the breaks.",
+		Args:  oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				r, err := t.staff.Reconciliation(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return t.showReconciliation(ctx, r)
+			})
+		},
+	}
+	f.add(cmd, false)
+	return cmd
+}
+
+// showReconciliation prints a reconciliation with its breaks.
+func (t *clerk) showReconciliation(ctx context.Context, r *client.Reconciliation) error {
+	if err := t.reconciliation(r); err != nil || t.json {
+		return err
+	}
+	show, some := newGrid(t.out, breakColumns...), false
+	for b, err := range t.staff.Breaks(ctx, client.BreakFilter{ReconciliationID: r.ID}) {
+		if err != nil {
+			return err
+		}
+		show.row(breakRow(b)...)
+		some = true
+	}
+	if some {
+		show.render()
+	}
+	return nil
+}
+
+var breakColumns = []any{"break", "kind", "packet", "order number", "amount", "detail", "seen", "since", "resolved by", "how"}
+
+func breakRow(b *client.Break) []any {
+	sum, by, how := "", "", ""
+	if b.Amount != nil {
+		sum = shown(*b.Amount)
+	}
+	if b.Resolved != nil {
+		by, how = b.Resolved.By, b.Resolved.Reason
+	}
+	return []any{b.ID, b.Kind, orNone(b.PacketID), orNone(b.OrderNo), sum, b.Detail, b.Seen, when(b.CreatedAt), by, how}
+}
+
+func newReconcileBreaksCommand(env environment) *cobra.Command {
+	f, page, filter, open := newDesk(), pageFlags{}, client.BreakFilter{}, false
+	cmd := &cobra.Command{
+		Use:     "breaks",
+		Short:   "List breaks, newest first, whoever found them",
+		Example: "  hongbao reconcile breaks --open --older-than 24h",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if filter.PacketID != "" && !packet.ValidID(filter.PacketID) {
+				return &usageError{fmt.Errorf("--packet %q is not the id of a packet", filter.PacketID)}
+			}
+			if _, err := wholeSeconds("older-than", filter.OlderThan); err != nil {
+				return err
+			}
+			if err := page.check(); err != nil {
+				return err
+			}
+			if open {
+				filter.Resolved = new(bool)
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Break], error) {
+					return t.staff.ListBreaks(ctx, filter, p)
+				}
+				return tellList(ctx, t, page, fetch, breakColumns, breakRow)
+			})
+		},
+	}
+	f.add(cmd, false)
+	page.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Kind, "kind", "", "of this `kind`, not_booked for example")
+	flags.StringVar(&filter.PacketID, "packet", "", "about this packet: its `id`")
+	flags.StringVar(&filter.ReconciliationID, "reconciliation", "", "that this reconciliation saw last: its `id`")
+	flags.BoolVar(&open, "open", false, "only what nobody has dealt with")
+	flags.DurationVar(&filter.OlderThan, "older-than", 0, "seen first at least this `time` ago: whole seconds")
+	complete(cmd, "kind", breakKinds()...)
+	for _, name := range []string{"packet", "reconciliation", "open", "older-than"} {
+		complete(cmd, name)
+	}
+	return cmd
+}
+
+func breakKinds() []string {
+	var kinds []string
+	for _, k := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
+		kinds = append(kinds, string(k))
+	}
+	return kinds
+}
+
+func newReconcileResolveCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:     "resolve <break id> --reason <text>",
+		Short:   "Note how a break was dealt with; it moves no money",
+		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
+		Args:    oneID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				b, err := t.staff.ResolveBreak(ctx, args[0], client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(b.Raw)
+				}
+				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, when(b.Resolved.At), b.Resolved.By, b.Resolved.Reason)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+func newRefundsCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "refunds",
+		Short: "Find refunds that failed, and mend them",
+		Long: `Find refunds to senders, and mend those that failed: what nobody took of a packet
+(remainder), and what a cancelled payout held (cancel). Decisions are as those about
+payouts: "hongbao payouts --help".`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newRefundsListCommand(env), newRefundsShowCommand(env), newRefundsRetryCommand(env), newRefundsMarkPaidCommand(env))
+	return group
+}
+
+func newRefundsListCommand(env environment) *cobra.Command {
+	f, filter, page, late := newDesk(), filterFlags{}, pageFlags{}, false
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List refunds, newest first",
+		Long:    "List refunds, newest first. All filters have to fit; a refund's user is the sender.",
+		Example: "  hongbao refunds list --status failed\n  hongbao refunds list --late",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, err := filter.read(cmd)
+			if err != nil {
+				return err
+			}
+			want.Late = late
+			if err := page.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Refund], error) {
+					return t.staff.ListRefunds(ctx, client.RefundFilter(want), p)
+				}
+				return tellList(ctx, t, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"}, func(r *client.Refund) []any {
+					return []any{r.ID, r.Kind, r.UserID, shown(r.Amount), r.Status, failureCode(r.Failure), when(r.CreatedAt)}
+				})
+			})
+		},
+	}
+	f.add(cmd, false)
+	filter.add(cmd)
+	cmd.Flags().BoolVar(&late, "late", false, "due for five minutes and not at its end: the sender waits for it")
+	page.add(cmd)
+	return cmd
+}
+
+func newRefundsShowCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:               "show <refund id>",
+		Short:             "Show a refund: what happened, what a retry would do, its workflow",
+		Args:              paymentID("refund", payout.KindRefund),
+		ValidArgsFunction: completeRefunds(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				r, err := t.staff.Refund(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(r.Raw)
+				}
+				t.facts([][]any{
+					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", orNone(r.PayoutID)}, {"sender", r.UserID}, {"amount", amount(r.Amount)},
+					{"status", r.Status}, {"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)}, {"a retry", wouldText(r.Status, r.Retry)}, {"order number", orNone(r.OrderNo)},
+					{"created", when(r.CreatedAt)}, {"changed", when(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+				})
+				return t.history(r.Attempts, r.Timeline, r.Temporal)
+			})
+		},
+	}
+	f.add(cmd, false)
+	return cmd
+}
+
+func newRefundsRetryCommand(env environment) *cobra.Command {
+	f := newDesk()
+	cmd := &cobra.Command{
+		Use:               "retry <refund id> --reason <text>",
+		Short:             "Refund again what failed or came back",
+		Example:           "  hongbao refunds retry r3q5k9v0c1m7e2u8h4r6t0000 --reason 'sender has opened the account again'",
+		Args:              paymentID("refund", payout.KindRefund),
+		ValidArgsFunction: completeRefunds(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				done, err := t.staff.RetryRefund(ctx, args[0], f.decision())
+				if err != nil {
+					return err
+				}
+				return t.decidedRefund(done)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
+
+func newRefundsMarkPaidCommand(env environment) *cobra.Command {
+	f, evidence := newDesk(), ""
+	cmd := &cobra.Command{
+		Use:               "mark-paid <refund id> --reason <text> --evidence <text>",
+		Short:             "Note that a refund was made by other means",
+		Long:              "Note that a refund was made by other means. A second person has to agree. A\nremainder that is marked as paid closes its packet.",
+		Args:              paymentID("refund", payout.KindRefund),
+		ValidArgsFunction: completeRefunds(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if evidence == "" {
+				return &usageError{missingFlag("evidence")}
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				done, err := t.staff.MarkRefundPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: evidence})
+				if err != nil {
+					return err
+				}
+				return t.decidedRefund(done)
+			})
+		},
+	}
+	f.add(cmd, true)
+	addEvidence(cmd, &evidence)
+	return cmd
+}
+
+func (t *clerk) decidedRefund(d *client.DecidedRefund) error {
+	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, shown(d.Refund.Amount), d.Refund.UserID, d.Refund.Status))
+}
+
+func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
+	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		list, err := t.staff.ListRefunds(ctx, client.RefundFilter{Status: client.PayoutFailed}, client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.Items {
+			found = append(found, cobra.CompletionWithDesc(r.ID, visible(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
+		}
+		return found, nil
+	})
+}

@@ -1,0 +1,508 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/api"
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+// TestReconcileProvidersAudit: what operations and auditors do at their shells.
+func TestReconcileProvidersAudit(t *testing.T) {
+	d := newDeskTest(t)
+	for name, test := range map[string]func(*desk, *testing.T){"Reconcile": (*desk).testReconcile, "Providers": (*desk).testProviders, "Audit": (*desk).testAudit, "Close": (*desk).testClose} {
+		t.Run(name, func(t *testing.T) {
+			own := *d
+			own.t, own.office.t = t, t
+			test(&own, t)
+		})
+	}
+}
+
+// reconciled does what the worker does with a reconciliation: the statement says
+// that money moved under n numbers nobody knows.
+func (d *desk) reconciled(id string, n int) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	r, err := d.store.BeginReconciliation(ctx, id, time.Now().Add(time.Hour))
+	d.check(err)
+	var lines []payout.StatementLine
+	for i := range n {
+		lines = append(lines, payout.StatementLine{Ref: fmt.Sprint(id, i), Op: payout.OpTransfer, OrderNo: fmt.Sprint("Foreign", i), Account: "v",
+			Amount: moneyOf(int64(i + 1)), At: time.Now().Add(-time.Hour)})
+	}
+	d.check(d.store.SaveStatement(ctx, r.ID, r.Provider, r.Day, lines))
+	d.check(d.store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
+	_, err = d.store.CompareLines(ctx, r, 0, false, 100)
+	d.check(err)
+	d.check(d.store.FinishReconciliation(ctx, r.ID, nil))
+}
+
+func (d *desk) testReconcile(t *testing.T) {
+	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "they announced corrections", "--json")
+	var asked client.Reconciliation
+	if err := json.Unmarshal([]byte(out), &asked); err != nil || asked.Status != "requested" || asked.RequestedBy != "li-na" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, errs := d.sh(exitFailed, "reconcile", "start", "--reason", "r", "--wait", "--timeout", "4s")
+	contains(t, errs, "reconciliation "+asked.ID+" is still requested", "hongbao reconcile show "+asked.ID)
+	// It ends once somebody waits for it: a start after its end would be another one.
+	var waits sync.Once
+	waited, ended := make(chan struct{}), make(chan struct{})
+	_, address := d.wire(func(_ int, r *http.Request) (bool, int) {
+		if r.Method == http.MethodGet {
+			waits.Do(func() { close(waited) })
+		}
+		return false, 0
+	})
+	go func() {
+		defer close(ended)
+		<-waited
+		d.reconciled(asked.ID, 2)
+	}()
+	out, _ = d.shAs(d.as("HONGBAO_STAFF_URL", address), exitFailed, "reconcile", "start", "--reason", "r", "--wait", "--timeout", "5m")
+	<-ended
+	contains(t, out, asked.ID, "done", "foreign_order", "Foreign0", "Foreign1", "they announced corrections", "http://127.0.0.1:18233/")
+	out, _ = d.sh(exitOK, "reconcile", "show", asked.ID)
+	contains(t, out, "foreign_order", "transfer")
+	out, _ = d.sh(exitOK, "reconcile", "list", "--status", "done", "--provider", "sandbox", "--date", asked.Date)
+	contains(t, out, asked.ID, "li-na")
+	out, _ = d.sh(exitOK, "reconcile", "breaks", "--reconciliation", asked.ID, "--open", "--kind", "foreign_order", "--json")
+	ids, _ := d.ids(out)
+	if len(ids) != 2 {
+		t.Fatalf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "reconcile", "resolve", ids[0], "--reason", "test order of theirs")
+	contains(t, out, "Break "+ids[0]+" (foreign_order) is resolved", "li-na: test order of theirs")
+	out, _ = d.sh(exitOK, "reconcile", "breaks", "--open", "--reconciliation", asked.ID, "--json")
+	if left, _ := d.ids(out); len(left) != 1 || left[0] != ids[1] {
+		t.Errorf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "reconcile", "breaks")
+	contains(t, out, "test order of theirs")
+	for args, says := range map[string]string{
+		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request", "start": "--reason is required", "list --date x": "not a day",
+		"list --status x": "none of requested", "breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "accepts 1 arg",
+		"resolve b1": "--reason is required", "list --limit 0": "not from 1 to 200",
+	} {
+		if _, errs := d.sh(exitUsage, append([]string{"reconcile"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+	_, errs = d.sh(exitFailed, "reconcile", "show", "nobody")
+	contains(t, errs, "not_found")
+	_, errs = d.sh(exitFailed, "reconcile", "resolve", "b999999", "--reason", "r")
+	contains(t, errs, "not_found")
+}
+
+func (d *desk) testProviders(t *testing.T) {
+	out, _ := d.sh(exitOK, "providers", "list")
+	contains(t, out, "sandbox", "no limit")
+	out, _ = d.sh(exitOK, "providers", "hold", "sandbox", "--reason", "statement does not tie")
+	contains(t, out, "Nothing is sent to sandbox since", "statement does not tie (op)")
+	out, _ = d.sh(exitOK, "providers", "list", "--json")
+	contains(t, out, `"held":true`)
+	out, _ = d.sh(exitOK, "providers", "list")
+	contains(t, out, "HELD", "op", "statement does not tie")
+	out, _ = d.sh(exitOK, "providers", "release", "sandbox", "--reason", "solved", "--json")
+	contains(t, out, `"held":false`)
+	out, _ = d.shAs(d.as("HONGBAO_OPS_KEY", d.finance), exitOK, "providers", "release", "sandbox", "--reason", "finance may, too")
+	contains(t, out, "Payments to sandbox go out.")
+	_, errs := d.shAs(d.as("HONGBAO_OPS_KEY", d.auditor), exitRefused, "providers", "hold", "sandbox", "--reason", "r")
+	contains(t, errs, "forbidden")
+	_, errs = d.sh(exitFailed, "providers", "hold", "bank", "--reason", "r")
+	contains(t, errs, "not_found")
+	_, errs = d.sh(exitUsage, "providers", "hold", "sandbox")
+	contains(t, errs, "--reason is required")
+}
+
+func (d *desk) testAudit(t *testing.T) {
+	before := d.audited("provider/sandbox")
+	d.sh(exitOK, "providers", "hold", "sandbox", "--reason", "for the audit")
+	d.sh(exitOK, "providers", "release", "sandbox", "--reason", "for the audit")
+	if n := d.audited("provider/sandbox"); n != before+2 {
+		t.Errorf("%d entries after %d", n, before)
+	}
+	out, _ := d.sh(exitOK, "audit", "list", "--actor", "op", "--action", "release", "--from", "2026-01-01T00:00:00Z", "--limit", "1")
+	contains(t, out, "op", "ops", "sandbox")
+	out, _ = d.sh(exitOK, "audit", "list", "--to", "2026-01-01T00:00:00Z", "--json")
+	if ids, _ := d.ids(out); len(ids) != 0 {
+		t.Errorf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "audit", "verify", "--api")
+	contains(t, out, "The audit is as it was written.")
+	direct, _ := d.sh(exitOK, "audit", "verify", "--json")
+	over, _ := d.sh(exitOK, "audit", "verify", "--api", "--json")
+	if direct != over {
+		t.Errorf("%s is not %s", over, direct)
+	}
+	_, errs := d.shAs(d.as("HONGBAO_AUDITOR_KEY", d.finance), exitRefused, "audit", "list")
+	contains(t, errs, "forbidden")
+	for args, says := range map[string]string{"list --from noon": "RFC 3339", "list --to noon": "RFC 3339", "list --limit 0": "not from 1"} {
+		if _, errs := d.sh(exitUsage, append([]string{"audit"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+}
+
+// TestExitCodes: every answer the API may give has the exit code of its sort, and
+// every exit code is told.
+func TestExitCodes(t *testing.T) {
+	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending own_key last_admin_key key_ended"
+	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large headers_too_large"
+	document := api.ErrorDocument()
+	known := regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(document, -1)
+	if len(known) < 25 {
+		t.Fatalf("%d codes", len(known))
+	}
+	for _, m := range known {
+		want := exitFailed
+		switch {
+		case strings.Contains(" "+refused+" ", " "+m[1]+" "):
+			want = exitRefused
+		case strings.Contains(" "+usage+" ", " "+m[1]+" "):
+			want = exitUsage
+		}
+		if got := exitOf(fmt.Errorf("x: %w", &client.Problem{Code: client.Code(m[1])})); got != want {
+			t.Errorf("%s: exit code %d, want %d", m[1], got, want)
+		}
+	}
+	for err, want := range map[error]int{
+		nil: exitOK, io.EOF: exitFailed, &usageError{io.EOF}: exitUsage, errLeftOver: exitLeft, errWaits: exitWaiting, errSomeRefused: exitRefused, errSilent: exitFailed,
+		context.DeadlineExceeded: exitFailed,
+	} {
+		if got := exitOf(err); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
+	}
+	var out bytes.Buffer
+	if code := execute(t.Context(), []string{"help", "exit-codes"}, nil, &out, io.Discard); code != exitOK {
+		t.Fatal(code)
+	}
+	for i, e := range exitCodes {
+		if e.code != i {
+			t.Errorf("%d stands at %d", e.code, i)
+		}
+		contains(t, out.String(), fmt.Sprintf("\n  %d  ", e.code))
+	}
+	for word := range strings.FieldsSeq(refused + " " + usage) {
+		contains(t, out.String(), word)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain 恭喜发财 ¥ é": "plain 恭喜发财 ¥ é", "\x1b[31mred\x1b]0;title\a": `\x1b[31mred\x1b]0;title\x07`, "a\nb\tc\r": `a\nb\tc\x0d`, "\u009b31m": `\x9b31m`,
+		"\u202eabc\u2066\u200b\ufeff": `\u202eabc\u2066\u200b\ufeff`, "bad \xff\xfe": `bad \xff\xfe`, "\U000e0041": `\U000e0041`, "\u2028": `\u2028`, "\x7f": `\x7f`,
+	} {
+		if got := visible(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := visibleLines("a\nb\x1b"); got != "a\nb\\x1b" {
+		t.Errorf("%q", got)
+	}
+	text, _ := json.Marshal([]string{"\u009b31m\u202e\U000e0041 恭喜", "\x1b"})
+	raw := strings.NewReplacer(`\u009b`, "\u009b", `\u202e`, "\u202e").Replace(string(text))
+	var back []string
+	if err := json.Unmarshal([]byte(visibleJSON(raw)), &back); err != nil || back[0] != "\u009b31m\u202e\U000e0041 恭喜" || back[1] != "\x1b" {
+		t.Errorf("%v %q", err, back)
+	}
+	harmless(t, visibleJSON(raw))
+}
+
+// evil is text that does harm in a terminal, in every text of every answer.
+const evil = "x\x1b[2J\x1b]0;t\a\u009b31m\u202e\r\nforged"
+
+// evilAPI answers everything with texts that do harm.
+type evilAPI struct{ refuse bool }
+
+func (e evilAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	when := "2026-02-17T20:00:00.000Z"
+	money := map[string]any{"id": evil, "packet_id": evil, "user_id": evil, "amount": 1, "status": "failed", "order_no": evil, "provider": evil, "provider_ref": evil,
+		"failure": map[string]any{"code": evil, "message": evil, "next_action": evil}, "created_at": when, "updated_at": when, "workflow": map[string]any{"id": evil, "url": "http://" + evil},
+		"attempts": []any{map[string]any{"no": 1, "order_no": evil, "outcome": evil, "code": evil}}, "timeline": []any{map[string]any{"at": when, "source": evil, "what": evil}},
+		"kind": evil, "payout_id": evil}
+	decision := map[string]any{"id": evil, "kind": evil, "reason": evil, "by": evil, "status": evil}
+	one := map[string]any{"decision": decision, "payout": money, "refund": nil, "approval": map[string]any{"id": evil, "expires_at": when},
+		"evidence": evil, "answered_by": evil, "answer_reason": evil, "expires_at": when,
+		"name": evil, "held": true, "hold": map[string]any{"by": evil, "role": evil, "reason": evil, "since": when},
+		"date": evil, "requested_by": evil, "reason": evil, "error": evil, "ended_at": when, "amounts": []any{map[string]any{"op": evil}},
+		"detail": evil, "resolved": map[string]any{"at": when, "by": evil, "reason": evil}, "actor": evil, "role": evil, "action": evil, "subject": evil,
+		"owner": evil, "replaced_by": evil, "valid": true, "head": evil}
+	for name, value := range money {
+		one[name] = value
+	}
+	one["items"], one["next_cursor"] = []any{clone(one)}, nil
+	if strings.Contains(r.URL.Path, "/providers") || strings.Contains(r.URL.Path, "reconcil") {
+		one["status"] = "done"
+	}
+	if strings.HasSuffix(r.URL.Path, "payouts/retry") {
+		one["items"] = []any{map[string]any{"payout_id": evil, "result": evil, "code": evil, "order_no": evil}}
+	}
+	if r.Header.Get("X-Limit") == "" && r.URL.Query().Get("limit") == "50" {
+		one["next_cursor"] = evil
+	}
+	if e.refuse {
+		w.WriteHeader(http.StatusConflict)
+		one = map[string]any{"code": "not_retryable" + evil, "detail": evil, "request_id": evil, "errors": []any{map[string]any{"field": evil, "message": evil}}}
+	}
+	_ = json.NewEncoder(w).Encode(one)
+}
+
+func clone(m map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// TestStaffHostile: whatever stands in an answer, and whatever a refusal says, no
+// command of the staff hands it to the terminal.
+func TestStaffHostile(t *testing.T) {
+	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
+	lines := []string{"payouts list", "payouts show " + id, "payouts retry " + id + " --reason r", "payouts retry " + id + " --dry-run", "payouts retry --user u", "payouts retry --user u --reason r --yes",
+		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e", "refunds list", "refunds show r" + id[1:],
+		"refunds retry r" + id[1:] + " --reason r", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list", "approvals approve a --reason r", "approvals reject a --reason r",
+		"reconcile list", "reconcile start --reason r", "reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r",
+		"providers list", "providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
+	for _, refuse := range []bool{false, true} {
+		address := newTestServer(t, evilAPI{refuse})
+		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=k", "HONGBAO_OPS_KEY=k", "HONGBAO_AUDITOR_KEY=k", "HONGBAO_ADMIN_KEY=k"}
+		for _, line := range lines {
+			for _, more := range []string{"", " --json"} {
+				var out, errs bytes.Buffer
+				code := execute(t.Context(), strings.Fields(line+more), env, &out, &errs)
+				if code == exitUsage || refuse && code == exitOK && line != "payouts retry --user u" {
+					t.Errorf("%s: exit code %d: %s", line, code, &errs)
+				}
+				if out.Len()+errs.Len() == 0 || !strings.Contains(out.String()+errs.String(), "forged") {
+					t.Errorf("%s%s says nothing of it: %q %q", line, more, &out, &errs)
+				}
+				for text := range strings.Lines(out.String() + errs.String()) {
+					if strings.HasPrefix(text, "forged") {
+						t.Errorf("%s%s: a line is forged: %q", line, more, text)
+					}
+				}
+				harmless(t, out.String()+errs.String())
+			}
+		}
+	}
+}
+
+// TestStaffCompletion: ids, statuses and reasons are offered.
+func TestStaffCompletion(t *testing.T) {
+	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
+	payouts := `200 {"items":[{"id":"` + id + `","amount":250,"user_id":"b\u001bob","failure":{"code":"account_frozen"}}],"next_cursor":null}`
+	answers := map[string][]string{
+		"GET /v1/staff/payouts?limit=20&status=failed":    {payouts},
+		"GET /v1/staff/refunds?limit=20&status=failed":    {payouts},
+		"GET /v1/staff/approvals?limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
+		"GET /v1/staff/providers":                         {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
+	}
+	for args, want := range map[string]string{
+		"payouts list --status ":        "pending\nsending\n",
+		"payouts list --failure-code ":  "declined\tThe provider refused the order.\n",
+		"payouts list --user ":          ":36\n",
+		"payouts retry --failure-code ": "declined\t",
+		"payouts show ":                 id + "\t¥2.50 to b\\x1bob, account_frozen\n",
+		"payouts cancel ":               id + "\t",
+		"payouts retry ":                id + "\t",
+		"payouts show " + id + " ":      ":4\n",
+		"payouts ":                      "ask\t",
+		"refunds retry ":                id + "\t",
+		"approvals approve ":            "a1\tcancel, asked by li-na: gone\n",
+		"approvals list --status ":      "waiting\nopen\n",
+		"reconcile breaks --kind ":      "mismatch\ncontradiction\n",
+		"reconcile list --status ":      "requested\nrunning\n",
+		"providers hold ":               "sandbox\n",
+	} {
+		address := newTestServer(t, &counter{answers: answers})
+		var out bytes.Buffer
+		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=s3cret", "HONGBAO_OPS_KEY=s3cret"}
+		if code := execute(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...), env, &out, io.Discard); code != exitOK || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%q: exit code %d, %q", args, code, &out)
+		}
+	}
+}
+
+// commandLines finds what documents tell people to type: lines of their blocks
+// and code in their text that begin with hongbao, continued lines joined.
+func commandLines(text string) (lines []string) {
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for _, line := range regexp.MustCompile("(?m)(?:^[ \t]*|`|bin/)hongbao ([^`\n]+)").FindAllStringSubmatch(text, -1) {
+		lines = append(lines, line[1])
+	}
+	return lines
+}
+
+// lint says what is wrong with a command line: a command that is not there, a flag
+// it does not have.
+func lint(root *cobra.Command, line string) string {
+	line, _, _ = strings.Cut(line, "#")
+	line, _, _ = strings.Cut(line, " | ")
+	words := strings.Fields(regexp.MustCompile(`'[^']*'|"[^"]*"`).ReplaceAllString(line, "x"))
+	if len(words) == 0 {
+		return ""
+	}
+	cmd := root
+	for i, word := range words {
+		if strings.HasPrefix(word, "--") {
+			name, _, _ := strings.Cut(strings.Trim(word[2:], ",.;:)"), "=")
+			if cmd.Flags().Lookup(name) == nil && name != "help" {
+				return cmd.CommandPath() + " has no flag --" + name
+			}
+			continue
+		}
+		if i > 0 && !cmd.HasSubCommands() {
+			continue
+		}
+		for verb := range strings.SplitSeq(strings.Trim(word, ",.;:)"), "|") { // a|b stands for both
+			next, _, err := cmd.Find([]string{verb})
+			if err != nil || next == cmd {
+				return "there is no command " + cmd.CommandPath() + " " + verb
+			}
+			if !strings.Contains(word, "|") {
+				cmd = next
+			}
+		}
+		if strings.Contains(word, "|") {
+			return ""
+		}
+	}
+	return ""
+}
+
+// TestDocumentsCommands: commands and flags that README, docs and the help itself
+// show are there.
+func TestDocumentsCommands(t *testing.T) {
+	root := newRoot(nil)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	names, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, name := range append(names, "../../README.md", "../../README.zh-CN.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		_, long, _ := strings.Cut(cmd.Long, "hongbao is ")
+		texts["help of "+cmd.CommandPath()] = cmp.Or(long, cmd.Long) + "\n" + cmd.Example + "\n"
+		for _, sub := range cmd.Commands() {
+			if sub.Name() == "completion" {
+				continue // not our text
+			}
+			walk(sub)
+		}
+	}
+	walk(root)
+	found := 0
+	for name, text := range texts {
+		for _, line := range commandLines(text) {
+			found++
+			if fault := lint(root, line); fault != "" {
+				t.Errorf("%s: hongbao %s: %s", name, line, fault)
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("only %d command lines found", found)
+	}
+	for line, want := range map[string]string{
+		"payouts list --status failed": "", "payouts lst": "no command", "payouts list --reasn x": "no flag", "keys create|list|nothing": "no command", "nonsense": "no command",
+		"payouts retry x --reason '--no flag'": "", "payouts|refunds": "",
+	} {
+		if got := lint(root, line); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestStaffFlags: every command of the staff has the same flags, and those that
+// change something need a reason and can be repeated.
+func TestStaffFlags(t *testing.T) {
+	reading := []string{"list", "show", "breaks", "verify"}
+	seen := 0
+	for _, name := range []string{"payouts", "refunds", "approvals", "reconcile", "providers", "audit"} {
+		group, _, err := newRoot(nil).Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range group.Commands() {
+			seen++
+			flags := []string{"json", "timeout", "staff-url"}
+			if !slices.Contains(reading, cmd.Name()) {
+				flags = append(flags, "reason", "idempotency-key")
+			}
+			if cmd.Name() == "list" && name != "providers" || cmd.Name() == "breaks" {
+				flags = append(flags, "limit", "cursor", "all")
+			}
+			for _, flag := range flags {
+				if cmd.Flags().Lookup(flag) == nil {
+					t.Errorf("%s has no --%s", cmd.CommandPath(), flag)
+				}
+			}
+			if slices.Contains(reading, cmd.Name()) && cmd.Flags().Lookup("reason") != nil {
+				t.Errorf("%s reads and wants a reason", cmd.CommandPath())
+			}
+			if cmd.Short == "" {
+				t.Errorf("%s does not say what it does", cmd.CommandPath())
+			}
+		}
+	}
+	if seen != 23 {
+		t.Errorf("%d commands", seen)
+	}
+}
+
+// TestWouldText: what a retry would do, and why by that number, is told for each way it can go.
+func TestWouldText(t *testing.T) {
+	first, second, code := "h3q5k9v0c1m7e2u8h4r6t000301", "p3q5k9v0c1m7e2u8h4r6t000302", "decision_pending"
+	for _, tc := range []struct {
+		status client.PayoutStatus
+		would  client.RetryPreview
+		want   string
+	}{
+		{client.PayoutPaid, client.RetryPreview{Code: &code}, ""},
+		{client.PayoutFailed, client.RetryPreview{Code: &code}, "is refused: decision_pending"},
+		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SameOrderNo: true},
+			"sends the same order number " + second + " again: the provider never received it"},
+		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
+			"asks about every earlier number, then sends the new order number " + second + ": the last one failed for good; a second person has to agree first"},
+		{client.PayoutReturned, client.RetryPreview{Possible: true, OrderNo: &second},
+			"asks about every earlier number, then sends the new order number " + second + ": the last one came back"},
+		{client.PayoutUnknown, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
+			"asks about every earlier number, then sends the new order number " + second + ": the provider does not know the last one any more; a second person has to agree first"},
+		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
+			"asks about every earlier number, then sends the new order number " + first + ": nothing was sent before; a second person has to agree first"},
+	} {
+		if got := wouldText(tc.status, tc.would); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
+		}
+	}
+}

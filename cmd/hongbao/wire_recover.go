@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"hongbao/activities"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// openRecover connects to everything that knows what has happened. end closes it all.
+func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recover, end func(), err error) {
+	logger := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	var opened []func()
+	end = func() {
+		for i := len(opened) - 1; i >= 0; i-- {
+			opened[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
+	if err := armCrashPoints(ctx, c.text("crash-points"), logger); err != nil {
+		return nil, nil, err
+	}
+	db, err := store.Open(store.Config{DSN: c.secret("mysql-dsn").Reveal()})
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, func() { _ = db.Close() })
+	lanes := int(c.number("lanes"))
+	redis, err := openPool(ctx, pool.Config{Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"), Lanes: lanes,
+		AllowVolatile: c.yes("allow-volatile-redis"), Replicas: int(c.number("redis-replicas")), Observe: true, Logger: logger}, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, func() { _ = redis.Close() })
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(), Timeout: workflows.ProviderTimeout})
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, pay.Close)
+	temporal, err := worker.Dial(c.text("temporal-address"), c.text("temporal-namespace"), logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, temporal.Close)
+	starter, seed := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), key32(c.secret("seed-key"))
+	return &worker.Recover{
+		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: lanes, SeedKey: seed, Logger: logger,
+		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
+		Payments: &activities.Payments{Cashbook: db, Provider: pay},
+	}, end, nil
+}

@@ -1,0 +1,81 @@
+// What the pages of the desk do in the browser: times in its own zone, the sum of
+// what is ticked, and an overview that is told what has changed. Without it
+// everything works too.
+'use strict';
+(() => {
+  const two = (n) => String(n).padStart(2, '0');
+  const local = (root) => {
+    for (const el of root.querySelectorAll('time[datetime]')) {
+      const d = new Date(el.dateTime);
+      if (Number.isNaN(d.getTime())) continue;
+      el.textContent = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+    }
+  };
+  const yuan = (fen) => {
+    const digits = String(fen).padStart(3, '0');
+    return '¥' + digits.slice(0, -2).replace(/\B(?=(\d{3})+$)/g, ',') + '.' + digits.slice(-2);
+  };
+  const ticks = () => {
+    const form = document.getElementById('bulk');
+    const out = form && form.querySelector('[data-selected]');
+    if (!out) return;
+    const all = form.querySelector('[data-all]');
+    const boxes = [...form.querySelectorAll('input[name=id]')];
+    const show = () => {
+      const chosen = boxes.filter((b) => b.checked);
+      const sum = chosen.reduce((total, b) => total + BigInt(b.dataset.fen), 0n);
+      out.textContent = out.dataset.template.replace('%n', String(chosen.length)).replace('%s', yuan(sum));
+      all.checked = chosen.length > 0 && chosen.length === boxes.length;
+      all.indeterminate = chosen.length > 0 && chosen.length < boxes.length;
+    };
+    all.addEventListener('change', () => { for (const b of boxes) b.checked = all.checked; show(); });
+    form.addEventListener('change', show);
+    show();
+  };
+  // The overview is told what has changed. While that works, and for as long as something is
+  // heard, the page's own asking (htmx, every 15 s) is held back; otherwise it goes on.
+  const live = () => {
+    const root = () => document.getElementById('live');
+    if (!root() || !root().dataset.stream || !window.EventSource) return;
+    const fresh = 12000;
+    let source = null, heard = 0;
+    const put = ({ id, version, html }) => {
+      const place = document.getElementById(id);
+      if (!place || place.dataset.version === version) return;
+      const was = new Map([...place.querySelectorAll('[data-key]')].map((el) => [el.dataset.key, el.textContent]));
+      const open = [...place.querySelectorAll('details[open]')].map((el) => el.id);
+      const scrolled = [...place.querySelectorAll('.scroll')].map((el) => el.scrollTop);
+      const focus = place.contains(document.activeElement) ? document.activeElement : null;
+      const nth = focus ? [...place.querySelectorAll(focus.localName)].indexOf(focus) : -1;
+      place.innerHTML = html;
+      place.dataset.version = version;
+      for (const detail of open) if (detail && document.getElementById(detail)) document.getElementById(detail).open = true;
+      place.querySelectorAll('.scroll').forEach((el, i) => { el.scrollTop = scrolled[i] || 0; });
+      for (const el of place.querySelectorAll('[data-key]')) if (was.has(el.dataset.key) && was.get(el.dataset.key) !== el.textContent) el.classList.add('changed');
+      const again = focus && place.querySelectorAll(focus.localName)[nth];
+      if (again) again.focus({ preventScroll: true });
+    };
+    const close = () => { if (source) source.close(); source = null; heard = 0; if (root()) delete root().dataset.live; };
+    const open = () => {
+      if (source || document.hidden) return;
+      source = new EventSource(root().dataset.stream);
+      const hear = () => { heard = Date.now(); root().dataset.live = 'on'; };
+      source.addEventListener('here', hear);
+      source.addEventListener('part', (e) => { put(JSON.parse(e.data)); hear(); });
+      source.addEventListener('over', () => { close(); htmx.trigger(root(), 'ask'); }); // signed out, or by another cookie still in
+      source.addEventListener('error', () => { if (source && source.readyState === EventSource.CLOSED) close(); else if (root()) delete root().dataset.live; });
+    };
+    const mine = (e) => e.detail.target && e.detail.target.id === 'live';
+    document.body.addEventListener('htmx:beforeRequest', (e) => { if (mine(e) && Date.now() - heard < fresh) e.preventDefault(); });
+    document.body.addEventListener('htmx:afterRequest', (e) => { if (mine(e) && e.detail.successful) open(); });
+    document.addEventListener('visibilitychange', () => { if (document.hidden) close(); else open(); });
+    window.addEventListener('pagehide', close);
+    window.addEventListener('pageshow', open);
+    open();
+  };
+  // What htmx puts in is converted before it is painted; its own event comes later, and the other zone would be seen.
+  const watch = new MutationObserver((changes) => {
+    for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) local(node.parentElement || node);
+  });
+  document.addEventListener('DOMContentLoaded', () => { local(document); ticks(); live(); watch.observe(document.body, { childList: true, subtree: true }); });
+})();

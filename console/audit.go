@@ -1,0 +1,70 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"hongbao/client"
+)
+
+// auditPage is a page of what staff did.
+type auditPage struct {
+	Actor, Action, Subject string
+	Items                  []auditLine
+	Next                   string
+	Verdict                *client.AuditVerdict // set when it was just checked
+}
+
+// auditLine is an entry with its states as text.
+type auditLine struct {
+	client.AuditEntry
+	BeforeText, AfterText string
+	Link                  string // the page of what it is about; "": none
+}
+
+func (v *visit) listAudit() error { return v.audit(nil) }
+
+// verifyAudit has the whole audit checked, which may take a minute.
+func (v *visit) verifyAudit() error {
+	verdict, err := v.staff.VerifyAudit(v.r.Context())
+	if err != nil {
+		return err
+	}
+	return v.audit(verdict)
+}
+
+func (v *visit) audit(verdict *client.AuditVerdict) error {
+	q := v.r.URL.Query()
+	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	body := auditPage{Actor: get("actor"), Action: get("action"), Subject: get("subject"), Verdict: verdict}
+	found, err := v.staff.ListAudit(v.r.Context(), client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}, client.Page{Cursor: q.Get("cursor")})
+	if err != nil {
+		return err
+	}
+	for _, e := range found.Items {
+		line := auditLine{AuditEntry: e, BeforeText: stateText(e.Before), AfterText: stateText(e.After)}
+		if len(e.Subject) == idLen {
+			line.Link = placeOf(e.Subject)
+		}
+		body.Items = append(body.Items, line)
+	}
+	if found.NextCursor != nil {
+		q.Set("cursor", *found.NextCursor)
+		body.Next = q.Encode()
+	}
+	v.show("audit", http.StatusOK, body)
+	return nil
+}
+
+// stateText is a state as it is read: JSON in one line, "" for none.
+func stateText(state map[string]any) string {
+	if state == nil {
+		return ""
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

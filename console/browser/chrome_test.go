@@ -1,0 +1,335 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"hongbao/devstack"
+)
+
+// tab is a browser with nothing in it but what a test has done there. Whatever
+// its pages complain about, a refused script or a dialog, fails the test.
+type tab struct {
+	h   *house
+	ctx context.Context
+}
+
+// tabLife bounds what one test does in a browser.
+const tabLife = 5 * time.Minute
+
+// patience bounds the wait for what one step of it needs: something to be seen, a page.
+const patience = 30 * time.Second
+
+// zone is where the browser is: another than the one that the server shows, and the same all year.
+const zone = "Asia/Tokyo"
+
+// chrome is the browser of this test binary, started when it is first needed. Each
+// tab has cookies, storage and a language of its own, as a private window has.
+var chrome struct {
+	once  sync.Once
+	ctx   context.Context
+	agent string // its User-Agent
+	err   error
+	stop  func()
+}
+
+// startChrome starts the browser.
+func startChrome() {
+	program := ""
+	for _, name := range devstack.Browsers {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		chrome.err = errors.New("no browser is installed: make setup installs the Debian package chromium")
+		return
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(program), chromedp.WindowSize(1280, 900))
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := chromedp.NewContext(alloc)
+	chrome.ctx, chrome.stop = ctx, func() { stop(); stopAlloc() }
+	version, err := chromedp.CallBrowser(ctx, browser.GetVersion, cdp.Empty{})
+	if err != nil {
+		chrome.err = err
+		return
+	}
+	chrome.agent = version.UserAgent
+}
+
+// newTab opens a private window that prefers a language.
+func (h *house) newTab(language string) *tab {
+	h.t.Helper()
+	chrome.once.Do(startChrome)
+	h.must(chrome.err)
+	own, closeTab := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
+	h.t.Cleanup(closeTab)
+	if err := chromedp.Listen(own, func(event any) { judge(h.t, event) }); err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(own, tabLife)
+	h.t.Cleanup(cancel)
+	b := &tab{h: h, ctx: ctx}
+	command(b, log.Enable, cdp.Empty{})
+	command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
+	command(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: chrome.agent, AcceptLanguage: language})
+	return b
+}
+
+// judge fails the test for what no page of the desk may cause.
+func judge(t *testing.T, event any) {
+	switch e := event.(type) {
+	case *page.EventJavascriptDialogOpening:
+		t.Errorf("a page has opened a dialog: %s", e.Message)
+	case *runtime.EventExceptionThrown:
+		t.Errorf("a script failed: %s", e.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		if text := e.Entry.Text; string(e.Entry.Source) == "security" || strings.Contains(text, "Content Security Policy") {
+			t.Errorf("the browser complains: %s", text)
+		}
+	}
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.h.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	err := chromedp.Do(ctx, steps...)
+	for replaced(err) {
+		err = chromedp.Do(ctx, steps...)
+	}
+	if err != nil {
+		b.h.t.Fatalf("%v\nat %s", err, b.where())
+	}
+}
+
+// replaced reports whether a step met an element that its page has just put another in
+// the place of, as live parts do: a person would reach for that one.
+func replaced(err error) bool {
+	var refused *cdproto.Error
+	return errors.As(err, &refused) && strings.HasPrefix(refused.Message, "Could not find node")
+}
+
+// leads goes to another page by what steps do, and returns its status.
+func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) int64 {
+	b.h.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	res, err := chromedp.RunResponse(ctx, steps...)
+	for replaced(err) {
+		res, err = chromedp.RunResponse(ctx, steps...)
+	}
+	if err != nil {
+		b.h.t.Fatalf("%v\nat %s", err, b.where())
+	}
+	if res == nil {
+		b.h.t.Fatalf("no page was loaded, still at %s", b.where())
+	}
+	return res.Status
+}
+
+// open goes to a page of the desk.
+func (b *tab) open(path string) int64 {
+	b.h.t.Helper()
+	return b.leads(chromedp.Navigate(b.h.staff + path))
+}
+
+// follow clicks a link or button that leads to another page.
+func (b *tab) follow(selector string) int64 {
+	b.h.t.Helper()
+	return b.leads(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// fill puts text where there is none, as one that is pasted; keys types.
+func (b *tab) fill(selector, text string) {
+	b.h.t.Helper()
+	b.do(chromedp.Focus(chromedp.CSS(selector)))
+	command(b, input.InsertText, input.InsertTextParams{Text: text})
+}
+
+// signIn opens the desk with a key.
+func (b *tab) signIn(p person) {
+	b.h.t.Helper()
+	b.open("/login")
+	b.fill("#key", p.token)
+	b.follow(".login button")
+	if b.where() != "/" {
+		b.h.t.Fatalf("not signed in, but at %s: %s", b.where(), b.text("main"))
+	}
+}
+
+// where is the path of the page, with its query.
+func (b *tab) where() string {
+	at, err := chromedp.Run(b.ctx, chromedp.Location())
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimPrefix(at, b.h.staff)
+}
+
+// text is what stands in the first element that fits, as it is read.
+func (b *tab) text(selector string) string {
+	b.h.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+	for replaced(err) {
+		text, err = chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+	}
+	if err != nil {
+		b.h.t.Fatalf("%s: %v\nat %s", selector, err, b.where())
+	}
+	return text
+}
+
+// has fails when a part of the page does not say something.
+func (b *tab) has(selector string, wanted ...string) {
+	b.h.t.Helper()
+	text := b.text(selector)
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			b.h.t.Errorf("%s of %s does not say %q:\n%s", selector, b.where(), want, text)
+		}
+	}
+}
+
+// lacks fails when something is there.
+func (b *tab) lacks(selectors ...string) {
+	b.h.t.Helper()
+	for _, selector := range selectors {
+		if n := eval[int](b, `document.querySelectorAll("`+selector+`").length`); n > 0 {
+			b.h.t.Errorf("%s has %s", b.where(), selector)
+		}
+	}
+}
+
+// appears waits until something is seen.
+func (b *tab) appears(selector string) {
+	b.h.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	err := chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS(selector)))
+	for replaced(err) {
+		err = chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS(selector)))
+	}
+	if err != nil {
+		b.h.t.Fatalf("%s is not seen: %v\nat %s:\n%s", selector, err, b.where(), b.text("main"))
+	}
+}
+
+// eval is the value of a script that the test runs; the page's policy does not bind it.
+func eval[T any](b *tab, script string) T {
+	b.h.t.Helper()
+	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		b.h.t.Fatalf("%s: %v", script, err)
+	}
+	return out
+}
+
+// cookies are those of the browser, by name.
+func (b *tab) cookies() map[string]*network.Cookie {
+	b.h.t.Helper()
+	res, err := chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{})
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	out := map[string]*network.Cookie{}
+	for _, c := range res.Cookies {
+		out[c.Name] = c
+	}
+	return out
+}
+
+// look is how a page is looked at.
+type look struct {
+	name          string
+	width, height int64
+	phone, dark   bool
+}
+
+// looks are those of each language: any two of language, width and colours occur together.
+var looks = map[string][]look{
+	"en":    {{name: "desk", width: 1280, height: 860}, {name: "phone-dark", width: 360, height: 740, phone: true, dark: true}},
+	"zh-CN": {{name: "desk-dark", width: 1280, height: 860, dark: true}, {name: "phone", width: 360, height: 740, phone: true}},
+}
+
+// put makes the window as large, and the colours as light, as a look has them.
+func (b *tab) put(l look) {
+	b.h.t.Helper()
+	var options []chromedp.EmulateViewportOption
+	scheme := "light"
+	if l.phone {
+		options = append(options, chromedp.EmulateMobile)
+	}
+	if l.dark {
+		scheme = "dark"
+	}
+	b.do(chromedp.EmulateViewport(l.width, l.height, options...))
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+// desk makes the window as large as a laptop's.
+func (b *tab) desk() { b.put(looks["en"][0]) }
+
+// picture keeps what is seen in the folder that HONGBAO_PICTURES names, for people.
+func (b *tab) picture(name string) {
+	b.h.t.Helper()
+	folder := os.Getenv("HONGBAO_PICTURES")
+	if folder == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+}
+
+// fits fails when a page is wider than its window.
+func (b *tab) fits() {
+	b.h.t.Helper()
+	if over := eval[int](b, `document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth`); over > 0 {
+		b.h.t.Errorf("%s is %d pixels wider than the window", b.where(), over)
+	}
+}
+
+func command[P, R any](b *tab, c cdp.Command[P, R], params P) {
+	b.h.t.Helper()
+	if _, err := chromedp.Call(b.ctx, c, params); err != nil {
+		b.h.t.Fatal(err)
+	}
+}
+
+// keys types where the focus is.
+func (b *tab) keys(text string) {
+	b.h.t.Helper()
+	b.do(press(text))
+}
+
+func press(text string) chromedp.Action[chromedp.Void] { return chromedp.KeyEvent(text) }
+
+func click(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.CSS(selector))
+}

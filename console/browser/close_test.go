@@ -1,0 +1,131 @@
+package browser
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hongbao/payout"
+	"hongbao/store"
+)
+
+// tieToday has the day closed as a process would that works after its end: with a
+// statement in which money has moved under a number that is none of ours.
+func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, off *atomic.Int64) {
+	h.t.Helper()
+	off = new(atomic.Int64)
+	off.Store(int64(24 * time.Hour))
+	later, err := store.Open(store.Config{DSN: h.dsn, ClockOff: func() time.Duration { return time.Duration(off.Load()) }})
+	h.must(err)
+	h.t.Cleanup(func() { _ = later.Close() })
+	ctx := h.t.Context()
+	asked, err := later.RequestDay(ctx, "sandbox", day, "tester")
+	h.must(err)
+	_, end := day.Span(time.UTC)
+	r, err := later.BeginReconciliation(ctx, asked.ID, end)
+	h.must(err)
+	page, err := h.sandbox.Statement(ctx, day, "")
+	h.must(err)
+	lines := append(page.Lines, payout.StatementLine{Ref: "foreign", Op: payout.OpTransfer, OrderNo: foreign, Account: "v", Amount: 77, At: time.Now().UTC()})
+	h.must(later.SaveStatement(ctx, r.ID, r.Provider, day, lines))
+	h.must(later.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
+	_, err = later.CompareLines(ctx, r, 0, false, 1000)
+	h.must(err)
+	h.must(later.FinishReconciliation(ctx, r.ID, nil))
+	h.closeDays(later)
+	return later, off
+}
+
+// closeDays does what the worker does about days from time to time.
+func (h *house) closeDays(s *store.Store) {
+	h.t.Helper()
+	ctx := context.WithoutCancel(h.t.Context())
+	for more := true; more; {
+		var err error
+		more, err = s.MarkLedger(ctx, time.UTC)
+		h.must(err)
+	}
+	_, err := s.TieDays(ctx, "sandbox", time.UTC)
+	h.must(err)
+}
+
+// TestDayClose: a day from its list to its file, while it lasts, while a break is open,
+// and final; in both languages, on a laptop and on a phone. A number that somebody
+// else has made up is shown as it is.
+func TestDayClose(t *testing.T) {
+	h := newHouse(t, nil)
+	day := payout.DayOf(time.Now(), time.UTC)
+	if _, end := day.Span(time.UTC); time.Until(end) < 5*time.Minute {
+		t.Skip("a few minutes from midnight UTC there is no one day to close")
+	}
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 300, "share_count": 3, "split": "equal"})
+	h.grab(id, "ann", "")
+	h.grab(id, "ben~frozen", "")
+	const hostile = `<img src=x onerror=alert(1)>`
+	look := func(b *tab, language, name string) {
+		for _, look := range looks[language] {
+			b.put(look)
+			for _, path := range []string{"/closes", "/closes/" + string(day)} {
+				if status := b.open(path); status != http.StatusOK {
+					t.Errorf("%s: %d", path, status)
+				}
+				for _, fault := range eval[[]string](b, faults) {
+					t.Errorf("%s, %s, %s: %s", name, path, look.name, fault)
+				}
+				b.lacks("main img", "main script")
+				b.fits()
+			}
+			b.picture("close-" + name + "-" + look.name)
+		}
+		b.desk()
+	}
+	b := h.newTab("en")
+	b.signIn(h.auditor)
+	b.follow(`.nav a[href="/closes"]`)
+	b.has("main", string(day), "the day lasts")
+	b.follow(`main tbody a`)
+	b.has("main", "Close of "+string(day), "the end of the day", "Funded: senders were charged", "¥3.00", "Payouts owed", "1 · ¥1.00", "has not been compared yet")
+	look(b, "en", "open")
+
+	later, off := h.tieToday(day, hostile)
+	b.open("/closes/" + string(day))
+	b.has("main", "The provider's only", hostile, "¥0.77", "foreign_order", "Both sides agree, but for what is explained below")
+	look(b, "en", "differs")
+	found, err := h.store.Breaks(t.Context(), payout.BreakFilter{Limit: 10})
+	h.must(err)
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "r"}
+	_, err = h.store.ResolveBreak(t.Context(), w, found[0].ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	h.must(err)
+	off.Add(int64(time.Hour))
+	h.closeDays(later)
+	zh := h.newTab("zh-CN")
+	zh.signIn(h.ops)
+	zh.open("/closes/" + string(day))
+	zh.has("main", "日结", "定稿", "应付领取人", "仅渠道有", hostile, "分毫不差")
+	look(zh, "zh-CN", "final")
+	h.downloads(zh, day)
+}
+
+// downloads fetches the file of the page as the browser would.
+func (h *house) downloads(b *tab, day payout.Day) {
+	h.t.Helper()
+	b.open("/closes/" + string(day))
+	path := eval[string](b, `document.querySelector("a[download]").getAttribute("href")`)
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.staff+path, nil)
+	h.must(err)
+	for _, c := range b.cookies() {
+		req.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+	}
+	res, err := http.DefaultClient.Do(req)
+	h.must(err)
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	h.must(err)
+	if res.StatusCode != http.StatusOK || !strings.HasPrefix(string(text), "\ufeffdate,status,section,") || !strings.Contains(string(text), string(day)+",final,closing,,owed,") {
+		h.t.Errorf("%d: %.300s", res.StatusCode, text)
+	}
+}

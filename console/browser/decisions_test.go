@@ -1,0 +1,255 @@
+package browser
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"hongbao/payout"
+)
+
+// post sends a form as a script of the page would, and returns the status.
+func (b *tab) post(path string, form url.Values) int {
+	b.h.t.Helper()
+	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](
+		`fetch("`+path+`", {method: "POST", redirect: "manual", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "`+form.Encode()+`"}).then((r) => r.type === "opaqueredirect" ? 303 : r.status)`,
+		chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	return out
+}
+
+// csrf is the token that the page's forms send.
+func (b *tab) csrf() string {
+	return eval[string](b, `document.querySelector("input[name=csrf]").value`)
+}
+
+// TestWrongRole: who may not decide is shown no form, and refused when he sends one.
+func TestWrongRole(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	for _, who := range []person{h.ops, h.auditor} {
+		b := h.newTab("en")
+		b.signIn(who)
+		b.open("/payouts/" + bad)
+		b.has("#why", "account_frozen")
+		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", "textarea")
+		form := url.Values{"csrf": {b.csrf()}, "key": {"k-" + who.key.ID}, "reason": {"because"}, "evidence": {"slip"}}
+		for _, path := range []string{"/payouts/" + bad + "/retry", "/payouts/" + bad + "/cancel", "/payouts/" + bad + "/mark-paid", "/payouts/" + bad + "/ask", "/breaks/b1/resolve", "/reconciliations"} {
+			if status := b.post(path, form); status != http.StatusForbidden {
+				t.Errorf("%s of %s: %d", path, who.key.Role, status)
+			}
+		}
+		hold := http.StatusForbidden
+		if who.key.Role == h.ops.key.Role {
+			hold = http.StatusSeeOther
+		}
+		for _, path := range []string{"/providers/sandbox/hold", "/providers/sandbox/release"} {
+			if status := b.post(path, url.Values{"csrf": {b.csrf()}, "key": {"h-" + path}, "reason": {"because"}}); status != hold {
+				t.Errorf("%s of %s: %d, want %d", path, who.key.Role, status, hold)
+			}
+		}
+		if status := b.open("/audit"); (status == http.StatusOK) != (who.key.Role == h.auditor.key.Role) {
+			t.Errorf("audit for %s: %d", who.key.Role, status)
+		}
+	}
+	d, err := h.store.Payment(t.Context(), bad)
+	h.must(err)
+	if d.Status != payout.StatusFailed {
+		t.Errorf("moved to %s", d.Status)
+	}
+}
+
+// TestForgedWrites: a write without the token of its sign-in is refused, and so is
+// one from another site, although the browser would send it.
+func TestForgedWrites(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	for _, token := range []string{"", "x", strings.ToLower(b.csrf())} {
+		if status := b.post("/payouts/"+bad+"/retry", url.Values{"csrf": {token}, "key": {"k"}, "reason": {"r"}}); status != http.StatusForbidden {
+			t.Errorf("token %q: %d", token, status)
+		}
+	}
+	token := b.csrf()
+	c := b.cookies()["hongbao_desk"]
+	if c == nil || !c.HTTPOnly || string(c.SameSite) != "Strict" {
+		t.Fatalf("cookie %+v", c)
+	}
+	if got := eval[string](b, "document.cookie"); strings.Contains(got, "hongbao_desk") {
+		t.Errorf("scripts see %q", got)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.staff+"/payouts/"+bad+"/retry", strings.NewReader(url.Values{"csrf": {token}, "key": {"k2"}, "reason": {"r"}}.Encode()))
+	h.must(err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", "https://evil.example")
+	req.AddCookie(&http.Cookie{Name: "hongbao_desk", Value: c.Value})
+	answer, err := http.DefaultClient.Do(req)
+	h.must(err)
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("from another origin, with cookie and token: %d", answer.StatusCode)
+	}
+	d, err := h.store.Payment(t.Context(), bad)
+	h.must(err)
+	if d.Status != payout.StatusFailed {
+		t.Errorf("moved to %s", d.Status)
+	}
+}
+
+// TestTwoPersons: what needs a second person waits for one: a badge says so, the
+// one who asked cannot answer, the other agrees.
+func TestTwoPersons(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
+	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
+	b.follow("#mark-paid button")
+	b.has(".note.good", "waits for a second person")
+	b.has(".waits", h.finance.key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
+	b.has("#preview", "not possible now", "Another decision")
+	b.lacks("#retry", "#mark-paid", ".badge")
+	b.picture("waits")
+
+	c := h.newTab("en")
+	c.signIn(h.second)
+	c.has(".badge", "1")
+	c.follow(`.nav a[href="/approvals"]`)
+	c.has(".waits", "Mark as paid", "¥1.00", h.finance.key.Owner, "slip 4711", "bob~frozen")
+	c.picture("approvals")
+	c.fill(".waits textarea", "slip seen")
+	c.follow(".waits button.primary")
+	c.has(".note.good", "You have agreed")
+	c.lacks(".badge", ".waits")
+	c.open("/payouts/" + bad)
+	c.has("#status", "paid outside")
+	c.has(".timeline", "Agreed by "+h.second.key.Owner+": slip seen")
+}
+
+// TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
+// a repeat of the form by the browser decides nothing twice.
+func TestRetryMany(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
+	var bad []string
+	for _, user := range []string{"a~frozen", "b~frozen", "c~declined"} {
+		bad = append(bad, h.grab(id, user, ""))
+	}
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed&code=account_frozen&min=1&max=1.00")
+	b.has("#total", "2 in all", "¥2.00")
+	b.do(chromedp.Click(chromedp.CSS("[data-all]")))
+	b.has("[data-selected]", "2 selected, ¥2.00")
+	b.follow("#dry-run")
+	b.has("#bulk-result", "What would happen", "2 in all", "¥2.00", bad[0], bad[1], "would be retried", "new number", payout.OrderNo(bad[0], 2))
+	b.has("[data-selected]", "2 selected") // what was ticked stays so
+	b.picture("bulk-dry")
+	b.do(chromedp.Click(chromedp.CSS(`input[value="` + bad[1] + `"]`)))
+	b.fill("#bulk textarea", "incident 17 is over")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "1 in all", bad[0], "retried")
+	b.has("#bulk-said", "0 of 1 at their end", "pending 1")
+	b.picture("bulk-done")
+	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
+		d, err := h.store.Payment(t.Context(), bad[i])
+		h.must(err)
+		if d.Status != want {
+			t.Errorf("%s: %s, want %s", bad[i], d.Status, want)
+		}
+	}
+	b.open("/payouts?status=failed")
+	b.do(chromedp.Click(chromedp.CSS(`input[name=scope][value=all]`)))
+	b.fill("#bulk textarea", "all of them")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "2 in all", bad[1], bad[2])
+	b.progress(bad[1], bad[2])
+	b.open("/payouts?status=failed")
+	b.has("#total", "1 in all")
+	b.open("/payouts?status=returned")
+	b.has("main", "Nothing here.")
+	b.open("/payouts?status=pending&min=x")
+	b.has("main", "Amounts are in yuan")
+}
+
+// progress sees the page tell, by itself, how far each of two payouts that are
+// retried has come: one is paid now, the other fails again.
+func (b *tab) progress(paid, failed string) {
+	h := b.h
+	h.t.Helper()
+	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
+	row := func(id string) string { return `#bulk-run tr:has(a[href="/payouts/` + id + `"])` }
+	h.unfreeze(url.PathEscape("b~frozen"))
+	if got := h.drive(paid); got != payout.StatusPaid {
+		h.t.Fatalf("after the retry: %s", got)
+	}
+	b.appears(row(paid) + " .tag.good")
+	b.has(row(failed), "pending")
+	b.has("#bulk-said", "1 of 2 at their end", "paid 1", "pending 1")
+	if at := eval[float64](b, `document.querySelector("progress").position`); at != 0.5 {
+		h.t.Errorf("the bar is at %v", at)
+	}
+	for _, fault := range b.axe() {
+		h.t.Errorf("progress: %s", fault)
+	}
+	if got := h.drive(failed); got != payout.StatusFailed {
+		h.t.Fatalf("declined again: %s", got)
+	}
+	b.appears(row(failed) + " .tag.bad")
+	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	b.lacks("#bulk-run[hx-post]", "#look-again") // it asks no more
+	b.picture("bulk-progress")
+}
+
+// TestProgressWithoutScripts: who has no scripts looks again by a button; what no
+// page has made is refused, and asking by itself keeps nobody signed in.
+func TestProgressWithoutScripts(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "a~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.open("/payouts?status=failed")
+	b.do(click(`input[value="` + bad + `"]`))
+	b.fill("#bulk textarea", "incident 17 is over")
+	b.follow("#retry-many")
+	b.has("#bulk-said", "0 of 1 at their end")
+	h.drive(bad)
+	b.follow("#look-again")
+	b.has("#bulk-said", "1 of 1 at their end", "failed 1")
+	b.has("#bulk-run", bad, "retried", "failed")
+	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false})
+	b.open("/payouts/" + bad)
+	began := strconv.FormatInt(time.Now().Unix(), 10)
+	good := bad + " retried  " + payout.OrderNo(bad, 2) + " false pending"
+	for _, form := range []url.Values{{}, {"began": {"x"}, "item": {good}}, {"began": {began}}, {"began": {began}, "item": {"x"}}, {"began": {began}, "item": {bad + " retried   false <b>"}},
+		{"began": {began}, "item": slices.Repeat([]string{good}, 201)}} {
+		form.Set("csrf", b.csrf())
+		if status := b.post("/payouts/progress", form); status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", form, status)
+		}
+	}
+	if status := b.post("/payouts/progress", url.Values{"began": {began}, "item": {good}, "csrf": {"x"}}); status != http.StatusForbidden {
+		t.Errorf("without the token: %d", status)
+	}
+	if status := b.post("/payouts/progress", url.Values{"began": {began}, "item": {good}, "csrf": {b.csrf()}}); status != http.StatusOK {
+		t.Errorf("%d", status)
+	}
+}

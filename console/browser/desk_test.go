@@ -1,0 +1,57 @@
+package browser
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"hongbao/payout"
+)
+
+// TestRetryOfAFailedPayout: somebody of finance signs in, finds a payout that
+// failed, reads why, and pays it again.
+func TestRetryOfAFailedPayout(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal", "greeting": "恭喜发财"})
+	h.grab(id, "alice", "Alice")
+	bad := h.grab(id, "bob~frozen", "Bob")
+	b := h.newTab("en")
+	b.open("/payouts?status=failed")
+	if at := b.where(); at != "/login?next="+url.QueryEscape("/payouts?status=failed") {
+		t.Errorf("not led to the login, but to %s", at)
+	}
+	b.picture("login")
+	b.signIn(h.finance)
+	b.picture("overview")
+	b.has("#live", "¥400.00", "Ties to the fen", "payout", "failed", "¥100.00")
+	b.follow(`#live a[href="/payouts?status=failed"]`)
+	b.picture("failed")
+	b.has("#total", "1 in all", "¥100.00")
+	b.has("tbody", "bob~frozen", "The recipient's account is frozen", "account_frozen", "¥100.00")
+	b.follow(`tbody a.mono`)
+	if b.where() != "/payouts/"+bad {
+		t.Fatalf("at %s", b.where())
+	}
+	b.picture("payout")
+	b.has("#why", "The recipient's account is frozen", "Retry once the recipient has had the account unfrozen.")
+	b.has("#preview", "a new order number", payout.OrderNo(bad, 2))
+	b.has(".timeline", "Claim booked, payout owed", "declined (account_frozen)")
+	b.has("#facts", "Attempt 1", payout.OrderNo(bad, 1))
+	h.unfreeze(url.PathEscape("bob~frozen"))
+	b.fill("#retry textarea", "unfrozen, ticket 4711")
+	b.follow("#retry button")
+	b.has(".note.good", "It is being paid again")
+	b.has("#status", "pending")
+	b.has(".timeline", "Retry by "+h.finance.key.Owner+": unfrozen, ticket 4711")
+	if got := h.drive(bad); got != payout.StatusPaid {
+		t.Fatalf("after the retry: %s", got)
+	}
+	b.appears(`#status .good`) // the page asks by itself
+	b.picture("paid")
+	if hours := eval[[]string](b, `[...document.querySelectorAll("#facts time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
+		t.Errorf("times that are not of %s: %q", zone, hours)
+	}
+	if title := eval[string](b, `document.querySelector("time").title`); !strings.HasSuffix(title, " UTC") {
+		t.Errorf("the title of a time is %q", title)
+	}
+}

@@ -1,0 +1,188 @@
+package browser
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"hongbao/payout"
+)
+
+// TestKeyboard: the login begins where the key goes, and the first stop of a page skips what every page has.
+func TestKeyboard(t *testing.T) {
+	h := newHouse(t, nil)
+	b := h.newTab("en")
+	b.open("/login")
+	if at := eval[string](b, "document.activeElement.id"); at != "key" {
+		t.Errorf("the login begins at %q", at)
+	}
+	b.keys(h.finance.token)
+	b.leads(press("\r"))
+	if b.where() != "/" {
+		t.Fatalf("at %s", b.where())
+	}
+	b.keys("\t")
+	if at := eval[string](b, "document.activeElement.className"); at != "skip" {
+		t.Errorf("the first stop is %q", at)
+	}
+	if out := eval[string](b, "getComputedStyle(document.activeElement).outlineStyle"); out == "none" {
+		t.Error("what has the focus is not marked")
+	}
+	b.keys("\r")
+	if at := eval[string](b, "document.activeElement.id"); at != "main" {
+		t.Errorf("the skip link leads to %q", at)
+	}
+}
+
+// tabTo goes on by the tabulator until the focus is on what fits. Each stop on the
+// way is marked, in sight, and has a name.
+func (b *tab) tabTo(selector string) {
+	b.h.t.Helper()
+	const stops = 80
+	for range stops {
+		b.keys("\t")
+		if fault := eval[string](b, `(() => {
+			const el = document.activeElement, box = el.getBoundingClientRect(), style = getComputedStyle(el);
+			if (el === document.body) return "";
+			if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2) return "not marked: " + el.outerHTML;
+			if (box.bottom <= 0 || box.top >= innerHeight || box.width === 0) return "out of sight: " + el.outerHTML;
+			return "";
+		})()`); fault != "" {
+			b.h.t.Errorf("%s: the focus is %.200s", b.where(), fault)
+		}
+		if eval[bool](b, `document.activeElement.matches(`+quoted(selector)+`)`) {
+			return
+		}
+	}
+	b.h.t.Fatalf("%s is not reached by %d stops at %s", selector, stops, b.where())
+}
+
+func quoted(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // no text has no form in JSON
+	}
+	return string(raw)
+}
+
+// spoken is what a screen reader says of a page: role and name of each part. It
+// fails the test where something that is used has no name.
+func (b *tab) spoken() (out []string) {
+	b.h.t.Helper()
+	command(b, accessibility.Enable, cdp.Empty{})
+	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	b.h.must(err)
+	used := []string{"button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "progressbar", "DisclosureTriangle", "form", "navigation"}
+	for _, n := range tree.Nodes {
+		role, name := axText(n.Role), axText(n.Name)
+		if n.Ignored || role == "" {
+			continue
+		}
+		if name == "" && slices.Contains(used, role) && role != "form" {
+			b.h.t.Errorf("%s: a %s without a name", b.where(), role)
+		}
+		out = append(out, role+" "+name)
+	}
+	return out
+}
+
+func axText(v *accessibility.Value) string {
+	var text string
+	if v != nil {
+		_ = json.Unmarshal(v.Value, &text) // what is no text is no name
+	}
+	return text
+}
+
+// TestRetryByKeyboard: one failed payout is found, understood and retried, and
+// another one by the list, without a mouse; and what is said on the way.
+func TestRetryByKeyboard(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	first := h.grab(id, "a~frozen", "")
+	second := h.grab(id, "b~frozen", "")
+	b := h.newTab("en")
+	still := []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}} // what has the focus is in its place at once
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: still})
+	says := func(wanted ...string) {
+		t.Helper()
+		spoken := b.spoken()
+		for _, want := range wanted {
+			if !slices.Contains(spoken, want) {
+				t.Errorf("%s does not say %q: %q", b.where(), want, spoken)
+			}
+		}
+	}
+	b.open("/login")
+	says("textbox Staff key", "button Sign in")
+	b.keys(h.finance.token)
+	b.leads(press("\r"))
+	says("navigation Main", "link Payouts", "searchbox Search", "heading Money in all packets")
+	b.tabTo(`.nav a[href="/payouts?status=failed"]`)
+	b.leads(press("\r"))
+	says("checkbox Select "+first, "checkbox Select all of this page", "columnheader Why", "radio Those ticked", "textbox Reason, for the audit", "link "+first)
+	b.tabTo(`tbody a.mono[href="/payouts/` + first + `"]`)
+	b.leads(press("\r"))
+	says("heading Retry", "button Retry", "textbox Reason, for the audit", "link Open in Temporal")
+	b.tabTo("#retry textarea")
+	b.keys("unfrozen, ticket 1")
+	b.tabTo("#retry button")
+	b.leads(press("\r"))
+	says("status ")
+	b.has(".note.good[role=status]", "It is being paid again")
+	b.tabTo(`.crumbs a`)
+	b.leads(press("\r"))
+	b.open("/payouts?status=failed")
+	b.tabTo(`input[value="` + second + `"]`)
+	b.keys(" ")
+	b.has("[data-selected]", "1 selected")
+	b.tabTo("#bulk textarea")
+	b.keys("unfrozen, ticket 2")
+	b.tabTo("#dry-run")
+	b.leads(press("\r"))
+	b.has("#bulk-result", "What would happen", second)
+	b.tabTo("#retry-many")
+	b.leads(press("\r"))
+	b.has("#bulk-result", "What was done", second)
+	says("progressbar 0 of 1 at their end:", "button Look again")
+	for _, payoutID := range []string{first, second} {
+		d, err := h.store.Payment(t.Context(), payoutID)
+		h.must(err)
+		if d.Status != payout.StatusPending {
+			t.Errorf("%s is %s", payoutID, d.Status)
+		}
+	}
+}
+
+// boxes finds the Chinese characters of a page that the browser has no picture of:
+// they look as two characters that there are not.
+const boxes = `(() => {
+  const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", {willReadFrequently: true});
+  canvas.width = canvas.height = 24;
+  const draw = (c) => { pen.clearRect(0, 0, 24, 24); pen.font = "20px " + getComputedStyle(document.body).fontFamily; pen.fillText(c, 1, 20); return pen.getImageData(0, 0, 24, 24).data.join(); };
+  const box = draw("\u{10fffe}"), han = [...new Set(document.documentElement.textContent.match(/\p{Script=Han}/gu) || [])];
+  return {alike: box === draw("\u{3fffe}"), blank: draw(" ") === draw("\u{a0}"), han: han.length, different: new Set(han.map(draw)).size, missing: han.filter((c) => [box, draw(" ")].includes(draw(c))).join("")};
+})()`
+
+// TestChineseIsReadable: the browser of the tests, and so every picture it makes, shows Chinese and no boxes.
+func TestChineseIsReadable(t *testing.T) {
+	h := newHouse(t, nil)
+	b := h.newTab("zh-CN")
+	b.signIn(h.finance)
+	for _, path := range []string{"/", "/payouts?status=failed", "/reconciliations"} {
+		b.open(path)
+		got := eval[struct {
+			Alike, Blank   bool
+			Han, Different int
+			Missing        string
+		}](b, boxes)
+		if !got.Alike || !got.Blank || got.Han < 40 || got.Different != got.Han || got.Missing != "" {
+			t.Errorf("%s: %+v; make setup installs a font", path, got)
+		}
+	}
+}

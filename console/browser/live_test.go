@@ -1,0 +1,226 @@
+package browser
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/console"
+)
+
+// TestLiveOverview: what happens is seen without the page being loaded again or
+// asking for itself, and what somebody has opened or stands on stays so.
+func TestLiveOverview(t *testing.T) {
+	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
+	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 1200, "share_count": 4, "split": "equal"})
+	h.grab(id, "alice", "")
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.ops)
+	b.appears("#live[data-live] .is-live")
+	b.do(click("#numbers summary"))
+	eval[int](b, `window.here = 1, window.asked = 0, document.body.addEventListener("htmx:beforeSend", () => window.asked++), 0`)
+	eval[int](b, `document.querySelector('#live-open a[href="/payouts?status=failed"]').focus(), 0`)
+	h.grab(id, "carol~frozen", "")
+	h.eventually("the failed payouts are counted anew", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
+	h.grab(id, "dave", "")
+	h.eventually("what was paid is told", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
+	h.eventually("the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in an hour, ¥12.00") })
+	if at := eval[string](b, `document.activeElement.getAttribute("href")`); at != "/payouts?status=failed" {
+		t.Errorf("the focus has gone to %q", at)
+	}
+	if !eval[bool](b, `document.getElementById("numbers").open`) {
+		t.Error("the numbers were closed")
+	}
+	h.decide(h.finance, bad, "cancel", "gone")
+	h.eventually("the decision that waits", func() bool { return b.figure(`[data-key="approvals"]`) == "1" })
+	if here, asked := eval[int](b, `window.here || 0`), eval[int](b, `window.asked`); here != 1 || asked != 0 {
+		t.Errorf("loaded again (%d), or asked %d times", here, asked)
+	}
+	if hours := eval[[]string](b, `[...document.querySelectorAll("#live time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
+		t.Errorf("times that are not of %s: %q", zone, hours)
+	}
+	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
+	h.must(err)
+	h.eventually("signed out", func() bool { return strings.HasPrefix(b.where(), "/login") })
+}
+
+// figure is what stands in an element that may be put in anew at any moment.
+func (b *tab) figure(selector string) string {
+	b.h.t.Helper()
+	return eval[string](b, "document.querySelector('"+selector+"').textContent")
+}
+
+// TestOverviewAsks: without the stream the page asks by itself, and goes back to it.
+func TestOverviewAsks(t *testing.T) {
+	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
+	desk := h.signedIn(h.finance)
+	var streams []*follower
+	for range 8 {
+		streams = append(streams, desk.follow())
+	}
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	refused := desk.get("/live")
+	if _ = refused.Body.Close(); refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %d", refused.StatusCode)
+	}
+	h.open(map[string]any{"sender_id": "sender", "total_amount": 700, "share_count": 1})
+	b.lacks("#live[data-live]")
+	eval[int](b, `htmx.trigger("#live", "ask"), 0`) // as it does every 15 s
+	h.eventually("asked", func() bool { return b.figure(`[data-key="funded"]`) == "¥7.00" })
+	for _, s := range streams {
+		s.stop()
+	}
+	h.eventually("live again", func() bool {
+		eval[int](b, `htmx.trigger("#live", "ask"), 0`)
+		return eval[bool](b, `document.getElementById("live").hasAttribute("data-live")`)
+	})
+}
+
+// TestStreamEnds: a stream ends with the sign-in that it began with: when its key is
+// revoked, when nobody has done anything for too long, and when the process stops.
+func TestStreamEnds(t *testing.T) {
+	t.Run("revoked", func(t *testing.T) {
+		h := newHouse(t, nil)
+		s := h.signedIn(h.ops).follow()
+		_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
+		h.must(err)
+		if last := s.end(); last != "over" {
+			t.Errorf("it ended with %q", last)
+		}
+	})
+	t.Run("idle", func(t *testing.T) {
+		h := newHouse(t, func(c *console.Config) { c.Idle = 2 * time.Second })
+		if last := h.signedIn(h.ops).follow().end(); last != "over" {
+			t.Errorf("it ended with %q", last)
+		}
+	})
+	var s *follower
+	t.Run("stopped", func(t *testing.T) { s = newHouse(t, nil).followed() }) // the house says whether it could be stopped
+	if last := s.end(); last != "part" {
+		t.Errorf("it ended with %q", last)
+	}
+	t.Run("nobody", func(t *testing.T) {
+		h := newHouse(t, nil)
+		res := (&deskClient{h: h}).get("/live")
+		if _ = res.Body.Close(); res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("without a sign-in: %d", res.StatusCode)
+		}
+	})
+}
+
+func (h *house) followed() *follower { return h.signedIn(h.ops).follow() }
+
+// deskClient is somebody who is signed in, without a browser.
+type deskClient struct {
+	h       *house
+	cookies []*http.Cookie
+}
+
+func (h *house) signedIn(p person) *deskClient {
+	h.t.Helper()
+	form := url.Values{"key": {p.token}}
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.staff+"/login", strings.NewReader(form.Encode()))
+	h.must(err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	h.must(err)
+	_ = res.Body.Close()
+	if len(res.Cookies()) != 1 {
+		h.t.Fatalf("signed in: %d, cookies %v", res.StatusCode, res.Cookies())
+	}
+	return &deskClient{h: h, cookies: res.Cookies()}
+}
+
+func (d *deskClient) get(path string) *http.Response {
+	d.h.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, d.h.staff+path, nil) // outlives the test that begins it
+	d.h.must(err)
+	for _, c := range d.cookies {
+		req.AddCookie(c)
+	}
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	d.h.must(err)
+	return res
+}
+
+// follower reads a stream.
+type follower struct {
+	res  *http.Response
+	last chan string // the last event's name, when it has ended
+}
+
+// follow opens a stream and waits until it says something.
+func (d *deskClient) follow() *follower {
+	d.h.t.Helper()
+	res := d.get("/live")
+	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
+		d.h.t.Fatalf("stream: %d %s", res.StatusCode, kind)
+	}
+	f := &follower{res: res, last: make(chan string, 1)}
+	begun := make(chan struct{})
+	go func() {
+		lines, last := bufio.NewReader(res.Body), ""
+		for {
+			line, err := lines.ReadString('\n')
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "event: "); ok {
+				if last == "here" {
+					close(begun)
+				}
+				last = name
+			}
+			if err != nil {
+				if err != io.EOF {
+					last = fmt.Sprint(err)
+				}
+				f.last <- last
+				return
+			}
+		}
+	}()
+	select {
+	case <-begun:
+	case <-time.After(20 * time.Second):
+		d.h.t.Fatal("the stream says nothing")
+	}
+	return f
+}
+
+// end waits until the stream has ended by itself, and returns the name of its last event.
+func (f *follower) end() string {
+	select {
+	case last := <-f.last:
+		_ = f.res.Body.Close()
+		return last
+	case <-time.After(30 * time.Second):
+		_ = f.res.Body.Close()
+		return "nothing: it goes on"
+	}
+}
+
+func (f *follower) stop() { _ = f.res.Body.Close() }
+
+// TestOverviewWithoutMySQL: in an incident the overview says what can be said.
+func TestOverviewWithoutMySQL(t *testing.T) {
+	h := newHouse(t, nil)
+	b := h.newTab("en")
+	b.signIn(h.ops)
+	h.must(h.store.Close())
+	if status := b.open("/"); status != http.StatusOK {
+		t.Errorf("%d", status)
+	}
+	b.has("#live-verdict", "Something is wrong", "MySQL and books: Answer")
+	b.has("#part-mysql", "no answer", "hongbao doctor", "not known") // not what was read before
+	b.has("#part-redis", "every write on disk")
+	for _, part := range []string{"#live-money", "#live-hour", "#live-open", "#live-people"} {
+		b.has(part, "This cannot be read now")
+	}
+	b.fits()
+	b.picture("overview-without-mysql")
+}

@@ -1,0 +1,174 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/store"
+)
+
+// likelyRuns is what Temporal would tell of a payment's workflow: the test does what
+// it does.
+func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs, error) {
+	id := ""
+	kind, rest, _ := strings.Cut(workflowID, "/")
+	packetID, who, _ := strings.Cut(rest, "/")
+	switch kind {
+	case "payout":
+		c, err := h.store.Claim(ctx, packetID, who)
+		if err != nil {
+			return payout.Runs{}, err
+		}
+		id = c.PayoutID
+	case "refund":
+		n := 0
+		_, _ = fmt.Sscan(who, &n)
+		id = payout.ID(payout.KindRefund, packetID, n)
+	}
+	p, err := h.store.PaymentOf(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return payout.Runs{}, nil
+	}
+	if err != nil {
+		return payout.Runs{}, err
+	}
+	run := payout.Run{ID: "0198a1b2-c3d4-7e5f-8a9b-" + id[1:13], Status: "completed", StartedAt: p.CreatedAt, ClosedAt: p.UpdatedAt}
+	switch {
+	case p.Status.Open():
+		run.Status, run.ClosedAt = "running", time.Time{}
+	case p.Status == payout.StatusFailed || p.Status == payout.StatusReturned:
+		run.Status = "failed"
+	}
+	return payout.Runs{Known: true, Runs: []payout.Run{run}}, nil
+}
+
+// TestOneTimeline: the page of a payout tells everything in one line of time, each
+// with its source, and goes on without Temporal.
+func TestOneTimeline(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 400, "share_count": 4, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "Bob")
+	d, err := h.store.Payment(t.Context(), bad)
+	h.must(err)
+	h.must(h.store.NoteNotification(t.Context(), "sandbox", "evt-<b>1</b>", d.OrderNo, []byte("{}")))
+	h.runs = func(context.Context, string) (payout.Runs, error) {
+		at := d.CreatedAt
+		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)}, {ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
+			Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>", NextAt: time.Now().Add(10 * time.Second)}}}, nil
+	}
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.has(".timeline", "Redis", "Grab acknowledged, hand-off written", "Temporal", "Run run-1 started", "ledger", "Claim booked, payout owed", "provider",
+		"declined (account_frozen)", "notification", "Told about "+d.OrderNo+" (event evt-<b>1</b>)", "outbox", "to ask the provider; tries so far: 0",
+		"Run run-1 ended: failed: a person is needed", "Run run-2 started")
+	b.has("#temporal", "Step Settle, try 7,", "waits for its next try", "mysql is <i>away</i>")
+	sources := eval[[]string](b, `[...document.querySelectorAll(".timeline .source")].map((s) => s.textContent)`)
+	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {
+		t.Errorf("sources in order: %q", sources)
+	}
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.picture("timeline-desk")
+	b.put(looks["en"][1])
+	b.fits()
+	b.picture("timeline-phone")
+	h.runs = func(ctx context.Context, _ string) (payout.Runs, error) {
+		<-ctx.Done()
+		return payout.Runs{}, ctx.Err()
+	}
+	b.desk()
+	b.open("/payouts/" + bad)
+	b.has("#temporal", "Temporal does not answer")
+	b.has(".timeline", "Claim booked, payout owed", "Told about "+d.OrderNo)
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.picture("timeline-without-temporal")
+	h.runs = func(context.Context, string) (payout.Runs, error) { return payout.Runs{}, nil }
+	b.open("/payouts/" + bad)
+	b.has("#temporal", "Temporal knows no run of it")
+	zh := h.newTab("zh-CN")
+	zh.signIn(h.auditor)
+	zh.open("/payouts/" + bad)
+	zh.has(".timeline", "抢红包已确认，交接记录已写入", "收到单号 "+d.OrderNo+" 的通知")
+	zh.picture("timeline-zh")
+}
+
+// TestSignedOutEverywhere: a copy of the cookie is worth nothing once its owner has
+// signed out.
+func TestSignedOutEverywhere(t *testing.T) {
+	h := newHouse(t, nil)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	copied := b.cookies()["hongbao_desk"].Value
+	b.open("/payouts?status=failed")
+	if status := h.cookieStatus(copied); status != 200 {
+		t.Fatalf("the copy is not signed in: %d", status)
+	}
+	b.follow("#logout")
+	if b.where() != "/login" {
+		t.Errorf("at %s", b.where())
+	}
+	if status := h.cookieStatus(copied); status != 303 {
+		t.Errorf("the copy is still signed in: %d", status)
+	}
+}
+
+// cookieStatus is what a page answers to somebody who shows this cookie.
+func (h *house) cookieStatus(value string) int {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.staff+"/payouts?status=failed", nil)
+	h.must(err)
+	req.AddCookie(&http.Cookie{Name: "hongbao_desk", Value: value})
+	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	h.must(err)
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// TestLateRefunds: refunds that should have ended have a list of their own, which
+// the overview counts and leads to.
+func TestLateRefunds(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
+	_, err := h.store.BeginClosing(ctx, id, packet.CloseRecalled)
+	h.must(err)
+	_, err = h.store.CloseBooks(ctx, id, "sandbox") // its refund is due, and nobody makes it
+	h.must(err)
+	refund := payout.ID(payout.KindRefund, id, 0)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/refunds?late=true")
+	b.has("main", "Nothing here.")
+	db, err := store.OpenSQL(h.dsn)
+	h.must(err)
+	defer func() { h.must(db.Close()) }()
+	_, err = db.ExecContext(ctx, "UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = ?", refund)
+	h.must(err)
+	b.open("/")
+	b.has("#live", "Refunds late")
+	b.follow(`#live a[href="/refunds?late=true"]`)
+	b.has("#total", "1 in all", "¥8.88")
+	b.has("tbody", "lin mei", refund)
+	b.has(".tabs [aria-current]", "Late")
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.picture("refunds-late")
+	b.put(looks["en"][1])
+	b.fits()
+	b.follow(".tabs li:first-child a")
+	if b.where() != "/refunds?status=failed" {
+		t.Errorf("at %s", b.where())
+	}
+}

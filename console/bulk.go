@@ -1,0 +1,60 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"hongbao/client"
+)
+
+// retryMany says what a retry of the chosen payouts would do, or carries it out:
+// those that are ticked, or all that fit the filter of the list.
+func (v *visit) retryMany() error {
+	if err := v.r.ParseForm(); err != nil {
+		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}
+	}
+	form := v.r.PostForm
+	query, err := url.ParseQuery(form.Get("filter"))
+	if err != nil {
+		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+	}
+	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(query), Reason: form.Get("reason"), Selected: map[string]bool{}}
+	for _, id := range form["id"] {
+		body.Selected[id] = true
+	}
+	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason, DryRun: form.Get("do") != "retry"}
+	if req.DryRun {
+		req.IdempotencyKey = "" // looked at again, it is looked at anew
+		if req.Reason == "" {
+			req.Reason = "dry run"
+		}
+	}
+	if form.Get("scope") == "all" {
+		f, fault := body.Filter.filter()
+		if fault != "" { // read in part, it would select more than was meant
+			v.problem = &notice{Key: fault}
+			v.show("problem", http.StatusUnprocessableEntity, nil)
+			return nil
+		}
+		req.Filter = bulkFilterOf(f)
+	} else {
+		req.Filter.PayoutIDs = form["id"]
+	}
+	status := http.StatusOK
+	if body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req); err != nil {
+		if status, err = v.refused(err); err != nil {
+			return err
+		}
+	}
+	if body.Bulk != nil && !body.Bulk.DryRun {
+		if body.Run, err = v.carriedOut(body.Bulk); err != nil {
+			return err
+		}
+	}
+	return v.list(body, status, v.readPayouts)
+}
+
+func bulkFilterOf(f client.PayoutFilter) client.BulkFilter {
+	return client.BulkFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
+		OlderThanSeconds: int64(f.OlderThan.Seconds()), AmountMin: f.AmountMin, AmountMax: f.AmountMax}
+}

@@ -1,0 +1,239 @@
+package console
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"hongbao/access"
+	"hongbao/client"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+var (
+	saidByTemplate = regexp.MustCompile(`\bt "([a-z_.]+\.[a-z_]+)"`)
+	saidByPart     = regexp.MustCompile(`printf "([a-z_]+)\.%s"`)
+	saidByCode     = regexp.MustCompile(`"((?:age|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
+	verbs          = regexp.MustCompile(`%[a-z]`)
+)
+
+// open lists the keys that begin with a word and end with one of the API.
+func open(word string) (keys []string) {
+	add := func(values ...string) {
+		for _, v := range values {
+			keys = append(keys, word+"."+v)
+		}
+	}
+	switch word {
+	case "status":
+		for _, s := range payout.Statuses {
+			add(string(s))
+		}
+	case "packet":
+		for _, s := range packet.Statuses {
+			add(string(s))
+		}
+	case "split":
+		for _, s := range packet.SplitModes {
+			add(string(s))
+		}
+	case "role":
+		for _, r := range access.Roles {
+			if r.Staff() {
+				add(string(r))
+			}
+		}
+	case "failure", "advice":
+		for _, f := range payout.FailureCodes {
+			add(f.Code)
+		}
+	case "outcome":
+		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined, payout.ObsReturned,
+			payout.ObsRetryAfter, payout.ObsNeverReceived, payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent} {
+			add(string(k))
+		}
+	case "approval":
+		for _, s := range decisionStatuses[:len(decisionStatuses)-1] {
+			add(s)
+		}
+	case "decision":
+		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionAsk), "approve", "reject")
+	case "refund":
+		add(string(client.RefundRemainder), string(client.RefundCancel))
+	case "close":
+		add(string(packet.CloseExpired), string(packet.CloseRecalled), string(packet.CloseSoldOut), string(packet.CloseUnopened))
+	case "close_status":
+		add("open", "provisional", "final")
+	case "pending":
+		for _, p := range payout.Pendings {
+			add(string(p))
+		}
+	case "account":
+		for _, a := range payout.Accounts {
+			add(string(a))
+		}
+	case "posting":
+		for _, k := range payout.PostingKinds {
+			add(string(k))
+		}
+	case "difference":
+		for _, k := range payout.DifferenceKinds {
+			add(string(k))
+		}
+	case "kind":
+		add("charge", "payout", "refund", "honour")
+	case "op":
+		add("charge", "transfer", "refund", "return")
+	case "bulk":
+		add("would_retry", "retried", "needs_approval", "skipped")
+	case "fair":
+		add("open", "fair", "unfair", "large")
+	case "reconcile":
+		add("requested", "running", "done", "failed")
+	case "source":
+		add("ledger", "workflow", "provider", "finance", payout.ByReconciliation, "redis", "temporal", "notification", "outbox")
+	case "step":
+		add("scheduled", "started", "cancel_requested")
+	case "run":
+		add("running", "completed", "failed", "canceled", "terminated", "continued_as_new", "timed_out")
+	case "errand":
+		add("begin", "ask", "decide", "finish")
+	case "problem":
+		add("not_retryable", "decision_pending")
+	case "done":
+		add("hold", "release", "approve", "reject", "resolve", "reconcile")
+		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk} {
+			for _, status := range firstStatuses[kind] {
+				add(string(kind) + "_" + string(status))
+			}
+		}
+	case "verdict":
+		add("ok", "unknown", "warning", "wrong")
+	case "part":
+		add("redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit")
+	case "check":
+		add(healthChecks...)
+	case "event":
+		add("grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed", "claim acknowledged, nothing booked", "packet recorded, charge due",
+			"books closed, remainder goes back", "payout cancelled, its money goes back")
+	}
+	return keys
+}
+
+// healthChecks are the names of checks of the API's health.
+var healthChecks = []string{"answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense", "quarantine", "queues",
+	"polling", "held", "under_way", "unknown_outcomes", "last_run", "breaks", "chain"}
+
+// ownWords are checks that say what they have found in words of their own.
+var ownWords = []string{"answers", "polling", "last_run", "chain"}
+
+// firstStatuses are those that a decision can have as soon as it was made.
+var firstStatuses = map[payout.DecisionKind][]payout.DecisionStatus{
+	payout.DecisionRetry:    {payout.DecisionCarriedOut, payout.DecisionWaiting, payout.DecisionOpen},
+	payout.DecisionCancel:   {payout.DecisionWaiting},
+	payout.DecisionMarkPaid: {payout.DecisionWaiting},
+	payout.DecisionAsk:      {payout.DecisionCarriedOut, payout.DecisionOpen},
+}
+
+// TestCatalogue: everything that is said is there, in both languages, with the
+// same figures put in; and nothing is there that is never said.
+func TestCatalogue(t *testing.T) {
+	used := map[string]bool{}
+	use := func(keys ...string) {
+		for _, key := range keys {
+			used[key] = true
+			if _, ok := catalogue[key]; !ok {
+				t.Errorf("%q is said, but is not in the catalogue", key)
+			}
+		}
+	}
+	templates, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil || len(templates) < 10 {
+		t.Fatal(templates, err)
+	}
+	for _, name := range templates {
+		text, err := templateFiles.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range saidByTemplate.FindAllStringSubmatch(string(text), -1) {
+			use(m[1])
+		}
+		for _, m := range regexp.MustCompile(`"(nav\.[a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+			use(m[1])
+		}
+		for _, m := range saidByPart.FindAllStringSubmatch(string(text), -1) {
+			keys := open(m[1])
+			if len(keys) == 0 {
+				t.Errorf("%s says %s.…, and nobody knows what that can be", name, m[1])
+			}
+			use(keys...)
+		}
+	}
+	for _, word := range []string{"done", "event", "decision", "status", "packet", "outcome", "run", "errand", "part", "check"} {
+		use(open(word)...)
+	}
+	for _, check := range healthChecks {
+		if use("do." + check); !slices.Contains(ownWords, check) {
+			use("good." + check)
+		}
+	}
+	use("poor.durable", "poor.books", "chart.grabs", "chart.paid")
+	sources, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range sources {
+		if name := file.Name(); strings.HasSuffix(name, ".go") && !strings.HasPrefix(name, "messages") && !strings.HasSuffix(name, "_test.go") {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range saidByCode.FindAllStringSubmatch(string(text), -1) {
+				use(m[1])
+			}
+		}
+	}
+	for _, older := range ages {
+		use("filter.older_" + older)
+	}
+	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodePayoutNotFound, client.CodeRefundNotFound,
+		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
+		use("problem." + string(code))
+	}
+	for key, m := range catalogue {
+		if !used[key] {
+			t.Errorf("%q is never said", key)
+		}
+		if strings.TrimSpace(m.en) == "" || strings.TrimSpace(m.zh) == "" {
+			t.Errorf("%q is not there in both languages", key)
+		}
+		if strings.ContainsFunc(m.en, isHan) {
+			t.Errorf("%q is not English: %s", key, m.en)
+		}
+		if !strings.ContainsFunc(m.zh, isHan) && key != "event.person" {
+			t.Errorf("%q is not Chinese: %s", key, m.zh)
+		}
+		if en, zh := verbs.FindAllString(m.en, -1), verbs.FindAllString(m.zh, -1); !slices.Equal(en, zh) {
+			t.Errorf("%q puts in %q in English and %q in Chinese", key, en, zh)
+		}
+	}
+}
+
+func isHan(r rune) bool { return unicode.Is(unicode.Han, r) }
+
+func TestPreferredLanguage(t *testing.T) {
+	for accept, want := range map[string]language{
+		"": english, "zh,en": chinese, "en,zh": english, "fr": english, "zh": chinese, "zh-CN,zh;q=0.9,en;q=0.8": chinese, "en-US,en;q=0.9,zh;q=0.8": english,
+		"fr, zh-TW;q=0.5, en;q=0.4": chinese, "en;q=0.1, zh;q=0.7": chinese, "zh;q=0, en;q=0.1": english, "zh;q=x": chinese, "ZH": chinese, ";;,,": english,
+	} {
+		if got := preferred(accept); got != want {
+			t.Errorf("%q: %s, want %s", accept, got, want)
+		}
+	}
+}

@@ -1,0 +1,322 @@
+// Package console is the staff's desk in a browser: server-rendered pages in
+// Chinese and English that read and write by the HTTP API for staff and nothing
+// else, so that roles, checks, second persons and the audit are the API's.
+package console
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"hongbao/access"
+	"hongbao/client"
+)
+
+// Defaults of Config.
+const (
+	// DefaultIdle is how long somebody stays signed in without doing anything.
+	DefaultIdle = 30 * time.Minute
+	// DefaultAbsolute is how long somebody stays signed in, whatever he does.
+	DefaultAbsolute = 10 * time.Hour
+)
+
+// Desk is what the console needs of the API's server.
+type Desk interface {
+	// SignIn returns the id of the key that a token belongs to; false: of none of staff.
+	SignIn(ctx context.Context, token string) (keyID string, ok bool, err error)
+	// Holder tells whose key it is and in which role; false: it has ended.
+	Holder(keyID string) (owner string, role access.Role, ok bool)
+	// EndSignIn ends a sign-in in every process, at the latest seconds later; it has
+	// to be remembered until then.
+	EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error
+	// SignInEnded reports whether a sign-in was ended, here or elsewhere.
+	SignInEnded(id []byte) bool
+	// ActAs answers requests of the staff API as if they had come with the key.
+	ActAs(keyID string) http.RoundTripper
+}
+
+// FailedSignIns counts sign-ins that failed over all processes of an installation.
+type FailedSignIns interface {
+	// Failed adds to the failures of an address and tells how many there are, of it
+	// and of all addresses, since the first one of a span; add 0 only asks.
+	Failed(ctx context.Context, address string, add int, span time.Duration) (ofAddress, ofAll int, err error)
+}
+
+// Config says what the console works with.
+type Config struct {
+	Desk Desk
+	// InstallationKey is the same for every API process; what seals the sessions is
+	// derived from it.
+	InstallationKey [32]byte
+	// FailedSignIns bounds them over all processes; nil, or while it is away: each
+	// process bounds its own.
+	FailedSignIns FailedSignIns
+	// Idle and Absolute end what a sign-in has begun; 0 means the default.
+	Idle, Absolute time.Duration
+	// Period is how often the overview is read for those who look at it; 0 means the default.
+	Period time.Duration
+}
+
+// Console answers the requests for pages. Use New. It is safe for concurrent use.
+type Console struct {
+	desk     Desk
+	seal     *seal
+	idle     time.Duration
+	absolute time.Duration
+	failures *failures
+	together FailedSignIns
+	pages    map[language]pageSet
+	mux      *http.ServeMux
+	origins  *http.CrossOriginProtection
+	live     *live
+	now      func() time.Time
+}
+
+// Folders are the paths, beside /, that the console answers, with all below them.
+var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/search", "/audit",
+	"/reconciliations", "/breaks", "/closes", "/providers", "/live"}
+
+// New prepares a console. Errors are about a configuration or a template that is wrong.
+func New(cfg Config) (*Console, error) {
+	if cfg.Desk == nil {
+		return nil, errors.New("console: a desk is required")
+	}
+	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(), together: cfg.FailedSignIns, mux: http.NewServeMux(),
+		origins: http.NewCrossOriginProtection(), now: time.Now}
+	if c.idle == 0 {
+		c.idle = DefaultIdle
+	}
+	if c.absolute == 0 {
+		c.absolute = DefaultAbsolute
+	}
+	c.live = &live{console: c, period: cmp.Or(cfg.Period, DefaultPeriod), quiet: streamQuiet, streams: map[*stream]struct{}{}}
+	var err error
+	if c.seal, err = newSeal(cfg.InstallationKey); err != nil {
+		return nil, err
+	}
+	if c.pages, err = parsePages(); err != nil {
+		return nil, err
+	}
+	c.route()
+	return c, nil
+}
+
+// route is the table of pages. Those of visit need somebody who is signed in.
+func (c *Console) route() {
+	c.mux.HandleFunc("GET /assets/{name}", serveAsset)
+	c.mux.HandleFunc("GET /login", c.showLogin)
+	c.mux.HandleFunc("POST /login", c.signIn)
+	c.mux.HandleFunc("POST /language", c.chooseLanguage)
+	for pattern, handle := range map[string]func(*visit) error{
+		"POST /logout":                    (*visit).signOut,
+		"GET /{$}":                        (*visit).overview,
+		"GET /live":                       (*visit).follow,
+		"GET /payouts":                    (*visit).listPayouts,
+		"GET /payouts/export.csv":         (*visit).exportPayouts,
+		"POST /payouts/retry":             (*visit).retryMany,
+		"POST /payouts/progress":          (*visit).showProgress,
+		"GET /payouts/{id}":               (*visit).showPayout,
+		"POST /payouts/{id}/{action}":     (*visit).decidePayout,
+		"GET /refunds":                    (*visit).listRefunds,
+		"GET /refunds/{id}":               (*visit).showRefund,
+		"POST /refunds/{id}/{action}":     (*visit).decideRefund,
+		"GET /approvals":                  (*visit).listApprovals,
+		"POST /approvals/{id}/{action}":   (*visit).answerApproval,
+		"GET /packets":                    (*visit).listPackets,
+		"GET /packets/{id}":               (*visit).showPacket,
+		"GET /search":                     (*visit).search,
+		"GET /audit":                      (*visit).listAudit,
+		"GET /audit/verify":               (*visit).verifyAudit,
+		"GET /reconciliations":            (*visit).listReconciliations,
+		"POST /reconciliations":           (*visit).reconcile,
+		"GET /reconciliations/{id}":       (*visit).showReconciliation,
+		"GET /breaks":                     (*visit).listBreaks,
+		"GET /closes":                     (*visit).listCloses,
+		"GET /closes/{date}":              (*visit).showClose,
+		"GET /closes/{date}/export.csv":   (*visit).exportClose,
+		"POST /breaks/{id}/resolve":       (*visit).resolveBreak,
+		"POST /providers/{name}/{action}": (*visit).decideHold,
+	} {
+		c.mux.HandleFunc(pattern, c.signedIn(handle))
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Cookie, Accept-Language")
+	if err := c.origins.Check(r); err != nil {
+		c.refuse(w, r, http.StatusForbidden, "problem.cross_origin")
+		return
+	}
+	if _, pattern := c.mux.Handler(r); pattern == "" {
+		c.refuse(w, r, http.StatusNotFound, "problem.not_found")
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// visit is one request of somebody who is signed in.
+type visit struct {
+	console *Console
+	w       http.ResponseWriter
+	r       *http.Request
+	session session
+	owner   string
+	role    access.Role
+	lang    language
+	staff   *client.Staff
+	inside  *http.Client
+	problem *notice // what went wrong with what was sent, shown above the page
+}
+
+// insideURL names the staff API of this process.
+const insideURL = "http://staff.inside"
+
+// signedIn lets those in who are signed in, and checks of every write that it
+// comes from a page of theirs.
+func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, owner, role, ok := c.present(r)
+		if !ok {
+			if s.KeyID != "" {
+				c.forget(w, r)
+			}
+			c.askToSignIn(w, r)
+			return
+		}
+		v := &visit{console: c, w: w, r: r, session: s, owner: owner, role: role, lang: languageOf(r)}
+		staff, inside, err := c.asKey(s.KeyID)
+		if err != nil {
+			v.fail(err)
+			return
+		}
+		v.staff, v.inside = staff, inside
+		if !v.polls() {
+			c.keep(w, r, s) // somebody is there
+		}
+		if r.Method == http.MethodPost && subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
+			c.refuse(w, r, http.StatusForbidden, "problem.csrf")
+			return
+		}
+		if err := handle(v); err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+// present tells who has signed in; false: nobody, or not any more. The session has
+// no key when there is none that is ours and whose time is not over.
+func (c *Console) present(r *http.Request) (s session, owner string, role access.Role, ok bool) {
+	if s, ok = c.sessionOf(r); !ok {
+		return session{}, "", "", false
+	}
+	owner, role, ok = c.desk.Holder(s.KeyID)
+	return s, owner, role, ok
+}
+
+// asKey asks the staff API of this process as the owner of a key.
+func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
+	inside := &http.Client{Transport: c.desk.ActAs(keyID)}
+	staff, err := client.NewStaff(insideURL, "inside", client.WithHTTPClient(inside), client.WithRetry(client.Retry{Tries: 1, TryTimeout: 70 * time.Second}))
+	return staff, inside, err
+}
+
+// polls reports whether the page asks by itself: that is no sign of anybody.
+func (v *visit) polls() bool {
+	return v.r.URL.Path == "/live" && v.r.Method == http.MethodGet ||
+		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress")
+}
+
+// askToSignIn leads to the login page, and from there back to where somebody wanted to go.
+func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	next := "/"
+	if r.Method == http.MethodGet {
+		next = r.URL.RequestURI()
+	}
+	to := "/login"
+	if next != "/" {
+		to += "?next=" + url.QueryEscape(next)
+	}
+	if r.URL.Path == "/live" {
+		w.WriteHeader(http.StatusUnauthorized) // what follows it would take a page for the stream
+		return
+	}
+	if r.Header.Get("HX-Request") == "true" {
+		w.Header().Set("HX-Redirect", "/login") // a part of a page must not become a login form
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// fail answers with what went wrong: what the API has refused in the reader's
+// language, everything else without its text.
+func (v *visit) fail(err error) {
+	var p *client.Problem
+	if !errors.As(err, &p) {
+		slog.ErrorContext(v.r.Context(), "page failed", slog.String("path", v.r.URL.Path), slog.Any("error", err))
+		v.problem = &notice{Key: "problem.internal"}
+		v.show("problem", http.StatusInternalServerError, nil)
+		return
+	}
+	if p.Status == http.StatusUnauthorized {
+		v.console.forget(v.w, v.r)
+		v.console.askToSignIn(v.w, v.r)
+		return
+	}
+	v.problem = noticeOf(p)
+	v.show("problem", p.Status, nil)
+}
+
+// refused takes the API's refusal of what was sent; other errors are passed on.
+func (v *visit) refused(err error) (status int, other error) {
+	var p *client.Problem
+	if !errors.As(err, &p) || p.Status == http.StatusUnauthorized || p.Status >= http.StatusInternalServerError {
+		return 0, err
+	}
+	v.problem = noticeOf(p)
+	return p.Status, nil
+}
+
+// back leads to a page that says what was done; a repeat of the request by the
+// browser then writes nothing.
+func (v *visit) back(path, done string) error {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	http.Redirect(v.w, v.r, path+separator+"done="+url.QueryEscape(done), http.StatusSeeOther)
+	return nil
+}
+
+// notice is a sentence of the catalogue, with what it says of the case.
+type notice struct {
+	Key    string
+	Detail string // as the API has put it, where the catalogue has no sentence or not all of it
+	ID     string // of the request
+}
+
+func noticeOf(p *client.Problem) *notice {
+	n := &notice{Key: "problem." + string(p.Code), ID: p.RequestID}
+	if _, ok := catalogue[n.Key]; !ok {
+		n.Key, n.Detail = "problem.other", p.Detail
+	}
+	for _, f := range p.Errors {
+		n.Detail += fmt.Sprintf("%s %s. ", f.Field, f.Message)
+	}
+	return n
+}

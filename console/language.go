@@ -1,0 +1,76 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// language is one that the console speaks.
+type language string
+
+// The languages.
+const (
+	english language = "en"
+	chinese language = "zh"
+)
+
+var languages = []language{english, chinese}
+
+// languageCookie keeps what somebody has chosen.
+const languageCookie = "hongbao_language"
+
+const aYear = 365 * 24 * 60 * 60
+
+// languageOf is the language that was chosen, else the one the browser likes best.
+func languageOf(r *http.Request) language {
+	if chosen, err := r.Cookie(languageCookie); err == nil {
+		if l := language(chosen.Value); l == english || l == chinese {
+			return l
+		}
+	}
+	return preferred(r.Header.Get("Accept-Language"))
+}
+
+// preferred reads an Accept-Language header: the language of the highest weight, of
+// equal ones the first; English when it names neither.
+func preferred(accept string) language {
+	best, most := english, 0.0
+	for part := range strings.SplitSeq(accept, ",") {
+		tag, params, _ := strings.Cut(strings.TrimSpace(part), ";")
+		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		l := language(primary)
+		if l != english && l != chinese {
+			continue
+		}
+		weight := 1.0
+		if q, ok := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q="); ok {
+			if parsed, err := strconv.ParseFloat(q, 64); err == nil {
+				weight = parsed
+			}
+		}
+		if weight > most {
+			best, most = l, weight
+		}
+	}
+	return best
+}
+
+// chooseLanguage notes the choice and leads back.
+func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
+	to := language(r.PostFormValue("to"))
+	if to != english && to != chinese {
+		c.refuse(w, r, http.StatusUnprocessableEntity, "problem.invalid_request")
+		return
+	}
+	http.SetCookie(w, cookie(r, languageCookie, string(to), aYear))
+	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
+}
+
+// tag is the language as HTML names it.
+func (l language) tag() string {
+	if l == chinese {
+		return "zh-CN"
+	}
+	return "en"
+}

@@ -1,0 +1,57 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+
+	"hongbao/client"
+)
+
+// livePart is a piece of the overview that is put in anew when it has changed.
+type livePart struct {
+	ID      string        `json:"id"` // of the element that it fills
+	Version string        `json:"version"`
+	HTML    template.HTML `json:"html"`
+}
+
+// liveNames are the parts of the overview; each has a template of its name.
+var liveNames = []string{"live-pulse", "live-verdict", "live-money", "live-hour", "live-open", "live-people", "live-health"}
+
+// liveData is what the templates of the parts are given.
+type liveData struct {
+	snapshot
+	Verdict healthView
+	Slices  []slice
+	Whole   int64 // width of all slices
+	Charts  []chart
+}
+
+// liveParts renders the parts of the overview in one language.
+func (c *Console) liveParts(l language, snap snapshot) ([]livePart, error) {
+	data := liveData{snapshot: snap, Verdict: viewHealth(l, snap.Health)}
+	if snap.Overview != nil {
+		data.Slices = slicesOf(snap.Overview.Money)
+	}
+	for _, s := range data.Slices {
+		data.Whole = s.X + s.Width
+	}
+	if snap.Activity != nil {
+		data.Charts = []chart{
+			chartOf(l, "grabs", snap.Activity.Minutes, func(m client.ActiveMinute) *client.Booked { return m.Grabs }),
+			chartOf(l, "paid", snap.Activity.Minutes, func(m client.ActiveMinute) *client.Booked { return m.Paid }),
+		}
+	}
+	out := make([]livePart, len(liveNames))
+	for i, name := range liveNames {
+		var text bytes.Buffer
+		if err := c.pages[l]["overview"].ExecuteTemplate(&text, name, data); err != nil {
+			return nil, fmt.Errorf("render %s: %w", name, err)
+		}
+		sum := sha256.Sum256(text.Bytes())
+		out[i] = livePart{ID: name, Version: hex.EncodeToString(sum[:6]), HTML: template.HTML(text.String())} // made by html/template
+	}
+	return out, nil
+}

@@ -1,0 +1,165 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"hongbao/client"
+	"hongbao/money"
+)
+
+// payment is a payout or a refund as pages show it.
+type payment struct {
+	Kind         string // payout or refund
+	ID           string
+	PacketID     string
+	UserID       string
+	Share        *int // of a payout
+	RefundKind   client.RefundKind
+	PayoutID     *string // that a refund takes back
+	Amount       money.Fen
+	Status       client.PayoutStatus
+	OrderNo      *string
+	Provider     string
+	ProviderRef  *string
+	Failure      *client.PayoutFailure
+	AttemptCount int
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	Workflow     client.WorkflowLink
+}
+
+func paymentOfPayout(p client.Payout) payment {
+	return payment{Kind: "payout", ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Share: p.ShareIndex, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo,
+		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Workflow: p.Workflow}
+}
+
+func paymentOfRefund(r client.Refund) payment {
+	return payment{Kind: "refund", ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, RefundKind: r.Kind, PayoutID: r.PayoutID, Amount: r.Amount, Status: r.Status,
+		OrderNo: r.OrderNo, Provider: r.Provider, ProviderRef: r.ProviderRef, Failure: r.Failure, AttemptCount: r.AttemptCount, CreatedAt: r.CreatedAt,
+		UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
+}
+
+// Open reports whether something still happens by itself.
+func (p payment) Open() bool {
+	switch p.Status {
+	case client.PayoutPending, client.PayoutSending, client.PayoutUnknown, client.PayoutAwaitingRecipient:
+		return true
+	}
+	return false
+}
+
+// Path is the payment's page.
+func (p payment) Path() string { return "/" + p.Kind + "s/" + p.ID }
+
+// Needs reports whether people have to decide about it.
+func (p payment) Needs() bool {
+	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
+}
+
+// Sent reports whether the provider can be asked about anything.
+func (p payment) Sent() bool { return p.AttemptCount > 0 }
+
+// paymentPage is everything about one payment.
+type paymentPage struct {
+	Payment   payment
+	Attempts  []client.Attempt
+	Timeline  []client.TimelineEntry
+	Temporal  client.TemporalRuns
+	Retry     client.RetryPreview
+	Approvals []client.ApprovalItem
+	Form      decisionForm // what was sent and refused
+}
+
+// decisionForm is what somebody has put in.
+type decisionForm struct{ Action, Reason, Evidence string }
+
+func (v *visit) showPayout() error { return v.payout(http.StatusOK, decisionForm{}) }
+func (v *visit) showRefund() error { return v.refund(http.StatusOK, decisionForm{}) }
+
+// payout shows a payout's page.
+func (v *visit) payout(status int, form decisionForm) error {
+	d, err := v.staff.Payout(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.payment(status, paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry, Form: form})
+}
+
+// refund shows a refund's page.
+func (v *visit) refund(status int, form decisionForm) error {
+	d, err := v.staff.Refund(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.payment(status, paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry, Form: form})
+}
+
+func (v *visit) payment(status int, body paymentPage) error {
+	waiting, err := v.pending()
+	if err != nil {
+		return err
+	}
+	for _, a := range waiting {
+		if a.Payout != nil && a.Payout.ID == body.Payment.ID || a.Refund != nil && a.Refund.ID == body.Payment.ID {
+			body.Approvals = append(body.Approvals, a)
+		}
+	}
+	v.show("payment", status, body)
+	return nil
+}
+
+// decidePayout carries out what somebody has decided about a payout.
+func (v *visit) decidePayout() error {
+	ctx, id, form := v.r.Context(), v.r.PathValue("id"), v.decisionForm()
+	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: form.Reason}
+	var made *client.Decided
+	var err error
+	switch form.Action {
+	case "retry":
+		made, err = v.staff.RetryPayout(ctx, id, req)
+	case "cancel":
+		made, err = v.staff.CancelPayout(ctx, id, req)
+	case "mark-paid":
+		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: form.Reason, Evidence: form.Evidence})
+	case "ask":
+		made, err = v.staff.AskPayout(ctx, id, req)
+	default:
+		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+	}
+	if err != nil {
+		status, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		return v.payout(status, form)
+	}
+	return v.back("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
+}
+
+// decideRefund carries out what somebody has decided about a refund.
+func (v *visit) decideRefund() error {
+	ctx, id, form := v.r.Context(), v.r.PathValue("id"), v.decisionForm()
+	var made *client.DecidedRefund
+	var err error
+	switch form.Action {
+	case "retry":
+		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: form.Reason})
+	case "mark-paid":
+		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: form.Reason, Evidence: form.Evidence})
+	default:
+		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+	}
+	if err != nil {
+		status, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		return v.refund(status, form)
+	}
+	return v.back("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
+}
+
+func (v *visit) decisionForm() decisionForm {
+	return decisionForm{Action: v.r.PathValue("action"), Reason: v.r.PostFormValue("reason"), Evidence: v.r.PostFormValue("evidence")}
+}

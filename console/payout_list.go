@@ -1,0 +1,231 @@
+package console
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/client"
+	"hongbao/money"
+)
+
+// workLists are the statuses that people look through, in the order of the tabs;
+// "" is all of them.
+var workLists = []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned, client.PayoutUnknown, client.PayoutAwaitingRecipient,
+	client.PayoutPending, client.PayoutSending, client.PayoutPaid, client.PayoutCancelled, client.PayoutPaidOutside, ""}
+
+// filterForm is the filter of a work list as it was put in. Amounts are in yuan.
+type filterForm struct {
+	Status, Code, Packet, User, Order, Older, Min, Max string
+	Late                                               string // true: of refunds, those that should have ended
+}
+
+func readFilterForm(q url.Values) filterForm {
+	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	// A user id may begin or end with a space: it is compared byte by byte.
+	return filterForm{Status: get("status"), Code: get("code"), Packet: get("packet"), User: q.Get("user"), Order: get("order"), Older: get("older"), Min: get("min"), Max: get("max"), Late: get("late")}
+}
+
+// values is the form as a query, without what is empty.
+func (f filterForm) values() url.Values {
+	v := url.Values{}
+	for _, one := range []struct{ name, value string }{{"status", f.Status}, {"code", f.Code}, {"packet", f.Packet}, {"user", f.User},
+		{"order", f.Order}, {"older", f.Older}, {"min", f.Min}, {"max", f.Max}, {"late", f.Late}} {
+		if one.value != "" {
+			v.Set(one.name, one.value)
+		}
+	}
+	return v
+}
+
+// With is the query of the same list in another status.
+func (f filterForm) With(status client.PayoutStatus) string {
+	f.Status, f.Late = string(status), ""
+	return f.values().Encode()
+}
+
+// LateOnly is the query of the same list of refunds, those that are late.
+func (f filterForm) LateOnly() string {
+	f.Status, f.Late = "", "true"
+	return f.values().Encode()
+}
+
+// Query is the list's own query.
+func (f filterForm) Query() string { return f.values().Encode() }
+
+// filter reads the form; the key of what is wrong with it, "" when nothing is.
+func (f filterForm) filter() (out client.PayoutFilter, fault string) {
+	out = client.PayoutFilter{Status: client.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code, Late: f.Late == "true"}
+	if f.Older != "" {
+		seconds, err := strconv.ParseInt(f.Older, 10, 32)
+		if err != nil || seconds < 0 {
+			return out, "filter.bad_age"
+		}
+		out.OlderThan = time.Duration(seconds) * time.Second
+	}
+	var ok [2]bool
+	out.AmountMin, ok[0] = parseYuan(f.Min)
+	out.AmountMax, ok[1] = parseYuan(f.Max)
+	if !ok[0] || !ok[1] {
+		return out, "filter.bad_amount"
+	}
+	return out, ""
+}
+
+// parseYuan reads what people write for an amount: 12, 12.3 or 12.34; "" is 0.
+func parseYuan(s string) (money.Fen, bool) {
+	if s == "" {
+		return 0, true
+	}
+	s = strings.ReplaceAll(strings.TrimLeft(s, "¥￥"), ",", "")
+	whole, cents, _ := strings.Cut(s, ".")
+	if len(cents) > 2 {
+		return 0, false
+	}
+	f, err := money.Parse(whole + "." + cents + strings.Repeat("0", 2-len(cents)))
+	return f, err == nil
+}
+
+// listPage is a work list.
+type listPage struct {
+	Kind     string // payout or refund
+	Path     string
+	Filter   filterForm
+	Tabs     []client.PayoutStatus
+	Codes    []string
+	Ages     []string
+	Items    []payment
+	Sum      *client.PaymentSum
+	Next     string // the query of the next page; "" on the last one
+	Fault    string
+	Selected map[string]bool
+	Reason   string
+	Bulk     *client.BulkRetried
+	Run      bulkRun // of Bulk, when it was carried out
+}
+
+// ages are the choices of "older than", in seconds.
+var ages = []string{"600", "3600", "86400", "604800"}
+
+// failureCodes are offered as a filter; others can be typed.
+var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned", "share_conflict", "confirmation_expired"}
+
+func (v *visit) listPayouts() error {
+	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(v.r.URL.Query())}
+	return v.list(body, http.StatusOK, v.readPayouts)
+}
+
+// readPayouts finds a page of payouts, the cursor of the next, and the sum of all.
+func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *client.PaymentSum, error) {
+	found, err := v.staff.ListPayouts(ctx, f, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sum, err := v.staff.SumPayouts(ctx, f)
+	items := make([]payment, len(found.Items))
+	for i, one := range found.Items {
+		items[i] = paymentOfPayout(one)
+	}
+	return items, found.NextCursor, sum, err
+}
+
+func (v *visit) listRefunds() error {
+	body := listPage{Kind: "refund", Path: "/refunds", Filter: readFilterForm(v.r.URL.Query())}
+	return v.list(body, http.StatusOK, v.readRefunds)
+}
+
+// readRefunds is readPayouts for refunds.
+func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client.Page) ([]payment, *string, *client.PaymentSum, error) {
+	found, err := v.staff.ListRefunds(ctx, client.RefundFilter(f), p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sum, err := v.staff.SumRefunds(ctx, client.RefundFilter(f))
+	items := make([]payment, len(found.Items))
+	for i, one := range found.Items {
+		items[i] = paymentOfRefund(one)
+	}
+	return items, found.NextCursor, sum, err
+}
+
+// reader finds a page of a work list.
+type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *client.PaymentSum, error)
+
+// list shows a page of what read finds.
+func (v *visit) list(body listPage, status int, read reader) error {
+	body.Tabs, body.Codes, body.Ages = workLists, failureCodes, ages
+	f, fault := body.Filter.filter()
+	if fault != "" {
+		body.Fault = fault
+		v.show("payments", http.StatusUnprocessableEntity, body)
+		return nil
+	}
+	items, next, sum, err := read(v.r.Context(), f, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
+	if err != nil {
+		refused, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		status = refused
+	}
+	body.Items, body.Sum = items, sum
+	if next != nil {
+		q := body.Filter.values()
+		q.Set("cursor", *next)
+		body.Next = q.Encode()
+	}
+	v.show("payments", status, body)
+	return nil
+}
+
+// exportPayouts hands on the file that the API makes of the same filter.
+func (v *visit) exportPayouts() error {
+	f, fault := readFilterForm(v.r.URL.Query()).filter()
+	if fault != "" {
+		v.problem = &notice{Key: fault}
+		v.show("problem", http.StatusUnprocessableEntity, nil)
+		return nil
+	}
+	q := url.Values{"bom": {"true"}}
+	for name, value := range map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin), "amount_max": int64(f.AmountMax)} {
+		if n != 0 {
+			q.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
+	return v.passOn("/v1/staff/export/payouts.csv?" + q.Encode())
+}
+
+// passOn answers with what the API answers to a GET, while it comes.
+func (v *visit) passOn(path string) error {
+	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodGet, insideURL+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := v.inside.Do(req)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer func() { _ = res.Body.Close() }()
+		return &client.Problem{Status: res.StatusCode, Code: client.CodeInvalidRequest}
+	}
+	for _, name := range []string{"Content-Type", "Content-Disposition"} {
+		v.w.Header().Set(name, res.Header.Get(name))
+	}
+	if s, ok := v.w.(interface{ StreamBody(body io.ReadCloser) }); ok {
+		s.StreamBody(res.Body)
+		return nil
+	}
+	defer func() { _ = res.Body.Close() }()
+	_, _ = io.Copy(v.w, res.Body) // who has gone reads no error
+	return nil
+}

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/client"
+)
+
+// maxProgress is how many payouts one bulk retry decides about at most.
+const maxProgress = 200
+
+// bulkRun is a bulk retry that was carried out, and how far its payouts have come.
+type bulkRun struct {
+	Began time.Time
+	Items []bulkRunItem
+}
+
+// bulkRunItem is what was decided about a payout, and its status when it was last looked at.
+type bulkRunItem struct {
+	client.BulkItem
+	Status client.PayoutStatus
+}
+
+// Moves reports whether the payout was sent on its way and is not at its end yet.
+func (i bulkRunItem) Moves() bool {
+	return i.Result == "retried" && payment{Status: i.Status}.Open()
+}
+
+// String is the item as the page hands it back; no part of it has a space.
+func (i bulkRunItem) String() string {
+	return strings.Join([]string{i.PayoutID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo), string(i.Status)}, " ")
+}
+
+// readBulkRunItem is the reverse of String; false for what no page has made.
+func readBulkRunItem(text string) (out bulkRunItem, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 6 {
+		return out, false
+	}
+	out.PayoutID, out.Result, out.SameOrderNo, out.Status = parts[0], parts[1], parts[4] == "true", client.PayoutStatus(parts[5])
+	for i, to := range []**string{&out.Code, &out.OrderNo} {
+		if text := parts[2+i]; text != "" {
+			*to = &text
+		}
+	}
+	_, result := catalogue["bulk."+out.Result]
+	_, status := catalogue["status."+string(out.Status)]
+	return out, result && status
+}
+
+// Sent is how many payouts were sent on their way, Ended how many of them are at their end.
+func (b bulkRun) Sent() int {
+	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" })
+}
+
+// Ended is how many of Sent are at their end.
+func (b bulkRun) Ended() int {
+	return b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && !i.Moves() })
+}
+
+func (b bulkRun) countIf(fits func(bulkRunItem) bool) (n int) {
+	for _, i := range b.Items {
+		if fits(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Statuses counts what was sent on its way by status, in the order of the work lists.
+func (b bulkRun) Statuses() (out []statusCount) {
+	for _, s := range workLists {
+		if n := b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && i.Status == s }); n > 0 {
+			out = append(out, statusCount{s, n})
+		}
+	}
+	return out
+}
+
+type statusCount struct {
+	Status client.PayoutStatus
+	Count  int
+}
+
+// Pause is how long the page waits before it looks again, in s: most payouts are
+// at their end at once, the others may take hours.
+func (b bulkRun) Pause() int {
+	if time.Since(b.Began) < time.Minute {
+		return 2
+	}
+	return 15
+}
+
+// look reads where the payouts are now, all of them or those that move; it reports
+// whether any has another status than before.
+func (v *visit) look(b *bulkRun, all bool) (changed bool, err error) {
+	for i := range b.Items {
+		item := &b.Items[i]
+		if !all && !item.Moves() {
+			continue
+		}
+		p, err := v.staff.Payout(v.r.Context(), item.PayoutID)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || item.Status != p.Status
+		item.Status = p.Status
+	}
+	return changed, nil
+}
+
+// carriedOut is what a bulk retry has done, to be looked at as it goes on.
+func (v *visit) carriedOut(done *client.BulkRetried) (bulkRun, error) {
+	b := bulkRun{Began: time.Now()}
+	for _, item := range done.Items {
+		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
+	}
+	_, err := v.look(&b, true)
+	return b, err
+}
+
+// showProgress shows how far the payouts of a bulk retry have come. A page that
+// asks by itself is told nothing while nothing has changed.
+func (v *visit) showProgress() error {
+	if err := v.r.ParseForm(); err != nil {
+		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}
+	}
+	began, err := strconv.ParseInt(v.r.PostForm.Get("began"), 10, 64)
+	texts := v.r.PostForm["item"]
+	if err != nil || len(texts) == 0 || len(texts) > maxProgress {
+		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+	}
+	run := bulkRun{Began: time.Unix(began, 0)}
+	for _, text := range texts {
+		item, ok := readBulkRunItem(text)
+		if !ok {
+			return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+		}
+		run.Items = append(run.Items, item)
+	}
+	changed, err := v.look(&run, false)
+	if err != nil {
+		return err
+	}
+	if v.polls() && !changed && v.r.PostForm.Get("pause") == strconv.Itoa(run.Pause()) {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	v.show("progress", http.StatusOK, run)
+	return nil
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"hongbao/client"
+)
+
+// reconciliationsPage is a list of comparisons with providers' statements.
+type reconciliationsPage struct {
+	Items []client.Reconciliation
+	Next  string
+}
+
+func (v *visit) listReconciliations() error { return v.reconciliations(http.StatusOK) }
+
+func (v *visit) reconciliations(status int) error {
+	found, err := v.staff.ListReconciliations(v.r.Context(), client.ReconciliationFilter{}, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
+	if err != nil {
+		return err
+	}
+	body := reconciliationsPage{Items: found.Items}
+	if found.NextCursor != nil {
+		body.Next = nextQuery("part", "runs", *found.NextCursor)
+	}
+	v.show("reconciliations", status, body)
+	return nil
+}
+
+// reconcile asks for the comparison of a day.
+func (v *visit) reconcile() error {
+	made, err := v.staff.Reconcile(v.r.Context(), client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
+		Reason: strings.TrimSpace(v.r.PostFormValue("reason"))})
+	if err != nil {
+		status, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		return v.reconciliations(status)
+	}
+	return v.back("/reconciliations/"+made.ID, "reconcile")
+}
+
+// reconciliationPage is one comparison with the breaks that it saw last.
+type reconciliationPage struct {
+	Run    *client.Reconciliation
+	Breaks []client.Break
+}
+
+func (v *visit) showReconciliation() error {
+	run, err := v.staff.Reconciliation(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	found, err := v.staff.ListBreaks(v.r.Context(), client.BreakFilter{ReconciliationID: run.ID}, client.Page{Limit: maxPending})
+	if err != nil {
+		return err
+	}
+	v.show("reconciliation", http.StatusOK, reconciliationPage{Run: run, Breaks: found.Items})
+	return nil
+}
+
+// breaksPage is a list of breaks.
+type breaksPage struct {
+	Kind     string
+	Packet   string
+	Resolved string // true, false or "" for both
+	Items    []client.Break
+	Next     string
+}
+
+func (v *visit) listBreaks() error { return v.breaks(http.StatusOK) }
+
+func (v *visit) breaks(status int) error {
+	q := v.r.URL.Query()
+	body := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
+	if q.Has("resolved") {
+		body.Resolved = q.Get("resolved")
+	}
+	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet}
+	if yes, err := strconv.ParseBool(body.Resolved); err == nil {
+		f.Resolved = &yes
+	}
+	found, err := v.staff.ListBreaks(v.r.Context(), f, client.Page{Cursor: q.Get("cursor")})
+	if err != nil {
+		return err
+	}
+	body.Items = found.Items
+	if found.NextCursor != nil {
+		q.Set("cursor", *found.NextCursor)
+		body.Next = q.Encode()
+	}
+	v.show("breaks", status, body)
+	return nil
+}
+
+// resolveBreak notes that a break was dealt with.
+func (v *visit) resolveBreak() error {
+	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.r.PostFormValue("reason")})
+	if err != nil {
+		status, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		return v.breaks(status)
+	}
+	return v.back(localPath(v.r.PostFormValue("back")), "resolve")
+}

@@ -1,0 +1,329 @@
+package console
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/access"
+	"hongbao/client"
+	"hongbao/money"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets/*.css assets/*.js assets/*.svg
+var assetFiles embed.FS
+
+// pageSet holds the pages of one language, by their names.
+type pageSet map[string]*template.Template
+
+// page is what every template is given.
+type page struct {
+	Lang    language
+	Path    string // of the request, for the way back from a choice of language
+	Section string // which part of the navigation this is
+	Owner   string // "": nobody is signed in
+	Role    access.Role
+	CSRF    string
+	Waiting int    // decisions that wait for this person
+	Done    string // what was just done
+	Problem *notice
+	Query   string // of the search box
+	Body    any
+}
+
+// Finance, CanHold and Auditor say what is shown; what is allowed is the API's to say.
+func (p page) Finance() bool { return p.Role == access.RoleFinance }
+
+// CanHold reports whether the role may stop a provider.
+func (p page) CanHold() bool { return p.Role == access.RoleFinance || p.Role == access.RoleOps }
+
+// Auditor reports whether the role may read the audit.
+func (p page) Auditor() bool { return p.Role == access.RoleAuditor }
+
+// NewKey names the write that a form makes: sent twice, it is made once.
+func (p page) NewKey() string { return "console-" + rand.Text() }
+
+// parsePages reads every page in every language.
+func parsePages() (map[language]pageSet, error) {
+	names, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	out := map[language]pageSet{}
+	for _, l := range languages {
+		base, err := template.New("base").Funcs(functions(l)).Option("missingkey=error").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+		if err != nil {
+			return nil, fmt.Errorf("console: %w", err)
+		}
+		out[l] = pageSet{}
+		for _, file := range names {
+			name := strings.TrimSuffix(path.Base(file), ".html")
+			if name == "layout" || name == "parts" {
+				continue
+			}
+			own, err := base.Clone()
+			if err == nil {
+				own, err = own.ParseFS(templateFiles, file)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("console: page %s: %w", name, err)
+			}
+			out[l][name] = own
+		}
+	}
+	return out, nil
+}
+
+// show answers with a page of somebody who is signed in.
+func (v *visit) show(name string, status int, body any) {
+	q := v.r.URL.Query()
+	p := page{Lang: v.lang, Owner: v.owner, Role: v.role, CSRF: v.session.CSRF, Problem: v.problem, Body: body,
+		Section: strings.Split(v.r.URL.Path, "/")[1], Query: q.Get("q")}
+	if done := q.Get("done"); done != "" {
+		if _, ok := catalogue["done."+done]; ok {
+			p.Done = "done." + done
+		}
+	}
+	p.Waiting = v.waiting()
+	v.console.write(v.w, v.r, name, status, p)
+}
+
+// write renders a page as a whole before a byte of it is sent.
+func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
+	p.Path = "/"
+	if r.Method == http.MethodGet {
+		p.Path = r.URL.RequestURI()
+	}
+	var out bytes.Buffer
+	if err := c.pages[p.Lang][name].ExecuteTemplate(&out, "layout", p); err != nil {
+		slog.ErrorContext(r.Context(), "page was not rendered", slog.String("page", name), slog.Any("error", err))
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // who has gone reads no error
+}
+
+// refuse answers what never came to a page.
+func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, key string) {
+	c.write(w, r, "problem", status, page{Lang: languageOf(r), Problem: &notice{Key: key}})
+}
+
+// functions are what templates may call.
+func functions(l language) template.FuncMap {
+	return template.FuncMap{
+		"t":        func(key string, args ...any) (string, error) { return translate(l, key, args...) },
+		"known":    func(key string) bool { _, ok := catalogue[key]; return ok },
+		"tag":      l.tag,
+		"yuan":     yuan,
+		"fen":      func(f money.Fen) string { return strconv.FormatInt(int64(f), 10) },
+		"when":     when,
+		"age":      func(at time.Time) string { return age(l, time.Since(at)) },
+		"left":     func(at time.Time) string { return age(l, time.Until(at)) },
+		"number":   grouped[int64],
+		"truth":    func(v *bool) bool { return valueOr(v, false) },
+		"whole":    func(v *int64) int { return int(valueOr(v, 0)) },
+		"together": together,
+		"count":    grouped[int],
+		"latest":   latest,
+		"event":    func(what string) string { return event(l, what) },
+		"query":    func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
+		"asset":    func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
+		"text":     func(s *string) string { return valueOr(s, "") },
+		"status":   func(s client.PayoutStatus) tagged { return tagged{Key: "status." + string(s), Tone: tones[string(s)]} },
+		"pstatus":  func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
+		"nav": func(p page, section, href, key string) link {
+			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
+		},
+		"said": func(f decisionForm, action string) string {
+			if f.Action != action {
+				return ""
+			}
+			return f.Reason
+		},
+		"answer": func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"run":    func(p page, run bulkRun) runPart { return runPart{p, run} },
+		"breaks": func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
+	}
+}
+
+// What parts of pages are given.
+type (
+	link struct {
+		Href, Key string
+		Current   bool
+	}
+	answerPart struct {
+		Page page
+		Item client.ApprovalItem
+		Back string
+	}
+	runPart struct {
+		Page page
+		Run  bulkRun
+	}
+	breaksPart struct {
+		Page  page
+		Items []client.Break
+		Back  string
+	}
+)
+
+// tagged is a status as it is shown: in words, with a sign and a tone beside.
+type tagged struct{ Key, Tone string }
+
+// tones group statuses by what they ask of people.
+var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy", "sending": "busy",
+	"paid": "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good", "funding": "busy",
+	"scheduled": "busy", "closing": "busy"}
+
+func valueOr[T any](v *T, other T) T {
+	if v == nil {
+		return other
+	}
+	return *v
+}
+
+// yuan shows an amount exactly: yuan with fen, grouped by thousands.
+func yuan(f money.Fen) string {
+	whole, cents, _ := strings.Cut(f.String(), ".")
+	sign := ""
+	if rest, negative := strings.CutPrefix(whole, "-"); negative {
+		sign, whole = "−", rest
+	}
+	return sign + "¥" + thousands(whole) + "." + cents
+}
+
+func grouped[N int | int64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
+
+// thousands sets commas between groups of three digits.
+func thousands(digits string) string {
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+// deskZone is the time zone of what is shown before the browser has put in its own.
+var deskZone = time.FixedZone("UTC+8", 8*60*60)
+
+// when shows a time: the script of the page turns it into the browser's own zone,
+// UTC is in the title.
+func when(at time.Time) template.HTML {
+	utc := at.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s UTC">%s</time>`, utc.Format("2006-01-02T15:04:05.000Z"),
+		utc.Format("2006-01-02 15:04:05.000"), at.In(deskZone).Format("2006-01-02 15:04:05")))
+}
+
+// age says a length of time in its two largest units.
+func age(l language, d time.Duration) string {
+	d = max(d, 0)
+	days, hours, minutes := int(d/(24*time.Hour)), int(d/time.Hour)%24, int(d/time.Minute)%60
+	say := func(key string, args ...any) string {
+		text, err := translate(l, key, args...)
+		if err != nil {
+			return ""
+		}
+		return text
+	}
+	switch {
+	case days > 0:
+		return say("age.days", days, hours)
+	case hours > 0:
+		return say("age.hours", hours, minutes)
+	case minutes > 0:
+		return say("age.minutes", minutes)
+	}
+	return say("age.seconds", int(d/time.Second))
+}
+
+var (
+	toldBySend   = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
+	toldByAsk    = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
+	toldByPerson = regexp.MustCompile(`(?s)^(retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
+)
+
+// event puts a line of the API's timeline into the reader's language, where it has
+// one of the known forms; else it is shown as it came.
+func event(l language, what string) string {
+	say := func(key string, args ...any) string {
+		text, err := translate(l, key, args...)
+		if err != nil {
+			return what
+		}
+		return text
+	}
+	outcome := func(kind, code string) string {
+		text := kind
+		if _, ok := catalogue["outcome."+kind]; ok {
+			text = say("outcome." + kind)
+		}
+		if code != "" {
+			text += " (" + code + ")"
+		}
+		return text
+	}
+	if m := toldBySend.FindStringSubmatch(what); m != nil {
+		return say("event.sent", m[1], outcome(m[2], m[3]))
+	}
+	if m := toldByAsk.FindStringSubmatch(what); m != nil {
+		return say("event.asked", m[1], outcome(m[2], m[3]))
+	}
+	if m := toldByPerson.FindStringSubmatch(what); m != nil {
+		return say("event.person", say("decision."+m[1]), m[2], m[3])
+	}
+	if text, ok := elsewhere(say, what); ok {
+		return text
+	}
+	if _, ok := catalogue["event."+what]; ok {
+		return say("event." + what)
+	}
+	return what
+}
+
+// assetVersion is the beginning of a file's hash: another file has another address,
+// so browsers may keep each for ever.
+func assetVersion(name string) string {
+	b, err := assetFiles.ReadFile("assets/" + name)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+// assetKinds are the content types of files by their endings.
+var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	b, err := assetFiles.ReadFile("assets/" + name)
+	kind, ok := assetKinds[path.Ext(name)]
+	if err != nil || !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(b) // who has gone reads no error
+}

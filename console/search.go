@@ -1,0 +1,99 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"hongbao/client"
+	"hongbao/packet"
+)
+
+// searchPage is what was found for what somebody has put in.
+type searchPage struct {
+	Query   string
+	Payouts []payment
+	Refunds []payment
+	Packets []client.StaffPacket // that this user has sent
+}
+
+// searchRows is how many of each are shown; the lists have more.
+const searchRows = 20
+
+// idLen and orderLen are the lengths of a payment's id and of an order number.
+const (
+	idLen    = 25
+	orderLen = 27
+)
+
+// search finds by order number, payment, packet or user. What can be one thing
+// only leads there at once.
+func (v *visit) search() error {
+	q := v.r.URL.Query().Get("q")
+	trimmed := strings.TrimSpace(q)
+	switch {
+	case trimmed == "":
+		v.show("search", http.StatusOK, searchPage{})
+		return nil
+	case packet.ValidID(trimmed):
+		return v.lead("/packets/" + trimmed)
+	case len(trimmed) == orderLen || len(trimmed) == idLen:
+		if to := placeOf(trimmed[:idLen]); to != "" {
+			return v.lead(to)
+		}
+	}
+	body := searchPage{Query: q}
+	// What the provider calls a payment is one thing only, too. A user's id is
+	// compared byte by byte, so it is looked for as it was put in.
+	err := v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
+	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
+		if err = v.find(&body, client.PayoutFilter{UserID: q}); err == nil {
+			var sent *client.List[client.StaffPacket]
+			if sent, err = v.staff.ListPackets(v.r.Context(), client.StaffPacketFilter{SenderID: q}, client.Page{Limit: searchRows}); err == nil {
+				body.Packets = sent.Items
+			}
+		}
+	}
+	status := http.StatusOK
+	if err != nil {
+		if status, err = v.refused(err); err != nil {
+			return err
+		}
+	}
+	v.show("search", status, body)
+	return nil
+}
+
+// find adds the payouts and refunds that a filter selects.
+func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
+	if body.Payouts, _, _, err = v.readPayouts(v.r.Context(), f, client.Page{Limit: searchRows}); err == nil {
+		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), f, client.Page{Limit: searchRows})
+	}
+	return err
+}
+
+func (v *visit) lead(path string) error {
+	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+	return nil
+}
+
+// placeOf is the page of a payment by its id; "": it cannot be one.
+func placeOf(id string) string {
+	if !packet.ValidID(id[1 : 1+packet.IDLen]) {
+		return ""
+	}
+	switch id[0] {
+	case 'p', 'h':
+		return "/payouts/" + id
+	case 'r':
+		return "/refunds/" + id
+	case 'c':
+		return "/packets/" + id[1:1+packet.IDLen]
+	}
+	return ""
+}
+
+// nextQuery is the query of the next page of a list with one filter.
+func nextQuery(name, value, cursor string) string {
+	return url.Values{name: {value}, "cursor": {cursor}}.Encode()
+}

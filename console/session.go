@@ -1,0 +1,139 @@
+package console
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// session is what a sign-in has begun. It lives in a sealed cookie: every API
+// process of the installation can open it, nobody else can read or make one. It
+// names a key and holds no more rights than the key has at each request.
+type session struct {
+	KeyID string `json:"k"`
+	Began int64  `json:"b"` // Unix time in s
+	Seen  int64  `json:"s"` // Unix time in s
+	CSRF  string `json:"c"` // what every write has to show
+}
+
+// id names a sign-in, also after its cookie was made anew. It is a hash: who reads
+// it somewhere cannot make a cookie of it.
+func (s session) id() []byte {
+	sum := sha256.Sum256([]byte("hongbao sign-in\x00" + s.KeyID + "\x00" + s.CSRF))
+	return sum[:]
+}
+
+// clockSlack is for how long an ended sign-in is remembered after its cookie has
+// ended by itself: the clocks of processes differ.
+const clockSlack = time.Hour
+
+// sessionCookie is the cookie's name.
+const sessionCookie = "hongbao_desk"
+
+// keepPause is how often a cookie is made anew while somebody is there.
+const keepPause = 30 * time.Second
+
+// seal closes and opens cookies (AES-256-GCM).
+type seal struct{ aead cipher.AEAD }
+
+// sealUse keeps the key, and what was sealed with it, apart from every other use.
+const sealUse = "hongbao console session v1"
+
+func newSeal(installation [32]byte) (*seal, error) {
+	key, err := hkdf.Key(sha256.New, installation[:], nil, sealUse, 32)
+	if err != nil {
+		return nil, fmt.Errorf("console: derive the key of sessions: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("console: key of sessions: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("console: key of sessions: %w", err)
+	}
+	return &seal{aead}, nil
+}
+
+func (s *seal) close(v session) (string, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode a session: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, []byte(sealUse))), nil
+}
+
+func (s *seal) open(text string) (v session, ok bool) {
+	closed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return v, false
+	}
+	plain, err := s.aead.Open(nil, nil, closed, []byte(sealUse))
+	if err != nil {
+		return v, false
+	}
+	return v, json.Unmarshal(plain, &v) == nil
+}
+
+// sessionOf opens the request's cookie; false: there is none, it is not ours, its
+// time is over, or somebody has ended it.
+func (c *Console) sessionOf(r *http.Request) (session, bool) {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return session{}, false
+	}
+	s, ok := c.seal.open(cookie.Value)
+	if !ok {
+		return session{}, false
+	}
+	if c.desk.SignInEnded(s.id()) {
+		return session{}, false
+	}
+	now := c.now()
+	began, seen := time.Unix(s.Began, 0), time.Unix(s.Seen, 0)
+	return s, now.Sub(began) < c.absolute && now.Sub(seen) < c.idle && !seen.After(now.Add(time.Minute))
+}
+
+// begin makes a session for a key that was just shown.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, keyID string) error {
+	now := c.now().Unix()
+	return c.setCookie(w, r, session{KeyID: keyID, Began: now, Seen: now, CSRF: rand.Text()})
+}
+
+// keep notes that somebody is there.
+func (c *Console) keep(w http.ResponseWriter, r *http.Request, s session) {
+	now := c.now()
+	if now.Sub(time.Unix(s.Seen, 0)) < min(keepPause, c.idle/4) {
+		return
+	}
+	s.Seen = now.Unix()
+	_ = c.setCookie(w, r, s) // without it the cookie that is there ends a little earlier
+}
+
+func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) error {
+	text, err := c.seal.close(s)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, cookie(r, sessionCookie, text, 0))
+	return nil
+}
+
+// forget takes the cookie away.
+func (c *Console) forget(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, cookie(r, sessionCookie, "", -1))
+}
+
+// cookie makes a cookie that scripts cannot read and that no other site can send.
+// maxAge is in seconds; 0 ends it with the browser, below zero deletes it.
+func cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"}
+}

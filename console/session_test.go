@@ -1,0 +1,461 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/access"
+	"hongbao/money"
+)
+
+// TestHtmx: the file is the one that stands beside it in words, unchanged.
+func TestHtmx(t *testing.T) {
+	file, err := assetFiles.ReadFile("assets/htmx.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(file)
+	const want = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
+	if got := hex.EncodeToString(sum[:]); got != want {
+		t.Errorf("htmx.min.js has SHA-256 %s, want %s", got, want)
+	}
+	about, err := os.ReadFile("assets/htmx.md")
+	if err != nil || !strings.Contains(string(about), want) || !strings.Contains(string(about), "2.0.11") || !strings.Contains(string(file), `version:"2.0.11"`) {
+		t.Errorf("assets/htmx.md tells another version or hash: %v", err)
+	}
+}
+
+// keys is a desk with keys; it answers no request of the API.
+type keys struct {
+	roles map[string]access.Role // by the key's id, which is its token too
+	books *signOuts
+}
+
+// signOuts are those that several processes know of, or one alone.
+type signOuts struct {
+	ended map[string]time.Time
+	away  bool
+}
+
+func (k keys) EndSignIn(_ context.Context, id []byte, _ string, until time.Time) error {
+	if k.books.away {
+		return errors.New("away")
+	}
+	k.books.ended[string(id)] = until
+	return nil
+}
+
+func (k keys) SignInEnded(id []byte) bool {
+	_, ok := k.books.ended[string(id)]
+	return ok
+}
+
+func (k keys) SignIn(_ context.Context, token string) (string, bool, error) {
+	role, ok := k.roles[token]
+	return token, ok && role.Staff(), nil
+}
+
+func (k keys) Holder(id string) (string, access.Role, bool) {
+	role, ok := k.roles[id]
+	return "owner of " + id, role, ok && role.Staff()
+}
+
+func (keys) ActAs(string) http.RoundTripper { return silent{} }
+
+// silent is an API that is away.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// visitor is a browser without one: it keeps cookies.
+type visitor struct {
+	t       *testing.T
+	desk    *Console
+	cookies map[string]string
+	header  http.Header
+	tls     bool
+	address string
+}
+
+func newVisitor(t *testing.T, desk *Console) *visitor {
+	return &visitor{t: t, desk: desk, cookies: map[string]string{}, header: http.Header{}, address: "192.0.2.1:1234"}
+}
+
+func newKeys(roles map[string]access.Role) keys {
+	return keys{roles: roles, books: &signOuts{ended: map[string]time.Time{}}}
+}
+
+func newDesk(t *testing.T, roles map[string]access.Role) (*Console, *time.Time) {
+	t.Helper()
+	desk, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	desk.now = func() time.Time { return now }
+	return desk, &now
+}
+
+func (v *visitor) do(method, path string, form url.Values) *http.Response {
+	v.t.Helper()
+	target := "http://desk.example" + path
+	if v.tls {
+		target = "https://desk.example" + path
+	}
+	r := httptest.NewRequestWithContext(v.t.Context(), method, target, strings.NewReader(form.Encode()))
+	r.RemoteAddr = v.address
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, values := range v.header {
+		r.Header[name] = values
+	}
+	for name, value := range v.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	v.desk.ServeHTTP(w, r)
+	res := w.Result()
+	for _, c := range res.Cookies() {
+		if v.cookies[c.Name] = c.Value; c.MaxAge < 0 {
+			delete(v.cookies, c.Name)
+		}
+	}
+	return res
+}
+
+func (v *visitor) signIn(token string) *http.Response {
+	return v.do("POST", "/login", url.Values{"key": {token}, "next": {"/payouts"}})
+}
+
+// in reports whether somebody is signed in: the API is away, which is told only to those.
+func (v *visitor) in() bool {
+	return v.do("GET", "/payouts", nil).StatusCode == http.StatusServiceUnavailable
+}
+
+func TestSignIn(t *testing.T) {
+	roles := map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp}
+	desk, now := newDesk(t, roles)
+	v := newVisitor(t, desk)
+	if res := v.do("GET", "/payouts?status=failed", nil); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/login?next=%2Fpayouts%3Fstatus%3Dfailed" {
+		t.Errorf("%d %s", res.StatusCode, res.Header.Get("Location"))
+	}
+	for _, token := range []string{"", "x", "app"} {
+		if res := v.signIn(token); res.StatusCode != http.StatusUnauthorized || len(v.cookies) != 0 {
+			t.Errorf("%q: %d, cookies %v", token, res.StatusCode, v.cookies)
+		}
+	}
+	res := v.signIn(" f\n")
+	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/payouts" || !v.in() {
+		t.Fatalf("%d %s", res.StatusCode, res.Header.Get("Location"))
+	}
+	if c := res.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" {
+		t.Errorf("cookie %+v", c)
+	}
+	other, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.now = desk.now
+	if v.desk = other; !v.in() {
+		t.Error("another process of the installation does not know the sign-in")
+	}
+	stranger, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger.now = desk.now
+	if v.desk = stranger; v.in() {
+		t.Error("another installation takes the cookie")
+	}
+	v.desk = desk
+	good := v.cookies[sessionCookie]
+	for i := range good {
+		flipped := []byte(good)
+		flipped[i] ^= 1
+		if _, ok := desk.seal.open(string(flipped)); ok {
+			t.Fatalf("a cookie with another byte %d is taken", i)
+		}
+	}
+	*now = now.Add(time.Minute)
+	roles["f"] = ""
+	if v.in() {
+		t.Error("a revoked key is still signed in")
+	}
+	if _, kept := v.cookies[sessionCookie]; kept {
+		t.Error("the cookie of a revoked key was kept")
+	}
+}
+
+func TestSignInSecureAndElsewhere(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.tls = true
+	if c := v.signIn("f").Cookies()[0]; !c.Secure {
+		t.Errorf("cookie %+v", c)
+	}
+	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil", "evil", ""} {
+		res := v.do("POST", "/login", url.Values{"key": {"f"}, "next": {next}})
+		if got := res.Header.Get("Location"); got != "/" {
+			t.Errorf("%q leads to %q", next, got)
+		}
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	*now = now.Add(DefaultIdle - time.Second)
+	if !v.in() {
+		t.Error("signed out before the idle time is over")
+	}
+	*now = now.Add(DefaultIdle - time.Second)
+	if !v.in() {
+		t.Error("what somebody did has not begun the idle time anew")
+	}
+	v.header.Set("HX-Request", "true")
+	for range 3 { // what a page asks by itself is no sign of anybody
+		*now = now.Add(DefaultIdle / 2)
+		v.in()
+	}
+	if v.header.Del("HX-Request"); v.in() {
+		t.Error("still signed in after the idle time")
+	}
+	v.signIn("f")
+	for began := *now; now.Sub(began) < DefaultAbsolute-DefaultIdle; *now = now.Add(DefaultIdle / 2) {
+		if !v.in() {
+			t.Fatalf("signed out after %v", now.Sub(began))
+		}
+	}
+	for range 2 {
+		v.in()
+		*now = now.Add(DefaultIdle / 2)
+	}
+	if v.in() {
+		t.Error("still signed in after the absolute time")
+	}
+}
+
+// TestSignOut: signing out ends the sign-in, not the cookie of one browser.
+func TestSignOut(t *testing.T) {
+	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	if res := v.do("POST", "/logout", url.Values{"csrf": {"wrong"}}); res.StatusCode != http.StatusForbidden || !v.in() {
+		t.Errorf("signed out by somebody else: %d", res.StatusCode)
+	}
+	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	copied := newVisitor(t, desk)
+	copied.cookies[sessionCookie] = v.cookies[sessionCookie]
+	*now = now.Add(time.Minute)
+	if !copied.in() || copied.cookies[sessionCookie] == v.cookies[sessionCookie] {
+		t.Fatal("the copy is not signed in, or its cookie was not made anew")
+	}
+	other := newVisitor(t, desk)
+	other.signIn("f")
+	if res := v.do("POST", "/logout", url.Values{"csrf": {s.CSRF}}); res.StatusCode != http.StatusSeeOther || v.in() {
+		t.Errorf("not signed out: %d", res.StatusCode)
+	}
+	if copied.in() {
+		t.Error("a copy of the cookie is still signed in")
+	}
+	if !other.in() {
+		t.Error("another sign-in with the same key was ended too")
+	}
+	books := desk.desk.(keys).books
+	for _, until := range books.ended {
+		if until.Before(time.Unix(s.Began, 0).Add(DefaultAbsolute)) {
+			t.Errorf("remembered until %v: the cookie lives longer", until)
+		}
+	}
+	if books.away = true; len(books.ended) != 1 {
+		t.Errorf("ended: %v", books.ended)
+	}
+	o, _ := desk.seal.open(other.cookies[sessionCookie])
+	if res := other.do("POST", "/logout", url.Values{"csrf": {o.CSRF}}); res.StatusCode != http.StatusServiceUnavailable || other.in() {
+		t.Errorf("who cannot be signed out everywhere is not told so: %d", res.StatusCode)
+	}
+}
+
+// TestWritesShowTheirOrigin: every write needs the token of its sign-in, and none
+// from another site gets as far as that.
+func TestWritesShowTheirOrigin(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance})
+	v, w := newVisitor(t, desk), newVisitor(t, desk)
+	v.signIn("f")
+	w.signIn("g")
+	theirs, _ := desk.seal.open(w.cookies[sessionCookie])
+	mine, _ := desk.seal.open(v.cookies[sessionCookie])
+	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry", "/refunds/r1/retry", "/refunds/r1/mark-paid",
+		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations"}
+	for _, path := range paths {
+		for _, token := range []string{"", "x", theirs.CSRF} {
+			if res := v.do("POST", path, url.Values{"csrf": {token}, "reason": {"r"}}); res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s with the token %q: %d", path, token, res.StatusCode)
+			}
+		}
+		if res := v.do("POST", path, url.Values{"csrf": {mine.CSRF}, "reason": {"r"}}); res.StatusCode == http.StatusForbidden {
+			t.Errorf("%s with its token: %d", path, res.StatusCode)
+		}
+		v.header.Set("Sec-Fetch-Site", "cross-site")
+		if res := v.do("POST", path, url.Values{"csrf": {mine.CSRF}, "reason": {"r"}}); res.StatusCode != http.StatusForbidden {
+			t.Errorf("%s from another site: %d", path, res.StatusCode)
+		}
+		v.header.Del("Sec-Fetch-Site")
+	}
+}
+
+// TestBrokenFilterRetriesNothing: a filter that cannot be read as a whole must not
+// select more than was meant.
+func TestBrokenFilterRetriesNothing(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	for filter, want := range map[string]int{"status=failed&min=x": 422, "status=failed&max=1.234": 422, "status=failed&older=x": 422, "%zz": 422, "status=failed&min=1": 503} {
+		form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "reason": {"r"}, "do": {"retry"}, "scope": {"all"}, "filter": {filter}}
+		if res := v.do("POST", "/payouts/retry", form); res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", filter, res.StatusCode, want)
+		}
+	}
+}
+
+func TestFailedSignInsAreBounded(t *testing.T) {
+	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	for i := range failuresEach {
+		if res := v.signIn("x"); res.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("failure %d: %d", i, res.StatusCode)
+		}
+	}
+	if res := v.signIn("f"); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("after %d failures: %d", failuresEach, res.StatusCode)
+	}
+	v.address = "192.0.2.2:1"
+	if res := v.signIn("f"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("from elsewhere: %d", res.StatusCode)
+	}
+	v.address = "192.0.2.1:9"
+	*now = now.Add(failureSpan)
+	if res := v.signIn("f"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("later: %d", res.StatusCode)
+	}
+}
+
+// counter counts for several processes, like Redis.
+type counter struct {
+	each map[string]int
+	all  int
+	away bool
+}
+
+func (c *counter) Failed(_ context.Context, address string, add int, _ time.Duration) (int, int, error) {
+	if c.away {
+		return 0, 0, errors.New("away")
+	}
+	c.each[address] += add
+	c.all += add
+	return c.each[address], c.all, nil
+}
+
+// TestFailedSignInsAreBoundedTogether: the bound is one for all processes, and each
+// keeps its own while what counts for all is away.
+func TestFailedSignInsAreBoundedTogether(t *testing.T) {
+	shared := &counter{each: map[string]int{}}
+	roles := map[string]access.Role{"f": access.RoleFinance}
+	var processes [2]*visitor
+	for i := range processes {
+		desk, _ := newDesk(t, roles)
+		desk.together = shared
+		processes[i] = newVisitor(t, desk)
+	}
+	one, two := processes[0], processes[1]
+	for i := range failuresEach {
+		if res := processes[i%2].signIn("x"); res.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("failure %d: %d", i, res.StatusCode)
+		}
+	}
+	for i, v := range processes {
+		if res := v.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("process %d after failures of both: %d", i, res.StatusCode)
+		}
+	}
+	shared.away = true
+	for i := range failuresEach / 2 {
+		if res := one.signIn("x"); res.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("alone, failure %d: %d", i, res.StatusCode)
+		}
+	}
+	if res := one.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("alone, after its own failures: %d", res.StatusCode)
+	}
+	if res := two.signIn("f"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("alone, with few failures of its own: %d", res.StatusCode)
+	}
+	shared.away, shared.all = false, failuresTogether
+	two.address = "192.0.2.7:1"
+	if res := two.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("after failures of many addresses: %d", res.StatusCode)
+	}
+}
+
+var inlineCode = regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son[a-z]+=|\sstyle=|javascript:|<style`)
+
+// TestPolicy: no page needs inline code, and each says that there is to be none.
+func TestPolicy(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	for _, path := range []string{"/login", "/payouts", "/nothing", "/assets/console.css"} {
+		policy := v.do("GET", path, nil).Header.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: %q", path, policy)
+		}
+	}
+	names, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := templateFiles.ReadFile("templates/" + name.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := inlineCode.Find(text); found != nil {
+			t.Errorf("%s has inline code: %s", name.Name(), found)
+		}
+	}
+	if !inlineCode.MatchString(`<p onclick="x()">`) || !inlineCode.MatchString(`<script>x`) || inlineCode.MatchString(`<script src="x" defer></script>`) {
+		t.Error("the test does not know inline code")
+	}
+}
+
+func TestYuan(t *testing.T) {
+	for fen, want := range map[int64]string{0: "¥0.00", 1: "¥0.01", 100: "¥1.00", 99_999: "¥999.99", 100_000: "¥1,000.00", 123_456_789: "¥1,234,567.89", 1<<53 - 1: "¥90,071,992,547,409.91", -5: "−¥0.05"} {
+		if got := yuan(money.Fen(fen)); got != want {
+			t.Errorf("%d: %s, want %s", fen, got, want)
+		}
+	}
+	for text, want := range map[string]money.Fen{"": 0, "12": 1200, "12.3": 1230, "12.34": 1234, "¥1,000.01": 100001, "0.01": 1} {
+		if got, ok := parseYuan(text); !ok || got != want {
+			t.Errorf("%q: %d %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"x", "-1", "1.234", ".", "1.", "1e3", "99999999999999999999"} {
+		if got, ok := parseYuan(text); ok && text != "1." {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package console
+
+import "regexp"
+
+// Lines of the API's timeline that sources beside the books tell.
+var (
+	toldOfHandOff = regexp.MustCompile(`^(grab|creation) acknowledged, hand-off written(?:: number (\d+) of epoch (\d+))?$`)
+	toldOfRun     = regexp.MustCompile(`^run (\S+) (?:started|ended: (\w+))$`)
+	toldByNotice  = regexp.MustCompile(`(?s)^told about (\S+): event (.*)$`)
+	toldOfErrand  = regexp.MustCompile(`^run to be started or woken: (\w+), tries (\d+)$`)
+)
+
+// elsewhere puts such a line into the reader's language; false: it is none of them.
+func elsewhere(say func(key string, args ...any) string, what string) (string, bool) {
+	if m := toldOfHandOff.FindStringSubmatch(what); m != nil {
+		text := say("event." + m[1] + "_acknowledged")
+		if m[2] != "" {
+			text += say("event.place", m[2], m[3])
+		}
+		return text, true
+	}
+	if what == "not booked yet" {
+		return say("event.not_booked"), true
+	}
+	if m := toldOfRun.FindStringSubmatch(what); m != nil {
+		if m[2] == "" {
+			return say("event.run_started", m[1]), true
+		}
+		status := m[2]
+		if _, ok := catalogue["run."+status]; ok {
+			status = say("run." + status)
+		}
+		return say("event.run_ended", m[1], status), true
+	}
+	if m := toldByNotice.FindStringSubmatch(what); m != nil {
+		return say("event.told", m[1], m[2]), true
+	}
+	if m := toldOfErrand.FindStringSubmatch(what); m != nil {
+		kind := m[1]
+		if _, ok := catalogue["errand."+kind]; ok {
+			kind = say("errand." + kind)
+		}
+		return say("event.errand", kind, m[2]), true
+	}
+	return "", false
+}

@@ -1,0 +1,126 @@
+package console
+
+import (
+	"strconv"
+	"time"
+
+	"hongbao/client"
+	"hongbao/money"
+)
+
+// healthView is the health of the parts in a reader's language.
+type healthView struct {
+	Tone, Key string
+	Parts     []partView
+	Attention []partView // what is not well, each with the checks that say so
+}
+
+type partView struct {
+	Name, Label string
+	Verdict     client.Verdict
+	Tone, Mark  string
+	Checks      []checkView
+}
+
+type checkView struct {
+	Name, Label, Text string
+	Tone              string // "" while it is well
+	Do, Href          string
+}
+
+// verdictTones are the tones of verdicts, verdictMarks their signs: what is wrong is
+// not told by colour alone.
+var (
+	verdictTones = map[client.Verdict]string{client.VerdictOK: "good", client.VerdictUnknown: "off", client.VerdictWarning: "warn", client.VerdictWrong: "bad"}
+	verdictMarks = map[client.Verdict]string{client.VerdictOK: "✓", client.VerdictUnknown: "?", client.VerdictWarning: "!", client.VerdictWrong: "✕"}
+)
+
+// checkPages are where one sees what a check has counted.
+var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks", "under_way": "/payouts?status=pending", "unknown_outcomes": "/payouts?status=unknown",
+	"last_run": "/reconciliations", "overdue": "/packets", "held": "#hold"}
+
+// viewHealth puts health into words; nil says that it could not be read.
+func viewHealth(l language, h *client.Health) healthView {
+	if h == nil {
+		return healthView{Tone: verdictTones[client.VerdictUnknown], Key: "verdict.unreadable"}
+	}
+	out := healthView{Tone: verdictTones[h.Status], Key: "verdict." + string(h.Status)}
+	for _, p := range h.Parts {
+		one := partView{Name: p.Name, Label: say(l, "part."+p.Name), Verdict: p.Status, Tone: verdictTones[p.Status], Mark: verdictMarks[p.Status]}
+		bad := one
+		for _, c := range p.Checks {
+			check := checkView{Name: c.Name, Label: say(l, "check."+c.Name), Text: checkText(l, c)}
+			if check.Href = checkPages[c.Name]; c.Count != nil && *c.Count == 0 || c.Name == "held" && c.Status == client.VerdictOK {
+				check.Href = ""
+			}
+			if c.Status != client.VerdictOK {
+				check.Tone = verdictTones[c.Status]
+			}
+			if c.Status == client.VerdictWarning || c.Status == client.VerdictWrong {
+				check.Do = say(l, "do."+c.Name)
+				bad.Checks = append(bad.Checks, check)
+			}
+			one.Checks = append(one.Checks, check)
+		}
+		out.Parts = append(out.Parts, one)
+		if len(bad.Checks) > 0 {
+			out.Attention = append(out.Attention, bad)
+		}
+	}
+	return out
+}
+
+// say is a message that is known to be there; "" when it is not.
+func say(l language, key string, args ...any) string {
+	text, err := translate(l, key, args...)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// checkText says what a check has found.
+func checkText(l language, c client.HealthCheck) string {
+	well := c.Status == client.VerdictOK
+	since := ""
+	if c.Since != nil {
+		since = age(l, time.Since(*c.Since))
+	}
+	switch {
+	case c.LatencyUS != nil && well:
+		return say(l, "health.milliseconds", milliseconds(*c.LatencyUS))
+	case c.LatencyUS != nil:
+		return say(l, "health.no_answer")
+	case c.Name == "last_run" && since != "":
+		return say(l, "health.ago", since)
+	case c.Name == "last_run" && well:
+		return say(l, "health.never")
+	case c.Status == client.VerdictUnknown:
+		return say(l, "health.not_seen")
+	case c.Name == "held" && since != "":
+		return say(l, "health.for", since)
+	case c.Name == "chain" && !well:
+		return say(l, "health.broken")
+	case c.Name == "chain" && c.Count != nil:
+		return say(l, "health.checked", grouped(*c.Count))
+	case c.Name == "polling" && c.Count != nil:
+		return say(l, "health.workers", grouped(*c.Count))
+	case c.Name == "suspense" && c.Count != nil && *c.Count > 0:
+		return yuan(money.Fen(*c.Count))
+	case c.Count != nil && *c.Count > 0 && since != "":
+		return say(l, "health.some_since", grouped(*c.Count), since)
+	case c.Count != nil && *c.Count > 0:
+		return say(l, "health.some", grouped(*c.Count))
+	case well:
+		return say(l, "good."+c.Name)
+	}
+	return say(l, "poor."+c.Name)
+}
+
+// milliseconds shows microseconds as milliseconds, with one digit behind the point below ten.
+func milliseconds(us int64) string {
+	if us >= 10_000 {
+		return grouped(us / 1000)
+	}
+	return strconv.FormatInt(us/1000, 10) + "." + strconv.FormatInt(us%1000/100, 10)
+}

@@ -1,0 +1,65 @@
+package stacktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"testing"
+
+	"hongbao/devstack"
+)
+
+// FreshSentinels starts some Redis Sentinels for this test alone. They watch a master
+// under a name and replace it about a second after it has died, when more than half of
+// them say so. They may not know each other or the master's replicas yet.
+func FreshSentinels(t testing.TB, name string, master *Server, count int) []*Server {
+	t.Helper()
+	var all []*Server
+	for range count {
+		all = append(all, fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
+			port, err := devstack.FreePort()
+			if err != nil {
+				return nil, err
+			}
+			part := sentinel{Redis: devstack.Redis{Tools: tools, Dir: filepath.Join(dir, "sentinel"), Port: port}, name: name, master: master.Addr, quorum: count/2 + 1}
+			return &Server{Addr: part.Addr(), part: part, log: filepath.Join(dir, "sentinel.log")}, nil
+		}))
+	}
+	return all
+}
+
+// sentinel is redis-server in its other role. It keeps what it learns in its
+// configuration file.
+type sentinel struct {
+	devstack.Redis
+	name   string
+	master string // host:port of the first one
+	quorum int
+}
+
+// Command implements devstack.Part.
+func (s sentinel) Command(context.Context) (*osexec.Cmd, error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("sentinel folder: %w", err)
+	}
+	file := filepath.Join(s.Dir, "sentinel.conf")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		host, port, err := net.SplitHostPort(s.master)
+		if err != nil {
+			return nil, fmt.Errorf("sentinel: %w", err)
+		}
+		text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n",
+			s.Port, s.name, host, port, s.quorum, s.name, s.name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, fmt.Errorf("sentinel: %w", err)
+		}
+	}
+	cmd := osexec.Command(s.Tools.RedisServer, "sentinel.conf", "--sentinel")
+	cmd.Dir = s.Dir
+	return cmd, nil
+}

@@ -1,0 +1,62 @@
+package observe
+
+// Names of the metrics that are read from the stores.
+const (
+	MetricVitalsUp    = "hongbao_vitals_up"
+	MetricVitalsAge   = "hongbao_vitals_age_seconds"
+	MetricHandoffs    = "hongbao_handoffs"
+	MetricHandoffAge  = "hongbao_handoff_oldest_seconds"
+	MetricDurable     = "hongbao_redis_durable"
+	MetricPoolRefused = "hongbao_pool_lanes_refused"
+	MetricPoolGate    = "hongbao_pool_gate"
+	MetricPoolShutAge = "hongbao_pool_gate_shut_seconds"
+	MetricPoolLost    = "hongbao_pool_lost_grabs"
+	MetricPayments    = "hongbao_payments"
+	MetricPaymentAge  = "hongbao_payment_oldest_seconds"
+	MetricUnknown     = "hongbao_payments_unknown"
+	MetricOverdue     = "hongbao_packets_overdue"
+	MetricRefundLag   = "hongbao_refund_lag_seconds"
+	MetricBreaks      = "hongbao_breaks_open"
+	MetricBreakAge    = "hongbao_break_oldest_seconds"
+	MetricApprovals   = "hongbao_approvals_waiting"
+	MetricApprovalAge = "hongbao_approval_oldest_seconds"
+	MetricOutbox      = "hongbao_outbox"
+	MetricOutboxAge   = "hongbao_outbox_oldest_seconds"
+	MetricQuarantined = "hongbao_quarantined"
+	MetricRepairs     = "hongbao_repairs_total"
+	MetricHeld        = "hongbao_provider_held_seconds"
+	MetricImbalance   = "hongbao_ledger_imbalanced_packets"
+	MetricSuspense    = "hongbao_ledger_suspense_fen"
+	MetricRestored    = "hongbao_books_restored"
+	MetricQueue       = "hongbao_task_queue_backlog"
+	MetricQueueAge    = "hongbao_task_queue_oldest_seconds"
+)
+
+// Names of the metrics that a process counts itself: the API, and below them a worker.
+const (
+	MetricGrabs    = "hongbao_grab_total"
+	MetricSoldOut  = "hongbao_grab_sold_out_local_total"
+	MetricRequests = "hongbao_http_request_duration_seconds"
+	MetricConns    = "hongbao_http_connections"
+	MetricNoRoom   = "hongbao_http_connections_refused_total"
+	MetricBuild    = "hongbao_build_info"
+
+	MetricBreaker       = "hongbao_provider_breaker_open"
+	MetricBreakerOpened = "hongbao_provider_breaker_opened_total"
+	MetricParked        = "hongbao_payments_parked"
+)
+
+// Names of the metrics of Temporal's SDK that a worker passes on: as the SDK and
+// its documentation call them.
+const (
+	MetricSlotsFree    = "temporal_worker_task_slots_available"
+	MetricSlotsUsed    = "temporal_worker_task_slots_used"
+	MetricActivityWait = "temporal_activity_schedule_to_start_latency_seconds"
+	MetricTaskWait     = "temporal_workflow_task_schedule_to_start_latency_seconds"
+	MetricTaskFailed   = "temporal_workflow_task_execution_failed_total"
+)
+
+// processMetrics lists the names above that no Collector describes.
+var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
+	MetricBreaker, MetricBreakerOpened, MetricParked,
+	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

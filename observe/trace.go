@@ -1,0 +1,76 @@
+package observe
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// TracerName is the name of what makes our spans.
+const TracerName = "hongbao"
+
+// Attributes of spans. None holds a secret, an account, a nickname or a user id.
+const (
+	SpanPacket  = attribute.Key("hongbao.packet_id")
+	SpanRequest = attribute.Key("hongbao.request_id")
+	SpanRoute   = attribute.Key("http.route")
+	SpanMethod  = attribute.Key("http.request.method")
+	SpanStatus  = attribute.Key("http.response.status_code")
+)
+
+// Sampled reports whether what ctx belongs to is traced.
+func Sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }
+
+// Child begins a span below that of ctx; the caller ends it. Where nothing is
+// sampled it does nothing.
+func Child(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, trace.SpanFromContext(context.Background()) //nolint:forbidigo // the span that is none
+	}
+	return parent.TracerProvider().Tracer(TracerName).Start(ctx, name, options...)
+}
+
+// traceparent is the one header of W3C's Trace Context that is carried.
+const traceparent = "traceparent"
+
+// single is that header alone. tracestate is left out: it would carry what others
+// wrote through Redis and Temporal.
+type single struct{ value string }
+
+func (s *single) Get(key string) string {
+	if key == traceparent {
+		return s.value
+	}
+	return ""
+}
+
+func (s *single) Set(key, value string) {
+	if key == traceparent {
+		s.value = value
+	}
+}
+
+func (*single) Keys() []string { return []string{traceparent} }
+
+// Traceparent is ctx's place in its trace, in W3C's form; empty unless sampled.
+func Traceparent(ctx context.Context) string {
+	if !Sampled(ctx) {
+		return ""
+	}
+	var s single
+	propagation.TraceContext{}.Inject(ctx, &s)
+	return s.value
+}
+
+// Below returns ctx with the parent that a traceparent names. What is malformed,
+// or empty, changes nothing. It keeps no reference to the text.
+func Below(ctx context.Context, parent string) context.Context {
+	if parent == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, &single{strings.Clone(parent)})
+}

@@ -1,0 +1,32 @@
+package payout
+
+import "time"
+
+// Overview is what people who look after payments see first.
+type Overview struct {
+	// Ledger are the sums over all packets. They are zero while Summed is below
+	// Posted: a large ledger is added up in several turns.
+	Ledger Balances
+	// Summed is up to which posting the ledger was added up, Posted the newest one.
+	Summed, Posted int64
+	// Payments are those that are not at their end, by kind and status.
+	Payments []Unfinished
+	// Breaks are those that nobody has resolved, Approvals what waits for a second person.
+	Breaks, Approvals Pile
+	// LateRefunds are those that are due for LateAfter and not at their end.
+	LateRefunds Pile
+}
+
+// Unfinished are the payments of one kind in one status.
+type Unfinished struct {
+	Kind   Kind
+	Status Status
+	Sum
+	Oldest time.Time // when the oldest of them was made
+}
+
+// Pile is a number of things that wait.
+type Pile struct {
+	Count  int64
+	Oldest time.Time // zero: nothing waits
+}

@@ -1,0 +1,38 @@
+package pool
+
+import "testing"
+
+// TestR13_BooksNumber: the copy of the number of the books rises only, and is there
+// as long as one place of three has it.
+func TestR13_BooksNumber(t *testing.T) { onEach(t, testR13BooksNumber) }
+
+func testR13BooksNumber(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	ctx := t.Context()
+	want := func(n int64) {
+		t.Helper()
+		if got, err := p.BooksNumber(ctx); err != nil || got != n {
+			t.Errorf("%d, %v, want %d", got, err, n)
+		}
+	}
+	want(0)
+	for _, n := range []int64{1, 9, 10, 2} { // 10 is not below 9, as texts are
+		if err := p.RaiseBooksNumber(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(10)
+	for place := range places {
+		if err := p.rdb.Del(ctx, keyBooks(place)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if place < places-1 {
+			want(10)
+		}
+	}
+	want(0)
+	if err := p.RaiseBooksNumber(ctx, 3); err != nil {
+		t.Fatal(err)
+	}
+	want(3)
+}

@@ -1,0 +1,40 @@
+#!lua
+-- restore.lua writes a part of one key while the gate of its lane is closed: the
+-- lane's pools are made again from MySQL (rule R9). It may be sent twice: a list
+-- that has the part already is left as it is.
+--
+-- KEYS[1] epoch of the lane, hash {epoch, gate, ...}
+-- KEYS[2] key to write
+--
+-- ARGV[1]  epoch of the caller, under which the gate is closed
+-- ARGV[2]  what the key is: hash, list, set, zset, or tombstone (a hash that is only
+--          written when the key is not there)
+-- ARGV[3]  of a list: how many elements it has before this part; else 0
+-- ARGV[4]  when the key goes, in ms, or 0: never
+-- ARGV[+1] one element; of a hash name and value, of a zset score and member
+--
+-- Returns 1, or 0 when the list has another length (nothing done). Replies with an
+-- error of code HBGATE, and does nothing, unless the gate is closed in this epoch.
+
+local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate')
+if gate[1] ~= ARGV[1] or gate[2] ~= 'closed' then return redis.error_reply('HBGATE not closed in this epoch') end
+
+local kind = ARGV[2]
+if kind == 'tombstone' then
+  if redis.call('EXISTS', KEYS[2]) == 1 then return 1 end
+  kind = 'hash'
+end
+local found = redis.call('TYPE', KEYS[2])['ok']
+if found ~= 'none' and found ~= kind then return redis.error_reply('WRONGTYPE the key holds something else') end
+if kind == 'list' then
+  local have, before = redis.call('LLEN', KEYS[2]), tonumber(ARGV[3])
+  if have == before + #ARGV - 4 then return 1 end
+  if have ~= before then return 0 end
+end
+
+local write = ({hash = 'HSET', list = 'RPUSH', set = 'SADD', zset = 'ZADD'})[kind]
+for from = 5, #ARGV, 1000 do
+  redis.call(write, KEYS[2], unpack(ARGV, from, math.min(from + 999, #ARGV)))
+end
+if ARGV[4] ~= '0' then redis.call('PEXPIREAT', KEYS[2], ARGV[4]) end
+return 1

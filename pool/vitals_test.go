@@ -1,0 +1,30 @@
+package pool
+
+import (
+	"testing"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/observe"
+)
+
+// TestVitalsDurable: what people see of Redis is how it is, also where it is
+// allowed to lose writes.
+func TestVitalsDurable(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	for _, allowed := range []bool{false, true} {
+		p, err := Open(t.Context(), Config{Addr: server.Addr, Lanes: 2, AllowVolatile: allowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		for _, fsync := range []string{"always", "everysec", "always"} {
+			if err := p.rdb.ConfigSet(t.Context(), "appendfsync", fsync).Err(); err != nil {
+				t.Fatal(err)
+			}
+			var v observe.Vitals
+			if err := p.Vitals(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
+				t.Errorf("volatile writes allowed: %t, appendfsync %s: %+v %v", allowed, fsync, v, err)
+			}
+		}
+	}
+}

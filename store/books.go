@@ -1,0 +1,215 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"hongbao/crash"
+	"hongbao/payout"
+)
+
+// sight is what this process knows of the number of the books (rule R13).
+type sight struct {
+	// number is the highest it has seen, here or in Redis. Books below it are
+	// older than what this process has lived through, whoever noticed already.
+	number atomic.Int64
+	// awaited: nothing was compared yet, so nothing that needs it is done.
+	awaited atomic.Bool
+}
+
+func (s *sight) raise(n int64) {
+	for {
+		have := s.number.Load()
+		if n <= have || s.number.CompareAndSwap(have, n) {
+			return
+		}
+	}
+}
+
+type booksRow struct {
+	ID          int
+	Number      int64
+	State       string
+	BeatAt      time.Time
+	Known       int64
+	RestoredAt  *time.Time
+	RecoveredAt *time.Time
+	Guarded     bool
+}
+
+func (booksRow) TableName() string { return "books" }
+
+// books is what the row says; without it nothing has beaten yet.
+func (r booksRow) books() payout.Books {
+	if r.ID == 0 {
+		return payout.Books{State: payout.BooksNormal}
+	}
+	return payout.Books{Number: r.Number, State: payout.BooksState(r.State), BeatAt: r.BeatAt.UTC(), Known: r.Known,
+		RestoredAt: orZero(r.RestoredAt), RecoveredAt: orZero(r.RecoveredAt)}
+}
+
+func (tx tx) saveBooks(b payout.Books) error {
+	return tx.Exec("UPDATE books SET number = ?, state = ?, beat_at = ?, known = ?, restored_at = ?, recovered_at = ? WHERE id = 1",
+		b.Number, string(b.State), b.BeatAt, b.Known, optTime(b.RestoredAt), optTime(b.RecoveredAt)).Error
+}
+
+// lockBooks reads the one row for a change of it, and makes it when it is not there.
+func (tx tx) lockBooks() (payout.Books, error) {
+	const lock = "SELECT * FROM books WHERE id = 1 FOR UPDATE"
+	var row booksRow
+	if err := tx.Raw(lock).Scan(&row).Error; err != nil || row.ID != 0 {
+		return row.books(), err
+	}
+	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 00:00:00')").Error; err != nil {
+		return payout.Books{}, err
+	}
+	err := tx.Raw(lock).Scan(&row).Error
+	return row.books(), err
+}
+
+// Books reads the state of the books and changes nothing. Errors: ErrUnavailable.
+func (s *Store) Books(ctx context.Context) (payout.Books, error) {
+	var row booksRow
+	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
+	return row.books(), classify(err)
+}
+
+// BooksBelieved is nil while the books are normal. Errors: payout.ErrBooksRestored,
+// ErrUnavailable.
+func (s *Store) BooksBelieved(ctx context.Context) error {
+	// What time it is decides nothing here.
+	return classify(tx{DB: s.read(ctx), sight: s.sight}.believed(""))
+}
+
+// CompareBooks compares the number of the books with known, the number that Redis
+// has kept, read before this call, and with what this process has seen. Books that
+// are older are restored from its commit on, for every process. Errors:
+// ErrUnavailable.
+func (s *Store) CompareBooks(ctx context.Context, known int64) (payout.Books, error) {
+	return s.judgeBooks(ctx, known, false)
+}
+
+// BeatBooks does what CompareBooks does, and lets the number of normal books rise
+// by one.
+func (s *Store) BeatBooks(ctx context.Context, known int64) (payout.Books, error) {
+	return s.judgeBooks(ctx, known, true)
+}
+
+func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.Books, error) {
+	var out payout.Books
+	err := s.inTx(ctx, crash.Administration, func(tx tx) error {
+		seen := max(known, s.sight.number.Load()) // before the row is read: the row was at least this
+		before, err := tx.lockBooks()
+		if err != nil {
+			return err
+		}
+		if out = before.Judge(seen, rise, tx.now); out == before {
+			return nil
+		}
+		return tx.saveBooks(out)
+	})
+	if err != nil {
+		return out, err
+	}
+	s.sight.raise(max(known, out.Number))
+	s.sight.awaited.Store(false)
+	return out, nil
+}
+
+// judgeRow judges a row that was read, with seen as the process knew it before.
+func (tx tx) judgeRow(row booksRow, seen int64) (payout.Books, error) {
+	if tx.sight != nil && tx.sight.awaited.Load() {
+		return payout.Books{}, fmt.Errorf("%w: the books were not compared with Redis yet", ErrUnavailable)
+	}
+	return row.books().Judge(seen, false, tx.now), nil
+}
+
+func (tx tx) seen() int64 {
+	if tx.sight == nil {
+		return 0
+	}
+	return tx.sight.number.Load()
+}
+
+// believed refuses what must not be done on books that are older than reality, or
+// to a packet that their recovery could not decide; packetID may be empty. It is
+// part of the transaction that would do it.
+func (tx tx) believed(packetID string) error {
+	seen := tx.seen()
+	var row booksRow
+	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
+		return err
+	}
+	b, err := tx.judgeRow(row, seen)
+	if err != nil {
+		return err
+	}
+	if b.State != payout.BooksNormal {
+		return fmt.Errorf("books at %d, %d is known: %w", b.Number, b.Known, payout.ErrBooksRestored)
+	}
+	undecided, err := tx.undecided(row, packetID)
+	if err == nil && undecided {
+		err = fmt.Errorf("packet %s: its break of kind %s is open: %w", packetID, payout.BreakRestored, payout.ErrBooksRestored)
+	}
+	return err
+}
+
+// undecided reports whether a recovery could not decide about a packet, and nobody
+// has since.
+func (tx tx) undecided(row booksRow, packetID string) (bool, error) {
+	if !row.Guarded || packetID == "" {
+		return false, nil
+	}
+	var n int64
+	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ? AND resolved_at IS NULL", packetID, string(payout.BreakRestored)).Scan(&n).Error
+	return n > 0, err
+}
+
+// Undecided reports whether a recovery of the books has left a packet to a person, and
+// nobody has resolved that since. Errors: ErrUnavailable.
+func (s *Store) Undecided(ctx context.Context, packetID string) (bool, error) {
+	tx := tx{DB: s.read(ctx)} // what time it is decides nothing here
+	var row booksRow
+	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
+		return false, classify(err)
+	}
+	undecided, err := tx.undecided(row, packetID)
+	return undecided, classify(err)
+}
+
+// sending returns what keeps a packet's payments from being sent through a
+// provider: a person's hold, or books that are older than reality; nil when
+// nothing does. It is part of every send, and one statement once the books beat.
+func (tx tx) sending(provider, packetID string) (*payout.Hold, error) {
+	seen := tx.seen()
+	var row struct {
+		Provider providerRow `gorm:"embedded;embeddedPrefix:p_"`
+		Books    booksRow    `gorm:"embedded;embeddedPrefix:b_"`
+	}
+	err := tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at, p.released_at AS p_released_at,
+		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at, b.guarded AS b_guarded
+		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, provider).Scan(&row).Error
+	if err == nil && row.Books.ID == 0 { // nothing has beaten yet
+		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM providers WHERE name = ?", provider).Scan(&row).Error
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := tx.judgeRow(row.Books, seen)
+	if err != nil {
+		return nil, err
+	}
+	if hold := b.Hold(); hold != nil {
+		return hold, nil
+	}
+	undecided, err := tx.undecided(row.Books, packetID)
+	if err != nil {
+		return nil, err
+	}
+	if undecided {
+		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, nil
+	}
+	return row.Provider.state().Hold, nil
+}

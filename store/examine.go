@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Examination is what was seen of MySQL by looking only.
+type Examination struct {
+	Version   string // as the server tells it; MariaDB says so in it
+	Isolation string // of our connections: must be READ-COMMITTED
+	// FlushAtCommit and SyncBinlog must be 1, or a crash of the machine forgets
+	// transactions that were acknowledged; SyncBinlog matters while LogBin is on.
+	FlushAtCommit, SyncBinlog string
+	LogBin                    bool
+	// Ahead is how far its clock is ahead of this machine's, as far as can be
+	// seen: half of the time that asking took is uncertain.
+	Ahead time.Duration
+}
+
+// Examine looks at the server and at one of our connections to it. Errors:
+// ErrUnavailable.
+func (s *Store) Examine(ctx context.Context) (Examination, error) {
+	conn, err := s.sql.Conn(ctx)
+	if err != nil {
+		return Examination{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = conn.Close() }()
+	var seen Examination
+	var at time.Time
+	asked := time.Now()
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), UTC_TIMESTAMP(6)").Scan(&seen.Version, &at); err != nil {
+		return seen, classify(err)
+	}
+	seen.Ahead = at.Sub(asked.Add(time.Since(asked) / 2))
+	// MariaDB before 11.1 calls it tx_isolation.
+	rows, err := conn.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
+		('transaction_isolation', 'tx_isolation', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin')`)
+	if err != nil {
+		return seen, classify(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return seen, classify(err)
+		}
+		switch name {
+		case "transaction_isolation", "tx_isolation":
+			seen.Isolation = value
+		case "innodb_flush_log_at_trx_commit":
+			seen.FlushAtCommit = value
+		case "sync_binlog":
+			seen.SyncBinlog = value
+		case "log_bin":
+			seen.LogBin = value == "ON"
+		}
+	}
+	return seen, classify(rows.Err())
+}
+
+// NewestSeed returns the newest packet with its sealed seed, whatever app it is
+// of; "": there is no packet. Errors: ErrUnavailable.
+func (s *Store) NewestSeed(ctx context.Context) (packetID string, sealed []byte, err error) {
+	var row struct {
+		ID         string
+		SealedSeed []byte
+	}
+	err = s.read(ctx).Raw("SELECT id, sealed_seed FROM packets ORDER BY created_at DESC, id DESC LIMIT 1").Scan(&row).Error
+	return row.ID, row.SealedSeed, classify(err)
+}

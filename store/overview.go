@@ -1,0 +1,199 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+const (
+	// ledgerStep is how many postings one statement adds up.
+	ledgerStep = 200_000
+	// ledgerPatience is how long one call adds up postings that nobody has added up
+	// yet; the next call goes on from there.
+	ledgerPatience = 2 * time.Second
+	// ledgerSettled is the age from which no posting with a lower number can appear
+	// any more: transactions take seconds.
+	ledgerSettled = 5 * time.Minute
+)
+
+// ledgerSums remembers the sums over all postings up to one that is settled. The
+// ledger is append-only, so they never change.
+type ledgerSums struct {
+	mu   sync.Mutex
+	upTo int64
+	rows map[ledgerKey]int64
+	// patience 0 means ledgerPatience.
+	patience time.Duration
+}
+
+// ledgerKey is one kind of posting. Accounts follow from it.
+type ledgerKey struct {
+	Kind, Debit, Credit string
+	Promise             bool
+}
+
+type ledgerSum struct {
+	Key ledgerKey `gorm:"embedded"`
+	Sum int64
+}
+
+// Overview adds up the ledger over all packets and counts what is not at its end.
+// Each statement reads an index from where work is left; of the ledger only what
+// was posted since the last call. Errors: ErrUnavailable.
+func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
+	var out payout.Overview
+	if err := s.sumLedger(ctx, &out); err != nil {
+		return out, classify(err)
+	}
+	var rows []struct {
+		Kind, Status string
+		N, Sum       int64
+		Oldest       *time.Time
+	}
+	err := s.read(ctx).Raw(`SELECT kind, status, COUNT(*) AS n, SUM(amount) AS sum, MIN(created_at) AS oldest FROM payments FORCE INDEX (payments_status)
+		WHERE kind IN ('c', 'p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
+		GROUP BY kind, status`).Scan(&rows).Error
+	if err != nil {
+		return out, classify(err)
+	}
+	for _, r := range rows {
+		out.Payments = append(out.Payments, payout.Unfinished{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
+			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
+	}
+	for _, one := range []struct {
+		query string
+		to    *payout.Pile
+	}{
+		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL", &out.Breaks},
+		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions WHERE status = 'waiting'", &out.Approvals},
+	} {
+		var row backlogRow
+		if err := s.read(ctx).Raw(one.query).Scan(&row).Error; err != nil {
+			return out, classify(err)
+		}
+		*one.to = payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}
+	}
+	out.LateRefunds, err = s.lateRefunds(ctx)
+	return out, classify(err)
+}
+
+// lateRefunds counts refunds that are due for payout.LateAfter and not at their end.
+func (s *Store) lateRefunds(ctx context.Context) (payout.Pile, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Pile{}, err
+	}
+	var row backlogRow
+	by := now.Add(-payout.LateAfter)
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = 'r' AND "+lateRefund,
+		unfinishedStatuses, by, by).Scan(&row).Error
+	return payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}, err
+}
+
+// sumLedger fills in the sums of all postings, or how far they have come.
+func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	var settled int64
+	err = s.read(ctx).Raw("SELECT id FROM transfers FORCE INDEX (transfers_created) WHERE created_at < ? ORDER BY created_at DESC, id DESC LIMIT 1",
+		now.Add(-ledgerSettled)).Scan(&settled).Error
+	if err != nil {
+		return err
+	}
+	if l.rows == nil {
+		l.rows = map[ledgerKey]int64{}
+	}
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(l.patience, ledgerPatience))
+	defer cancel()
+	for l.upTo < settled && patience.Err() == nil {
+		to := min(l.upTo+ledgerStep, settled)
+		some, err := s.sumPostings(ctx, l.upTo, &to)
+		if err != nil {
+			return err
+		}
+		for _, r := range some {
+			l.rows[r.Key] += r.Sum
+		}
+		l.upTo = to
+	}
+	if err := s.read(ctx).Raw("SELECT COALESCE(MAX(id), 0) FROM transfers").Scan(&out.Posted).Error; err != nil {
+		return err
+	}
+	if out.Summed = l.upTo; l.upTo < settled {
+		return nil
+	}
+	tail, err := s.sumPostings(ctx, l.upTo, nil)
+	if err != nil {
+		return err
+	}
+	for key, sum := range l.rows {
+		tail = append(tail, ledgerSum{Key: key, Sum: sum})
+	}
+	out.Ledger, out.Summed = balancesOf(tail), out.Posted
+	return nil
+}
+
+// sumPostings adds up the postings behind after, up to and with upTo; nil: to the newest.
+func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
+	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum").Where("id > ?", after)
+	if upTo != nil {
+		q = q.Where("id <= ?", *upTo)
+	}
+	var rows []ledgerSum
+	return rows, q.Group("kind, debit, credit, promise").Scan(&rows).Error
+}
+
+// balancesOf turns sums of postings into balances.
+func balancesOf(rows []ledgerSum) payout.Balances {
+	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{}, Promised: map[payout.PostingKind]money.Fen{}}
+	for _, r := range rows {
+		b.ByKind[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Key.Debit)] -= money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Key.Credit)] += money.Fen(r.Sum)
+		if r.Key.Promise {
+			b.Promised[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+		}
+	}
+	return b
+}
+
+// sumLimit is how many payments PaymentSum counts: more are "at least".
+const sumLimit = 10_000
+
+// PaymentSum counts the payments that a filter selects and adds up their amounts,
+// up to 10,000 of them; more: there are others. Errors: ErrUnavailable.
+func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
+	kinds := []payout.Kind{f.Kind}
+	if f.Kind == payout.KindPayout && f.Promises {
+		kinds = append(kinds, payout.KindHonour)
+	}
+	for _, kind := range kinds {
+		f.Kind, f.Limit = kind, sumLimit+1
+		q, fits, err := s.filtered(ctx, f)
+		if err != nil {
+			return sum, more, classify(err)
+		}
+		if !fits {
+			continue
+		}
+		var row struct{ N, Sum int64 }
+		found := q.Select("p.amount").Order("p.created_at DESC, p.id DESC").Limit(f.Limit)
+		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum").Scan(&row).Error; err != nil {
+			return sum, more, classify(err)
+		}
+		sum.Count += row.N
+		sum.Amount += money.Fen(row.Sum)
+		more = more || row.N > sumLimit
+	}
+	return sum, more, nil
+}

@@ -1,0 +1,162 @@
+package worker_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/provider"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// stepped is an adapter on a machine whose clock is off.
+type stepped struct {
+	*provider.Sandbox
+	off atomic.Int64 // nanoseconds
+}
+
+func (s *stepped) Send(ctx context.Context, o payout.Order) payout.Observation {
+	return s.shifted(s.Sandbox.Send(ctx, o))
+}
+
+func (s *stepped) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
+	return s.shifted(s.Sandbox.Ask(ctx, op, orderNo))
+}
+
+func (s *stepped) shifted(o payout.Observation) payout.Observation {
+	off := time.Duration(s.off.Load())
+	o.StartedAt, o.EndedAt = o.StartedAt.Add(off), o.EndedAt.Add(off)
+	return o
+}
+
+// TestClocks: the clock of Redis, of a worker or of MySQL is ten minutes off, from
+// one moment to the next and then right again, under payments of which nobody knows
+// the outcome yet. Packets close early or late, nobody is paid twice or told another
+// amount, and payouts and what finance decides go on meanwhile.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	redis := stacktest.FreshShiftedRedis(t)
+	temporal, namespace := stacktest.FreshTemporal(t)
+	r := newParts(t, redis.Addr, stacktest.MariaDB(t), temporal.Addr, namespace)
+	r.logger = quietLogger()
+	adapter := &stepped{Sandbox: r.provider}
+	r.change = func(_ *rig, cfg *worker.Config) {
+		cfg.Payments = &activities.Payments{Cashbook: r.store, Provider: adapter}
+	}
+	r.supervised(t)
+	b := newBooks(r)
+	const step = 10 * time.Minute
+	of := func(clock *atomic.Int64) func(testing.TB, time.Duration) {
+		return func(t testing.TB, off time.Duration) {
+			r.outboxEmpty(t) // what MySQL's clock has put off waits until it comes to that time again
+			clock.Store(int64(off))
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		set  func(t testing.TB, off time.Duration)
+		off  time.Duration
+	}{
+		{"redis ahead", redis.Step, step},
+		{"redis behind", redis.Step, -step},
+		{"worker ahead", of(&adapter.off), step},
+		{"worker behind", of(&adapter.off), -step},
+		{"mysql ahead", of(r.off), step},
+		{"mysql behind", of(r.off), -step},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b.steppedClock(t, func(t testing.TB) { tc.set(t, tc.off) }, func(t testing.TB) { tc.set(t, 0) })
+		})
+	}
+	r.quietAgain(t)
+}
+
+// steppedClock lives packets through a step of a clock and back.
+func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
+	open := b.opened(t, spec{total: 9000, count: 9, sender: "open"})
+	short := b.opened(t, spec{total: 500, count: 5, sender: "short", life: 5 * time.Minute})
+	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid, soon)
+	ice := b.awaitPayout(t, b.won(t, open, "ice-"+open.ID+"~frozen"), payout.StatusFailed, soon)
+	void := b.awaitPayout(t, b.won(t, open, "void-"+open.ID+"~frozen"), payout.StatusFailed, soon)
+	b.underway(t, b.won(t, open, "request~lost_request"), b.won(t, open, "reply~lost_reply"))
+	b.won(t, short, "first")
+
+	forth(t)
+	defer back(t) // also when it ends early
+	// In the midst of it: a repeat hears the same, a new winner is paid, finance decides.
+	b.same(t, open)
+	b.same(t, short)
+	b.try(t, open, packet.GrabNotOpenYet) // late, while Redis is behind
+	b.try(t, short, packet.GrabNotOpenYet, packet.GrabExpired)
+	b.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(ice.Account), nil, nil)
+	b.retry(t, ice.ID)
+	b.void[void.ID] = true
+	b.twoPersons(t, void.ID, cancel)
+	for _, p := range []packet.Packet{open, short} {
+		for _, claim := range b.claims[p.ID] {
+			want := payout.StatusPaid
+			if claim.UserID == void.UserID {
+				want = payout.StatusCancelled
+			}
+			b.awaitPayout(t, claim, want, soon)
+		}
+	}
+	brief := b.staged(t, spec{total: 200, count: 2, sender: "brief", life: 5 * time.Minute}) // over before it can open, while Redis is behind
+	made := b.opened(t, spec{total: 300, count: 3, sender: "made"})
+	b.awaitPayout(t, b.won(t, made, "new"), payout.StatusPaid, soon)
+
+	back(t)
+	b.same(t, open)
+	b.same(t, short)
+	b.same(t, made)
+	for _, p := range []packet.Packet{open, short, made} {
+		must(b.pool.Recall(t.Context(), p.ID))(t)
+	}
+	_, _ = b.pool.Recall(t.Context(), brief.ID) // it may be closed by now
+	for _, p := range []packet.Packet{open, short, made, brief} {
+		b.settled(t, p.ID, soon)
+	}
+}
+
+// outboxEmpty waits until everything that was decided, and every notification, is attended to.
+func (r *rig) outboxEmpty(t testing.TB) {
+	t.Helper()
+	db := must(store.OpenSQL(r.dsn))(t)
+	defer func() { _ = db.Close() }()
+	n := -1
+	eventually(t, soon, "the outbox is empty", func() bool {
+		return db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox").Scan(&n) == nil && n == 0
+	})
+}
+
+// try grabs for another user, who may also hear one of these.
+func (b *books) try(t testing.TB, p packet.Packet, or ...packet.GrabResult) {
+	t.Helper()
+	g := b.grab(t, p.ID, "late")
+	switch {
+	case g.Result == packet.GrabWon:
+		b.claims[p.ID] = append(b.claims[p.ID], g.Claim)
+	case !slices.Contains(or, g.Result):
+		t.Errorf("grab: %s", g.Result)
+	}
+}
+
+// same: who has a claim and asks again hears the same amount.
+func (b *books) same(t testing.TB, p packet.Packet) {
+	t.Helper()
+	for _, c := range b.claims[p.ID] {
+		g := b.grab(t, p.ID, c.UserID)
+		if g.Result != packet.GrabReplayed || g.Claim.Amount != c.Amount || g.Claim.ShareIndex != c.ShareIndex {
+			t.Errorf("%q won %d and is told %s, %d", c.UserID, c.Amount, g.Result, g.Claim.Amount)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package worker_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// TestR9_PoolBehindTheBooks: a pool that lacks claims which the books know, although the
+// counters of its lane are right, is found by the watch, and its lane is shut.
+func TestR9_PoolBehindTheBooks(t *testing.T) {
+	r := sharedRig(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 5})
+	r.awaitOpen(t, p.ID)
+	for _, user := range []string{"a", "b"} {
+		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid, soon)
+	}
+	r.watchFast(t)
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	keys := must(rdb.Keys(ctx, "hb:{*}:packet:"+p.ID).Result())(t)
+	if len(keys) != 1 {
+		t.Fatal(keys)
+	}
+	if err := rdb.HSet(ctx, keys[0], "claimed_count", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	lane := packet.Lane(p.ID, testLanes)
+	eventually(t, soon, "the lane was shut, and rebuilt", func() bool {
+		return slices.ContainsFunc(must(r.store.Rebuilds(ctx, 100))(t), func(b packet.Rebuild) bool {
+			return b.Lane == lane && b.Reason == packet.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0
+		})
+	})
+	eventually(t, soon, "the lane is open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	c := r.grab(t, p.ID, "c").Claim
+	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	var epoch, seq int64
+	if err := r.sql(t).QueryRowContext(ctx, "SELECT epoch, seq FROM claims WHERE packet_id = ? AND user_id = 'c'", p.ID).Scan(&epoch, &seq); err != nil {
+		t.Fatal(err)
+	}
+	if e := must(r.pool.ReadEpoch(ctx, lane))(t); epoch != e.Number || epoch < 2 || seq < 1 || seq > e.Seq {
+		t.Errorf("recorded with epoch %d, seq %d; the lane is at %+v", epoch, seq, e)
+	}
+}

@@ -1,0 +1,98 @@
+package worker_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// TestR13_Heartbeat: MySQL's number goes to Redis; of a Redis that lost it MySQL is
+// believed, and it gets it again; a MySQL below it is restored, for every process
+// and whatever Redis loses later; without Redis nothing is believed at the start.
+func TestR13_Heartbeat(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, dsn := stacktest.FreshRedis(t), stacktest.MariaDB(t)
+	raw := must(store.OpenSQL(dsn))(t)
+	t.Cleanup(func() { _ = raw.Close() })
+	stacktest.Migrate(t, dsn)
+	p := must(pool.Open(ctx, pool.Config{Addr: server.Addr, Lanes: testLanes, Logger: slog.New(slog.DiscardHandler)}))(t)
+	t.Cleanup(func() { _ = p.Close() })
+	process := func() (*store.Store, *worker.Heartbeat) {
+		s := must(store.Open(store.Config{DSN: dsn, AwaitBooks: true}))(t)
+		t.Cleanup(func() { _ = s.Close() })
+		return s, &worker.Heartbeat{Books: s, Copy: p, Beats: true, Logger: slog.New(slog.DiscardHandler)}
+	}
+	beat := func(h *worker.Heartbeat) {
+		t.Helper()
+		if err := h.Beat(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	numbers := func(s *store.Store, mysql, copied int64, state payout.BooksState) {
+		t.Helper()
+		b := must(s.Books(ctx))(t)
+		if n := must(p.BooksNumber(ctx))(t); b.Number != mysql || n != copied || b.State != state {
+			t.Errorf("MySQL %d (%s), Redis %d; want %d (%s), %d", b.Number, b.State, n, mysql, state, copied)
+		}
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	forget := func() {
+		t.Helper()
+		keys := must(rdb.Keys(ctx, "hb:{*}:books").Result())(t)
+		if len(keys) != 3 {
+			t.Fatalf("kept at %q", keys)
+		}
+		if err := rdb.Del(ctx, keys...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	one, first := process()
+	if err := one.BooksBelieved(ctx); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("believed before anything was compared: %v", err)
+	}
+	beat(first)
+	beat(first)
+	numbers(one, 2, 2, payout.BooksNormal)
+	two, second := process()
+	second.Beats = false
+	beat(second)
+	numbers(two, 2, 2, payout.BooksNormal)
+	forget()
+	beat(first)
+	numbers(one, 3, 3, payout.BooksNormal)
+
+	if _, err := raw.ExecContext(ctx, "UPDATE books SET number = 1"); err != nil {
+		t.Fatal(err)
+	}
+	three, third := process()
+	beat(third)
+	numbers(three, 1, 3, payout.BooksRestored)
+	forget()
+	four, fourth := process()
+	beat(fourth)
+	numbers(four, 1, 0, payout.BooksRestored)
+	for _, s := range []*store.Store{one, two, three, four} {
+		if err := s.BooksBelieved(ctx); !errors.Is(err, payout.ErrBooksRestored) {
+			t.Errorf("restored books are believed: %v", err)
+		}
+	}
+	server.Kill()
+	five, fifth := process()
+	if err := fifth.Beat(ctx); !errors.Is(err, pool.ErrUnavailable) {
+		t.Errorf("a beat without Redis: %v", err)
+	}
+	if err := five.BooksBelieved(ctx); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("believed without Redis: %v", err)
+	}
+}

@@ -1,0 +1,23 @@
+package worker_test
+
+import (
+	"testing"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/worker"
+)
+
+// TestQueuesLook: who works is counted by who asks Temporal for every sort of task.
+func TestQueuesLook(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	_, namespace := stacktest.Temporal(t)
+	look := worker.NewQueues(r.temporal, namespace)
+	eventually(t, soon, "the worker is seen", func() bool {
+		queues, workers, err := look.Look(t.Context())
+		return err == nil && len(queues) == 3 && workers > 0
+	})
+	if _, workers, err := worker.NewQueues(r.temporal, "nowhere").Look(t.Context()); err == nil || workers != 0 {
+		t.Errorf("%d workers in a namespace that is not there: %v", workers, err)
+	}
+}

@@ -1,0 +1,288 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"hongbao/activities"
+	"hongbao/crash"
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+// RebuildBooks keeps rebuilds in MySQL.
+type RebuildBooks interface {
+	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
+	BooksBelieved(ctx context.Context) error
+	BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (packet.Rebuild, bool, error)
+	KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Duration) error
+	EndRebuild(ctx context.Context, b packet.Rebuild) error
+	ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error)
+	activities.Clock
+}
+
+// RebuildRows reads what pools are made of.
+type RebuildRows interface {
+	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored, error)
+	PoolOf(ctx context.Context, id string) (packet.Restored, bool, error)
+	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
+	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place, limit int) ([]packet.Tombstone, packet.Place, error)
+	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
+	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+}
+
+// RebuildGates moves the gates of lanes in Redis.
+type RebuildGates interface {
+	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
+	ShutGate(ctx context.Context, lane int, epoch int64) error
+	OpenGate(ctx context.Context, lane int, epoch, seq int64) error
+}
+
+// RebuildPools reads and makes the pools of a lane.
+type RebuildPools interface {
+	RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
+	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
+	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	ClearLane(ctx context.Context, lane int, epoch int64, tell func(ids []string) error) (int, error)
+	Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error
+	RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
+}
+
+// RebuildPace says how patient a rebuild is.
+type RebuildPace struct {
+	Every time.Duration // between two looks for lanes that are shut
+	// After is how long a lane has to be shut before it is rebuilt: meanwhile every
+	// process writes down how far it saw the lane come.
+	After time.Duration
+	// Lease is how long a rebuilder may say nothing before another one goes on.
+	Lease time.Duration
+	// Settle is for how long no run may turn up that is not in the books: longer than
+	// a relay's pause between two tries, and than Temporal's lists are late.
+	Settle time.Duration
+	// Patience is how long runs and winners that cannot be booked are waited for.
+	// Past it they may end as promises that cannot be booked (rule R10).
+	Patience time.Duration
+}
+
+// DefaultRebuildPace is the pace of a worker.
+var DefaultRebuildPace = RebuildPace{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second, Patience: 2 * time.Minute}
+
+// RebuildConfig is what a rebuilder is made of.
+type RebuildConfig struct {
+	Books   RebuildBooks
+	Rows    RebuildRows
+	Gates   RebuildGates
+	Pools   RebuildPools
+	Backlog Backlog
+	Starter *Starter
+	// Underway tells how many hand-offs of a lane this process is carrying to
+	// Temporal; nil: none.
+	Underway func(lane int) int
+	Lanes    int
+	Pace     RebuildPace // zero: DefaultRebuildPace
+	Logger   *slog.Logger
+}
+
+// Rebuilder makes lanes of the pool again from the books, after Redis has lost
+// something (rule R9). Each step may be repeated; a rebuilder that dies is taken over
+// by another, which begins with the first step, in an epoch of its own, so that
+// nothing the dead one still sends does anything.
+type Rebuilder struct {
+	cfg    RebuildConfig
+	holder string
+	step   func(lane int, done string) // for tests: told what is done
+
+	runs  openRuns
+	heavy *semaphore.Weighted
+
+	mu    sync.Mutex
+	busy  map[int]bool
+	again map[int]time.Time // lanes whose rebuild did not get on, and when to try again
+}
+
+// NewRebuilder prepares a rebuilder; it does nothing by itself.
+func NewRebuilder(cfg RebuildConfig) *Rebuilder {
+	if cfg.Pace == (RebuildPace{}) {
+		cfg.Pace = DefaultRebuildPace
+	}
+	if cfg.Underway == nil {
+		cfg.Underway = func(int) int { return 0 }
+	}
+	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()), step: func(int, string) {}, runs: openRuns{starter: cfg.Starter},
+		heavy: semaphore.NewWeighted(makesAtOnce), busy: map[int]bool{}, again: map[int]time.Time{}}
+}
+
+const (
+	// rebuildsAtOnce is how many lanes one process rebuilds at the same time, most of
+	// which wait for what is under way; makesAtOnce how many of them it makes.
+	rebuildsAtOnce = 64
+	makesAtOnce    = 4
+	rebuildPause   = time.Second
+)
+
+// Run rebuilds lanes that are shut until ctx ends. While the books are older than
+// reality it waits: what a lane is made of is not in them yet (rule R13).
+func (r *Rebuilder) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.SetLimit(rebuildsAtOnce)
+	told := time.Now()
+	for pause(ctx, r.cfg.Pace.Every) {
+		lanes, now, err := r.waiting(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.cfg.Logger.WarnContext(ctx, "Lanes could not be read from the books.", slog.Any("error", err))
+		}
+		if len(lanes) == 0 {
+			continue
+		}
+		if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
+			r.tell(ctx, &told, "Lanes wait for books that are believed.", slog.Int("lanes", len(lanes)), slog.Any("error", err))
+			continue
+		}
+		for _, l := range lanes {
+			if !r.take(l, now) {
+				continue
+			}
+			if !group.TryGo(func() error { r.try(ctx, l.Lane); return nil }) {
+				r.leave(l.Lane, time.Time{})
+			}
+		}
+	}
+	return group.Wait()
+}
+
+// waiting returns the lanes that a rebuild would open, and what time it is by the clock
+// that shut them.
+func (r *Rebuilder) waiting(ctx context.Context) (lanes []packet.LaneRow, now time.Time, err error) {
+	lanes, err = r.cfg.Books.PoolLanes(ctx)
+	lanes = slices.DeleteFunc(lanes, func(l packet.LaneRow) bool { return !Rebuildable(l) })
+	if err != nil || len(lanes) == 0 {
+		return nil, now, err
+	}
+	now, err = r.cfg.Books.Clock(ctx)
+	if err != nil {
+		return nil, now, err
+	}
+	return lanes, now, nil
+}
+
+// take reports whether a lane waits for somebody who rebuilds it, who is the caller
+// from then on, until leave. now is the books' time.
+func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[l.Lane] || time.Now().Before(r.again[l.Lane]) {
+		return false
+	}
+	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt) >= r.cfg.Pace.After && (l.State == packet.LaneShut || l.Holder == r.holder || now.After(l.LeaseUntil))
+	return r.busy[l.Lane]
+}
+
+// leave ends what take began; the lane is not taken again before the given time.
+func (r *Rebuilder) leave(lane int, again time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy[lane], r.again[lane] = false, again
+}
+
+// Rebuildable reports whether a lane is one that a rebuild opens again: not one that
+// was never open, nor one of books that are older than Redis (rule R13).
+func Rebuildable(l packet.LaneRow) bool {
+	return l.State != packet.LaneOpen && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder
+}
+
+func (r *Rebuilder) try(ctx context.Context, lane int) {
+	_, _, err := r.Lane(ctx, lane)
+	again := time.Time{}
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Logger.WarnContext(ctx, "Lane could not be rebuilt; tried again.", slog.Int("lane", lane), slog.Any("error", err))
+		again = time.Now().Add(rebuildPause)
+	}
+	r.leave(lane, again)
+}
+
+// errTakenOver: the lease of a rebuild ended, and another rebuilder goes on.
+var errTakenOver = errors.New("another one rebuilds the lane")
+
+// Lane rebuilds one lane that is shut, or whose rebuilder is gone, and returns what
+// came of it. It reports whether it did: not a lane that is open, or held by another.
+func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done bool, err error) {
+	found, err := r.cfg.Gates.ReadEpoch(ctx, lane)
+	if err != nil {
+		return b, false, err
+	}
+	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease, packet.LaneSeen{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
+	if err != nil || !taken {
+		return b, false, err
+	}
+	r.cfg.Logger.WarnContext(ctx, "Lane is rebuilt from the books.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)), slog.Int64("epoch", b.Epoch))
+	r.step(lane, "begun")
+	ctx, cancel := context.WithCancelCause(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { r.keep(ctx, b, cancel) })
+	defer keeping.Wait()
+	defer cancel(nil)
+	waited := map[claimed]bool{} // what is in the books by now, or was given up; a packet stands there without a user
+	for _, s := range []struct {
+		done string
+		do   func(context.Context, *packet.Rebuild) error
+	}{
+		{"shut", func(ctx context.Context, b *packet.Rebuild) error {
+			return crash.Do(crash.RebuildShut, func() error { return r.cfg.Gates.ShutGate(ctx, lane, b.Epoch) })
+		}},
+		{"drained", func(ctx context.Context, b *packet.Rebuild) error { return r.drain(ctx, b, waited) }},
+		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.settle(ctx, b, waited) }},
+		{"made", r.make},
+		{"opened", r.open},
+		{"ended", func(ctx context.Context, b *packet.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},
+	} {
+		if err := s.do(ctx, &b); err != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errTakenOver) {
+				err = cause
+			}
+			return b, false, fmt.Errorf("rebuild lane %d, not yet %s: %w", lane, s.done, err)
+		}
+		r.step(lane, s.done)
+	}
+	level := slog.LevelInfo
+	if b.Lost > 0 {
+		level = slog.LevelWarn
+	}
+	r.cfg.Logger.Log(ctx, level, "Lane is open again.", slog.Int("lane", lane), slog.Int64("epoch", b.Epoch), slog.Int("packets", b.Packets),
+		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Seen.Grabs), slog.Int64("found_grabs", b.Found.Grabs), slog.Int64("recorded", b.Recorded), slog.Int64("lost", b.Lost))
+	return b, true, nil
+}
+
+// keep prolongs the lease, and ends the rebuild when it is lost.
+func (r *Rebuilder) keep(ctx context.Context, b packet.Rebuild, cancel context.CancelCauseFunc) {
+	kept := time.Now()
+	for pause(ctx, r.cfg.Pace.Lease/4) {
+		err := r.cfg.Books.KeepRebuild(ctx, b, r.cfg.Pace.Lease)
+		switch {
+		case err == nil:
+			kept = time.Now()
+		case ctx.Err() == nil && (!errors.Is(err, packet.ErrUnavailable) || time.Since(kept) > r.cfg.Pace.Lease):
+			cancel(fmt.Errorf("%w: %w", errTakenOver, err))
+			return
+		}
+	}
+}
+
+// open counts what may be lost, and opens the gate in Redis. Nobody comes through
+// before the books say so too.
+func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
+	if b.Recorded, err = r.cfg.Books.ClaimsBehind(ctx, b.Lane, r.cfg.Lanes, b.From, b.Found.Seq); err != nil {
+		return err
+	}
+	b.Lost = max(b.Seen.Grabs-b.Found.Grabs-b.Recorded, 0)
+	return crash.Do(crash.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, 0) })
+}

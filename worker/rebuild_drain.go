@@ -1,0 +1,311 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+// rebuildLook is the pause between two looks at something that is waited for.
+const rebuildLook = 100 * time.Millisecond
+
+// claimed names a claim by packet and user.
+type claimed struct{ packetID, user string }
+
+// drain gets everything that the lane still holds into the books: hand-offs by the
+// relays, which go on, then winners and staged packets whose hand-offs were lost
+// (rule R11). It notes what it waited for, so that nobody does again.
+func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) error {
+	told := time.Now()
+	for {
+		left, _, err := r.cfg.Backlog.Depth(ctx, b.Lane)
+		if err != nil {
+			return err
+		}
+		underway := r.cfg.Underway(b.Lane)
+		if left == 0 && underway == 0 {
+			break
+		}
+		r.tell(ctx, &told, "Rebuild waits for hand-offs that have not reached Temporal.",
+			slog.Int("lane", b.Lane), slog.Int("left", left), slog.Int("underway", underway))
+		if !pause(ctx, rebuildLook) {
+			return ctx.Err()
+		}
+	}
+	missing := map[claimed]bool{}
+	var staged []string
+	err := r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
+		for id, view := range views {
+			if _, recorded := rows[id]; !recorded && !view.Retired {
+				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); err != nil {
+					return err
+				}
+				staged = append(staged, id)
+			}
+			if err := r.restart(ctx, id, view, missing); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for c := range missing {
+		waited[c] = true
+	}
+	for _, id := range staged {
+		waited[claimed{packetID: id}] = true
+	}
+	return r.await(ctx, *b, missing, staged)
+}
+
+// tellEvery is how often a rebuild that waits says what for.
+const tellEvery = 10 * time.Second
+
+// tell logs what is waited for, now and then. told is when it was said last, or when the
+// wait began.
+func (r *Rebuilder) tell(ctx context.Context, told *time.Time, what string, attrs ...slog.Attr) {
+	if time.Since(*told) < tellEvery {
+		return
+	}
+	*told = time.Now()
+	r.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
+}
+
+// eachLive goes through the packets of a lane that Redis has, some at a time, with
+// their rows.
+func (r *Rebuilder) eachLive(ctx context.Context, lane int, do func(map[string]packet.PoolView, map[string]packet.RowState) error) error {
+	var from time.Time
+	for {
+		live, err := r.cfg.Pools.RemainsPage(ctx, lane, from, lanePage)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		ids := make([]string, 0, len(live))
+		for _, p := range live {
+			if packet.ValidID(p.ID) {
+				ids = append(ids, p.ID)
+			}
+		}
+		views, err := r.cfg.Pools.Remains(ctx, ids)
+		if err != nil {
+			return err
+		}
+		rows, err := r.cfg.Rows.PacketStates(ctx, ids)
+		if err != nil {
+			return err
+		}
+		if err := do(views, rows); err != nil {
+			return err
+		}
+		if len(live) < lanePage {
+			return nil
+		}
+		from = behind(live, from)
+	}
+}
+
+// behind is where the page after this one begins. Packets created in the same
+// millisecond may be seen twice.
+func behind(live []pool.LivePacket, from time.Time) time.Time {
+	last := live[len(live)-1].CreatedAt
+	if !last.After(from) { // a page full of one millisecond
+		last = last.Add(time.Millisecond)
+	}
+	return last
+}
+
+// restart starts the payouts of a packet's winners that the books do not have.
+func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView, missing map[claimed]bool) error {
+	if view.Retired {
+		return nil
+	}
+	return r.cfg.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+		for len(claims) > 0 {
+			some := claims[:min(compareUsers, len(claims))]
+			claims = claims[len(some):]
+			if err := r.restartSome(ctx, id, view.Packet.App, some, missing); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]bool) error {
+	users := make([]string, len(claims))
+	for i, c := range claims {
+		users[i] = c.UserID
+	}
+	have, err := r.cfg.Rows.Recorded(ctx, id, users)
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if have[c.UserID] {
+			continue
+		}
+		if _, err := r.cfg.Starter.RestartPayout(ctx, c, app); err != nil {
+			return err
+		}
+		missing[claimed{c.PacketID, c.UserID}] = true
+	}
+	return nil
+}
+
+// settle waits until every run that was started of the lane's packets is in the
+// books: claims that Redis lost may be on their way through Temporal, or still in the
+// hands of another process's relay. So it looks until nothing new has turned up for a
+// while.
+func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) error {
+	quiet, told := time.Now(), time.Now()
+	for {
+		runs, err := r.runs.list(ctx)
+		if err != nil {
+			return err
+		}
+		missing := map[claimed]bool{}
+		var packets []string
+		for _, id := range runs {
+			kind, rest, _ := strings.Cut(id, "/")
+			packetID, user, _ := strings.Cut(rest, "/")
+			switch {
+			case !packet.ValidID(packetID), packet.Lane(packetID, r.cfg.Lanes) != b.Lane:
+			case kind == "packet":
+				if !waited[claimed{packetID, ""}] {
+					packets = append(packets, packetID)
+				}
+			case !waited[claimed{packetID, user}]:
+				missing[claimed{packetID, user}] = true
+			}
+		}
+		seen := slices.Collect(maps.Keys(missing))
+		for _, id := range packets {
+			seen = append(seen, claimed{packetID: id})
+		}
+		fresh, err := r.unbooked(ctx, missing, packets)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			if err := r.await(ctx, *b, missing, packets); err != nil {
+				return err
+			}
+			quiet = time.Now()
+		}
+		for _, c := range seen {
+			waited[c] = true
+		}
+		underway := r.cfg.Underway(b.Lane)
+		if time.Since(quiet) >= r.cfg.Pace.Settle && underway == 0 {
+			return nil
+		}
+		r.tell(ctx, &told, "Rebuild waits until no run turns up that is not in the books.",
+			slog.Int("lane", b.Lane), slog.Int("runs", len(runs)), slog.Duration("quiet", time.Since(quiet)), slog.Int("underway", underway))
+		if !pause(ctx, r.cfg.Pace.Settle/8) {
+			return ctx.Err()
+		}
+	}
+}
+
+// unbooked takes out of missing what is in the books by now, and reports whether
+// claims are left, or a packet without a row.
+func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]bool, packets []string) (bool, error) {
+	users := map[string][]string{}
+	for c := range missing {
+		users[c.packetID] = append(users[c.packetID], c.user)
+	}
+	for id, all := range users {
+		for len(all) > 0 {
+			some := all[:min(compareUsers, len(all))]
+			all = all[len(some):]
+			have, err := r.cfg.Rows.Recorded(ctx, id, some)
+			if err != nil {
+				return false, err
+			}
+			for user := range have {
+				delete(missing, claimed{id, user})
+			}
+		}
+	}
+	for len(packets) > 0 {
+		some := packets[:min(compareUsers, len(packets))]
+		packets = packets[len(some):]
+		rows, err := r.cfg.Rows.PacketStates(ctx, some)
+		if err != nil {
+			return false, err
+		}
+		if len(rows) < len(some) {
+			return true, nil
+		}
+	}
+	return len(missing) > 0, nil
+}
+
+// stagedPatience is how long packets without a row are waited for. They are charged by
+// nobody before they have one; one that gets it later is staged again by its app.
+const stagedPatience = 10 * time.Second
+
+// await returns once claims and packets are in the books, or cannot be waited for any
+// longer.
+func (r *Rebuilder) await(ctx context.Context, b packet.Rebuild, missing map[claimed]bool, packets []string) error {
+	began := time.Now()
+	told := began
+	for {
+		left, err := r.unbooked(ctx, missing, packets)
+		if err != nil || !left {
+			return err
+		}
+		if took := time.Since(began); took >= stagedPatience && len(missing) == 0 || took >= r.cfg.Pace.Patience {
+			r.cfg.Logger.WarnContext(ctx, "Rebuild goes on without claims, or packets, that do not get into the books.",
+				slog.Int("lane", b.Lane), slog.Int("claims", len(missing)))
+			return nil
+		}
+		r.tell(ctx, &told, "Rebuild waits for claims, or packets, to get into the books.",
+			slog.Int("lane", b.Lane), slog.Int("claims", len(missing)), slog.Int("packets", len(packets)))
+		if !pause(ctx, rebuildLook) {
+			return ctx.Err()
+		}
+	}
+}
+
+const (
+	// runsFresh is how old a list of runs may be: lanes that are rebuilt at the same
+	// time share it.
+	runsFresh = 250 * time.Millisecond
+	// packetRuns is how far back runs of packets are looked at: of older ones the row,
+	// if it can be written at all, was written long ago, also where this machine's
+	// clock is ten minutes ahead of Temporal's.
+	packetRuns = 20 * time.Minute
+)
+
+// openRuns are the runs that Temporal has open, read when somebody asks.
+type openRuns struct {
+	starter *Starter
+	mu      sync.Mutex
+	at      time.Time
+	ids     []string
+}
+
+func (o *openRuns) list(ctx context.Context) ([]string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if now.Sub(o.at) < runsFresh {
+		return o.ids, nil
+	}
+	ids, err := o.starter.openRuns(ctx, now.Add(-packetRuns))
+	if err != nil {
+		return nil, err
+	}
+	o.at, o.ids = now, ids
+	return ids, nil
+}

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"hongbao/crash"
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+const (
+	// rebuildPackets is how many packets are read at once, rebuildShares how many
+	// shares of one, rebuildStones how many tombstones.
+	rebuildPackets = 100
+	rebuildShares  = 10_000
+	rebuildStones  = 2_000
+	// rebuildTries is how often one packet is made whose claims are booked meanwhile.
+	rebuildTries = 20
+	// answeredAfter is longer than a create request waits for its charge: by then it
+	// was answered 202, or by nobody.
+	answeredAfter = 5 * time.Second
+)
+
+// make replaces what Redis has of the lane by what the books say.
+func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
+	if err := r.heavy.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer r.heavy.Release(1)
+	b.Packets, b.Unknown = 0, 0
+	_, err := r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, func(ids []string) error {
+		known, err := r.cfg.Rows.PacketStates(ctx, ids)
+		b.Unknown += len(ids) - len(known)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// In the order in which a packet passes through them: one that moves meanwhile is
+	// met, perhaps twice. Rows that came meanwhile are in the last look.
+	done := map[string]packet.Status{}
+	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing, packet.StatusFunding} {
+		if err := r.makeStatus(ctx, b, status, done); err != nil {
+			return err
+		}
+	}
+	b.Packets = len(done)
+	for _, status := range []packet.Status{packet.StatusClosed, packet.StatusRejected} {
+		if err := r.makeStones(ctx, b, status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, done map[string]packet.Status) error {
+	var after packet.Place
+	for {
+		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPackets)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		now, err := r.cfg.Books.Clock(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			if done[p.ID] == status {
+				continue
+			}
+			if err := r.makePool(ctx, b.Epoch, p, now); err != nil {
+				return err
+			}
+			done[p.ID] = status
+		}
+		last := page[len(page)-1]
+		after = packet.Place{At: last.CreatedAt, ID: last.ID}
+	}
+}
+
+// makePool makes one packet, again when its rows moved meanwhile. now is the books'
+// time after they were read.
+func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored, now time.Time) error {
+	for try := 1; ; try++ {
+		if p.First == nil {
+			p.First = firstAnswer(p, now)
+		}
+		err := crash.Do(crash.RebuildPool, func() error {
+			return r.cfg.Pools.Restore(ctx, epoch, p, func(index int) ([]packet.Share, error) {
+				return r.cfg.Rows.SharesAfter(ctx, p.ID, index, rebuildShares)
+			})
+		})
+		if !errors.Is(err, pool.ErrTorn) || try == rebuildTries {
+			return err
+		}
+		if !pause(ctx, rebuildLook) {
+			return ctx.Err()
+		}
+		fresh, found, rerr := r.cfg.Rows.PoolOf(ctx, p.ID)
+		switch {
+		case rerr != nil:
+			return rerr
+		case !found: // it ended meanwhile; its tombstone follows
+			return nil
+		}
+		p = fresh
+	}
+}
+
+// firstAnswer is what the create request was told first, when the row does not say so:
+// those that were told 202 and opened later have that in their row. Nil: nobody may
+// have been told anything yet.
+func firstAnswer(p packet.Restored, now time.Time) *packet.FirstAnswer {
+	switch {
+	case p.Stored == packet.StatusFunding && now.Sub(p.CreatedAt) < answeredAfter:
+		return nil
+	case p.Stored == packet.StatusFunding, p.Reason == packet.CloseUnopened:
+		return &packet.FirstAnswer{HTTPStatus: http.StatusAccepted}
+	}
+	return &packet.FirstAnswer{HTTPStatus: http.StatusCreated}
+}
+
+func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status packet.Status) error {
+	now, err := r.cfg.Books.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	ended := now.Add(-packet.TombstoneLife)
+	var after packet.Place
+	for {
+		stones, last, err := r.cfg.Rows.TombstonesOfLane(ctx, b.Lane, r.cfg.Lanes, status, ended, packet.TombstoneLife, after, rebuildStones)
+		if err != nil {
+			return err
+		}
+		for i := range stones {
+			if stones[i].First == nil && status == packet.StatusRejected {
+				stones[i].First = &packet.FirstAnswer{HTTPStatus: http.StatusPaymentRequired}
+			}
+		}
+		if err := r.cfg.Pools.RestoreTombstones(ctx, b.Lane, b.Epoch, stones); err != nil {
+			return fmt.Errorf("tombstones: %w", err)
+		}
+		if last == (packet.Place{}) {
+			return nil
+		}
+		after = last
+	}
+}

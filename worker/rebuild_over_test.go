@@ -1,0 +1,377 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// byHand is a rig whose worker rebuilds nothing by itself.
+func byHand(t testing.TB) (*rig, *stacktest.Server) {
+	t.Helper()
+	server := stacktest.FreshRedis(t)
+	temporal, ns := stacktest.FreshTemporal(t)
+	return newRigWith(t, server.Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(_ *rig, cfg *worker.Config) { cfg.Rebuild = nil }), server
+}
+
+func (r *rig) flush(t testing.TB) {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer c.Close()
+	if err := c.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitShut waits until a packet's lane is shut in the books.
+func (r *rig) awaitShut(t testing.TB, lane int) packet.LaneRow {
+	t.Helper()
+	var row packet.LaneRow
+	eventually(t, soon, "lane shut", func() bool {
+		for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
+			if l.Lane == lane {
+				row = l
+			}
+		}
+		return row.State == packet.LaneShut
+	})
+	return row
+}
+
+// TestR9_RebuildKilled: a rebuilder may die after each of its steps; another one takes
+// over, and what comes of it is the same.
+func TestR9_RebuildKilled(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	cfg.Pace.Lease, cfg.Pace.Settle = 500*time.Millisecond, 300*time.Millisecond
+	p := r.create(t, spec{total: 100_000, count: 200})
+	r.awaitOpen(t, p.ID)
+	lane := packet.Lane(p.ID, testLanes)
+	c := newGrabbers(r, []packet.Packet{p})
+	for i, step := range []string{"begun", "shut", "drained", "settled", "made", "opened", "ended"} {
+		for range 5 {
+			if err := c.grab(ctx, p.ID, c.user(false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.quietLanes(t)
+		eventually(t, soon, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 5*(i+1) })
+		r.flush(t)
+		from := r.awaitShut(t, lane)
+		dying, kill := context.WithCancel(ctx)
+		first := worker.NewRebuilder(cfg)
+		first.OnStep(func(_ int, done string) {
+			if done == step {
+				kill()
+			}
+		})
+		_, did, err := first.Lane(dying, lane)
+		if did != (step == "ended") || !did && err == nil {
+			t.Fatalf("killed after %s: %v %v", step, did, err)
+		}
+		kill()
+		second := worker.NewRebuilder(cfg)
+		if !did {
+			r.leaseKept(t, lane)
+			eventually(t, soon, "taken over", func() bool {
+				b, did, err := rebuilt(t, second, lane)
+				if err != nil || did && (b.Lost != 0 || b.From != from.Epoch || b.Seen.Grabs != from.SeenGrabs || b.Packets != 1) {
+					t.Fatalf("taken over: %+v %v", b, err)
+				}
+				return did
+			})
+		}
+		if _, did, err := rebuilt(t, second, lane); did || err != nil {
+			t.Errorf("rebuilt although it is open: %v %v", did, err)
+		}
+		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	}
+	for _, other := range must(r.store.PoolLanes(ctx))(t) { // the empty ones
+		if other.State == packet.LaneShut {
+			must(func() (bool, error) { _, did, err := rebuilt(t, worker.NewRebuilder(cfg), other.Lane); return did, err }())(t)
+		}
+	}
+	if err := c.grab(ctx, p.ID, c.user(false)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range c.next { // everybody asks again
+		if err := c.grab(ctx, p.ID, userNamed(n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settled(t, c.packets)
+	if gone := c.judge(t); gone != 0 || c.won() != 36 {
+		t.Errorf("%d grabs won, %d gone", c.won(), gone)
+	}
+}
+
+// rebuilt rebuilds a lane, again when something did not answer in time, as a worker does.
+func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
+	t.Helper()
+	eventually(t, soon, "everything answers", func() bool {
+		b, did, err = rebuilder.Lane(t.Context(), lane)
+		return !errors.Is(err, packet.ErrUnavailable)
+	})
+	return b, did, err
+}
+
+// leaseKept: nobody takes a lane from its rebuilder before the lease ends, by the clock of
+// the books. It fails only where the lease was still running afterwards; on a busy machine
+// it may end meanwhile, and then the lane is left to whoever comes after this one.
+func (r *rig) leaseKept(t testing.TB, lane int) {
+	t.Helper()
+	before := r.laneRow(t, lane)
+	_, taken, err := r.store.BeginRebuild(t.Context(), lane, "another", time.Millisecond, packet.LaneSeen{Lane: lane})
+	if err != nil || taken && must(r.store.Clock(t.Context()))(t).Before(before.LeaseUntil) {
+		t.Errorf("taken over within the lease, which ends %v: %v %v", before.LeaseUntil, taken, err)
+	}
+}
+
+// paused are books that hear nothing of a rebuilder: its machine stands still.
+type paused struct{ worker.RebuildBooks }
+
+func (paused) KeepRebuild(ctx context.Context, _ packet.Rebuild, _ time.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+var errTold = errors.New("told before")
+
+// TestR9_RebuildStale: a rebuilder that stood still and was taken over changes nothing
+// when it goes on.
+func TestR9_RebuildStale(t *testing.T) {
+	t.Parallel()
+	r, server := byHand(t)
+	ctx := t.Context()
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	cfg.Pace.Lease, cfg.Pace.Settle = 500*time.Millisecond, 300*time.Millisecond
+	for _, step := range []string{"begun", "settled", "made", "opened"} {
+		p := r.create(t, spec{total: 1000, count: 20})
+		r.awaitOpen(t, p.ID)
+		lane := packet.Lane(p.ID, testLanes)
+		g := r.grab(t, p.ID, "first")
+		eventually(t, soon, "claim recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 1 })
+		r.flush(t)
+		r.awaitShut(t, lane)
+		slow := cfg
+		slow.Books = paused{r.store}
+		stands, goOn := make(chan struct{}), make(chan struct{})
+		stale := worker.NewRebuilder(slow)
+		stale.OnStep(func(_ int, done string) {
+			if done == step {
+				close(stands)
+				<-goOn
+			}
+		})
+		answer := make(chan error, 1)
+		go func() {
+			_, did, err := stale.Lane(ctx, lane)
+			if did {
+				err = errors.New("it says that it has rebuilt the lane")
+			}
+			answer <- err
+		}()
+		<-stands
+		live := worker.NewRebuilder(cfg)
+		both := sync.OnceFunc(func() { // they are about to make the lane
+			close(goOn)
+			if err := <-answer; !errors.Is(err, pool.ErrGate) {
+				t.Errorf("made by two at once: %v", err)
+			}
+			answer <- errTold
+		})
+		live.OnStep(func(_ int, done string) {
+			if step == "settled" && done == "settled" {
+				both()
+			}
+		})
+		eventually(t, soon, "taken over", func() bool {
+			return must(func() (bool, error) { _, did, err := rebuilt(t, live, lane); return did, err }())(t)
+		})
+		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		again := r.grab(t, p.ID, "second")
+		before, books := content(t, server.Addr), must(r.store.PoolLanes(ctx))(t)[lane]
+		if step != "settled" {
+			close(goOn)
+		}
+		if err := <-answer; err == nil || err.Error() == "it says that it has rebuilt the lane" {
+			t.Errorf("after %s: %v", step, err)
+		}
+		after := content(t, server.Addr)
+		for key := range before {
+			if !strings.HasSuffix(key, "claimed") && before[key] != after[key] { // that one is the relay's
+				t.Errorf("after %s: %s\n was %.300s\n is %.300s", step, key, before[key], after[key])
+			}
+		}
+		if now := must(r.store.PoolLanes(ctx))(t)[lane]; now.Epoch != books.Epoch || now.State != packet.LaneOpen {
+			t.Errorf("after %s: the books had %+v, have %+v", step, books, now)
+		}
+		if g.Claim.ShareIndex == again.Claim.ShareIndex || again.Result != packet.GrabWon {
+			t.Errorf("after %s: %+v and %+v", step, g, again)
+		}
+		live.OnStep(func(int, string) {})
+		for _, other := range must(r.store.PoolLanes(ctx))(t) {
+			if other.State == packet.LaneShut {
+				must(func() (bool, error) { _, did, err := rebuilt(t, live, other.Lane); return did, err }())(t)
+			}
+		}
+		eventually(t, soon, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
+	}
+}
+
+// TestR9_LatePromise: a grab that Redis lost was in the hands of a relay that stood
+// still until its share had another owner. It ends as a promise that cannot be booked
+// (rule R10), and it does not stand for a winner who has no row yet: the books wait.
+func TestR9_LatePromise(t *testing.T) {
+	t.Parallel()
+	r, _ := newR9Rig(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	r.stop() // his hand-off stays in Redis, and goes with it
+	lost := r.grab(t, p.ID, "lost").Claim
+	r.flush(t)
+	_, r.stop = r.startWorker(t)
+	r.awaitRebuilt(t, testLanes-1)
+	second := r.grab(t, p.ID, "second").Claim
+	if second.ShareIndex != lost.ShareIndex || second.Amount != lost.Amount {
+		t.Fatalf("the share of %+v went to %+v", lost, second)
+	}
+	r.awaitPayout(t, second, payout.StatusPaid, soon)
+	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "promised", func() bool {
+		told, err := r.store.Claim(ctx, p.ID, "lost")
+		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.Amount == lost.Amount && told.PayoutID[0] == 'h'
+	})
+	p2, err := r.store.PaymentOf(ctx, must(r.store.Claim(ctx, p.ID, "lost"))(t).PayoutID)
+	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
+		t.Errorf("promise %+v, %v", p2, err)
+	}
+	// As many claims and promises as the pool counts, and one winner without a row.
+	third := func() packet.Claim {
+		r.stop()
+		defer func() { _, r.stop = r.startWorker(t) }()
+		return r.grab(t, p.ID, "third").Claim
+	}()
+	must(r.pool.Recall(ctx, p.ID))(t)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitPayout(t, third, payout.StatusPaid, soon)
+	r.balanced(t, p)
+	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 1 {
+		t.Errorf("%d promises, want one", n)
+	}
+	if lost := r.lost(t); lost != 1 {
+		t.Errorf("%d grabs reported as lost, want one", lost)
+	}
+}
+
+// TestR9_BooksWaitForTheGate: no books are closed while the gate of their lane is not
+// open, whoever asks: what Redis says then is not all that was told.
+func TestR9_BooksWaitForTheGate(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	lane := packet.Lane(p.ID, testLanes)
+	if _, err := r.store.BeginClosing(ctx, p.ID, packet.CloseRecalled); err != nil {
+		t.Fatal(err)
+	}
+	r.flush(t)
+	r.awaitShut(t, lane)
+	if _, err := r.store.CloseBooks(ctx, p.ID, r.provider.Name()); !errors.Is(err, packet.ErrUnavailable) {
+		t.Errorf("books closed behind a shut gate: %v", err)
+	}
+	if rec := must(r.store.Packet(ctx, p.ID))(t); !rec.BooksClosedAt.IsZero() {
+		t.Error("books closed behind a shut gate")
+	}
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	must(func() (bool, error) { _, did, err := worker.NewRebuilder(cfg).Lane(ctx, lane); return did, err }())(t)
+	if remainder, err := r.store.CloseBooks(ctx, p.ID, r.provider.Name()); err != nil || remainder != 1000 {
+		t.Errorf("behind an open one: %d, %v", remainder, err)
+	}
+}
+
+// asked are rows that tell when somebody was asked for.
+type asked struct {
+	worker.RebuildRows
+	user string
+	told func()
+}
+
+func (a asked) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
+	if slices.Contains(users, a.user) {
+		a.told()
+	}
+	return a.RebuildRows.Recorded(ctx, packetID, users)
+}
+
+// TestR9_RebuildWaitsForRuns: a grab that Redis lost, and that Temporal has, is in the
+// books before its lane is made again: its share goes to nobody else.
+func TestR9_RebuildWaitsForRuns(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	lane := packet.Lane(p.ID, testLanes)
+	// Nothing is booked while somebody else holds the packet's row.
+	db := must(store.OpenSQL(r.dsn))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	lock := must(db.BeginTx(ctx, nil))(t)
+	if _, err := lock.ExecContext(ctx, "SELECT id FROM packets WHERE id = ? FOR UPDATE", p.ID); err != nil {
+		t.Fatal(err)
+	}
+	g := r.grab(t, p.ID, "first")
+	r.quietLanes(t) // Temporal has it
+	r.flush(t)
+	r.awaitShut(t, lane)
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	looks := 0
+	cfg.Rows = asked{r.store, "first", func() {
+		if looks++; looks == 3 {
+			if err := lock.Rollback(); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	rebuilder := worker.NewRebuilder(cfg)
+	rebuilder.OnStep(func(_ int, done string) {
+		if done == "settled" && looks < 3 {
+			t.Error("the lane is made without waiting for a run that is under way")
+			_ = lock.Rollback()
+		}
+	})
+	b, did, err := rebuilder.Lane(ctx, lane)
+	if !did || err != nil || b.Lost != 0 || b.Recorded != 1 {
+		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
+	}
+	eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex || again.Claim.Amount != g.Claim.Amount {
+		t.Errorf("told %+v, then %+v", g, again)
+	}
+	if second := r.grab(t, p.ID, "second"); second.Result != packet.GrabWon || second.Claim.ShareIndex == g.Claim.ShareIndex {
+		t.Errorf("the second one got %+v", second)
+	}
+}

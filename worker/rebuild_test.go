@@ -1,0 +1,345 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// grabbers grab and asks again, whatever happens, and remembers what it was told.
+type grabbers struct {
+	r       *rig
+	packets []packet.Packet
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	mu   sync.Mutex
+	told map[string][]packet.Claim // by packet and user, in the order in which it was told; the same claim once
+	n    int                       // grabs that were won
+	next int                       // number of the last user
+	// asked is how often somebody asked again.
+	asked int
+	// most is how many grabs may be won so far: beyond it all ask again. Each is a payout,
+	// and two processors that are busy with thousands of them show nothing.
+	most int
+}
+
+// beside is how many grabs may be won beside those that are waited for.
+const beside = 60
+
+func newGrabbers(r *rig, packets []packet.Packet) *grabbers {
+	return &grabbers{r: r, packets: packets, told: map[string][]packet.Claim{}}
+}
+
+// start has some people grab until halt; one of three asks again for somebody.
+func (c *grabbers) start(ctx context.Context) {
+	ctx, c.stop = context.WithCancel(ctx)
+	for worker := range 4 {
+		c.done.Go(func() {
+			for i := worker; ctx.Err() == nil; i++ {
+				user := c.user(i%3 == 0 || c.enough())
+				// Nobody hangs up at the end: what he won then would be told to nobody.
+				_ = c.grab(context.WithoutCancel(ctx), c.packets[i%len(c.packets)].ID, user)
+				select {
+				case <-ctx.Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
+}
+
+func (c *grabbers) halt() { c.stop(); c.done.Wait() }
+
+func (c *grabbers) user(again bool) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if again && c.next > 0 {
+		c.asked++
+		return userNamed(1 + c.asked*7%c.next)
+	}
+	c.next++
+	return userNamed(c.next)
+}
+
+func userNamed(n int) string { return fmt.Sprintf("u%05d", n) }
+
+// grab grabs once and remembers the answer.
+func (c *grabbers) grab(ctx context.Context, id, user string) error {
+	g, err := c.r.pool.Grab(ctx, id, user, packet.Profile{})
+	if err != nil || g.Result != packet.GrabWon && g.Result != packet.GrabReplayed {
+		return err
+	}
+	g.Claim.Epoch, g.Claim.Seq = 0, 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := id + "/" + user
+	if all := c.told[key]; len(all) == 0 || !sameClaim(all[len(all)-1], g.Claim) {
+		c.told[key] = append(all, g.Claim)
+	}
+	if g.Result == packet.GrabWon {
+		c.n++
+	}
+	return nil
+}
+
+func (c *grabbers) enough() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next > 0 && c.n >= c.most
+}
+
+func (c *grabbers) won() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
+
+// awaitWon waits until so many more grabs were won.
+func (c *grabbers) awaitWon(t testing.TB, more int) {
+	t.Helper()
+	from := c.won()
+	c.mu.Lock()
+	c.most = from + more + beside
+	c.mu.Unlock()
+	eventually(t, soon, fmt.Sprintf("%d more grabs", more), func() bool { return c.won() >= from+more })
+}
+
+// judge compares what the crowd was told with the books and the provider, and returns
+// how many claims were told that are nowhere.
+func (c *grabbers) judge(t testing.TB) (gone int) {
+	t.Helper()
+	for _, p := range c.packets {
+		booked := map[string]packet.Paid{}
+		for _, paid := range must(c.r.store.Claims(t.Context(), p.ID))(t) {
+			booked[paid.UserID] = paid
+		}
+		for _, user := range must(c.r.store.PromisedUsers(t.Context(), p.ID))(t) {
+			if _, too := booked[user]; too {
+				t.Errorf("user %s of packet %s has a share, and another promise", user, p.ID)
+			}
+		}
+		paid := map[string]money.Fen{}
+		for _, m := range c.r.movements(t, p.ID) {
+			if m.Op != "transfer" {
+				continue
+			}
+			if _, twice := paid[m.Account]; twice {
+				t.Errorf("user %s of packet %s was paid twice", m.Account, p.ID)
+			}
+			paid[m.Account] = m.Amount
+		}
+		for user, b := range booked {
+			if paid[user] != b.Amount {
+				t.Errorf("user %s of packet %s was paid %d, is owed %d", user, p.ID, paid[user], b.Amount)
+			}
+			told := c.told[p.ID+"/"+user]
+			if len(told) == 0 {
+				continue // his answer was lost; he may ask
+			}
+			last := told[len(told)-1]
+			if last.ShareIndex != b.ShareIndex || last.Amount != b.Amount {
+				t.Errorf("user %s of packet %s was told share %d of %d last, has %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex, b.Amount)
+			}
+		}
+		for key, told := range c.told {
+			if id, user, _ := strings.Cut(key, "/"); id == p.ID {
+				for _, claim := range told {
+					kept := must(c.kept(t, claim))(t)
+					if !kept {
+						gone++
+					} else if len(told) > 1 && !sameClaim(claim, told[len(told)-1]) {
+						t.Errorf("user %s of packet %s was told a claim that is kept, and another one after it: %v", user, id, told)
+					}
+				}
+			}
+		}
+	}
+	return gone
+}
+
+// kept reports whether a claim that was told is in the books.
+func (c *grabbers) kept(t testing.TB, claim packet.Claim) (bool, error) {
+	paid, err := c.r.store.Claim(t.Context(), claim.PacketID, claim.UserID)
+	if err != nil {
+		return false, nil //nolint:nilerr // not found; others fail elsewhere
+	}
+	return sameClaim(paid.Claim, claim), nil
+}
+
+// sameClaim: who lost a share may win the same one again, later.
+func sameClaim(a, b packet.Claim) bool {
+	return a.ShareIndex == b.ShareIndex && a.Amount == b.Amount && a.ClaimedAt.Equal(b.ClaimedAt)
+}
+
+// awaitRebuilt waits until more than so many lanes were rebuilt, and all are open.
+func (r *rig) awaitRebuilt(t testing.TB, before int) {
+	t.Helper()
+	eventually(t, soon, "lanes rebuilt, and all open", func() bool {
+		lanes, err := r.store.PoolLanes(t.Context())
+		if err != nil || len(lanes) != testLanes || r.pool.LanesShut() > 0 {
+			return false
+		}
+		for _, l := range lanes {
+			if l.State != packet.LaneOpen {
+				return false
+			}
+		}
+		return len(must(r.store.Rebuilds(t.Context(), 1000))(t)) > before
+	})
+}
+
+// lost adds up the losses that rebuilds have reported.
+func (r *rig) lost(t testing.TB) (n int64) {
+	t.Helper()
+	for _, b := range must(r.store.Rebuilds(t.Context(), 1000))(t) {
+		n += b.Lost
+	}
+	return n
+}
+
+// dirOf is the data folder of a Redis that runs.
+func dirOf(t testing.TB, addr string) string {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer c.Close()
+	return must(c.ConfigGet(t.Context(), "dir").Result())(t)["dir"]
+}
+
+func copyDir(t testing.TB, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aof is the append-only file that a Redis writes to.
+func aof(t testing.TB, dir string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("append-only files in %s: %v %v", dir, found, err)
+	}
+	return found[0]
+}
+
+// TestR9_RebuildHeals: whatever Redis loses while people grab, the lanes are made
+// again by themselves: nobody is paid twice, what had reached the books is paid and
+// told as before, and the number of grabs that are gone is the one that is reported.
+func TestR9_RebuildHeals(t *testing.T) {
+	t.Parallel()
+	r, server := newR9Rig(t)
+	ctx := t.Context()
+	dir := dirOf(t, server.Addr)
+	older := filepath.Join(t.TempDir(), "older")
+	whole := t // the worker outlives the part of the test that starts it
+	for _, fault := range []struct {
+		name string
+		at   func() // halfway: while the worker runs
+		lose func()
+	}{
+		{"emptied", nil, func() {
+			c := redis.NewClient(&redis.Options{Addr: server.Addr})
+			defer c.Close()
+			must(c.FlushAll(ctx).Result())(t)
+		}},
+		{"append-only file deleted", nil, func() {
+			server.Kill()
+			if err := os.RemoveAll(filepath.Join(dir, "appendonlydir")); err != nil {
+				t.Fatal(err)
+			}
+			server.Restart(t)
+		}},
+		{"append-only file cut off", nil, func() {
+			server.Kill()
+			path := aof(t, dir)
+			if err := os.Truncate(path, must(os.Stat(path))(t).Size()*9/10); err != nil {
+				t.Fatal(err)
+			}
+			server.Restart(t)
+		}},
+		{"older copy", func() { copyDir(t, dir, older) }, func() {
+			server.Kill()
+			copyDir(t, older, dir)
+			server.Restart(t)
+		}},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			var packets []packet.Packet
+			for n := range 4 {
+				packets = append(packets, r.create(t, spec{total: money.Fen(1_000_000 + n), count: 1000}))
+			}
+			for _, p := range packets {
+				r.awaitOpen(t, p.ID)
+			}
+			before, rebuilds := r.lost(t), len(must(r.store.Rebuilds(ctx, 1000))(t))
+			c := newGrabbers(r, packets)
+			c.start(ctx)
+			c.awaitWon(t, 60)
+			if fault.at != nil {
+				fault.at()
+			}
+			r.stop() // what is won from now on reaches neither Temporal nor the books
+			c.awaitWon(t, 40)
+			fault.lose()
+			eventually(t, soon, "Redis answers again", func() bool { return r.pool.Ping(ctx) == nil })
+			_, r.stop = r.startWorker(whole)
+			r.awaitRebuilt(t, rebuilds)
+			c.awaitWon(t, 40)
+			c.halt()
+			r.settled(t, packets)
+			gone := c.judge(t)
+			if lost := r.lost(t) - before; int64(gone) != lost {
+				t.Errorf("%d grabs are gone, %d were reported", gone, lost)
+			}
+			t.Logf("%d grabs won, %d gone", c.won(), gone)
+		})
+	}
+}
+
+// settled ends packets and compares their ledgers.
+func (r *rig) settled(t testing.TB, packets []packet.Packet) {
+	t.Helper()
+	for _, p := range packets {
+		must(r.pool.Recall(t.Context(), p.ID))(t)
+	}
+	for _, p := range packets {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		for _, paid := range must(r.store.Claims(t.Context(), p.ID))(t) {
+			r.awaitPayout(t, paid.Claim, payout.StatusPaid, soon)
+		}
+		r.balanced(t, p)
+	}
+	found := must(r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("ledger: %+v", v); return nil }))(t)
+	if found.Found() > 0 {
+		t.Errorf("%d violations in the ledger", found.Found())
+	}
+}

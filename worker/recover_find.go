@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// candidates are the packets to which something may have happened that the books do
+// not know: those that are not at their end in the books, or have a payment that is
+// not, those with a movement that is not booked, and those that the books do not
+// know and Redis or Temporal does.
+func (r *Recover) candidates(ctx context.Context) ([]string, error) {
+	found := map[string]bool{}
+	for id := range r.lines {
+		found[id] = true
+	}
+	for _, find := range []func(context.Context, map[string]bool) error{r.unfinished, r.waiting, r.live, r.started} {
+		if err := find(ctx, found); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+func (r *Recover) unfinished(ctx context.Context, found map[string]bool) error {
+	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
+		for after := (packet.Place{}); ; {
+			page, err := r.Store.UnfinishedPackets(ctx, status, after, recoverPage)
+			if err != nil {
+				return err
+			}
+			for _, u := range page {
+				found[u.ID] = true
+				after = packet.Place{At: u.ExpiresAt, ID: u.ID}
+			}
+			if len(page) < recoverPage {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Recover) waiting(ctx context.Context, found map[string]bool) error {
+	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
+		for _, status := range payout.Statuses {
+			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
+				continue
+			}
+			for after := (packet.Place{}); ; {
+				page, err := r.Store.WaitingPayments(ctx, kind, status, after, recoverPage)
+				if err != nil {
+					return err
+				}
+				for _, w := range page {
+					if kind != payout.KindCharge || status.Open() { // a declined charge is at its end
+						found[w.PacketID] = true
+					}
+					after = packet.Place{At: w.CreatedAt, ID: w.ID}
+				}
+				if len(page) < recoverPage {
+					break
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// live adds the packets of Redis that the books do not know.
+func (r *Recover) live(ctx context.Context, found map[string]bool) error {
+	for lane := range r.Lanes {
+		if err := r.eachRemaining(ctx, lane, func(ids []string) error { return r.addUnknown(ctx, ids, found) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// started adds the packets with a run that the books do not know.
+func (r *Recover) started(ctx context.Context, found map[string]bool) error {
+	ids, err := r.Starter.PacketsSince(ctx, r.since)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(ids, recoverPage) {
+		if err := r.addUnknown(ctx, some, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string]bool) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := r.Store.PacketStates(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, ok := rows[id]; !ok {
+			found[id] = true
+		}
+	}
+	return nil
+}
+
+// record makes sure that the books know a packet. It reports false for one that
+// they need not know: it was rejected, or nothing says that anybody was charged,
+// and nothing goes on with it.
+func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, error) {
+	rec, err := r.Store.Packet(ctx, id)
+	if !errors.Is(err, packet.ErrNotFound) {
+		return rec, err == nil && rec.Stored != packet.StatusRejected, err
+	}
+	p, open, err := r.lostPacket(ctx, id)
+	if err != nil {
+		return rec, false, err
+	}
+	if p.ID == "" {
+		if _, moved := r.lines[id]; moved {
+			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved its money, and neither Redis nor Temporal knows the packet")
+		}
+		return rec, false, nil
+	}
+	if !open {
+		// Its run has ended. If the provider has never received its charge, it was
+		// rejected: nobody must be charged now for what he was told had failed.
+		seen, err := r.ask(ctx, payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1))
+		if err != nil || seen.Kind == payout.ObsNeverReceived {
+			return rec, false, err
+		}
+	}
+	if _, err := r.Packets.RecordPacket(ctx, p); err != nil {
+		return rec, false, err
+	}
+	r.note(func(v *Recovery) { v.Made++ })
+	rec, err = r.Store.Packet(ctx, id)
+	return rec, err == nil, err
+}
+
+// lostPacket finds a packet that the books do not know, in Redis or as the input of
+// its run; open reports that somebody goes on with it.
+func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, open bool, err error) {
+	view, err := r.view(ctx, id)
+	if err != nil && !errors.Is(err, packet.ErrNotFound) {
+		return p, false, err
+	}
+	if err == nil && view.State == packet.PoolRejected {
+		return p, false, nil
+	}
+	if err == nil && !view.Retired {
+		return view.Packet, true, nil
+	}
+	p, open, found, err := r.Starter.PacketOf(ctx, id)
+	if err != nil || !found {
+		return packet.Packet{}, false, err
+	}
+	p.EligibleCount = 0 // the list of guests went with the pool; nobody can grab any more
+	return p, open, nil
+}
+
+// fund writes the shares of a packet whose charge turned out to be paid.
+func (r *Recover) fund(ctx context.Context, rec packet.Record) error {
+	seed, err := packet.OpenSeed(r.SeedKey, rec.ID, rec.SealedSeed)
+	if err != nil {
+		return err
+	}
+	shares, err := packet.Split(seed, rec.SplitParams())
+	if err != nil {
+		return err
+	}
+	_, err = r.Store.Fund(ctx, rec.ID, shares)
+	return err
+}

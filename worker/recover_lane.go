@@ -1,0 +1,191 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/pool"
+)
+
+// view is a packet as Redis has it, whatever the gate of its lane says.
+func (r *Recover) view(ctx context.Context, id string) (packet.PoolView, error) {
+	views, err := r.Pools.Remains(ctx, []string{id})
+	if err != nil {
+		return packet.PoolView{}, err
+	}
+	v, found := views[id]
+	if !found {
+		return v, fmt.Errorf("packet %s in Redis: %w", id, packet.ErrNotFound)
+	}
+	return v, nil
+}
+
+// lanes brings the lanes of the books up to those of Redis (rules R9 and R13). A lane
+// that Redis has in a later epoch is taken over as Redis has it, unless its pools lack
+// what the books know by now: then it is shut, and made again from the books by whoever
+// rebuilds lanes, once the books are normal.
+func (r *Recover) lanes(ctx context.Context) error {
+	rows, err := r.Store.PoolLanes(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[int]packet.LaneRow{}
+	for _, row := range rows {
+		known[row.Lane] = row
+	}
+	lacking, err := r.lacking(ctx)
+	if err != nil {
+		return err
+	}
+	for lane := range r.Lanes {
+		found, err := r.Pools.ReadEpoch(ctx, lane)
+		if err != nil {
+			return err
+		}
+		if err := r.lane(ctx, known[lane], found, r.laneAs(lane, known[lane], found, lacking[lane])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// laneAs is a lane as its row has to be.
+func (r *Recover) laneAs(lane int, row packet.LaneRow, found pool.Epoch, lacks bool) packet.LaneRow {
+	l := packet.LaneRow{Lane: lane, Epoch: max(row.Epoch, found.Number), State: packet.LaneOpen}
+	if found.Number == l.Epoch {
+		l.Seen, l.SeenGrabs = found.Seq, found.Grabs
+	}
+	switch {
+	case r.Rebuild:
+		l.Reason = packet.LaneByHand
+	case lacks:
+		l.Reason = packet.LanePoolBehind
+	case found.Number > row.Epoch && !found.Open():
+		l.Reason = packet.LaneHalted // or somebody died who made it
+	}
+	if l.Reason != "" {
+		l.State = packet.LaneShut
+	}
+	return l
+}
+
+func (r *Recover) lane(ctx context.Context, row packet.LaneRow, found pool.Epoch, l packet.LaneRow) error {
+	if l.Epoch == 0 {
+		if l.State == packet.LaneOpen {
+			return nil // neither knows it, and nothing belongs there: it is new
+		}
+		l.Epoch = 1
+	}
+	if l.State == packet.LaneShut && found.Number > 0 {
+		if err := r.Pools.HaltGate(ctx, l.Lane, found.Number, l.Reason); err != nil {
+			return err
+		}
+	}
+	if found.Number > row.Epoch {
+		r.note(func(v *Recovery) { v.Raised++ })
+	}
+	if l.State == packet.LaneShut {
+		r.note(func(v *Recovery) { v.Shut++ })
+	}
+	return r.Store.RecoverPoolLane(ctx, l)
+}
+
+// lacking finds the lanes in which Redis lacks something that the books know by now:
+// a packet that is not at its end, claims of one, or the end of one that can be
+// grabbed still. The books are read first: nothing can be new to Redis that they have.
+func (r *Recover) lacking(ctx context.Context) (map[int]bool, error) {
+	lacking, seen := map[int]bool{}, map[string]bool{}
+	books := map[string]bool{}
+	if err := r.unfinished(ctx, books); err != nil {
+		return nil, err
+	}
+	for lane := range r.Lanes {
+		err := r.eachRemaining(ctx, lane, func(ids []string) error {
+			lacks, err := r.lacks(ctx, ids)
+			lacking[lane] = lacking[lane] || lacks
+			for _, id := range ids {
+				seen[id] = true
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var gone []string
+	for id := range books {
+		if !seen[id] {
+			gone = append(gone, id)
+		}
+	}
+	for some := range slices.Chunk(gone, recoverPage) {
+		views, err := r.Pools.Remains(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range some {
+			if _, retired := views[id]; !retired { // what is not live any more has come to its end
+				lacking[packet.Lane(id, r.Lanes)] = true
+			}
+		}
+	}
+	return lacking, nil
+}
+
+// lacks reports whether the pool of one of these packets lacks what the books know.
+func (r *Recover) lacks(ctx context.Context, ids []string) (bool, error) {
+	rows, err := r.Store.PacketStates(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	claims := make(map[string]int, len(rows))
+	for id, row := range rows {
+		if ended(row) {
+			continue
+		}
+		if claims[id], err = r.Store.ClaimsRecorded(ctx, id); err != nil {
+			return false, err
+		}
+	}
+	views, err := r.Pools.Remains(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	for id, row := range rows {
+		view, found := views[id]
+		goesOn := view.State == packet.PoolOpening || view.State == packet.PoolOpen
+		switch {
+		case view.Retired, ended(row) && !goesOn:
+		case !found, ended(row), claims[id] > view.ClaimedCount:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func ended(row packet.RowState) bool {
+	return row.Stored == packet.StatusClosed || row.Stored == packet.StatusRejected
+}
+
+// eachRemaining goes through the packets that a lane in Redis has, some at a time.
+func (r *Recover) eachRemaining(ctx context.Context, lane int, do func(ids []string) error) error {
+	for from := (time.Time{}); ; {
+		page, err := r.Pools.RemainsPage(ctx, lane, from, recoverPage)
+		if err != nil {
+			return err
+		}
+		ids := make([]string, 0, len(page))
+		for _, p := range page {
+			if packet.ValidID(p.ID) {
+				ids = append(ids, p.ID)
+			}
+		}
+		if err := do(ids); err != nil || len(page) < recoverPage {
+			return err
+		}
+		from = behind(page, from)
+	}
+}

@@ -1,0 +1,364 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// packet puts back what the books lack of one packet: itself, its charge, shares and
+// claims, the numbers of its payments, and the end of its books.
+func (r *Recover) packet(ctx context.Context, id string) error {
+	rec, known, err := r.record(ctx, id)
+	if err != nil || !known {
+		return err
+	}
+	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
+	if err != nil {
+		return err
+	}
+	if rec.Stored == packet.StatusFunding {
+		switch {
+		case charge.Status == payout.StatusPaid:
+			err = r.fund(ctx, rec)
+		case charge.Status.Open():
+			err = r.rejected(ctx, id, charge)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if rec.BooksClosedAt.IsZero() && charge.Status == payout.StatusPaid {
+		if err := r.refundedAsBooked(ctx, rec); err != nil {
+			return err
+		}
+		if err := r.claims(ctx, rec.Packet); err != nil {
+			return err
+		}
+		if err := r.shares(ctx, id); err != nil {
+			return err
+		}
+	}
+	if err := r.payments(ctx, id); err != nil {
+		return err
+	}
+	if err := r.remainder(ctx, id); err != nil {
+		return err
+	}
+	if err := r.explained(ctx, id); err != nil {
+		return err
+	}
+	return r.remembered(ctx, id)
+}
+
+// rejected rejects a packet whose sender was told that nothing is taken: a charge that
+// left no trace at the provider would be made now.
+func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment) error {
+	view, err := r.view(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && view.State != packet.PoolRejected {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	seen, err := r.ask(ctx, payout.OrderNo(charge.ID, max(1, charge.Attempt)))
+	if err != nil || seen.Kind != payout.ObsNeverReceived {
+		return err // it is asked about, and ends as the provider says
+	}
+	var f packet.Failure // a tombstone does not keep it
+	if view.Failure != nil {
+		f = *view.Failure
+	}
+	return r.Store.RecoverRejected(ctx, id, f)
+}
+
+// claims books the claims that Redis or Temporal knows and the books do not.
+func (r *Recover) claims(ctx context.Context, p packet.Packet) error {
+	recorded := func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, p.ID, users) }
+	err := r.Pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { return r.unrecorded(ctx, claims, recorded) })
+	if err != nil {
+		return err
+	}
+	past, err := r.Starter.ClaimsOf(ctx, p.ID, recorded)
+	if err != nil {
+		return err
+	}
+	for _, c := range past {
+		if err := r.book(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unrecorded books those of a packet's claims that the books do not have.
+func (r *Recover) unrecorded(ctx context.Context, claims []packet.Claim, recorded func([]string) (map[string]bool, error)) error {
+	for some := range slices.Chunk(claims, compareUsers) {
+		users := make([]string, len(some))
+		for i, c := range some {
+			users[i] = c.UserID
+		}
+		have, err := recorded(users)
+		if err != nil {
+			return err
+		}
+		for _, c := range some {
+			if have[c.UserID] {
+				continue
+			}
+			if err := r.book(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// book books a claim as its payout's run would, also one that cannot be booked (R10).
+func (r *Recover) book(ctx context.Context, c packet.Claim) error {
+	_, err := r.Payments.RecordClaim(ctx, c)
+	if err == nil {
+		r.note(func(v *Recovery) { v.Claims++ })
+	}
+	return err
+}
+
+// shares asks about the first number of every share that nobody has in the books:
+// what is left of them is what would be refunded.
+func (r *Recover) shares(ctx context.Context, id string) error {
+	for after := -1; ; {
+		left, err := r.Store.SharesLeft(ctx, id, after, recoverPage)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		after = left[len(left)-1].Index
+		group, gctx := errgroup.WithContext(ctx)
+		group.SetLimit(recoverAsks)
+		for _, share := range left {
+			group.Go(func() error { return r.share(gctx, id, share) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// share gives a share to whom the provider paid it, when nobody else remembers whose
+// it is: his account is all that is known of him.
+func (r *Recover) share(ctx context.Context, id string, share payout.ShareLeft) error {
+	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
+	seen, err := r.ask(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return err
+	}
+	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
+		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q", share.Index, share.Amount, seen.Amount, seen.Account))
+	}
+	at := r.lines[id][no].first
+	if at.IsZero() {
+		at = r.began
+	}
+	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: at.UTC().Truncate(time.Millisecond)}
+	_, err = r.Store.RecordClaim(ctx, c, r.Provider.Name())
+	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
+		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account, err))
+	}
+	if err == nil {
+		r.note(func(v *Recovery) { v.Claims++; v.Guessed++ })
+	}
+	return err
+}
+
+// payments brings every payment of a packet to where the provider has it, those
+// too that were at their end in the books and have come back since.
+func (r *Recover) payments(ctx context.Context, id string) error {
+	open, err := r.Store.UnsettledPayments(ctx, id)
+	if err != nil {
+		return err
+	}
+	todo := map[string]bool{}
+	for _, p := range open {
+		todo[p.ID] = true
+	}
+	for no := range r.lines[id] {
+		todo[no[:payout.IDLen]] = true
+	}
+	for paymentID := range todo {
+		parts, err := payout.Parse(paymentID)
+		if err != nil {
+			return err
+		}
+		p, err := r.payment(ctx, paymentID)
+		if errors.Is(err, packet.ErrNotFound) {
+			continue // a cancel's refund comes with its payout, the remainder's after all claims; see explained
+		}
+		if err == nil && parts.Kind == payout.KindPayout {
+			err = r.cancelled(ctx, p)
+		}
+		if err == nil {
+			err = r.outside(ctx, paymentID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelled puts a cancel back, by its refund at the provider.
+func (r *Recover) cancelled(ctx context.Context, p payout.Payment) error {
+	switch p.Status {
+	case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
+		return nil
+	}
+	no := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
+	seen, err := r.ask(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return err
+	}
+	refund, err := r.Store.RecoverCancel(ctx, p.ID)
+	if errors.Is(err, payout.ErrUndecided) {
+		return r.undecided(ctx, p.PacketID, no, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	r.note(func(v *Recovery) { v.Cancels++ })
+	_, err = r.payment(ctx, refund)
+	return err
+}
+
+// outside looks for what left its trace in Temporal alone: a payment that its run
+// saw at its end, by a person's decision, and of which the provider knows nothing.
+func (r *Recover) outside(ctx context.Context, paymentID string) error {
+	p, err := r.Store.PaymentOf(ctx, paymentID)
+	if err != nil {
+		return err
+	}
+	switch p.Status {
+	case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
+		return nil
+	}
+	ended, err := r.Starter.EndedAs(ctx, p)
+	if err != nil {
+		return err
+	}
+	switch {
+	case ended == payout.StatusPaidOutside, ended == payout.StatusCancelled, ended == payout.StatusPaid && p.Attempt == 0:
+		return r.undecided(ctx, p.PacketID, paymentID, fmt.Sprintf("it is %s in the books, and its run ended with %s", p.Status, ended))
+	}
+	return nil
+}
+
+// remainder closes the books of a packet whose remainder was refunded, or which was
+// closed without one.
+func (r *Recover) remainder(ctx context.Context, id string) error {
+	rec, err := r.Store.Packet(ctx, id)
+	if err != nil || !rec.BooksClosedAt.IsZero() || rec.Stored == packet.StatusRejected {
+		return err
+	}
+	refund := payout.ID(payout.KindRefund, id, 0)
+	no := payout.OrderNo(refund, 1)
+	seen, err := r.ask(ctx, no)
+	if err == nil && seen.Kind == payout.ObsNeverReceived {
+		var closed bool
+		if closed, err = r.retired(ctx, id); err != nil || !closed {
+			return err
+		}
+		if left := rec.TotalAmount - rec.ClaimedAmount; left > 0 {
+			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that the books leave", left))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, reasonOf(rec, r.began), r.Provider.Name())
+	if errors.Is(err, payout.ErrUndecided) {
+		return r.undecided(ctx, id, no, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	r.note(func(v *Recovery) { v.Closed++ })
+	if seen.Kind == payout.ObsNeverReceived {
+		return nil
+	}
+	_, err = r.payment(ctx, refund)
+	return err
+}
+
+// refundedAsBooked closes the books of a packet of which the provider has refunded just
+// what they leave: nobody else had a share then. Whoever was told that he has one, and
+// had lost it with Redis, is promised it (rule R10) and gets none of this packet.
+func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record) error {
+	refund := payout.ID(payout.KindRefund, rec.ID, 0)
+	no := payout.OrderNo(refund, 1)
+	if !r.lines[rec.ID][no].moved {
+		return nil
+	}
+	seen, err := r.ask(ctx, no)
+	if err != nil || seen.Amount != rec.TotalAmount-rec.ClaimedAmount {
+		return err
+	}
+	return r.remainder(ctx, rec.ID)
+}
+
+// retired reports whether Redis remembers that a packet came to its end.
+func (r *Recover) retired(ctx context.Context, id string) (bool, error) {
+	view, err := r.view(ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && view.Retired && view.State == packet.PoolClosed, err
+}
+
+// reasonOf is why a packet was closed of which only the refund tells.
+func reasonOf(rec packet.Record, now time.Time) packet.CloseReason {
+	switch {
+	case rec.Reason != "":
+		return rec.Reason
+	case rec.Stored == packet.StatusFunding:
+		return packet.CloseUnopened
+	case rec.ClaimedCount == rec.ShareCount:
+		return packet.CloseSoldOut
+	case now.After(rec.ExpiresAt):
+		return packet.CloseExpired
+	}
+	return packet.CloseRecalled
+}
+
+// explained leaves to a person what the statement says and the books do not after
+// all: honoured promises, say, and what contradicts itself.
+func (r *Recover) explained(ctx context.Context, id string) error {
+	left, err := r.unbooked(ctx, id)
+	for _, no := range left {
+		if err == nil {
+			err = r.undecided(ctx, id, no, "the provider's statement has it, and the books cannot explain it")
+		}
+	}
+	return err
+}
+
+// remembered leaves packets to a person of which numbers may have been sent since the
+// backup that the provider no longer knows: its "never received" proves nothing.
+func (r *Recover) remembered(ctx context.Context, id string) error {
+	if !r.since.Before(r.horizon) {
+		return nil
+	}
+	rec, err := r.Store.Packet(ctx, id)
+	if err != nil || !rec.CreatedAt.Before(r.horizon) {
+		return err
+	}
+	open, err := r.Store.UnsettledPayments(ctx, id)
+	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
+		return err
+	}
+	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: what was sent and when has to be looked up")
+}

@@ -1,0 +1,170 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/payout"
+)
+
+const (
+	// recoverTries is how often the provider is asked until it gives a usable answer,
+	// and recoverAgain the pause between.
+	recoverTries = 10
+	recoverAgain = 500 * time.Millisecond
+	// recoverLooks bounds the questions about one number: it is said twice what counts.
+	recoverLooks = 4
+)
+
+// ErrSilent means that the provider gave no usable answer about an order.
+var ErrSilent = errors.New("the provider does not say what became of an order")
+
+// ask asks about a number until there is an answer: never_received is one.
+func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error) {
+	parts, err := payout.Parse(no)
+	if err != nil {
+		return payout.Observation{}, err
+	}
+	for range recoverTries {
+		seen := r.Provider.Ask(ctx, payout.OpOf(parts.Kind), no)
+		r.note(func(v *Recovery) { v.Asked++ })
+		switch seen.Kind {
+		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
+		default:
+			return seen, nil
+		}
+		if !pause(ctx, max(recoverAgain, seen.RetryAfter)) {
+			return payout.Observation{}, ctx.Err()
+		}
+	}
+	return payout.Observation{}, fmt.Errorf("order %s: %w", no, ErrSilent)
+}
+
+// askToBook is ask for what is booked: it was put at a time of the books' clock (rule R5).
+func (r *Recover) askToBook(ctx context.Context, no string) (payout.Observation, error) {
+	asked, err := r.Store.Clock(ctx)
+	if err != nil {
+		return payout.Observation{}, err
+	}
+	seen, err := r.ask(ctx, no)
+	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
+	return seen, err
+}
+
+// payment brings a payment to where the provider has it: what was noted is asked
+// about, so is a number that has failed, which may have been sent again; and of one that
+// was refused, or came back, or was never sent, the next number is looked for, as long
+// as the provider knows another. Errors: packet.ErrNotFound.
+func (r *Recover) payment(ctx context.Context, id string) (payout.Payment, error) {
+	looked := map[int]int{}
+	for {
+		p, err := r.Store.PaymentOf(ctx, id)
+		if err != nil {
+			return p, err
+		}
+		no := payout.OrderNo(id, p.Attempt)
+		switch p.Status {
+		case payout.StatusCancelled, payout.StatusPaidOutside:
+			return p, nil
+		case payout.StatusPaid:
+			lines := r.lines[p.PacketID]
+			returned, later := lines[no].returned, lines[payout.OrderNo(id, p.Attempt+1)].moved
+			if !returned && (!later || looked[p.Attempt] > 0) {
+				return p, r.beyond(ctx, p)
+			}
+		case payout.StatusPending, payout.StatusFailed, payout.StatusReturned:
+			if p.Attempt > 0 && p.Status != payout.StatusReturned && looked[p.Attempt] == 0 {
+				looked[p.Attempt]++
+				if err := r.resent(ctx, p); err != nil {
+					return p, err
+				}
+				continue
+			}
+			if more, err := r.next(ctx, p); err != nil || !more {
+				return p, err
+			}
+			continue
+		}
+		if looked[p.Attempt]++; looked[p.Attempt] > recoverLooks {
+			return p, nil // it stays open, and its run asks on
+		}
+		seen, err := r.askToBook(ctx, no)
+		if err != nil {
+			return p, err
+		}
+		if _, err := r.Store.Settle(ctx, seen, no); err != nil {
+			return p, err
+		}
+		switch seen.Kind {
+		case payout.ObsNeverReceived, payout.ObsPending, payout.ObsNeedsRecipient:
+			return r.Store.PaymentOf(ctx, id)
+		}
+	}
+}
+
+// resent puts the number which counts back to unknown, when the provider had never
+// received it by the time of the backup and knows it now. Of one that was refused it
+// books that money has moved after all.
+func (r *Recover) resent(ctx context.Context, p payout.Payment) error {
+	no := payout.OrderNo(p.ID, p.Attempt)
+	seen, err := r.askToBook(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return err
+	}
+	put, err := r.number(ctx, p, p.Attempt)
+	if err == nil && !put && (seen.Kind == payout.ObsSucceeded || seen.Kind == payout.ObsReturned) {
+		_, err = r.Store.Settle(ctx, seen, no)
+	}
+	return err
+}
+
+// beyond puts back the later numbers of a paid payment under which the provider moved
+// money too: it had carried out what it had refused before.
+func (r *Recover) beyond(ctx context.Context, p payout.Payment) error {
+	for n := p.Attempt + 1; ; n++ {
+		no := payout.OrderNo(p.ID, n)
+		if line, ok := r.lines[p.PacketID][no]; !ok || !line.moved {
+			return nil
+		}
+		if _, err := r.number(ctx, p, n); err != nil {
+			return err
+		}
+		seen, err := r.askToBook(ctx, no)
+		if err != nil {
+			return err
+		}
+		if _, err := r.Store.Settle(ctx, seen, no); err != nil {
+			return err
+		}
+	}
+}
+
+// next puts the next number of a payment back, when the provider knows it.
+func (r *Recover) next(ctx context.Context, p payout.Payment) (bool, error) {
+	no := payout.OrderNo(p.ID, p.Attempt+1)
+	seen, err := r.askToBook(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return false, err
+	}
+	// The books at the time of the backup did not have it: it was sent since then.
+	_, err = r.number(ctx, p, p.Attempt+1)
+	if errors.Is(err, payout.ErrUndecided) {
+		return false, r.undecided(ctx, p.PacketID, no, err.Error())
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = r.Store.Settle(ctx, seen, no)
+	return err == nil, err
+}
+
+// number puts a number back that was sent since the backup.
+func (r *Recover) number(ctx context.Context, p payout.Payment, no int) (bool, error) {
+	put, err := r.Store.RecoverAttempt(ctx, p.ID, no, r.since, r.Provider.Limits(), r.Provider.EncodeRequest)
+	if put {
+		r.note(func(v *Recovery) { v.Numbers++ })
+	}
+	return put, err
+}

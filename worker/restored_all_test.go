@@ -1,0 +1,203 @@
+package worker_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/workflows"
+)
+
+// history is what happens in three parts; between them the stores are copied.
+type history struct {
+	retried, refunded, soldOut, open packet.Packet // of the first part
+	born                             packet.Packet // of the second
+	made                             packet.Packet // of the third
+	cold, ice                        packet.Claim
+	told                             []packet.Claim // by packets that are open to the last
+}
+
+func (h history) ids() []string {
+	return []string{h.retried.ID, h.refunded.ID, h.soldOut.ID, h.open.ID, h.born.ID, h.made.ID}
+}
+
+func (h *history) opened(t *testing.T, r *rig, p *packet.Packet, count int) {
+	*p = r.create(t, spec{total: 600, count: count})
+	r.awaitOpen(t, p.ID)
+}
+
+func (h *history) first(t *testing.T, r *rig) {
+	h.opened(t, r, &h.retried, 2)
+	h.opened(t, r, &h.refunded, 4)
+	h.opened(t, r, &h.soldOut, 3)
+	h.opened(t, r, &h.open, 8)
+	r.paid(t, h.refunded, "early")
+	r.paid(t, h.soldOut, "early")
+	h.told = append(h.told, r.won(t, h.open, "early"))
+	h.cold = r.grab(t, h.retried.ID, "cold~frozen").Claim
+	r.awaitPayout(t, h.cold, payout.StatusFailed, soon)
+}
+
+func (h *history) second(t *testing.T, r *rig) {
+	h.opened(t, r, &h.born, 3)
+	h.told = append(h.told, r.won(t, h.open, "middle"), r.won(t, h.born, "middle"))
+	r.paid(t, h.soldOut, "middle")
+	h.ice = r.grab(t, h.open.ID, "ice~frozen").Claim
+	h.told = append(h.told, h.ice)
+	r.awaitPayout(t, h.ice, payout.StatusFailed, soon)
+}
+
+// third is what no store but the provider remembers.
+func (h *history) third(t *testing.T, r *rig) {
+	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
+	eventually(t, soon, "run failed", func() bool { return r.runs(t, workflows.PayoutID(h.cold.PacketID, h.cold.UserID)) == "Failed" })
+	r.twoPersons(t, payout.ID(payout.KindPayout, h.cold.PacketID, h.cold.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	if p := r.awaitPayout(t, h.cold, payout.StatusPaid, soon); p.Attempt != 2 {
+		t.Fatalf("%+v", p)
+	}
+	h.told = append(h.told, h.cold)
+	r.paid(t, h.refunded, "late")
+	must(r.pool.Recall(t.Context(), h.refunded.ID))(t)
+	r.paid(t, h.soldOut, "late")
+	for _, p := range []packet.Packet{h.refunded, h.soldOut} {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	}
+	r.awaitRefund(t, h.refunded.ID, 0, payout.StatusPaid)
+	h.told = append(h.told, r.won(t, h.open, "late"), r.won(t, h.born, "late"))
+	h.opened(t, r, &h.made, 3)
+	r.paid(t, h.made, "late")
+}
+
+// TestR13_R9AllThreeRestored rehearses docs/disaster.md, All three restored: MySQL and
+// Redis come back from copies of different moments and Temporal with nothing, so that
+// only the provider knows everything.
+func TestR13_R9AllThreeRestored(t *testing.T) {
+	t.Parallel()
+	for name, mysqlFirst := range map[string]bool{"MySQL is older than Redis": true, "Redis is older than MySQL": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			allThreeRestored(t, mysqlFirst)
+		})
+	}
+}
+
+func allThreeRestored(t *testing.T, mysqlFirst bool) {
+	temporal, ns := stacktest.FreshTemporal(t)
+	redis := stacktest.FreshRedis(t)
+	old := newParts(t, redis.Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	old.change = beating
+	w, stop := old.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	var dsn string
+	var at time.Time
+	copied, dir := filepath.Join(t.TempDir(), "redis"), dirOf(t, redis.Addr)
+	moment := func(first bool) {
+		if first == mysqlFirst {
+			at, dsn = time.Now(), old.backup(t)
+		} else {
+			copyDir(t, dir, copied)
+		}
+	}
+	var h history
+	h.first(t, old)
+	moment(true)
+	h.second(t, old)
+	moment(false)
+	h.third(t, old)
+
+	// Everything is stopped, then restored.
+	stop()
+	_ = old.pool.Close()
+	want := old.allMoves(t, h.ids())
+	temporal.Lose(t)
+	temporal.Restart(t)
+	redis.Kill()
+	copyDir(t, copied, dir)
+	redis.Restart(t)
+	back := *old
+	r := &back
+	r.dsn, r.store = dsn, must(store.Open(store.Config{DSN: dsn, AwaitBooks: true}))(t)
+	t.Cleanup(func() { _ = r.store.Close() })
+
+	recovery := r.recovery(t)
+	recovery.Since, recovery.Rebuild = at, true
+	told, err := recovery.Run(t.Context())
+	if err != nil || !told.Ended || told.Shut != testLanes {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	t.Logf("%+v", told)
+	for _, u := range told.Undecided { // of this one the provider has the money alone, and not the terms
+		if !strings.Contains(u, h.made.ID) {
+			t.Errorf("undecided: %s", u)
+		}
+	}
+	if len(told.Undecided) == 0 {
+		t.Errorf("a packet of which only the provider knows is forgotten")
+	}
+	if got := r.allMoves(t, h.ids()); !slices.Equal(got, want) {
+		t.Errorf("moved by the recovery:\n%v\nwas\n%v", got, want)
+	}
+
+	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: r.store, Logger: r.logger}))(t)
+	t.Cleanup(func() { _ = r.pool.Close() })
+	r.supervised(t)
+	r.awaitRebuilt(t, testLanes-1)
+	r.sameAgain(t, h.told...)
+	h.goesOn(t, r)
+}
+
+// goesOn: everything comes to its end, once.
+func (h history) goesOn(t *testing.T, r *rig) {
+	r.call(t, http.MethodPost, "/_unfreeze/ice~frozen", nil, nil)
+	r.awaitPayout(t, h.ice, payout.StatusFailed, soon)
+	r.twoPersons(t, payout.ID(payout.KindPayout, h.ice.PacketID, h.ice.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	r.awaitPayout(t, h.ice, payout.StatusPaid, soon)
+	if p := r.payoutOf(t, h.cold); p.Status != payout.StatusPaid || p.Attempt != 2 {
+		t.Errorf("%+v", p)
+	}
+	r.paid(t, h.open, "new")
+	r.paid(t, h.born, "new") // the last share
+	for _, p := range []packet.Packet{h.open, h.retried} {
+		must(r.pool.Recall(t.Context(), p.ID))(t)
+	}
+	for _, p := range []packet.Packet{h.open, h.retried, h.refunded, h.soldOut, h.born} {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.balanced(t, p)
+	}
+	for _, p := range []packet.Packet{h.open, h.retried, h.refunded} {
+		r.awaitRefund(t, p.ID, 0, payout.StatusPaid)
+	}
+	r.paidOnce(t, h.retried, "cold~frozen")
+	r.paidOnce(t, h.refunded, "early", "late")
+	r.paidOnce(t, h.soldOut, "early", "middle", "late")
+	r.paidOnce(t, h.open, "early", "middle", "ice~frozen", "late", "new")
+	r.paidOnce(t, h.born, "middle", "late", "new")
+	r.paidOnce(t, h.made, "late")
+	for _, p := range []packet.Packet{h.open, h.retried, h.refunded, h.soldOut, h.born} {
+		refunds := 0
+		for _, m := range r.movements(t, p.ID) {
+			if m.Op == "refund" {
+				refunds++
+			}
+		}
+		if refunds > 1 {
+			t.Errorf("packet %s: %d refunds", p.ID, refunds)
+		}
+	}
+	r.verified(t)
+	for kind, found := range r.openBreaks(t) {
+		for _, b := range found {
+			if kind != payout.BreakPoolLost && b.PacketID != h.made.ID {
+				t.Errorf("break %s: %+v", kind, b)
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package worker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+)
+
+// beatingRig is a rig of its own with a worker whose books beat, and how to stop it.
+func beatingRig(t *testing.T) (r *rig, stop func()) {
+	t.Helper()
+	server, ns := stacktest.FreshTemporal(t)
+	r = newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	r.change = beating
+	w, stop := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	return r, stop
+}
+
+func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
+	t.Helper()
+	for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
+		if l.Lane == packet.Lane(id, testLanes) {
+			row = l
+		}
+	}
+	return row
+}
+
+// shutWhileRestored: grabs of a packet are refused, and nobody rebuilds its lane.
+func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
+	t.Helper()
+	eventually(t, soon, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored) })
+	eventually(t, soon, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
+	if row := r.lane(t, p.ID); row.Reason != why {
+		t.Errorf("shut because of %s, want %s", row.Reason, why)
+	}
+	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
+		t.Errorf("a grab: %v", err)
+	}
+	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, testLanes)); did || !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("rebuilt from restored books: %v, %v", did, err)
+	}
+}
+
+// sameAgain: whoever asks again is told what he was told.
+func (r *rig) sameAgain(t *testing.T, told ...packet.Claim) {
+	t.Helper()
+	for _, c := range told {
+		again := r.grab(t, c.PacketID, c.UserID)
+		if again.Result != packet.GrabReplayed || again.Claim.Amount != c.Amount || again.Claim.ShareIndex != c.ShareIndex {
+			t.Errorf("%s is told %v of share %d: %+v", c.UserID, c.Amount, c.ShareIndex, again)
+		}
+	}
+}
+
+// won has somebody grab and waits until he is paid.
+func (r *rig) won(t *testing.T, p packet.Packet, user string) packet.Claim {
+	t.Helper()
+	r.paid(t, p, user)
+	return must(r.store.Claim(t.Context(), p.ID, user))(t).Claim
+}
+
+// rebuiltSinceBackup has a packet with one winner before a backup of MySQL and one after
+// it; between them Redis was lost, and its lanes were made again.
+func (r *rig) rebuiltSinceBackup(t *testing.T) (p packet.Packet, before, after packet.Claim, backup string) {
+	t.Helper()
+	p = r.create(t, spec{total: 1000, count: 6})
+	r.awaitOpen(t, p.ID)
+	before = r.won(t, p, "first")
+	backup = r.backup(t)
+	r.flush(t)
+	r.awaitRebuilt(t, 0)
+	after = r.won(t, p, "second")
+	return p, before, after, backup
+}
+
+// TestR9_R13RedisIsNewer: MySQL is restored from before a rebuild. Lanes that Redis has
+// in a later epoch take no grabs until the recovery has taken them over, as Redis has
+// them; nothing is rebuilt.
+func TestR9_R13RedisIsNewer(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p, first, second, dsn := old.rebuiltSinceBackup(t)
+	was := old.lane(t, p.ID)
+	stop()
+	third := old.grab(t, p.ID, "third").Claim // in Redis alone
+
+	r := old.restored(t, dsn)
+	if now := r.lane(t, p.ID); now.Epoch >= was.Epoch {
+		t.Fatalf("the backup has the lane as it is: %+v, %+v", now, was)
+	}
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || told.Raised != testLanes || told.Shut != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.Seen < was.Seen {
+		t.Errorf("the lane is %+v, was %+v", now, was)
+	}
+	r.sameAgain(t, first, second, third)
+	r.paid(t, p, "fourth")
+	r.settled(t, []packet.Packet{p})
+	r.paidOnce(t, p, "first", "second", "third", "fourth")
+	if n := len(must(r.store.Rebuilds(t.Context(), 10))(t)); n != 0 {
+		t.Errorf("%d rebuilds", n)
+	}
+}
+
+// TestR9_R13RedisIsGone: MySQL is restored, and Redis is empty. Its lanes are made again
+// from the books, and not before what happened since the backup is in them.
+func TestR9_R13RedisIsGone(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 1000, count: 6})
+	old.awaitOpen(t, p.ID)
+	first := old.won(t, p, "first")
+	dsn, at := old.backup(t), time.Now()
+	second := old.won(t, p, "second")
+	late := old.create(t, spec{total: 100, count: 2})
+	old.awaitOpen(t, late.ID)
+	third := old.won(t, late, "third")
+	stop()
+
+	r := old.restored(t, dsn)
+	r.flush(t) // nothing tells any more that the books are older
+	if _, err := r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, at); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.shutWhileRestored(t, p, packet.LaneKeyMissing)
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || told.Shut == 0 || told.Made != 1 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	r.awaitRebuilt(t, 0)
+	r.sameAgain(t, first, second, third)
+	r.paid(t, p, "fourth")
+	r.settled(t, []packet.Packet{p, late})
+	r.paidOnce(t, p, "first", "second", "fourth")
+	r.paidOnce(t, late, "third")
+}
+
+// TestR9_R13LanesProveIt: MySQL is restored from before a rebuild, and the copies of its
+// number are gone, so that no heartbeat misses anything. The first process that looks at
+// the lanes knows: a lane that Redis has in a later epoch was begun in the books. From
+// then on they are restored for everybody, until they are recovered.
+func TestR9_R13LanesProveIt(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p, first, second, dsn := old.rebuiltSinceBackup(t)
+	stop()
+
+	forgetful := redis.NewClient(&redis.Options{Addr: old.redis})
+	defer func() { _ = forgetful.Close() }()
+	copies := must(forgetful.Keys(t.Context(), "*books*").Result())(t)
+	if n := must(forgetful.Del(t.Context(), copies...).Result())(t); n == 0 {
+		t.Fatal("no copy of the number")
+	}
+	r := old.restored(t, dsn)
+	other := must(store.Open(store.Config{DSN: dsn}))(t) // another process, which looks at nothing
+	t.Cleanup(func() { _ = other.Close() })
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
+	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("another process believes the books: %v", err)
+	}
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || told.Raised == 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	r.sameAgain(t, first, second)
+	r.paid(t, p, "third")
+	r.settled(t, []packet.Packet{p})
+	r.paidOnce(t, p, "first", "second", "third")
+	if err := r.store.BooksBelieved(t.Context()); err != nil {
+		t.Errorf("restored again: %v", err)
+	}
+}

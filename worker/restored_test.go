@@ -1,0 +1,520 @@
+package worker_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// beating lets the books of a rig's workers beat fast.
+func beating(r *rig, cfg *worker.Config) {
+	cfg.Heartbeat = &worker.Heartbeat{Books: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
+}
+
+// backup copies the database of a rig as it is at one moment, as a dump would, and
+// returns where the copy is.
+func (r *rig) backup(t *testing.T) (dsn string) {
+	t.Helper()
+	dsn = stacktest.MariaDB(t)
+	to := must(store.OpenSQL(dsn))(t)
+	defer func() { _ = to.Close() }()
+	stacktest.Migrate(t, dsn)
+	name := must(mysql.ParseDSN(r.dsn))(t).DBName
+	rows, err := to.QueryContext(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name NOT LIKE 'goose%'", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var tables []string
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			t.Fatal(err)
+		}
+		tables = append(tables, table)
+	}
+	if err := rows.Err(); err != nil || len(tables) < 20 {
+		t.Fatal(tables, err)
+	}
+	tx := must(to.BeginTx(t.Context(), nil))(t)
+	for _, table := range tables {
+		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s SELECT * FROM `%s`.%s", table, name, table)); err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// restored is the rig with another database, which a worker has not seen yet.
+func (r *rig) restored(t *testing.T, dsn string) *rig {
+	t.Helper()
+	back := *r
+	back.dsn = dsn
+	back.store = must(store.Open(store.Config{DSN: dsn, AwaitBooks: true, ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
+	t.Cleanup(func() { _ = back.store.Close() })
+	_ = r.pool.Close()
+	back.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: back.store, Logger: r.logger}))(t)
+	t.Cleanup(func() { _ = back.pool.Close() })
+	return &back
+}
+
+// recovery is a recovery of the rig's books as the command makes it, on a machine
+// whose clock is ten minutes behind.
+func (r *rig) recovery(t testing.TB) *worker.Recover {
+	adapter := &stepped{Sandbox: r.provider}
+	adapter.off.Store(int64(-10 * time.Minute))
+	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Observe: true, Logger: r.logger}))(t)
+	t.Cleanup(func() { _ = pools.Close() })
+	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: testLanes, SeedKey: r.seedKey, By: "operator", Logger: r.logger,
+		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider}}
+}
+
+// moves are all movements of the provider but for those of the given packets.
+func (r *rig) allMoves(t *testing.T, ids []string) (out []movement) {
+	t.Helper()
+	for _, id := range ids {
+		out = append(out, r.movements(t, id)...)
+	}
+	return out
+}
+
+// paidOnce checks a packet's movements: every user is paid once, net of what came back.
+func (r *rig) paidOnce(t *testing.T, p packet.Packet, users ...string) {
+	t.Helper()
+	paid := map[string]int{}
+	for _, m := range r.movements(t, p.ID) {
+		switch m.Op {
+		case "transfer":
+			paid[m.Account]++
+		case "return":
+			paid[m.Account]--
+		}
+	}
+	for _, u := range users {
+		if paid[u] != 1 {
+			t.Errorf("packet %s: %q was paid %d times", p.ID, u, paid[u])
+		}
+		delete(paid, u)
+	}
+	for u, n := range paid {
+		if n != 0 {
+			t.Errorf("packet %s: %q was paid %d times", p.ID, u, n)
+		}
+	}
+}
+
+// lost is everything that happens between the backup and the loss.
+type lost struct {
+	inRedis, gone, onlyPaid, refunded, retried, cancelled, made, madeGone, later packet.Packet
+	retry, cancel, meanwhile                                                     packet.Claim
+}
+
+func (l lost) ids() []string {
+	var out []string
+	for _, p := range l.all() {
+		out = append(out, p.ID)
+	}
+	return out
+}
+
+func (l lost) all() []packet.Packet {
+	return []packet.Packet{l.inRedis, l.gone, l.onlyPaid, l.refunded, l.retried, l.cancelled, l.made, l.madeGone}
+}
+
+func (r *rig) paid(t *testing.T, p packet.Packet, users ...string) {
+	t.Helper()
+	for _, u := range users {
+		g := r.grab(t, p.ID, u)
+		if g.Result != packet.GrabWon {
+			t.Fatalf("%q: %v", u, g.Result)
+		}
+		r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	}
+}
+
+// before is what the backup has.
+func (r *rig) before(t *testing.T) (l lost) {
+	for _, one := range []struct {
+		p     *packet.Packet
+		count int
+	}{{&l.inRedis, 3}, {&l.gone, 3}, {&l.onlyPaid, 2}, {&l.refunded, 4}, {&l.retried, 2}, {&l.cancelled, 2}} {
+		*one.p = r.create(t, spec{total: 600, count: one.count})
+		r.awaitOpen(t, one.p.ID)
+	}
+	for _, p := range []packet.Packet{l.inRedis, l.gone, l.onlyPaid, l.refunded} {
+		r.paid(t, p, "early")
+	}
+	l.retry, l.cancel = r.grab(t, l.retried.ID, "cold~frozen").Claim, r.grab(t, l.cancelled.ID, "never~declined").Claim
+	for _, c := range []packet.Claim{l.retry, l.cancel} {
+		r.awaitPayout(t, c, payout.StatusFailed, soon)
+		eventually(t, soon, "run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, c.UserID)) == "Failed" })
+	}
+	return l
+}
+
+// after is what it does not have.
+func (r *rig) after(t *testing.T, l *lost) {
+	// Sold out, closed and retired; in the end nobody but the provider knows of one.
+	r.paid(t, l.gone, "second", "third")
+	r.paid(t, l.onlyPaid, "second")
+	r.paid(t, l.refunded, "second")
+	if _, err := r.pool.Recall(t.Context(), l.refunded.ID); err != nil {
+		t.Fatal(err)
+	}
+	l.made = r.create(t, spec{total: 500, count: 3})
+	l.madeGone = r.create(t, spec{total: 500, count: 1})
+	r.awaitOpen(t, l.made.ID)
+	r.awaitOpen(t, l.madeGone.ID)
+	r.paid(t, l.made, "late")
+	r.paid(t, l.madeGone, "late")
+	for _, p := range []packet.Packet{l.gone, l.onlyPaid, l.refunded, l.madeGone} {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		eventually(t, soon, "retired", func() bool {
+			v, err := r.pool.View(t.Context(), p.ID)
+			return err == nil && v.Retired
+		})
+	}
+	r.deleted(t, workflows.PayoutID(l.onlyPaid.ID, "second"))
+	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
+	r.twoPersons(t, payout.ID(payout.KindPayout, l.retry.PacketID, l.retry.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
+	r.awaitPayout(t, l.retry, payout.StatusPaid, soon)
+	r.twoPersons(t, payout.ID(payout.KindPayout, l.cancel.PacketID, l.cancel.ShareIndex), cancel)
+	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
+	// Sold out, and its run is gone: until the watch gives it another it stays in Redis.
+	hands["terminate"](t, r, workflows.PacketID(l.inRedis.ID))
+	r.paid(t, l.inRedis, "second", "third")
+}
+
+// deleted deletes the run of a workflow id and waits until Temporal has done so,
+// which takes it half a minute at times.
+func (r *rig) deleted(t *testing.T, id string) {
+	t.Helper()
+	hands["delete"](t, r, id)
+	eventually(t, soon, "run deleted", func() bool {
+		_, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+		return over(err)
+	})
+}
+
+// decideOn tries to decide about a payout and returns the error, or what the state
+// says to it.
+func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, key string) error {
+	t.Helper()
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"}
+	var refused error
+	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.Command{Kind: kind},
+		func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+			refused = err
+			return 200, []byte("{}")
+		})
+	return errors.Join(err, refused)
+}
+
+// TestR13_Recover: MySQL is restored from a backup that lacks all that lost has.
+// Before the recovery nothing moves; after it, and however often it was killed,
+// everything is as it was, and goes on.
+func TestR13_Recover(t *testing.T) {
+	t.Parallel()
+	server, ns := stacktest.FreshTemporal(t)
+	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	old.change = beating
+	w, stop := old.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	l := old.before(t)
+	dsn := old.backup(t)
+	old.after(t, &l)
+	stop()
+	if v, err := old.pool.View(t.Context(), l.inRedis.ID); err != nil || v.Retired || v.ClaimedCount != 3 {
+		t.Fatalf("not in Redis as it was to be: %+v, %v", v, err)
+	}
+	want := old.allMoves(t, l.ids())
+
+	r := old.restored(t, dsn)
+	if err := r.decideOn(t, l.retry, payout.DecisionCancel, "early"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a decision before the books were compared: %v", err)
+	}
+	w, _ = r.startWorker(t)
+	eventually(t, soon, "restored books are noticed, worker ready", func() bool {
+		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
+	})
+	r.watchFast(t)
+	r.refuses(t, &l)
+	if got := r.allMoves(t, l.ids()); !slices.Equal(got, want) {
+		t.Errorf("moved before the recovery:\n%v\nwas\n%v", got, want)
+	}
+
+	dry := r.recovery(t)
+	dry.DryRun = true
+	if told, err := dry.Run(t.Context()); err != nil || told.Unknown == 0 || told.Numbers != 0 {
+		t.Errorf("dry run: %+v, %v", told, err)
+	}
+	for tries := range 2 { // killed after the first packet, and after some
+		ctx, kill := context.WithCancel(t.Context())
+		killed := r.recovery(t)
+		killed.Progress = func(done, _ int) {
+			if done > 3*tries {
+				kill()
+			}
+		}
+		if _, err := killed.Run(ctx); err == nil {
+			t.Fatal("not killed")
+		}
+		kill()
+		if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+			t.Fatalf("after a recovery that was killed: %v", err)
+		}
+	}
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || len(told.Undecided) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	t.Logf("%+v", told)
+	var early int
+	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
+		t.Errorf("%d numbers were asked about before their payments were there, %v", early, err)
+	}
+	// From here on the workers go on: with the packet of which a share was grabbed meanwhile.
+	ids := slices.DeleteFunc(l.ids(), func(id string) bool { return id == l.made.ID })
+	want = slices.DeleteFunc(want, func(m movement) bool { return strings.Contains(m.OrderNo, l.made.ID) })
+	if got := r.allMoves(t, ids); !slices.Equal(got, want) {
+		t.Errorf("moved by the recovery:\n%v\nwas\n%v", got, want)
+	}
+	r.goesOn(t, l)
+	again, err := r.recovery(t).Run(t.Context())
+	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.BooksNormal {
+		t.Errorf("recovered again: %+v, %v", again, err)
+	}
+}
+
+// refuses: what would lose money is refused on the restored books, and grabs and
+// creates are taken.
+func (r *rig) refuses(t *testing.T, l *lost) {
+	t.Helper()
+	for _, kind := range []payout.DecisionKind{payout.DecisionCancel, payout.DecisionRetry} {
+		for _, c := range []packet.Claim{l.retry, l.cancel} {
+			if err := r.decideOn(t, c, kind, "restored"); !errors.Is(err, payout.ErrBooksRestored) {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
+	g := r.grab(t, l.made.ID, "meanwhile")
+	if l.meanwhile = g.Claim; g.Result != packet.GrabWon {
+		t.Errorf("a grab: %v", g.Result)
+	}
+	l.later = r.create(t, spec{total: 100, count: 1})
+	eventually(t, soon, "recorded", func() bool {
+		_, err := r.store.Packet(t.Context(), l.later.ID)
+		return err == nil
+	})
+	// Whatever tells a run that its packet is over: its books stay open.
+	for _, p := range []packet.Packet{l.inRedis, l.gone, l.onlyPaid, l.refunded} {
+		eventually(t, soon, "watch has given it a run", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Running" })
+		if err := r.starter.SignalClose(t.Context(), p.ID, packet.CloseRecalled); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, soon, "closing", func() bool {
+			rec, err := r.store.Packet(t.Context(), p.ID)
+			return err == nil && rec.Stored == packet.StatusClosing
+		})
+		if _, err := r.store.CloseBooks(t.Context(), p.ID, "sandbox"); !errors.Is(err, payout.ErrBooksRestored) {
+			t.Errorf("books are closed: %v", err)
+		}
+		if rec := must(r.store.Packet(t.Context(), p.ID))(t); !rec.BooksClosedAt.IsZero() {
+			t.Errorf("books of %s are closed", p.ID)
+		}
+	}
+}
+
+// goesOn: after the recovery everything comes to its end, once.
+func (r *rig) goesOn(t *testing.T, l lost) {
+	t.Helper()
+	if err := r.decideOn(t, l.retry, payout.DecisionCancel, "late cancel"); !errors.Is(err, payout.ErrNotRetryable) {
+		t.Errorf("a cancel of what was paid under number 2: %v", err)
+	}
+	if p := r.payoutOf(t, l.retry); p.Status != payout.StatusPaid || p.Attempt != 2 {
+		t.Errorf("%+v", p)
+	}
+	if p := r.payoutOf(t, l.cancel); p.Status != payout.StatusCancelled {
+		t.Errorf("%+v", p)
+	}
+	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
+	if err := r.decideOn(t, l.cancel, payout.DecisionRetry, "late retry"); !errors.Is(err, payout.ErrNotRetryable) {
+		t.Errorf("a retry of what went back to the sender: %v", err)
+	}
+	r.awaitPayout(t, l.meanwhile, payout.StatusPaid, soon)
+	r.awaitOpen(t, l.later.ID)
+	r.paid(t, l.later, "at last")
+	for _, p := range []packet.Packet{l.made, l.retried, l.cancelled} {
+		if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range append(l.all(), l.later) {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.balanced(t, p)
+	}
+	r.paidOnce(t, l.inRedis, "early", "second", "third")
+	r.paidOnce(t, l.gone, "early", "second", "third")
+	r.paidOnce(t, l.onlyPaid, "early", "second")
+	r.paidOnce(t, l.refunded, "early", "second")
+	r.paidOnce(t, l.retried, "cold~frozen")
+	r.paidOnce(t, l.cancelled)
+	r.paidOnce(t, l.made, "late", "meanwhile")
+	r.paidOnce(t, l.madeGone, "late")
+	r.paidOnce(t, l.later, "at last")
+	if c := must(r.store.Claim(t.Context(), l.onlyPaid.ID, "second"))(t); c.PayoutStatus != string(payout.StatusPaid) {
+		t.Errorf("%+v", c)
+	}
+	r.verified(t)
+	if open := r.openBreaks(t); len(open) != 0 {
+		t.Errorf("breaks: %+v", open)
+	}
+	if check, err := r.store.VerifyAudit(t.Context()); err != nil || check.Entries == 0 {
+		t.Errorf("%+v, %v", check, err)
+	}
+}
+
+// verified checks the whole ledger, as the command does.
+func (r *rig) verified(t *testing.T) {
+	t.Helper()
+	found, err := r.store.VerifyLedger(t.Context(), func(v payout.Violation) error { t.Errorf("%+v", v); return nil })
+	if err != nil || found.Found() != 0 || found.Suspense != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestR13_RecoverLeavesToPeople: what neither the provider nor Redis nor Temporal
+// can tell is a break, and its packet stays as it is until a person has resolved it.
+func TestR13_RecoverLeavesToPeople(t *testing.T) {
+	t.Parallel()
+	server, ns := stacktest.FreshTemporal(t)
+	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	old.change = beating
+	w, stop := old.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	account, outside, aged := old.create(t, spec{total: 300, count: 3}), old.create(t, spec{total: 300, count: 2}), old.create(t, spec{total: 300, count: 2})
+	for _, p := range []packet.Packet{account, outside, aged} {
+		old.awaitOpen(t, p.ID)
+	}
+	old.paid(t, account, "early")
+	slip := old.grab(t, outside.ID, "broken~declined").Claim
+	bad := old.awaitPayout(t, slip, payout.StatusFailed, soon)
+	// Recorded, not charged; then refused without a trace at the provider, and rejected.
+	refused := packet.Packet{ID: packet.NewID([]byte("salt"), "refused "+rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
+		Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
+	refused.Commitment = packet.Commitment(packet.DeriveSeed(old.seedKey, refused.ID))
+	old.occupied(t, workflows.PacketID(refused.ID))
+	staged := must(old.pool.Create(t.Context(), refused, nil, nil, time.Hour, 5*time.Second))(t)
+	if _, err := old.recovery(t).Packets.RecordPacket(t.Context(), staged.View.Packet); err != nil {
+		t.Fatal(err)
+	}
+	dsn := old.backup(t)
+	exec(t, old.sql(t), 1, "UPDATE payments SET status = 'failed', failure_code = 'payer_declined', settled_at = NOW(6) WHERE id = ?", payout.ID(payout.KindCharge, refused.ID, 0))
+	exec(t, old.sql(t), 1, "UPDATE packets SET status = 'rejected', failure_code = 'payer_declined', failure_message = 'm' WHERE id = ?", refused.ID)
+	if err := old.pool.Reject(t.Context(), refused.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+
+	// To the account of another winner, which is all that remains of this claim.
+	g, err := old.pool.Grab(t.Context(), account.ID, "second", packet.Profile{Recipient: "early"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	old.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+	eventually(t, soon, "its run has seen it", func() bool {
+		ended, err := old.starter.EndedAs(t.Context(), bad)
+		return err == nil && ended == payout.StatusPaidOutside
+	})
+	unheard := old.create(t, spec{total: 100, count: 1})
+	old.awaitOpen(t, unheard.ID)
+	stop()
+	old.deleted(t, workflows.PayoutID(account.ID, "second"))
+	for _, p := range []packet.Packet{account, unheard} {
+		old.deleted(t, workflows.PacketID(p.ID))
+		old.forgetPool(t, p.ID)
+	}
+
+	r := old.restored(t, dsn)
+	exec(t, r.sql(t), 1, "UPDATE packets SET created_at = created_at - INTERVAL 40 DAY WHERE id = ?", aged.ID)
+	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
+	if err := heart.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	recovery := r.recovery(t)
+	recovery.Since = time.Now().Add(-50 * 24 * time.Hour)
+	told, err := recovery.Run(t.Context())
+	if err != nil || len(told.Undecided) != 4 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	rec := must(r.store.Packet(t.Context(), refused.ID))(t)
+	if rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
+		t.Errorf("%+v, %+v", rec.Stored, rec.Failure)
+	}
+	if b := told.Books; b.State != payout.BooksNormal {
+		t.Errorf("%+v", b)
+	}
+	found := map[string]string{}
+	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
+		found[b.PacketID] = b.OrderNo
+	}
+	want := map[string]string{account.ID: payout.OrderNo(payout.ID(payout.KindPayout, account.ID, g.Claim.ShareIndex), 1),
+		outside.ID: bad.ID, unheard.ID: payout.ID(payout.KindCharge, unheard.ID, 0), aged.ID: payout.ID(payout.KindCharge, aged.ID, 0)}
+	if !maps.Equal(found, want) {
+		t.Errorf("breaks %v, want %v", found, want)
+	}
+	before := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID})
+	w, _ = r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("a retry of what was paid by other means: %v", err)
+	}
+	if _, err := r.store.BeginClosing(t.Context(), account.ID, packet.CloseRecalled); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.store.CloseBooks(t.Context(), account.ID, "sandbox"); !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("the share that nobody has would be refunded: %v", err)
+	}
+	other := r.create(t, spec{total: 100, count: 1})
+	r.awaitOpen(t, other.ID)
+	r.paid(t, other, "u")
+	r.awaitStatus(t, other.ID, packet.StatusClosed, soon)
+	if after := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID}); !slices.Equal(after, before) {
+		t.Errorf("moved: %v, before %v", after, before)
+	}
+	// Whose share it is a person finds out; then the packet goes on.
+	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
+		w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h", Reason: "looked at"}
+		if b.PacketID != outside.ID {
+			continue
+		}
+		if _, err := r.store.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
+	r.awaitPayout(t, slip, payout.StatusPaidOutside, soon)
+	r.verified(t)
+}
