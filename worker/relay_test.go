@@ -29,29 +29,34 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	dead := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = dead.Close() }()
 	lane := packet.Lane(p.ID, testLanes)
-	stolen := 0
-	for i := 0; stolen == 0 && i < 10; i++ {
-		user := fmt.Sprintf("u%d", i)
-		got := make(chan pool.Batch, 1)
-		go func() {
-			b, err := dead.Read(t.Context(), lane, "w63", 10, 2*time.Second)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- b
-		}()
-		eventually(t, soon, "the dead reader waits in line", func() bool {
-			c, err := dead.Consumers(t.Context(), lane)
-			return err == nil && len(c) > 0
-		})
-		if g := r.grab(t, p.ID, user); g.Result != packet.GrabWon {
-			t.Fatalf("grab: %s", g.Result)
+	read := make(chan pool.Batch, 1)
+	go func() {
+		b, err := dead.Read(t.Context(), lane, "w63", 10, soon)
+		if err != nil {
+			t.Error(err)
 		}
-		b := <-got
-		stolen += len(b.HandOffs)
-	}
-	if stolen == 0 {
-		t.Fatal("the dead consumer never got an entry")
+		read <- b
+	}()
+	// Redis serves those that wait in line in their order: a reader that was served waits
+	// behind the dead one, which stays in line until it has an entry.
+	stolen := 0
+	for i := 0; stolen == 0; i++ {
+		if i == 10 {
+			t.Fatal("the dead consumer never got an entry")
+		}
+		won := r.grab(t, p.ID, fmt.Sprintf("u%d", i))
+		if won.Result != packet.GrabWon {
+			t.Fatalf("grab: %s", won.Result)
+		}
+		eventually(t, soon, "the grab is read by the dead or paid by the living", func() bool {
+			select {
+			case b := <-read:
+				stolen = len(b.HandOffs)
+				return true
+			default:
+				return r.payoutOf(t, won.Claim).Status == payout.StatusPaid
+			}
+		})
 	}
 	claims, err := r.pool.Claims(t.Context(), p.ID)
 	if err != nil {
