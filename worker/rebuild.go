@@ -228,7 +228,8 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	r.step(lane, "begun")
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
-	keeping.Go(func() { r.keep(ctx, b, cancel) })
+	begun := b // the steps write to b
+	keeping.Go(func() { r.keep(ctx, begun, cancel) })
 	defer keeping.Wait()
 	defer cancel(nil)
 	waited := map[claimed]bool{} // what is in the books by now, or was given up; a packet stands there without a user

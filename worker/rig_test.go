@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -389,9 +390,17 @@ func (r *rig) call(t testing.TB, method, path string, body, out any) {
 	}
 }
 
-// balanced checks a closed packet: ledger, provider and shares tell the same.
+// balanced checks a closed packet: ledger, provider and shares tell the same. A packet
+// may be closed while a payout is being sent, and between the provider's movement and
+// its posting they differ: it waits until none is under way.
 func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	t.Helper()
+	eventually(t, soon, "no payment of the packet is under way", func() bool {
+		rows, err := r.store.UnsettledPayments(t.Context(), p.ID)
+		return err == nil && !slices.ContainsFunc(rows, func(row payout.Payment) bool {
+			return row.Status == payout.StatusPending || row.Status == payout.StatusSending
+		})
+	})
 	b, err := r.store.Balances(t.Context(), p.ID)
 	if err != nil {
 		t.Fatal(err)
