@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"hongbao/api"
+	"hongbao/money"
 )
 
 // validSettings is a complete environment for every command.
@@ -276,5 +279,19 @@ func TestExecute(t *testing.T) {
 	}
 	if _, err := os.Stat(".hongbao"); err == nil {
 		t.Error("a command has made a home folder")
+	}
+}
+
+// TestApprovalAmount: 0 is from the first fen on, and not the default of who has set nothing.
+func TestApprovalAmount(t *testing.T) {
+	for value, want := range map[string]money.Fen{"": api.DefaultApprovalAmount, "0": 1, "1": 1, "2": 2, "9007199254740991": money.Max} {
+		env := validSettings()
+		if value != "" {
+			env["HONGBAO_APPROVAL_AMOUNT"] = value
+		}
+		c, err := read(t, cmdAPI, env)
+		if got := approvalAmount(c.number("approval-amount")); err != nil || got != want {
+			t.Errorf("%q: from %d fen on, want %d, %v", value, got, want, err)
+		}
 	}
 }

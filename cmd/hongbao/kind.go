@@ -40,7 +40,7 @@ var (
 	kindPort      = kind{"port", between(1, 65535)}
 	kindLanes     = kind{"int", between(1, 256)}
 	kindReplicas  = kind{"int", between(0, 5)}
-	// A retry of less than one fen does not exist, and JSON keeps 2^53 - 1.
+	// 0 is "every retry", and JSON keeps 2^53 - 1.
 	kindAmount        = kind{"fen", between(0, 1<<53-1)}
 	kindRate          = kind{"per second", between(0, 1_000_000)}
 	kindConns         = kind{"int", between(1, 1_000_000)}

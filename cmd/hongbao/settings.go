@@ -105,7 +105,7 @@ var settings = []setting{
 	{flag: "db", env: "HONGBAO_PROVIDER_DB", kind: kindText, required: true,
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
-		usage: "from this amount in fen a retry needs a second person", commands: []string{cmdAPI}},
+		usage: "from this amount in fen a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
 
 	{flag: "crash-points", env: "HONGBAO_CRASH_POINTS", kind: kindText,
 		usage:    "for tests only: folder in which a file named like a crash point kills this process there; refused unless the provider is on this machine",

@@ -63,7 +63,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		},
 		Runs: worker.NewRuns(temporal, cfg.TemporalNamespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.TemporalNamespace).Look,
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
-		SeedKey: key32(cfg.SeedKey), ApprovalAmount: money.Fen(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
+		SeedKey: key32(cfg.SeedKey), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace, Version: version,
 	})
 	if err != nil {
@@ -81,3 +81,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	group.Go(func() error { return server.Serve(gctx) })
 	return group.Wait()
 }
+
+// approvalAmount is from which amount on a retry needs a second person. 0 is set for
+// "always", and the API takes it for its default: nothing is less than one fen.
+func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
