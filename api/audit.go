@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -72,10 +73,20 @@ type auditCursor struct {
 	Seq     int64             `json:"seq"`
 }
 
+// maxActor is the longest name of a person, 64 characters, in bytes.
+const maxActor = 64 * utf8.UTFMax
+
+func checkActor(s string) *fault {
+	if s == "" || len(s) > maxActor || !utf8.ValidString(s) {
+		return &fault{faultFormat, fmt.Sprintf("must have 1 to %d bytes of UTF-8", maxActor)}
+	}
+	return nil
+}
+
 // readAuditFilter reads the filters of the audit.
 func readAuditFilter(q *query) payout.AuditFilter {
 	f := payout.AuditFilter{}
-	f.Actor = q.text("actor", checkFilter)
+	f.Actor = q.text("actor", checkActor)
 	f.Action = q.text("action", checkCode)
 	f.Subject = q.text("subject", checkFilter)
 	f.From, f.To = q.span("from", "to")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hongbao/access"
 	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -301,5 +302,41 @@ func TestDecisionRoles(t *testing.T) {
 	}
 	if r := h.write(h.finance, "approvals/anobody/approve", "k", because); r.status != 404 || r.code() != "not_found" {
 		t.Errorf("%s", r)
+	}
+}
+
+// TestLongOwners: who has the longest name that a key may carry decides, asks, agrees
+// and looks like everybody, and repeats too.
+func TestLongOwners(t *testing.T) {
+	h := newHouse(t, parts{})
+	var long [2]owner
+	for i, first := range []string{"𠮷", "𡈽"} { // four bytes each
+		o := owner{}
+		o.token, o.key.ID = access.NewToken(access.RoleFinance)
+		o.key.Role, o.key.SecretHash, o.key.Owner = access.RoleFinance, access.HashOf(o.token), strings.Repeat(first, 64)
+		if !access.ValidOwner(o.key.Owner) {
+			t.Fatal("nobody has such a name")
+		}
+		h.check(h.store.EnsureKey(t.Context(), o.key))
+		h.eventually("the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
+		long[i] = o
+	}
+	_, bad := h.failed()
+	asked := h.decided(h.write(long[0], "payouts/"+bad+"/cancel", "k", because), "waiting")
+	if asked.Decision.By != long[0].key.Owner {
+		t.Errorf("%+v", asked)
+	}
+	h.decided(h.write(long[1], "approvals/"+asked.Approval.ID+"/approve", "k", because), "open")
+	for range 2 {
+		for path, body := range map[string]string{"providers/sandbox/hold": because, "reconciliations": `{}`} {
+			if r := h.write(long[0], path, "k", body); r.status >= 300 || !strings.Contains(string(r.body), long[0].key.Owner) {
+				t.Errorf("%s: %s", path, r)
+			}
+		}
+	}
+	for _, o := range long {
+		if r := h.as(h.auditor, "GET", "/v1/staff/audit?actor="+url.QueryEscape(o.key.Owner), ""); r.status != http.StatusOK || !strings.Contains(string(r.body), o.key.Owner) {
+			t.Errorf("audit: %s", r)
+		}
 	}
 }
