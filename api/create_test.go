@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -291,5 +292,33 @@ func TestCreateCrowd(t *testing.T) {
 	}
 	if len(bodies) != 1 {
 		t.Errorf("%d different answers: %v", len(bodies), bodies)
+	}
+}
+
+// fasterPool is a pool at which another process of the API is always a moment faster
+// with the first answer.
+type fasterPool struct{ api.Pool }
+
+func (p fasterPool) Answered(ctx context.Context, id string, mine packet.FirstAnswer) (packet.FirstAnswer, error) {
+	theirs := mine
+	theirs.RequestID = "req_theirs"
+	if _, err := p.Pool.Answered(ctx, id, theirs); err != nil {
+		return theirs, err
+	}
+	return p.Pool.Answered(ctx, id, mine)
+}
+
+// TestAnsweredMeanwhile: the answer of another request for the same packet is told as
+// the one of before, whatever it was.
+func TestAnsweredMeanwhile(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = fasterPool{c.Pool} }})
+	for sender, status := range map[string]int{"u1": http.StatusCreated, "u~broke": http.StatusPaymentRequired} {
+		_, r := h.create(h.app, sender, with("sender_id", quoted(sender)))
+		if r.status != status || r.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: replayed %q, %s", sender, r.header.Get("Idempotency-Replayed"), r)
+		}
+		if status == http.StatusPaymentRequired && !strings.Contains(string(r.body), `"request_id":"req_theirs"`) {
+			t.Errorf("another answer than theirs: %s", r)
+		}
 	}
 }

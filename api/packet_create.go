@@ -156,8 +156,18 @@ func (c *creation) first(view packet.PoolView) (answer, error) {
 	if err != nil {
 		return answer{}, unavailable(err)
 	}
-	a, err := c.firstAnswer(stored, ofView(view))
-	a.replayed = stored != mine
+	if stored != mine {
+		return replayedAnswer(c.firstAnswer(stored, ofView(view)))
+	}
+	return c.firstAnswer(stored, ofView(view))
+}
+
+// replayedAnswer marks an answer, or a refusal that was remembered like one, as given before.
+func replayedAnswer(a answer, err error) (answer, error) {
+	a.replayed = true
+	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeFundingDeclined {
+		r.replayed = true
+	}
 	return a, err
 }
 
@@ -170,12 +180,7 @@ func (c *creation) again(first packet.FirstAnswer, snap snapshot, retired bool) 
 		}
 		snap = ofRecord(rec, c.server.cfg.Now())
 	}
-	a, err := c.firstAnswer(first, snap)
-	a.replayed = true
-	if r, ok := errors.AsType[*refusal](err); ok {
-		r.replayed = true
-	}
-	return a, err
+	return replayedAnswer(c.firstAnswer(first, snap))
 }
 
 // firstAnswer renders a first answer from what never changes.
