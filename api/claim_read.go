@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -15,8 +16,8 @@ type Claims struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
 }
 
-// grabCursor is the last claim of a page: its share and user for MySQL, and how
-// many claims were made before it for Redis.
+// grabCursor is the last claim of a page: its share and user for MySQL, and for Redis
+// how many claims were made before the next one.
 type grabCursor struct {
 	PacketID string `json:"p"`
 	Share    int    `json:"s"`
@@ -29,8 +30,9 @@ type grabPage struct {
 	location
 	claims []packet.Claim
 	payout func(packet.Claim) payout.Progress
-	// made is how many claims had been made with the first one of the page.
-	made int
+	// before is, for Redis, how many claims were made before what follows the n-th
+	// claim of the page.
+	before func(n int) int
 }
 
 // grabsAfter locates a packet of the caller and reads a page of its claims from
@@ -47,14 +49,29 @@ func (r *request) grabsAfter(id string, after grabCursor, limit int) (grabPage, 
 		if !l.alive {
 			return r.recordedGrabs(l, after, limit)
 		}
-		claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit)
+		page, err := r.pooledGrabs(l, id, after, limit)
 		if err == nil {
-			return grabPage{location: l, claims: claims, made: made, payout: r.server.statuses(r.ctx, claims, readLimit)}, nil
+			return page, nil
 		}
 		if try > 0 || !errors.Is(err, packet.ErrNotFound) {
 			return grabPage{}, unavailable(err)
 		}
 	}
+}
+
+// pooledGrabs reads a page from Redis, in which each share was won once.
+func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int) (grabPage, error) {
+	claims, made, err := r.server.cfg.Pool.ClaimsPage(r.ctx, id, after.Before, limit+1)
+	if err != nil {
+		return grabPage{}, err
+	}
+	// MySQL told the page before, as far as this claim: of the share that the cursor
+	// ends with it may have told some, and its winner among them.
+	if len(claims) > 0 && claims[0].ShareIndex == after.Share && claims[0].UserID <= after.User {
+		claims, made = claims[1:], made-1
+	}
+	claims = claims[:min(limit, len(claims))]
+	return grabPage{location: l, claims: claims, payout: r.server.statuses(r.ctx, claims, readLimit), before: func(n int) int { return made - n }}, nil
 }
 
 func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPage, error) {
@@ -74,17 +91,14 @@ func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPa
 		of[p.UserID] = progressOf(p)
 	}
 	page.payout = func(c packet.Claim) payout.Progress { return of[c.UserID] }
-	if len(paid) > 0 {
-		page.made = paid[0].ShareIndex + 1
-	}
+	// A share is listed once more for everybody who was told of it and could not be
+	// booked (rule R10): the same one may go on. Claims do not tell their places.
+	page.before = func(n int) int { return paid[n-1].ShareIndex + 1 }
 	return page, nil
 }
 
 func listGrabs(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
-	}
+	id, idErr := r.packetID()
 	q := readQuery(r)
 	limit, cursor := q.page()
 	if err := q.done(); err != nil {
@@ -94,6 +108,9 @@ func listGrabs(r *request) (answer, error) {
 	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.PacketID != id || after.Share < 0 || after.Before < 0) {
 		return answer{}, badCursor()
 	}
+	if idErr != nil {
+		return answer{}, idErr
+	}
 	found, err := r.grabsAfter(id, after, limit+1)
 	if err != nil {
 		return answer{}, err
@@ -102,7 +119,7 @@ func listGrabs(r *request) (answer, error) {
 	if len(found.claims) > limit {
 		found.claims = found.claims[:limit]
 		last := found.claims[limit-1]
-		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: last.ShareIndex, User: last.UserID, Before: found.made - limit})
+		page.NextCursor = encodeCursor(grabCursor{PacketID: id, Share: last.ShareIndex, User: last.UserID, Before: found.before(limit)})
 	}
 	best := r.server.luck(found.location)
 	for _, c := range found.claims {
@@ -115,12 +132,9 @@ func listGrabs(r *request) (answer, error) {
 }
 
 func getGrab(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
-	}
+	id, idErr := r.packetID()
 	user, err := r.userID()
-	if err != nil {
+	if err = cmp.Or(err, idErr); err != nil {
 		return answer{}, err
 	}
 	l, err := r.server.locate(r.ctx, id)

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -240,5 +241,59 @@ func TestR10_ListOfAPacket(t *testing.T) {
 	second := p.claims(p.app, p.id, "?limit=1&cursor="+url.QueryEscape(*first.NextCursor))
 	if first.Items[0].UserID != "late" || second.Items[0].UserID != "lost0" || second.NextCursor != nil {
 		t.Errorf("pages %+v and %+v", first, second)
+	}
+}
+
+// TestR10_PagesOfAPacket: where shares were told to two users each, pages of every size
+// hold everybody once, and each cursor they end with is taken; also by Redis, where the
+// pool of MySQL's claims is there again when the list goes on.
+func TestR10_PagesOfAPacket(t *testing.T) {
+	h := newHouse(t, parts{})
+	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	p.promised("late0", 0)
+	p.promised("late1", 1)
+	p.drive(p.closeBooks())
+	closed, err := p.store.FinishPacket(t.Context(), p.id, nil)
+	if p.check(err); !closed {
+		t.Fatal("the packet is not closed")
+	}
+	p.check(p.pool.Retire(t.Context(), p.id))
+	want := []string{"late1", "lost1", "late0", "lost0"}
+	for limit := 1; limit <= len(want); limit++ {
+		var got []string
+		for next := ""; len(got) <= len(want); {
+			r := p.as(p.app, "GET", fmt.Sprintf("/v1/packets/%s/grabs?limit=%d%s", p.id, limit, next), "")
+			var page claimsBody
+			if r.json(t, &page); r.status != http.StatusOK || len(page.Items) > limit {
+				t.Fatalf("pages of %d, after %q: %s", limit, got, r)
+			}
+			for _, c := range page.Items {
+				got = append(got, c.UserID)
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			next = "&cursor=" + url.QueryEscape(*page.NextCursor)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %q, want %q", limit, got, want)
+		}
+	}
+	live := h.open(h.app, with("share_count", "4", "split", `"equal"`))
+	for _, user := range []string{"u0", "u1", "u2"} {
+		h.grab(h.app, live, user)
+	}
+	for told, want := range map[string][]string{"t": {"u1", "u0"}, "u1": {"u0"}, "v": {"u0"}} { // by MySQL, as the last one of share 1
+		cursor := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"p":%q,"s":1,"u":%q,"n":2}`, live, told))
+		for _, limit := range []int{1, 2} {
+			page := p.claims(h.app, live, fmt.Sprintf("?limit=%d&cursor=%s", limit, cursor))
+			var got []string
+			for _, c := range page.Items {
+				got = append(got, c.UserID)
+			}
+			if !slices.Equal(got, want[:min(limit, len(want))]) || (page.NextCursor != nil) != (limit < len(want)) {
+				t.Errorf("behind %s, pages of %d: %+v, want %q", told, limit, page, want)
+			}
+		}
 	}
 }
