@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,12 +18,10 @@ const statusLimit = 300 * time.Millisecond
 // grabShare answers with the first line of api.md's table that fits; the order
 // is decided in grab.lua, and in grabFromRow for packets no longer in Redis.
 func grabShare(r *request) (answer, error) {
-	id, err := r.packetID()
-	if err != nil {
-		return answer{}, err
-	}
+	// An id that cannot be one is not found, like one that nobody has: behind the body.
+	id, idErr := r.packetID()
 	user, profile, err := readGrab(r.payload)
-	if err != nil {
+	if err = cmp.Or(err, idErr); err != nil {
 		return answer{}, err
 	}
 	if err := r.server.admit(id); err != nil {
@@ -50,6 +49,9 @@ func grabShare(r *request) (answer, error) {
 	}
 	if got.Result == packet.GrabSoldOut {
 		r.server.soldOut.learn(id, fact)
+	}
+	if got.Result == packet.GrabWon && got.Claim.ShareIndex == fact.shares-1 {
+		return r.wonLast(got)
 	}
 	return r.grabbed(got)
 }
@@ -109,18 +111,35 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	return answer{}, unavailable(errors.New("the pool cannot decide"))
 }
 
+// wonLast answers the grab that took the last share: from here on somebody has the best
+// luck, perhaps he. All others need not ask.
+func (r *request) wonLast(got packet.Grabbed) (answer, error) {
+	r.server.metrics.grab(got.Result)
+	ctx, cancel := context.WithTimeout(r.ctx, statusLimit)
+	defer cancel()
+	paid := notRecorded(claimed(got.Claim))
+	claim := renderClaim(got.Claim, paid)
+	claim.BestLuck = isBest(r.luckAsKnown(ctx, got.Claim.PacketID), got.Claim, paid)
+	return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
+}
+
 // repeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
 func (r *request) repeated(c packet.Claim) Claim {
 	paid := r.server.replays.progress(r.ctx, claimed(c), statusLimit)
 	out := renderClaim(c, paid)
 	out.Replayed = true
-	best, err := r.bestLuck(r.ctx, c.PacketID)
-	if err != nil {
-		slog.WarnContext(r.named(), "best luck is not known", slog.String("packet_id", c.PacketID), slog.Any("error", err))
-	}
-	out.BestLuck = isBest(best, c, paid)
+	out.BestLuck = isBest(r.luckAsKnown(r.ctx, c.PacketID), c, paid)
 	return out
+}
+
+// luckAsKnown is bestLuck for answers that are given in any case.
+func (r *request) luckAsKnown(ctx context.Context, id string) *int {
+	best, err := r.bestLuck(ctx, id)
+	if err != nil {
+		slog.WarnContext(r.named(), "best luck is not known", slog.String("packet_id", id), slog.Any("error", err))
+	}
+	return best
 }
 
 func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {

@@ -150,6 +150,13 @@ func TestCloses(t *testing.T) {
 		}
 	}
 
+	for bad, code := range map[string]string{"closes/9999-12-31": "not_found", "export/close.csv?date=9999-12-31": "invalid_request", "reconciliations?date=9999-12-31": "invalid_request",
+		"closes/9998-12-31": "not_found", "export/close.csv?date=9998-12-31": "not_found"} {
+		if r := h.as(h.ops, "GET", "/v1/staff/"+bad, ""); r.code() != code {
+			t.Errorf("%s: %s", bad, r)
+		}
+	}
+
 	const hostile = `=HYPERLINK("http://x","y")`
 	later, off := h.tomorrow()
 	h.closeDay(later, day, hostile)

@@ -43,6 +43,14 @@ func readObject(body []byte) (*object, error) {
 	return o, nil
 }
 
+// readOptional is readObject for a body that may be left out: it is {} then.
+func readOptional(body []byte) (*object, error) {
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	return readObject(body)
+}
+
 // parse checks that the whole body is one JSON value in UTF-8. Duplicate names
 // are JSON, if bad JSON: they are told as faults of the request.
 func parse(body []byte) (jsontext.Value, error) {

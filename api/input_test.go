@@ -120,7 +120,9 @@ func TestCreateFields(t *testing.T) {
 		{"group", with("group_id", `""`), []string{"group_id wrong_length"}},
 		{"metadata value", with("metadata", `{"a":1,"b":null,"c":{}}`), []string{"metadata.a wrong_type", "metadata.b wrong_type", "metadata.c wrong_type"}},
 		{"metadata duplicate", with("metadata", `{"a":"1","a":"1"}`), []string{"metadata.a duplicate"}},
-		{"metadata large", with("metadata", `{"a":`+quoted(strings.Repeat("x", 2041))+`}`), []string{"metadata wrong_length"}},
+		{"metadata large", with("metadata", `{"a":`+quoted(strings.Repeat("x", 2048))+`,"b":"x"}`), []string{"metadata wrong_length"}},
+		{"metadata in bytes", with("metadata", `{"a":`+quoted(strings.Repeat("界", 683))+`}`), []string{"metadata wrong_length"}},
+		{"metadata names", with("metadata", `{`+quoted(strings.Repeat("n", 2049))+`:""}`), []string{"metadata wrong_length"}},
 	} {
 		r := h.post(h.app, "k", c.body)
 		if r.status != http.StatusUnprocessableEntity || r.code() != "invalid_request" || !slices.Equal(fieldsOf(t, r), c.want) {
@@ -148,9 +150,11 @@ func TestCreateLimits(t *testing.T) {
 		"all defaults":  with("split", "null", "min_share", "null", "max_share", "null", "currency", "null", "greeting", "null", "opens_at", "null", "expires_in_seconds", "null", "eligible_user_ids", "null", "group_id", "null", "metadata", "null"),
 		"all members": with("split", `"normal"`, "min_share", "10", "max_share", "200", "currency", `"CNY"`, "greeting", quoted(strings.Repeat("福", 64)), "expires_in_seconds", "604800",
 			"eligible_user_ids", `["a","A","a "]`, "group_id", quoted(strings.Repeat("g", 64)), "metadata", `{"":"","a":"<&>\u2028","\u0000":"x"}`, "sender_id", quoted(strings.Repeat("s", 64))),
-		"10,000 eligible": with("eligible_user_ids", "["+strings.Join(ids, ",")+"]"),
-		"metadata":        with("metadata", `{"a":`+quoted(strings.Repeat("x", 2040))+`}`),
-		"white space":     " \n\t" + with("greeting", `""`) + strings.Repeat(" ", 1<<20-200),
+		"10,000 eligible":  with("eligible_user_ids", "["+strings.Join(ids, ",")+"]"),
+		"metadata":         with("metadata", `{"a":`+quoted(strings.Repeat("x", 2048))+`}`),
+		"metadata escaped": with("metadata", `{"a":`+quoted(strings.Repeat("<", 700)+strings.Repeat(">", 600)+strings.Repeat("&", 748))+`}`),
+		"metadata largest": with("metadata", `{"a":"`+strings.Repeat(`\u0001`, 2048)+`","b`+strings.Repeat(`\u0002`, 2046)+`":""}`),
+		"white space":      " \n\t" + with("greeting", `""`) + strings.Repeat(" ", 1<<20-200),
 	} {
 		id, r := h.create(h.app, strings.ReplaceAll(name, " ", "-"), body)
 		if r.status != http.StatusCreated {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -139,18 +140,14 @@ func getPacket(r *request) (answer, error) {
 type NoMembers struct{}
 
 func closePacket(r *request) (answer, error) {
-	id, err := r.packetID()
+	// An id that cannot be one is not found, like one that nobody has: behind the body.
+	id, idErr := r.packetID()
+	o, err := readOptional(r.payload)
 	if err != nil {
 		return answer{}, err
 	}
-	if len(r.payload) > 0 {
-		o, err := readObject(r.payload)
-		if err != nil {
-			return answer{}, err
-		}
-		if err := o.done(); err != nil {
-			return answer{}, err
-		}
+	if err := cmp.Or(o.done(), idErr); err != nil {
+		return answer{}, err
 	}
 	if err := r.server.admit(id); err != nil {
 		return answer{}, err

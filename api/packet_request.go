@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -29,7 +28,7 @@ type CreatePacket struct {
 	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"Life from opens_at on; 86400 by default."`
 	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
 	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
-	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, 2 KiB as JSON."`
+	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, at most 2048 bytes of them in UTF-8, and as many of their names."`
 }
 
 // createRequest is a create request with its defaults filled in. Its JSON is
@@ -75,10 +74,23 @@ func createFrom(o *object) (createRequest, error) {
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
 	q.GroupID = o.text("group_id", false, checkID)
 	q.Metadata = o.texts("metadata")
-	if encoded, err := json.Marshal(q.Metadata); err != nil || len(encoded) > packet.MaxMetadata {
-		o.fault("metadata", fault{faultLength, fmt.Sprintf("must have at most %d bytes as JSON", packet.MaxMetadata)})
+	if f := checkMetadata(q.Metadata); f != nil {
+		o.fault("metadata", *f)
 	}
 	return q, o.done()
+}
+
+// checkMetadata bounds the values, and for themselves the names, which are as much of
+// what is stored. As JSON with every byte escaped both are less than 32 KiB.
+func checkMetadata(metadata map[string]string) *fault {
+	names, values := 0, 0
+	for name, value := range metadata {
+		names, values = names+len(name), values+len(value)
+	}
+	if names > packet.MaxMetadata || values > packet.MaxMetadata {
+		return &fault{faultLength, fmt.Sprintf("must have at most %d bytes of values, and as many of names", packet.MaxMetadata)}
+	}
+	return nil
 }
 
 // readSplit reads the members that decide the shares. Relations between them

@@ -97,18 +97,36 @@ func TestBestLuck(t *testing.T) {
 		return users
 	}
 	id := h.open(h.app, with("share_count", "3", "split", `"equal"`, "total_amount", "301"))
+	lastLuck := false
 	for i, user := range []string{"a", "b", "c"} {
 		if got := best(id); len(got) != 0 {
 			t.Errorf("after %d claims: %v", i, got)
 		}
-		if r := h.grab(h.app, id, user); r.status != http.StatusCreated {
+		r := h.grab(h.app, id, user)
+		var won claimBody
+		r.json(t, &won)
+		if lastLuck = won.BestLuck; r.status != http.StatusCreated || won.BestLuck && i < 2 {
 			t.Fatalf("%s", r)
+		}
+	}
+	for _, c := range []struct {
+		user, shares string
+		split        []string
+	}{{"only", "1", nil}, {"last", "2", []string{"a"}}} { // who is told so when he wins the last share is told so ever after
+		id := h.open(h.app, with("share_count", c.shares, "total_amount", "3"))
+		for _, user := range c.split {
+			h.grab(h.app, id, user)
+		}
+		var won claimBody
+		h.grab(h.app, id, c.user).json(t, &won)
+		if got := best(id); len(got) != 1 || won.BestLuck != (got[0] == c.user) || c.shares == "1" && !won.BestLuck {
+			t.Errorf("%s: the 201 said %+v, the list %v", c.user, won, got)
 		}
 	}
 	page := h.claims(h.app, id, "").Items
 	want := slices.MaxFunc(page, func(a, b claimBody) int { return int(a.Amount - b.Amount) }).UserID
-	if got := best(id); !slices.Equal(got, []string{want}) {
-		t.Errorf("sold out: %v, want %s", got, want)
+	if got := best(id); !slices.Equal(got, []string{want}) || lastLuck != (want == "c") {
+		t.Errorf("sold out: %v, want %s; the last 201 said %v", got, want, lastLuck)
 	}
 	h.finish(id, packet.CloseSoldOut)
 	if got := best(id); !slices.Equal(got, []string{want}) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -55,7 +56,7 @@ type Reconciliations struct {
 	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
 }
 
-// ReconcileRequest is the body of a request for a reconciliation.
+// ReconcileRequest is the body of a request for a reconciliation. It may be left out.
 type ReconcileRequest struct {
 	Date     Date   `json:"date,omitempty" doc:"The day, in the time zone of the provider's statement; not after today, which is the default."`
 	Provider string `json:"provider,omitempty" default:"sandbox" doc:"Whose statement; the only provider by default."`
@@ -95,7 +96,7 @@ func (s *Server) renderReconciliation(r payout.Reconciliation) Reconciliation {
 
 func checkDay(s string) *fault {
 	if _, err := payout.ParseDay(s); err != nil {
-		return &fault{faultFormat, "must be a day, YYYY-MM-DD"}
+		return &fault{faultFormat, fmt.Sprintf("must be a day, YYYY-MM-DD, of the years %d to %d", payout.FirstYear, payout.LastYear)}
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func startReconciliation(r *request) (answer, error) {
 }
 
 func (r *request) readReconcile() (ReconcileRequest, error) {
-	o, err := readObject(r.payload)
+	o, err := readOptional(r.payload)
 	if err != nil {
 		return ReconcileRequest{}, err
 	}

@@ -108,6 +108,10 @@ func TestReconciliations(t *testing.T) {
 	if r.json(t, &again); r.status != http.StatusAccepted || again.ID != first.ID {
 		t.Errorf("today by default: %s", r)
 	}
+	r = h.write(h.finance, "reconciliations", "k0", "")
+	if r.json(t, &again); r.status != http.StatusAccepted || again.ID != first.ID || r.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("no body is {}: %s", r)
+	}
 	if r := h.write(h.finance, "reconciliations", "k", `{"date":"2026-02-17"}`); r.code() != "idempotency_key_reused" {
 		t.Errorf("%s", r)
 	}

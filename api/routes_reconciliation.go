@@ -31,8 +31,9 @@ func reconciliationRoutes() []*route {
 			summary: "Compare a day of the provider's statement with the books",
 			about: "Done every day for the day before, and now on demand. It moves no money: what asking the provider can settle is asked about, as " +
 				"after a notification, for up to a minute; the rest is left as breaks. While one of the same day is requested or running, that is the " +
-				"answer. Of today it is provisional, and what moved within the last minute counts as in flight.",
-			params: []param{keyParam}, body: ReconcileRequest{},
+				"answer. Of today it is provisional, and what moved within the last minute counts as in flight. " +
+				"The body may be left out: today, the only provider, no reason.",
+			params: []param{keyParam}, body: ReconcileRequest{}, optional: true,
 			answers:  []reply{{status: http.StatusAccepted, about: "It will be carried out.", body: Reconciliation{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: startReconciliation,
 		},

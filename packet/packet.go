@@ -17,8 +17,8 @@ const (
 	MaxShares       = 1_000_000
 	MaxEligible     = 10_000
 	MaxUserIDBytes  = 64
-	MaxGreeting     = 64 // characters
-	MaxMetadata     = 2048
+	MaxGreeting     = 64   // characters
+	MaxMetadata     = 2048 // bytes of the values, and of the names
 	MinLife         = 10 * time.Second
 	MaxLife         = 7 * 24 * time.Hour
 	MaxOpensAhead   = 366 * 24 * time.Hour

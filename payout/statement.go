@@ -19,10 +19,16 @@ var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
 // for the provider's time zone to say.
 type Day string
 
-// ParseDay reads a day. Errors wrap ErrBadDay.
+// The years whose days can be written with their ends: databases know no year 10000.
+const (
+	FirstYear = 2000
+	LastYear  = 9998
+)
+
+// ParseDay reads a day of FirstYear to LastYear. Errors wrap ErrBadDay.
 func ParseDay(s string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, s)
-	if err != nil || t.Year() < 2000 {
+	if err != nil || t.Year() < FirstYear || t.Year() > LastYear {
 		return "", fmt.Errorf("%w: %q", ErrBadDay, s)
 	}
 	return Day(s), nil
