@@ -9,7 +9,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
 .DEFAULT_GOAL := help
-.PHONY: help build run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos soak simulate
+.PHONY: help build forget run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos soak simulate
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -22,8 +22,14 @@ build: ## Build the binary into .cache/bin
 $(HONGBAO):
 	@$(MAKE) --no-print-directory build
 
+# Building takes a minute: the addresses of a stack that was killed are gone before it,
+# and those of one that runs stay. `hongbao dev` holds the lock as long as it lives.
+forget:
+	@home="$${HONGBAO_HOME:-.hongbao}"; [ ! -e "$$home/lock" ] || ! command -v flock >/dev/null || \
+	flock -E 75 -w 1 "$$home/lock" rm -f "$$home/dev.env" || [ $$? -ne 75 ] || { echo "a stack is already running in $$home" >&2; exit 1; }
+
 # exec: the program gets the signals, not a shell in front of it.
-run: build ## Run the whole stack in the foreground
+run: forget build ## Run the whole stack in the foreground
 	@exec $(HONGBAO) dev
 
 # These act on what runs, also while the source does not compile.

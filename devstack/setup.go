@@ -44,12 +44,32 @@ func (s Setup) Run(ctx context.Context) (Tools, error) {
 		return Tools{}, fmt.Errorf("tool cache: %w", err)
 	}
 	// Two runs at once would fight over apt and build the same thing twice.
-	lock, err := LockFile(filepath.Join(filepath.Dir(cache), "setup.lock"), true)
+	lock, err := s.lock(ctx, filepath.Join(filepath.Dir(cache), "setup.lock"))
 	if err != nil {
 		return Tools{}, err
 	}
 	tools, err := s.run(ctx, cache)
 	return tools, errors.Join(err, lock.Unlock())
+}
+
+// lockPollInterval is how often a run that waits for another one looks.
+const lockPollInterval = 200 * time.Millisecond
+
+// lock waits for another run to end, or for the end of ctx.
+func (s Setup) lock(ctx context.Context, path string) (*FileLock, error) {
+	for waited := false; ; waited = true {
+		lock, err := LockFile(path, false)
+		if !errors.Is(err, ErrLocked) {
+			return lock, err
+		}
+		if !waited {
+			s.say("another process installs or builds; waiting for it")
+		}
+		pause(ctx, lockPollInterval)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("wait for another setup: %w", context.Cause(ctx))
+		}
+	}
 }
 
 func (s Setup) run(ctx context.Context, cache string) (Tools, error) {

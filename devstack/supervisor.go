@@ -19,6 +19,11 @@ type Options struct {
 	Binary string // the hongbao program, whose commands api, worker and provider are run
 	Links  Links  // how the programs reach the other parts; nil: directly
 
+	// Setup, unless it is nil, returns the Tools. It is called when the home belongs to
+	// this process, an earlier dev.env is gone and the ports are free. The context ends
+	// when the stack is to stop.
+	Setup func(ctx context.Context) (Tools, error)
+
 	// Prepare is called when MySQL is up and before worker and API start. It
 	// brings the schema up to date and makes sure that the keys work. It gets
 	// the keys of the last start (empty on a new home) and returns those that
@@ -87,6 +92,12 @@ func Run(ctx context.Context, options Options) (err error) {
 	if err := s.claimHome(); err != nil {
 		return err
 	}
+	if err := s.setUp(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // as below
+		}
+		return err
+	}
 	s.makeChildren()
 	if err := s.publish(); err != nil {
 		return err
@@ -100,57 +111,6 @@ func Run(ctx context.Context, options Options) (err error) {
 		return nil // whatever the interruption broke
 	}
 	return startErr
-}
-
-// lockWait lets a supervisor that is just ending give its lock up.
-const lockWait = time.Second
-
-// lock takes the home for this process, or returns ErrRunning.
-func (h Home) lock(ctx context.Context) (*FileLock, error) {
-	deadline := time.Now().Add(lockWait)
-	for {
-		lock, err := LockFile(h.path(homeLock), false)
-		switch {
-		case !errors.Is(err, ErrLocked):
-			return lock, err
-		case time.Now().After(deadline) || ctx.Err() != nil:
-			return nil, fmt.Errorf("%w in %s", ErrRunning, h.dir)
-		}
-		pause(ctx, readyPollInterval)
-	}
-}
-
-// claimHome cleans up after an earlier run and checks what must be free, before
-// anything is started.
-func (s *supervisor) claimHome() error {
-	if err := removeFile(s.home.EnvFile()); err != nil {
-		return err
-	}
-	old, err := s.home.loadState()
-	if err != nil {
-		return err
-	}
-	if err := old.endLeftovers(); err != nil {
-		return err
-	}
-	if err := removeFile(s.home.path(homeState)); err != nil {
-		return err
-	}
-	if err := s.options.Ports.check(); err != nil {
-		return err
-	}
-	if err := s.home.rotateLogs(); err != nil {
-		return err
-	}
-	s.secrets, err = s.home.loadSecrets()
-	return err
-}
-
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove: %w", err)
-	}
-	return nil
 }
 
 // run starts everything and waits for the end of ctx.

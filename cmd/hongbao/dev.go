@@ -134,10 +134,6 @@ func setUp(ctx context.Context, setup devstack.Setup) (devstack.Tools, error) {
 func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 	ctx, stop := devSignals(ctx)
 	defer stop()
-	tools, err := setUp(ctx, devstack.Setup{NoInstall: cfg.NoInstall, Out: out})
-	if err != nil {
-		return unlessInterrupted(ctx, err)
-	}
 	binary, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program's own file: %w", err)
@@ -149,11 +145,13 @@ func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 	return devstack.Run(ctx, devstack.Options{
 		Home:    home.Dir(),
 		Ports:   cfg.Ports,
-		Tools:   tools,
 		Binary:  binary,
 		Links:   cfg.Links,
 		Prepare: prepare,
 		Out:     out,
+		Setup: func(ctx context.Context) (devstack.Tools, error) {
+			return setUp(ctx, devstack.Setup{NoInstall: cfg.NoInstall, Out: out})
+		},
 		Ready: func(ctx context.Context, env devstack.Env, first bool) error {
 			var err error
 			if first && cfg.FirstPacket {
@@ -176,14 +174,6 @@ func devSignals(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithCancel(ctx)
 	}
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
-}
-
-// unlessInterrupted drops an error that only says that the person stopped us.
-func unlessInterrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the person's wish is no error
-	}
-	return err
 }
 
 func stopStack(ctx context.Context, home devstack.Home, out io.Writer) error {

@@ -1,0 +1,126 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// claimedHome is a folder in which a supervisor was killed: its dev.env is there.
+func claimedHome(t *testing.T) Home {
+	t.Helper()
+	home, err := NewHome(filepath.Join(t.TempDir(), "home"))
+	if err == nil {
+		err = home.create()
+	}
+	if err == nil {
+		err = os.WriteFile(home.EnvFile(), []byte("HONGBAO_PID_API='1'\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+func isGone(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// TestRunClaimsBeforeSetup: before Setup takes its minutes the old dev.env is gone and a
+// busy port is told; meanwhile the home belongs to this process and can be asked about.
+func TestRunClaimsBeforeSetup(t *testing.T) {
+	home, ports := claimedHome(t), testPorts(t)
+	errSetup := errors.New("nothing to build from")
+	called := 0
+	run := func(ctx context.Context, setup func(context.Context) (Tools, error)) error {
+		return Run(ctx, Options{Home: home.Dir(), Ports: ports, Setup: func(ctx context.Context) (Tools, error) {
+			called++
+			if !isGone(home.EnvFile()) {
+				t.Error("the old dev.env is there during setup")
+			}
+			return setup(ctx)
+		}})
+	}
+	occupy := func() net.Listener {
+		listener, err := net.Listen("tcp", hostPort(ports.Staff))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
+	}
+	busy := occupy()
+	if err := run(t.Context(), func(context.Context) (Tools, error) { return Tools{}, nil }); !errors.Is(err, ErrPortBusy) || called != 0 || !isGone(home.EnvFile()) {
+		t.Errorf("busy port: %v, setup was called %d times, dev.env gone: %v", err, called, isGone(home.EnvFile()))
+	}
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), func(context.Context) (Tools, error) {
+		if err := home.running(); err != nil {
+			t.Errorf("status during setup: %v", err)
+		}
+		if err := os.WriteFile(home.EnvFile(), nil, 0o600); err != nil { // stands for that of a stack that runs
+			t.Error(err)
+		}
+		if err := Run(t.Context(), Options{Home: home.Dir(), Ports: testPorts(t)}); !errors.Is(err, ErrRunning) || isGone(home.EnvFile()) {
+			t.Errorf("a second supervisor: %v, dev.env gone: %v", err, isGone(home.EnvFile()))
+		}
+		return Tools{}, errSetup
+	})
+	if !errors.Is(err, errSetup) || home.running() == nil {
+		t.Errorf("setup failed: %v, and then %v", err, home.running())
+	}
+	err = run(t.Context(), func(context.Context) (Tools, error) { busy = occupy(); return Tools{}, nil })
+	if !errors.Is(err, ErrPortBusy) {
+		t.Errorf("a port that was taken during setup: %v", err)
+	}
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	if err := run(ctx, func(ctx context.Context) (Tools, error) { stop(); return Tools{}, ctx.Err() }); err != nil || home.running() == nil {
+		t.Errorf("stopped during setup: %v, and then %v", err, home.running())
+	}
+	if called != 3 {
+		t.Errorf("setup was called %d times", called)
+	}
+}
+
+// TestSetupWaits: a run that waits for another one says so, and can be stopped.
+func TestSetupWaits(t *testing.T) {
+	checkout := t.TempDir()
+	if err := os.MkdirAll(CacheDir(checkout), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	other, err := LockFile(filepath.Join(filepath.Dir(CacheDir(checkout)), "setup.lock"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Setup{Checkout: checkout, NoInstall: true, Out: &out}.Run(ctx)
+		ended <- err
+	}()
+	eventually(t, 5*time.Second, "it says that it waits", func() bool { return strings.Contains(out.String(), "waiting for it") })
+	stop()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it cannot be stopped")
+	}
+	if err := other.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
