@@ -3,11 +3,13 @@ package devstack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -123,4 +125,44 @@ func TestSetupWaits(t *testing.T) {
 	if err := other.Unlock(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRunKilledWhileInitialising: a supervisor that is killed while MariaDB creates its
+// data folder leaves nothing that disturbs the next one, however far that had come.
+func TestRunKilledWhileInitialising(t *testing.T) {
+	options := testOptions{Home: filepath.Join(t.TempDir(), "home"), Ports: testPorts(t), Tools: testTools(t)}
+	s := startStack(t, options)
+	var leader, server procID
+	t.Cleanup(func() {
+		for _, p := range []procID{leader, server} {
+			if p.alive() {
+				_ = syscall.Kill(p.PID, syscall.SIGKILL)
+			}
+		}
+	})
+	eventually(t, 20*time.Second, "mariadbd fills the data folder", func() bool {
+		now, err := s.home.loadState()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range now.Preparing.members() {
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+			dir, linkErr := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID))
+			if err == nil && linkErr == nil && strings.HasPrefix(string(name), "mariadbd") && strings.Contains(dir, ".init-") {
+				leader, server = now.Preparing.Leader, p
+			}
+		}
+		return server.PID != 0 && syscall.Kill(server.PID, syscall.SIGSTOP) == nil && server.alive()
+	})
+	s.terminate(syscall.SIGKILL)
+	eventually(t, 5*time.Second, "the script has ended with the supervisor", func() bool { return !leader.alive() })
+	if !server.alive() {
+		t.Fatal("the stopped mariadbd has ended: nothing is left to be found")
+	}
+	s = startStack(t, options)
+	s.awaitReady()
+	if server.alive() {
+		t.Error("the next start has left mariadbd running")
+	}
+	s.terminate(syscall.SIGTERM)
 }

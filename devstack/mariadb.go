@@ -28,6 +28,10 @@ type MariaDB struct {
 	AllDatabases bool
 	// Flags are further mariadbd options.
 	Flags []string
+
+	// preparing, unless it is nil, is told the group of processes that create the data
+	// folder while there is one, and then the zero value.
+	preparing func(processGroup)
 }
 
 // Addr is host:port for clients.
@@ -123,20 +127,38 @@ func (m MariaDB) Init(ctx context.Context) error {
 		"--skip-test-db",
 		"--innodb-log-file-size=" + redoLogSize,
 	}
-	cmd := exec.CommandContext(ctx, m.Tools.MariaDBInstallDB, append(args, asRoot()...)...)
+	cmd := exec.Command(m.Tools.MariaDBInstallDB, append(args, asRoot()...)...)
 	cmd.Dir = parent
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	// The script runs mariadbd as its child; both end when ctx does.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if err := cmd.Run(); err != nil {
+	if err := m.prepare(ctx, cmd); err != nil {
 		return fmt.Errorf("create the MariaDB data folder: %w\n%s", err, lastLines(output.Bytes(), 10))
 	}
 	if err := os.Rename(temp, m.Dir); err != nil {
 		return fmt.Errorf("create the MariaDB data folder: %w", err)
 	}
 	return nil
+}
+
+// prepare runs the script that creates the data folder. It runs mariadbd as its child:
+// both end when ctx does. When this process is killed the kernel ends the script alone.
+func (m MariaDB) prepare(ctx context.Context, cmd *exec.Cmd) error {
+	proc, err := Launch(cmd)
+	if err != nil {
+		return err
+	}
+	if m.preparing != nil {
+		m.preparing(groupOf(proc, cmd.Dir))
+		defer m.preparing(processGroup{})
+	}
+	select {
+	case <-proc.Done():
+		return proc.Err()
+	case <-ctx.Done():
+		_ = syscall.Kill(-proc.PID(), syscall.SIGKILL)
+		<-proc.Done()
+		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
 }
 
 // globEscape makes path match itself as a pattern.

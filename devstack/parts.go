@@ -86,8 +86,21 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
 	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links) {
+		if database, ok := part.(MariaDB); ok {
+			database.preparing = s.prepares
+			part = database
+		}
 		s.children[name] = newChild(name, part, s.home.LogFile(name))
 	}
+}
+
+// prepares notes what creates a data folder, so that nobody has to wonder whose it is
+// when this process is killed meanwhile.
+func (s *supervisor) prepares(group processGroup) {
+	s.mu.Lock()
+	s.preparing = group
+	s.mu.Unlock()
+	s.changed()
 }
 
 // withFolder makes a folder before each start of a part.

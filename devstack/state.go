@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,8 @@ type state struct {
 	Children   map[string]procID `json:"children"` // those that run
 	Restarts   map[string]int    `json:"restarts"`
 	Health     map[string]string `json:"health"` // address of /readyz of a child without a port
+	// Preparing creates a data folder; zero: nothing does.
+	Preparing processGroup `json:"preparing,omitzero"`
 }
 
 // identify returns the procID of a process, and false when it is gone. A zombie
@@ -43,6 +46,55 @@ func identify(pid int) (procID, bool) {
 		return procID{}, false
 	}
 	return procID{PID: pid, Start: fields[19]}, true
+}
+
+// processGroup is a process with all its descendants that work in a folder.
+type processGroup struct {
+	Leader procID `json:"leader"`
+	Dir    string `json:"dir"` // without symbolic links
+}
+
+// groupOf names the group of a child that works in dir.
+func groupOf(p *Process, dir string) processGroup {
+	g := processGroup{Dir: dir}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		g.Dir = real
+	}
+	g.Leader, _ = identify(p.PID())
+	return g
+}
+
+// members lists the processes of the group. Its leader may have ended: a number stays
+// that of a group until the last member has. Whoever works elsewhere is not ours.
+func (g processGroup) members() []procID {
+	if g.Leader.PID == 0 {
+		return nil
+	}
+	if now, ok := identify(g.Leader.PID); ok && now != g.Leader {
+		return nil // the number was given anew
+	}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil // the pattern is a good one
+	}
+	var found []procID
+	for _, stat := range stats {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+		if err != nil {
+			continue
+		}
+		if group, err := syscall.Getpgid(pid); err != nil || group != g.Leader.PID {
+			continue
+		}
+		dir, err := os.Readlink(filepath.Join(filepath.Dir(stat), "cwd"))
+		if err != nil || dir != g.Dir && !strings.HasPrefix(dir, g.Dir+"/") {
+			continue
+		}
+		if id, ok := identify(pid); ok {
+			found = append(found, id)
+		}
+	}
+	return found
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -70,16 +122,31 @@ var ErrLeftover = errors.New("a process of an earlier run does not end")
 // what a very unlucky moment has left.
 func (s state) endLeftovers() error {
 	deadline := time.Now().Add(leftoverTimeout)
+	for name, child := range s.Children {
+		if err := child.end(name, deadline); err != nil {
+			return err
+		}
+	}
+	for left := s.Preparing.members(); len(left) > 0; left = s.Preparing.members() { // one that is being born is seen then
+		for _, process := range left {
+			if err := process.end(childMySQL, deadline); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// end kills a process and waits until it is gone.
+func (p procID) end(name string, deadline time.Time) error {
 	ticker := time.NewTicker(readyPollInterval)
 	defer ticker.Stop()
-	for name, child := range s.Children {
-		for child.alive() {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%s, process %d: %w", name, child.PID, ErrLeftover)
-			}
-			_ = syscall.Kill(child.PID, syscall.SIGKILL)
-			<-ticker.C
+	for p.alive() {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s, process %d: %w", name, p.PID, ErrLeftover)
 		}
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		<-ticker.C
 	}
 	return nil
 }

@@ -66,6 +66,7 @@ type supervisor struct {
 	mu        sync.Mutex // guards what follows and the files dev.env and stack.json
 	published bool       // dev.env is to be written
 	closed    bool       // neither file is to be written any more
+	preparing processGroup
 }
 
 // Run starts the stack, keeps it running and stops it when ctx ends. It returns
@@ -239,6 +240,8 @@ func (s *supervisor) publish() error {
 		Children: map[string]procID{},
 		Restarts: map[string]int{},
 		Health:   map[string]string{},
+
+		Preparing: s.preparing,
 	}
 	now.Supervisor, _ = identify(os.Getpid())
 	pids := map[string]int{}
