@@ -16,6 +16,13 @@ type auditPage struct {
 	Verdict                *client.AuditVerdict // set when it was just checked
 }
 
+// auditActions are offered as a filter; others can be typed.
+var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry", "reject_cancel", "reject_mark_paid",
+	"cancel_carried_out", "cancel_overtaken", "hold", "release", "reconcile", "resolve_break", "create_key", "rotate_key", "revoke_key", "books_restored", "books_recovered"}
+
+// Actions are those to choose from.
+func (auditPage) Actions() []string { return auditActions }
+
 // auditLine is an entry with its states as text.
 type auditLine struct {
 	client.AuditEntry

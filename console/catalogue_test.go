@@ -18,7 +18,8 @@ import (
 var (
 	saidByTemplate = regexp.MustCompile(`\bt "([a-z_.]+\.[a-z_]+)"`)
 	saidByPart     = regexp.MustCompile(`printf "([a-z_]+)\.%s"`)
-	saidByCode     = regexp.MustCompile(`"((?:age|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
+	saidAsWord     = regexp.MustCompile(`\bword "([a-z_]+)"`)
+	saidByCode     = regexp.MustCompile(`"((?:age|fault|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
 	verbs          = regexp.MustCompile(`%[a-z]`)
 )
 
@@ -48,6 +49,7 @@ func open(word string) (keys []string) {
 				add(string(r))
 			}
 		}
+		add(written(`Role: "([a-z]+)"`, "../store/decision.go", "../worker/recover.go")...) // of the audit alone
 	case "failure", "advice":
 		for _, f := range payout.FailureCodes {
 			add(f.Code)
@@ -85,6 +87,22 @@ func open(word string) (keys []string) {
 		for _, k := range payout.DifferenceKinds {
 			add(string(k))
 		}
+	case "action":
+		add(auditActions...)
+	case "break_kind":
+		for _, k := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
+			add(string(k))
+		}
+	case "differs":
+		add(written(`(?:differ\(|\t\{)"((?:ledger|packet|share_count)[^"]*[a-z])"`, "../api/proof.go")...)
+		for _, a := range []payout.Account{payout.AccountHolding, payout.AccountOwed, payout.AccountRefunding} {
+			add("ledger: " + string(a) + " is below zero")
+		}
+	case "fault":
+		add(written(`fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/request.go")...)
+	case "field":
+		add("reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no", "failure_code", "amount_min", "amount_max",
+			"older_than_seconds", "cursor", "kind", "actor", "action", "subject")
 	case "kind":
 		add("charge", "payout", "refund", "honour")
 	case "op":
@@ -123,6 +141,81 @@ func open(word string) (keys []string) {
 			"books closed, remainder goes back", "payout cancelled, its money goes back")
 	}
 	return keys
+}
+
+// written lists what a pattern finds in sources of the platform. Each has to have some of it.
+func written(pattern string, files ...string) (found []string) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		all := regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)
+		if len(all) == 0 {
+			panic(file + " has nothing like " + pattern)
+		}
+		for _, m := range all {
+			if !slices.Contains(found, m[1]) {
+				found = append(found, m[1])
+			}
+		}
+	}
+	return found
+}
+
+// TestEveryAuditAction: each action that is written to the audit is offered as a
+// filter, and so has a word.
+func TestEveryAuditAction(t *testing.T) {
+	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go")
+	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../store/provider.go")...)
+	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
+	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
+		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind))
+	}
+	for _, action := range want {
+		if !slices.Contains(auditActions, action) {
+			t.Errorf("%q is written to the audit, and not known here", action)
+		}
+	}
+	for _, action := range auditActions {
+		if !slices.Contains(want, action) {
+			t.Errorf("%q is never written to the audit", action)
+		}
+	}
+	others, err := os.ReadDir("../store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range others {
+		text, err := os.ReadFile("../store/" + file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`tx\.audit\(w, "([a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
+			if !slices.Contains(want, m[1]) {
+				t.Errorf("%s writes %q to the audit, and it has no word", file.Name(), m[1])
+			}
+		}
+	}
+}
+
+// TestWords: what the catalogue does not have is shown as it came.
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		l                 language
+		kind, value, want string
+	}{{english, "role", "system", "the platform itself"}, {chinese, "role", "operator", "操作员（命令行）"}, {chinese, "role", "butler", "butler"}, {english, "break_kind", "<b>", "<b>"}} {
+		if got := word(c.l, c.kind, c.value); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
+		}
+	}
+	f := client.FieldError{Field: "filter.payout_ids[3]", Code: "wrong_length", Message: "must have 1 to 500 characters"}
+	if got := faultText(chinese, f); got != "所选付款单长度不符（原文：must have 1 to 500 characters）" {
+		t.Errorf("%q", got)
+	}
+	if got := faultText(english, client.FieldError{Field: "x", Code: "y", Message: "z"}); got != "x y (z)" {
+		t.Errorf("%q", got)
+	}
 }
 
 // healthChecks are the names of checks of the API's health.
@@ -167,7 +260,7 @@ func TestCatalogue(t *testing.T) {
 		for _, m := range regexp.MustCompile(`"(nav\.[a-z_]+)"`).FindAllStringSubmatch(string(text), -1) {
 			use(m[1])
 		}
-		for _, m := range saidByPart.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range slices.Concat(saidByPart.FindAllStringSubmatch(string(text), -1), saidAsWord.FindAllStringSubmatch(string(text), -1)) {
 			keys := open(m[1])
 			if len(keys) == 0 {
 				t.Errorf("%s says %s.…, and nobody knows what that can be", name, m[1])
@@ -175,7 +268,7 @@ func TestCatalogue(t *testing.T) {
 			use(keys...)
 		}
 	}
-	for _, word := range []string{"done", "event", "decision", "status", "packet", "outcome", "run", "errand", "part", "check"} {
+	for _, word := range []string{"done", "event", "decision", "status", "packet", "outcome", "run", "errand", "part", "check", "fault", "field"} {
 		use(open(word)...)
 	}
 	for _, check := range healthChecks {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -306,17 +305,15 @@ func (v *visit) back(path, done string) error {
 // notice is a sentence of the catalogue, with what it says of the case.
 type notice struct {
 	Key    string
-	Detail string // as the API has put it, where the catalogue has no sentence or not all of it
+	Detail string // as the API has put it, where the catalogue has no sentence
 	ID     string // of the request
+	Faults []client.FieldError
 }
 
 func noticeOf(p *client.Problem) *notice {
-	n := &notice{Key: "problem." + string(p.Code), ID: p.RequestID}
+	n := &notice{Key: "problem." + string(p.Code), ID: p.RequestID, Faults: p.Errors}
 	if _, ok := catalogue[n.Key]; !ok {
 		n.Key, n.Detail = "problem.other", p.Detail
-	}
-	for _, f := range p.Errors {
-		n.Detail += fmt.Sprintf("%s %s. ", f.Field, f.Message)
 	}
 	return n
 }

@@ -130,6 +130,8 @@ func functions(l language) template.FuncMap {
 	return template.FuncMap{
 		"t":        func(key string, args ...any) (string, error) { return translate(l, key, args...) },
 		"known":    func(key string) bool { _, ok := catalogue[key]; return ok },
+		"word":     func(kind string, value any) string { return word(l, kind, fmt.Sprint(value)) },
+		"fault":    func(f client.FieldError) string { return faultText(l, f) },
 		"tag":      l.tag,
 		"yuan":     yuan,
 		"fen":      func(f money.Fen) string { return strconv.FormatInt(int64(f), 10) },

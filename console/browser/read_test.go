@@ -193,6 +193,34 @@ func TestAuditIsRead(t *testing.T) {
 	}
 }
 
+// TestAuditOfTheWorker: what the platform itself and an operator have written is read
+// as well, and so is what a role that the console does not know has done.
+func TestAuditOfTheWorker(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	h.decide(h.finance, bad, "cancel", "the account is gone")
+	waiting, err := h.store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
+	h.must(err)
+	w := payout.StaffWrite{Owner: h.second.key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
+	_, err = h.store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true, func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
+	h.must(err)
+	h.eventually("cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
+	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"}, "zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
+		b := h.newTab(language)
+		b.signIn(h.auditor)
+		if status := b.open("/audit"); status != http.StatusOK {
+			t.Errorf("%s: %d", language, status)
+		}
+		b.has("tbody", wanted...)
+		if status := b.open("/audit/verify"); status != http.StatusOK {
+			t.Errorf("%s, verified: %d", language, status)
+		}
+		b.has("tbody", wanted...)
+	}
+}
+
 // TestReconciliationIsAsked: finance asks for a day to be compared, and deals with a break.
 func TestReconciliationIsAsked(t *testing.T) {
 	h := newHouse(t, nil)
