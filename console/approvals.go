@@ -52,9 +52,7 @@ var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "
 // Tabs are the statuses to choose from.
 func (approvalsPage) Tabs() []string { return decisionStatuses }
 
-func (v *visit) listApprovals() error { return v.approvals(http.StatusOK) }
-
-func (v *visit) approvals(status int) error {
+func (v *visit) listApprovals() error {
 	q := v.r.URL.Query()
 	body := approvalsPage{Status: "waiting"}
 	if q.Has("status") {
@@ -68,14 +66,14 @@ func (v *visit) approvals(status int) error {
 	if found.NextCursor != nil {
 		body.Next = nextQuery("status", body.Status, *found.NextCursor)
 	}
-	v.show("approvals", status, body)
+	v.show("approvals", http.StatusOK, body)
 	return nil
 }
 
 // answerApproval gives the second person's yes or no.
 func (v *visit) answerApproval() error {
 	id := v.r.PathValue("id")
-	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.r.PostFormValue("reason")}
+	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}
 	var err error
 	action := v.r.PathValue("action")
 	switch action {
@@ -87,11 +85,7 @@ func (v *visit) answerApproval() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.approvals(status)
+		return v.again(err, v.came())
 	}
-	return v.back(localPath(v.r.PostFormValue("back")), action)
+	return v.back(v.came(), action)
 }

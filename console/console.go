@@ -179,7 +179,8 @@ type visit struct {
 	lang    language
 	staff   *client.Staff
 	inside  *http.Client
-	problem *notice // what went wrong with what was sent, shown above the page
+	problem *notice  // what went wrong with what was sent, shown above the page
+	sent    *attempt // the form that the page shows again; nil: none
 }
 
 // insideURL names the staff API of this process.
@@ -204,12 +205,15 @@ func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
 			return
 		}
 		v.staff, v.inside = staff, inside
-		if !v.polls() {
+		if v.sent, _ = r.Context().Value(attemptKey{}).(*attempt); v.sent == nil && !v.polls() {
 			c.keep(w, r, s) // somebody is there
 		}
-		if r.Method == http.MethodPost && subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
-			c.refuse(w, r, http.StatusForbidden, "problem.csrf")
-			return
+		if r.Method == http.MethodPost {
+			if subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
+				c.refuse(w, r, http.StatusForbidden, "problem.csrf")
+				return
+			}
+			newlines(r.Form, r.PostForm)
 		}
 		if err := handle(v); err != nil {
 			v.fail(err)
@@ -263,19 +267,20 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // fail answers with what went wrong: what the API has refused in the reader's
-// language, everything else without its text.
+// language, everything else without its text. What somebody has put in stands below.
 func (v *visit) fail(err error) {
 	var p *client.Problem
 	if !errors.As(err, &p) {
 		slog.ErrorContext(v.r.Context(), "page failed", slog.String("path", v.r.URL.Path), slog.Any("error", err))
-		v.problem = &notice{Key: "problem.internal"}
-		v.show("problem", http.StatusInternalServerError, nil)
-		return
+		p = &client.Problem{Status: http.StatusInternalServerError, Code: client.CodeInternal}
 	}
 	if p.Status == http.StatusUnauthorized {
 		v.console.forget(v.w, v.r)
 		v.console.askToSignIn(v.w, v.r)
 		return
+	}
+	if v.sent == nil && v.r.Method == http.MethodPost {
+		v.sent = v.attempted(p)
 	}
 	v.problem = noticeOf(p)
 	v.show("problem", p.Status, nil)

@@ -4,6 +4,7 @@ package console
 var decisionMessages = map[string]saying{
 	"form.reason":            {"Reason, for the audit", "理由（记入审计）"},
 	"form.evidence":          {"Evidence", "凭证"},
+	"form.kept":              {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},
 	"decide.title":           {"Decide", "处理"},
 	"decide.retry":           {"Retry", "重付"},
 	"decide.cancel":          {"Ask to cancel", "申请取消"},

@@ -81,7 +81,7 @@ func readSnapshot(ctx context.Context, staff *client.Staff) (snapshot, error) {
 // decideHold stops a provider or lets it go.
 func (v *visit) decideHold() error {
 	name, action := v.r.PathValue("name"), v.r.PathValue("action")
-	req := client.HoldRequest{IdempotencyKey: v.key(), Reason: v.r.PostFormValue("reason")}
+	req := client.HoldRequest{IdempotencyKey: v.key(), Reason: v.reason()}
 	var err error
 	switch action {
 	case "hold":
@@ -92,10 +92,13 @@ func (v *visit) decideHold() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return err
+		return v.again(err, "/")
 	}
 	return v.back("/", action)
 }
+
+// came is the page that the form stands on.
+func (v *visit) came() string { return localPath(v.r.PostFormValue("back")) }
 
 // key is the Idempotency-Key that the form came with.
 func (v *visit) key() string { return v.r.PostFormValue("key") }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"hongbao/client"
@@ -68,34 +69,25 @@ type paymentPage struct {
 	Temporal  client.TemporalRuns
 	Retry     client.RetryPreview
 	Approvals []client.ApprovalItem
-	Form      decisionForm // what was sent and refused
 }
 
-// decisionForm is what somebody has put in.
-type decisionForm struct{ Action, Reason, Evidence string }
-
-func (v *visit) showPayout() error { return v.payout(http.StatusOK, decisionForm{}) }
-func (v *visit) showRefund() error { return v.refund(http.StatusOK, decisionForm{}) }
-
-// payout shows a payout's page.
-func (v *visit) payout(status int, form decisionForm) error {
+func (v *visit) showPayout() error {
 	d, err := v.staff.Payout(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	return v.payment(status, paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry, Form: form})
+	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry})
 }
 
-// refund shows a refund's page.
-func (v *visit) refund(status int, form decisionForm) error {
+func (v *visit) showRefund() error {
 	d, err := v.staff.Refund(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	return v.payment(status, paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry, Form: form})
+	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry})
 }
 
-func (v *visit) payment(status int, body paymentPage) error {
+func (v *visit) payment(body paymentPage) error {
 	waiting, err := v.pending()
 	if err != nil {
 		return err
@@ -105,61 +97,52 @@ func (v *visit) payment(status int, body paymentPage) error {
 			body.Approvals = append(body.Approvals, a)
 		}
 	}
-	v.show("payment", status, body)
+	v.show("payment", http.StatusOK, body)
 	return nil
 }
 
 // decidePayout carries out what somebody has decided about a payout.
 func (v *visit) decidePayout() error {
-	ctx, id, form := v.r.Context(), v.r.PathValue("id"), v.decisionForm()
-	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: form.Reason}
+	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
+	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason}
 	var made *client.Decided
 	var err error
-	switch form.Action {
+	switch v.r.PathValue("action") {
 	case "retry":
 		made, err = v.staff.RetryPayout(ctx, id, req)
 	case "cancel":
 		made, err = v.staff.CancelPayout(ctx, id, req)
 	case "mark-paid":
-		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: form.Reason, Evidence: form.Evidence})
+		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason, Evidence: v.r.PostFormValue("evidence")})
 	case "ask":
 		made, err = v.staff.AskPayout(ctx, id, req)
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.payout(status, form)
+		return v.again(err, "/payouts/"+url.PathEscape(id))
 	}
 	return v.back("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
 // decideRefund carries out what somebody has decided about a refund.
 func (v *visit) decideRefund() error {
-	ctx, id, form := v.r.Context(), v.r.PathValue("id"), v.decisionForm()
+	ctx, id, reason := v.r.Context(), v.r.PathValue("id"), v.reason()
 	var made *client.DecidedRefund
 	var err error
-	switch form.Action {
+	switch v.r.PathValue("action") {
 	case "retry":
-		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: form.Reason})
+		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "mark-paid":
-		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: form.Reason, Evidence: form.Evidence})
+		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason, Evidence: v.r.PostFormValue("evidence")})
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.refund(status, form)
+		return v.again(err, "/refunds/"+url.PathEscape(id))
 	}
 	return v.back("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
 
-func (v *visit) decisionForm() decisionForm {
-	return decisionForm{Action: v.r.PathValue("action"), Reason: v.r.PostFormValue("reason"), Evidence: v.r.PostFormValue("evidence")}
-}
+// reason is what somebody has put in for the audit.
+func (v *visit) reason() string { return v.r.PostFormValue("reason") }

@@ -14,9 +14,7 @@ type reconciliationsPage struct {
 	Next  string
 }
 
-func (v *visit) listReconciliations() error { return v.reconciliations(http.StatusOK) }
-
-func (v *visit) reconciliations(status int) error {
+func (v *visit) listReconciliations() error {
 	found, err := v.staff.ListReconciliations(v.r.Context(), client.ReconciliationFilter{}, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
 	if err != nil {
 		return err
@@ -25,20 +23,16 @@ func (v *visit) reconciliations(status int) error {
 	if found.NextCursor != nil {
 		body.Next = nextQuery("part", "runs", *found.NextCursor)
 	}
-	v.show("reconciliations", status, body)
+	v.show("reconciliations", http.StatusOK, body)
 	return nil
 }
 
 // reconcile asks for the comparison of a day.
 func (v *visit) reconcile() error {
 	made, err := v.staff.Reconcile(v.r.Context(), client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
-		Reason: strings.TrimSpace(v.r.PostFormValue("reason"))})
+		Reason: strings.TrimSpace(v.reason())})
 	if err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.reconciliations(status)
+		return v.again(err, "/reconciliations")
 	}
 	return v.back("/reconciliations/"+made.ID, "reconcile")
 }
@@ -71,9 +65,7 @@ type breaksPage struct {
 	Next     string
 }
 
-func (v *visit) listBreaks() error { return v.breaks(http.StatusOK) }
-
-func (v *visit) breaks(status int) error {
+func (v *visit) listBreaks() error {
 	q := v.r.URL.Query()
 	body := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
 	if q.Has("resolved") {
@@ -92,19 +84,15 @@ func (v *visit) breaks(status int) error {
 		q.Set("cursor", *found.NextCursor)
 		body.Next = q.Encode()
 	}
-	v.show("breaks", status, body)
+	v.show("breaks", http.StatusOK, body)
 	return nil
 }
 
 // resolveBreak notes that a break was dealt with.
 func (v *visit) resolveBreak() error {
-	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.r.PostFormValue("reason")})
+	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason()})
 	if err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.breaks(status)
+		return v.again(err, v.came())
 	}
-	return v.back(localPath(v.r.PostFormValue("back")), "resolve")
+	return v.back(v.came(), "resolve")
 }

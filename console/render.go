@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"strconv"
@@ -42,7 +43,8 @@ type page struct {
 	Waiting int    // decisions that wait for this person
 	Done    string // what was just done
 	Problem *notice
-	Query   string // of the search box
+	Sent    *attempt // what was sent and not carried out
+	Query   string   // of the search box
 	Body    any
 }
 
@@ -94,6 +96,9 @@ func (v *visit) show(name string, status int, body any) {
 	q := v.r.URL.Query()
 	p := page{Lang: v.lang, Owner: v.owner, Role: v.role, CSRF: v.session.CSRF, Problem: v.problem, Body: body,
 		Section: strings.Split(v.r.URL.Path, "/")[1], Query: q.Get("q")}
+	if v.sent != nil {
+		status, p.Problem, p.Sent = v.sent.status, v.sent.Problem, v.sent
+	}
 	if done := q.Get("done"); done != "" {
 		if _, ok := catalogue["done."+done]; ok {
 			p.Done = "done." + done
@@ -107,7 +112,7 @@ func (v *visit) show(name string, status int, body any) {
 func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	p.Path = "/"
 	if r.Method == http.MethodGet {
-		p.Path = r.URL.RequestURI()
+		p.Path = placeAt(*r.URL)
 	}
 	var out bytes.Buffer
 	if err := c.pages[p.Lang][name].ExecuteTemplate(&out, "layout", p); err != nil {
@@ -118,6 +123,15 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, sta
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // who has gone reads no error
+}
+
+// placeAt is a page's address without what was done there: a form sent from it says its own.
+func placeAt(at url.URL) string {
+	if q := at.Query(); q.Has("done") {
+		q.Del("done")
+		at.RawQuery = q.Encode()
+	}
+	return at.RequestURI()
 }
 
 // refuse answers what never came to a page.
@@ -152,12 +166,6 @@ func functions(l language) template.FuncMap {
 		"pstatus":  func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
-		},
-		"said": func(f decisionForm, action string) string {
-			if f.Action != action {
-				return ""
-			}
-			return f.Reason
 		},
 		"answer": func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
 		"run":    func(p page, run bulkRun) runPart { return runPart{p, run} },
