@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -18,7 +19,8 @@ func (v *visit) retryMany() error {
 	if err != nil {
 		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
-	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(query), Reason: form.Get("reason"), Selected: map[string]bool{}}
+	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
+		Selected: map[string]bool{}, All: form.Get("scope") == "all"}
 	for _, id := range form["id"] {
 		body.Selected[id] = true
 	}
@@ -29,7 +31,7 @@ func (v *visit) retryMany() error {
 			req.Reason = "dry run"
 		}
 	}
-	if form.Get("scope") == "all" {
+	if body.All {
 		f, fault := body.Filter.filter()
 		if fault != "" { // read in part, it would select more than was meant
 			v.problem = &notice{Key: fault}
@@ -40,18 +42,18 @@ func (v *visit) retryMany() error {
 	} else {
 		req.Filter.PayoutIDs = form["id"]
 	}
-	status := http.StatusOK
-	if body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req); err != nil {
-		if status, err = v.refused(err); err != nil {
-			return err
-		}
+	body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status != http.StatusUnauthorized {
+		v.sent = v.attempted(p)
+	} else if err != nil {
+		return err
 	}
 	if body.Bulk != nil && !body.Bulk.DryRun {
 		if body.Run, err = v.carriedOut(body.Bulk); err != nil {
 			return err
 		}
 	}
-	return v.list(body, status, v.readPayouts)
+	return v.list(body, http.StatusOK, v.readPayouts)
 }
 
 func bulkFilterOf(f client.PayoutFilter) client.BulkFilter {

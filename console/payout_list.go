@@ -98,11 +98,13 @@ type listPage struct {
 	Tabs     []client.PayoutStatus
 	Codes    []string
 	Ages     []string
+	Cursor   string // of this page; "" on the first one
 	Items    []payment
 	Sum      *client.PaymentSum
 	Next     string // the query of the next page; "" on the last one
 	Fault    string
 	Selected map[string]bool
+	All      bool // a bulk retry is about all that fit, not about those ticked
 	Reason   string
 	Bulk     *client.BulkRetried
 	Run      bulkRun // of Bulk, when it was carried out
@@ -115,7 +117,8 @@ var ages = []string{"600", "3600", "86400", "604800"}
 var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned", "share_conflict", "confirmation_expired"}
 
 func (v *visit) listPayouts() error {
-	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(v.r.URL.Query())}
+	q := v.r.URL.Query()
+	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
 	return v.list(body, http.StatusOK, v.readPayouts)
 }
 
@@ -134,7 +137,8 @@ func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client
 }
 
 func (v *visit) listRefunds() error {
-	body := listPage{Kind: "refund", Path: "/refunds", Filter: readFilterForm(v.r.URL.Query())}
+	q := v.r.URL.Query()
+	body := listPage{Kind: "refund", Path: "/refunds", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
 	return v.list(body, http.StatusOK, v.readRefunds)
 }
 
@@ -164,7 +168,7 @@ func (v *visit) list(body listPage, status int, read reader) error {
 		v.show("payments", http.StatusUnprocessableEntity, body)
 		return nil
 	}
-	items, next, sum, err := read(v.r.Context(), f, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
+	items, next, sum, err := read(v.r.Context(), f, client.Page{Cursor: body.Cursor})
 	if err != nil {
 		refused, err := v.refused(err)
 		if err != nil {

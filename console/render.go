@@ -54,6 +54,12 @@ func (p page) Finance() bool { return p.Role == access.RoleFinance }
 // CanHold reports whether the role may stop a provider.
 func (p page) CanHold() bool { return p.Role == access.RoleFinance || p.Role == access.RoleOps }
 
+// At is the path of the page, without its query.
+func (p page) At() string {
+	path, _, _ := strings.Cut(p.Path, "?")
+	return path
+}
+
 // Auditor reports whether the role may read the audit.
 func (p page) Auditor() bool { return p.Role == access.RoleAuditor }
 
@@ -168,6 +174,7 @@ func functions(l language) template.FuncMap {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
 		"answer": func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"more":   func(path, next string) morePart { return morePart{path, next} },
 		"run":    func(p page, run bulkRun) runPart { return runPart{p, run} },
 		"breaks": func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
 	}
@@ -184,7 +191,8 @@ type (
 		Item client.ApprovalItem
 		Back string
 	}
-	runPart struct {
+	morePart struct{ Path, Next string }
+	runPart  struct {
 		Page page
 		Run  bulkRun
 	}

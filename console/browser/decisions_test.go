@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -186,6 +187,67 @@ func TestRetryMany(t *testing.T) {
 	b.has("main", "Nothing here.")
 	b.open("/payouts?status=pending&min=x")
 	b.has("main", "Amounts are in yuan")
+}
+
+// TestRetryManyOfAnotherPage: what is carried out is what was looked at before: the
+// same ticks of the same page, or again all that fit; and the list goes on from there.
+func TestRetryManyOfAnotherPage(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 5300, "share_count": 53, "split": "equal"})
+	for i := range 53 {
+		h.win(id, fmt.Sprintf("u%d~frozen", i), "")
+	}
+	h.record(id)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed&min=1")
+	b.follow("a[rel=next]")
+	place := b.where()
+	rows := `[...document.querySelectorAll("input[name=id]")].map((i) => i.value)`
+	onPage := eval[[]string](b, rows)
+	if len(onPage) != 3 {
+		t.Fatalf("%d payouts at %s", len(onPage), place)
+	}
+	b.do(click(`input[value="` + onPage[1] + `"]`))
+	b.follow("#dry-run")
+	b.has("#bulk-result", "What would happen", "1 in all", onPage[1])
+	if again := eval[[]string](b, rows); !slices.Equal(again, onPage) {
+		t.Errorf("the page has %q, before %q", again, onPage)
+	}
+	b.has("[data-selected]", "1 selected")
+	if status := b.follow("#retry-many"); status != http.StatusUnprocessableEntity { // without a reason
+		t.Errorf("%d", status)
+	}
+	b.has("#bulk #refused", "The reason")
+	b.has("[data-selected]", "1 selected")
+	b.fill("#bulk textarea", "incident 17 is over")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "1 in all", onPage[1], "retried")
+	d, err := h.store.Payment(t.Context(), onPage[1])
+	h.must(err)
+	if d.Status != payout.StatusPending {
+		t.Errorf("%s", d.Status)
+	}
+
+	b.open("/payouts?status=failed")
+	b.do(click(`input[name=scope][value=all]`))
+	b.follow("#dry-run")
+	b.has("#bulk-result", "52 in all")
+	if !eval[bool](b, `document.querySelector("input[name=scope][value=all]").checked`) {
+		t.Error("all that fit are not chosen any more")
+	}
+	if status := b.follow("a[rel=next]"); status != http.StatusOK || !strings.HasPrefix(b.where(), "/payouts?cursor=") {
+		t.Errorf("the next page is %s: %d", b.where(), status)
+	}
+	if rest := eval[[]string](b, rows); len(rest) != 2 {
+		t.Errorf("%d payouts on the next page", len(rest))
+	}
+	b.open("/payouts?status=failed")
+	b.do(click(`input[name=scope][value=all]`))
+	b.follow("#dry-run")
+	b.fill("#bulk textarea", "all of them")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "52 in all")
 }
 
 // progress sees the page tell, by itself, how far each of two payouts that are
