@@ -58,6 +58,12 @@ func (p payment) Needs() bool {
 	return p.Status == client.PayoutFailed || p.Status == client.PayoutReturned || p.Status == client.PayoutUnknown
 }
 
+// Cancellable reports whether a cancel can be asked for, when a retry is possible:
+// of a payout whose outcome is known (payout.Permits).
+func (p payment) Cancellable() bool {
+	return p.Kind == "payout" && (p.Status == client.PayoutFailed || p.Status == client.PayoutReturned)
+}
+
 // Sent reports whether the provider can be asked about anything.
 func (p payment) Sent() bool { return p.AttemptCount > 0 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -208,6 +209,19 @@ func (v *visit) exportPayouts() error {
 	return v.passOn("/v1/staff/export/payouts.csv?" + q.Encode())
 }
 
+// maxProblem bounds what is read of a refusal, in bytes.
+const maxProblem = 64 << 10
+
+// problemOf reads why the API gave something else than what was asked for.
+func problemOf(res *http.Response) *client.Problem {
+	p := new(client.Problem)
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxProblem)).Decode(p); err != nil {
+		p = new(client.Problem) // half read
+	}
+	p.Status = res.StatusCode
+	return p
+}
+
 // passOn answers with what the API answers to a GET, while it comes.
 func (v *visit) passOn(path string) error {
 	req, err := http.NewRequestWithContext(v.r.Context(), http.MethodGet, insideURL+path, nil)
@@ -220,7 +234,7 @@ func (v *visit) passOn(path string) error {
 	}
 	if res.StatusCode != http.StatusOK {
 		defer func() { _ = res.Body.Close() }()
-		return &client.Problem{Status: res.StatusCode, Code: client.CodeInvalidRequest}
+		return problemOf(res)
 	}
 	for _, name := range []string{"Content-Type", "Content-Disposition"} {
 		v.w.Header().Set(name, res.Header.Get(name))

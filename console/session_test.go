@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"hongbao/access"
+	"hongbao/client"
 	"hongbao/money"
+	"hongbao/payout"
 )
 
 // TestHtmx: the file is the one that stands beside it in words, unchanged.
@@ -439,6 +442,57 @@ func TestPolicy(t *testing.T) {
 	}
 	if !inlineCode.MatchString(`<p onclick="x()">`) || !inlineCode.MatchString(`<script>x`) || inlineCode.MatchString(`<script src="x" defer></script>`) {
 		t.Error("the test does not know inline code")
+	}
+}
+
+// answering is a desk whose API gives everybody one answer.
+type answering struct {
+	keys
+	status int
+	body   string
+}
+
+func (a answering) ActAs(string) http.RoundTripper { return a }
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+}
+
+// TestFileSaysWhyNot: a file that cannot be had says what the platform has answered.
+func TestFileSaysWhyNot(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"code":"unavailable","request_id":"req_1"}`: "This cannot be answered now. Nothing is lost; try again.  <small class=\"mono\">Request req_1",
+		`{"code":"forbidden"}`:                        "Your role may not do this",
+		`{"code":"invalid_request","errors":[{"field":"failure_code","code":"wrong_length","message":"m"}]}`: "The reason code has the wrong length (m)",
+		`bad gateway`: "The platform answered:",
+	} {
+		desk, err := New(Config{Desk: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body}, InstallationKey: [32]byte{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := newVisitor(t, desk)
+		v.signIn("f")
+		for _, path := range []string{"/payouts/export.csv?status=failed", "/closes/2026-02-17/export.csv"} {
+			res := v.do("GET", path, nil)
+			page, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) || strings.Contains(string(page), "put in is not right") != strings.Contains(body, "invalid") {
+				t.Errorf("%s of %s: %d\n%s", path, body, res.StatusCode, page)
+			}
+		}
+	}
+}
+
+// TestCancellable: a cancel is offered of what the platform lets somebody cancel, and of nothing else.
+func TestCancellable(t *testing.T) {
+	for kind, kinds := range map[string][]payout.Kind{"payout": {payout.KindPayout, payout.KindHonour}, "refund": {payout.KindRefund}} {
+		for _, status := range payout.Statuses {
+			for _, k := range kinds {
+				want := payout.Permits(payout.Payment{Kind: k, Status: status}, []payout.Attempt{{Forgotten: true}}, payout.DecisionCancel) == nil
+				if got := (payment{Kind: kind, Status: client.PayoutStatus(status)}).Cancellable(); got != want {
+					t.Errorf("%v in %s: %v, want %v", k, status, got, want)
+				}
+			}
+		}
 	}
 }
 

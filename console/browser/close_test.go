@@ -114,7 +114,7 @@ func TestDayClose(t *testing.T) {
 func (h *house) downloads(b *tab, day payout.Day) {
 	h.t.Helper()
 	b.open("/closes/" + string(day))
-	path := eval[string](b, `document.querySelector("a[download]").getAttribute("href")`)
+	path := eval[string](b, `document.querySelector("#csv").getAttribute("href")`)
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.staff+path, nil)
 	h.must(err)
 	for _, c := range b.cookies() {

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/payout"
+	"hongbao/store"
 )
 
 // post sends a form as a script of the page would, and returns the status.
@@ -141,6 +142,36 @@ func TestTwoPersons(t *testing.T) {
 	c.open("/payouts/" + bad)
 	c.has("#status", "paid outside")
 	c.has(".timeline", "Agreed by "+h.second.key.Owner+": slip seen")
+}
+
+// TestForgotten: of a payout whose number the provider no longer knows just what can
+// be decided is offered, and each offer is taken.
+func TestForgotten(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	db, err := store.OpenSQL(h.dsn)
+	h.must(err)
+	defer func() { h.must(db.Close()) }()
+	_, err = db.ExecContext(ctx, "UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id = ?", bad)
+	h.must(err)
+	_, err = db.ExecContext(ctx, "UPDATE attempts SET forgotten = 1 WHERE payment_id = ?", bad)
+	h.must(err)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.has("#status", "unknown")
+	b.lacks("#cancel")
+	offered := eval[[]string](b, `[...document.querySelectorAll(".decisions form")].map((f) => f.id)`)
+	if !slices.Equal(offered, []string{"retry", "mark-paid", "ask"}) {
+		t.Errorf("offered: %q", offered)
+	}
+	for _, action := range []string{"ask", "retry"} {
+		if status := b.post("/payouts/"+bad+"/"+action, url.Values{"csrf": {b.csrf()}, "key": {"k-" + action}, "reason": {"asked the bank"}}); status != http.StatusSeeOther {
+			t.Errorf("%s: %d", action, status)
+		}
+	}
 }
 
 // TestRetryMany: of three failed payouts two are ticked, looked at, and retried;

@@ -116,7 +116,7 @@ func TestFile(t *testing.T) {
 	b := h.newTab("en")
 	b.signIn(h.auditor)
 	b.open("/payouts?status=failed&max=5")
-	raw := b.download("a[download]")
+	raw := b.download("#csv")
 	text, marked := strings.CutPrefix(string(raw), "\xef\xbb\xbf")
 	if !marked || strings.Count(text, "\r\n") != len(users)+1 || strings.Count(text, "\n") != len(users)+1 || !utf8.ValidString(text) {
 		t.Errorf("no byte order mark, other line ends than CRLF, or no UTF-8: %.120q", raw)
@@ -140,10 +140,29 @@ func TestFile(t *testing.T) {
 			t.Errorf("amount or time: %q", line)
 		}
 	}
-	address := eval[string](b, `document.querySelector("a[download]").getAttribute("href")`)
+	address := eval[string](b, `document.querySelector("#csv").getAttribute("href")`)
 	if _, at, page := h.reader(person{})(address); at.Path != "/login" || strings.Contains(page, "frozen") {
 		t.Errorf("without signing in: %s", at)
 	}
+}
+
+// TestFileThatCannotBeMade: who asks for a file that cannot be made reads why.
+func TestFileThatCannotBeMade(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	if status := b.open("/payouts/export.csv?status=failed&code=" + strings.Repeat("x", 200)); status != http.StatusUnprocessableEntity {
+		t.Errorf("a filter that is too long: %d", status)
+	}
+	b.has(".note.bad", "Something that was put in is not right", "The reason code has the wrong form")
+	b.open("/payouts?status=failed")
+	h.must(h.store.Close())
+	if status := b.follow("#csv"); status != http.StatusInternalServerError {
+		t.Errorf("without a store: %d", status)
+	}
+	b.has(".note.bad", "Something went wrong on our side")
 }
 
 // download follows a link to a file and returns what lies in the folder of downloads afterwards.
