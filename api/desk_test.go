@@ -106,6 +106,38 @@ func TestPaymentSums(t *testing.T) {
 	}
 }
 
+// TestPayoutStatuses: the statuses of payouts that are named, in the order of the question.
+func TestPayoutStatuses(t *testing.T) {
+	h := newHouse(t, parts{})
+	id, bad := h.failed()
+	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
+	ask := func(ids ...string) result {
+		return h.as(h.ops, "GET", "/v1/staff/payouts/statuses?ids="+strings.Join(ids, ","), "")
+	}
+	var found struct {
+		Items []struct{ ID, Status string }
+	}
+	if ask(paid, "p"+nobody+"0000", bad).json(t, &found); fmt.Sprint(found.Items) != "[{"+paid+" paid} {"+bad+" failed}]" {
+		t.Errorf("%v", found.Items)
+	}
+	var many []string
+	for i := range 100 {
+		many = append(many, payout.ID(payout.KindPayout, nobody, i))
+	}
+	if r := ask(many...); r.status != http.StatusOK || !strings.Contains(string(r.body), `"items":[]`) {
+		t.Errorf("a hundred that are not there: %s", r)
+	}
+	for ids, want := range map[string]string{"": "ids invalid_format", "x": "ids invalid_format", bad + ",": "ids invalid_format", "r" + bad[1:]: "ids invalid_format",
+		bad + "," + bad: "ids duplicate", strings.Join(append(many, bad), ","): "ids wrong_length"} {
+		if r := ask(ids); r.status != 422 || fmt.Sprint(fieldsOf(t, r)) != "["+want+"]" {
+			t.Errorf("%.60s: %s", ids, r)
+		}
+	}
+	if r := h.as(h.ops, "GET", "/v1/staff/payouts/statuses", ""); fmt.Sprint(fieldsOf(t, r)) != "[ids required]" {
+		t.Errorf("nothing named: %s", r)
+	}
+}
+
 // TestRetryOfNamedPayouts: a bulk retry can name its payouts.
 func TestRetryOfNamedPayouts(t *testing.T) {
 	h := newHouse(t, parts{})

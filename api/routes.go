@@ -156,6 +156,13 @@ func staffRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: sumPayouts,
 		},
 		{
+			id: "getPayoutStatuses", method: http.MethodGet, path: "/v1/staff/payouts/statuses", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "How far some payouts have come", about: "The statuses alone, of payouts that are booked, from MySQL: for who watches many.",
+			params:   []param{payoutIDsParam},
+			answers:  []reply{{status: http.StatusOK, about: "Their statuses.", body: PayoutStatuses{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getPayoutStatuses,
+		},
+		{
 			id: "getOverview", method: http.MethodGet, path: "/v1/staff/overview", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary:  "Where all the money is, and what is not at its end",
 			about:    "The ledger over all packets, payments that are not at their end by kind and status, open breaks, and decisions that wait for a second person.",

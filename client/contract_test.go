@@ -84,6 +84,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/users/{user_id}/summary":         {nil, client.Summary{}},
 	"get /v1/staff/payouts":                   {nil, client.List[client.Payout]{}},
 	"get /v1/staff/payouts/sum":               {nil, client.PaymentSum{}},
+	"get /v1/staff/payouts/statuses":          {nil, client.PayoutStatuses{}},
 	"get /v1/staff/refunds/sum":               {nil, client.PaymentSum{}},
 	"get /v1/staff/overview":                  {nil, client.Overview{}},
 	"get /v1/staff/activity":                  {nil, client.Activity{}},

@@ -6,7 +6,9 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"hongbao/money"
@@ -167,6 +169,37 @@ func (s *Staff) ListPayouts(ctx context.Context, f PayoutFilter, p Page) (*List[
 // Payouts iterates over payouts, newest first.
 func (s *Staff) Payouts(ctx context.Context, f PayoutFilter) iter.Seq2[*Payout, error] {
 	return each[Payout](ctx, s.caller, payouts, f.values())
+}
+
+// PayoutStatuses says how far some payouts have come.
+type PayoutStatuses struct {
+	Items []PayoutAt `json:"items"`
+}
+
+// PayoutAt is a payout's status.
+type PayoutAt struct {
+	ID     string       `json:"id"`
+	Status PayoutStatus `json:"status"`
+}
+
+// maxNamed is how many payouts one request can name.
+const maxNamed = 100
+
+// PayoutStatuses reads how far payouts have come, each of them named once, by as few
+// requests as can name them all. Ids that no payout has are left out.
+func (s *Staff) PayoutStatuses(ctx context.Context, ids []string) (map[string]PayoutStatus, error) {
+	out := make(map[string]PayoutStatus, len(ids))
+	for some := range slices.Chunk(ids, maxNamed) {
+		found := new(PayoutStatuses)
+		query := url.Values{"ids": {strings.Join(some, ",")}}
+		if err := s.caller.do(ctx, call{method: http.MethodGet, path: payouts + "/statuses", query: query}, found); err != nil {
+			return nil, err
+		}
+		for _, p := range found.Items {
+			out[p.ID] = p.Status
+		}
+	}
+	return out, nil
 }
 
 // Payout returns a payout with its attempts and timeline.

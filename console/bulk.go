@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 
@@ -49,11 +50,14 @@ func (v *visit) retryMany() error {
 		return err
 	}
 	if body.Bulk != nil && !body.Bulk.DryRun {
-		if body.Run, err = v.carriedOut(body.Bulk); err != nil {
-			return err
-		}
+		body.Run = v.carriedOut(body.Bulk)
 	}
-	return v.list(body, http.StatusOK, v.readPayouts)
+	if err = v.list(body, http.StatusOK, v.readPayouts); err != nil && len(body.Run.Items) > 0 {
+		slog.WarnContext(v.r.Context(), "list behind a bulk retry could not be read", slog.Any("error", err))
+		v.show("progress", http.StatusOK, body.Run) // what was decided has to be seen
+		return nil
+	}
+	return err
 }
 
 func bulkFilterOf(f client.PayoutFilter) client.BulkFilter {

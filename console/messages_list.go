@@ -68,6 +68,7 @@ var listMessages = map[string]saying{
 	"bulk.more":           {"more than 200 fit: repeat", "超过 200 笔，请分批进行"},
 	"bulk.progress":       {"%d of %d at their end:", "已完结 %d / %d："},
 	"bulk.now":            {"Now", "当前状态"},
+	"bulk.unread":         {"how far they are cannot be read now; what was decided stands", "暂时无法读取进展，所做决定不受影响"},
 	"bulk.look_again":     {"Look again", "刷新"},
 	"bulk.would_retry":    {"would be retried", "将重付"},
 	"bulk.retried":        {"retried", "已重付"},

@@ -1,6 +1,9 @@
 package console
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,11 +17,13 @@ const maxProgress = 200
 
 // bulkRun is a bulk retry that was carried out, and how far its payouts have come.
 type bulkRun struct {
-	Began time.Time
-	Items []bulkRunItem
+	Began  time.Time
+	Items  []bulkRunItem
+	Unread bool // how far they have come could not be read just now
 }
 
-// bulkRunItem is what was decided about a payout, and its status when it was last looked at.
+// bulkRunItem is what was decided about a payout, and its status when it was last
+// looked at; "": it could not be read yet.
 type bulkRunItem struct {
 	client.BulkItem
 	Status client.PayoutStatus
@@ -26,7 +31,7 @@ type bulkRunItem struct {
 
 // Moves reports whether the payout was sent on its way and is not at its end yet.
 func (i bulkRunItem) Moves() bool {
-	return i.Result == "retried" && payment{Status: i.Status}.Open()
+	return i.Result == "retried" && (i.Status == "" || payment{Status: i.Status}.Open())
 }
 
 // String is the item as the page hands it back; no part of it has a space.
@@ -48,7 +53,7 @@ func readBulkRunItem(text string) (out bulkRunItem, ok bool) {
 	}
 	_, result := catalogue["bulk."+out.Result]
 	_, status := catalogue["status."+string(out.Status)]
-	return out, result && status
+	return out, result && (status || out.Status == "")
 }
 
 // Sent is how many payouts were sent on their way, Ended how many of them are at their end.
@@ -73,6 +78,9 @@ func (b bulkRun) countIf(fits func(bulkRunItem) bool) (n int) {
 // Statuses counts what was sent on its way by status, in the order of the work lists.
 func (b bulkRun) Statuses() (out []statusCount) {
 	for _, s := range workLists {
+		if s == "" {
+			continue // all of them
+		}
 		if n := b.countIf(func(i bulkRunItem) bool { return i.Result == "retried" && i.Status == s }); n > 0 {
 			out = append(out, statusCount{s, n})
 		}
@@ -95,31 +103,49 @@ func (b bulkRun) Pause() int {
 }
 
 // look reads where the payouts are now, all of them or those that move; it reports
-// whether any has another status than before.
+// whether the page has something new to say. What was decided stays decided when
+// that cannot be read: then the page says so. Errors: who asks may not read it.
 func (v *visit) look(b *bulkRun, all bool) (changed bool, err error) {
+	var ids []string
+	for _, item := range b.Items {
+		if all || item.Moves() {
+			ids = append(ids, item.PayoutID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), lookTime)
+	defer cancel()
+	found, err := v.staff.PayoutStatuses(ctx, ids)
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status < http.StatusInternalServerError {
+		return false, err
+	}
+	if err != nil {
+		slog.WarnContext(ctx, "progress of a bulk retry could not be read", slog.Any("error", err))
+	}
+	changed = b.Unread != (err != nil)
+	b.Unread = err != nil
 	for i := range b.Items {
-		item := &b.Items[i]
-		if !all && !item.Moves() {
-			continue
+		if status, ok := found[b.Items[i].PayoutID]; ok && status != b.Items[i].Status {
+			b.Items[i].Status, changed = status, true
 		}
-		p, err := v.staff.Payout(v.r.Context(), item.PayoutID)
-		if err != nil {
-			return changed, err
-		}
-		changed = changed || item.Status != p.Status
-		item.Status = p.Status
 	}
 	return changed, nil
 }
 
-// carriedOut is what a bulk retry has done, to be looked at as it goes on.
-func (v *visit) carriedOut(done *client.BulkRetried) (bulkRun, error) {
+// lookTime bounds how long the page waits for how far payouts have come.
+const lookTime = 10 * time.Second
+
+// carriedOut is what a bulk retry has done, to be looked at as it goes on. What was
+// decided has to be seen, whatever else cannot be read any more.
+func (v *visit) carriedOut(done *client.BulkRetried) bulkRun {
 	b := bulkRun{Began: time.Now()}
 	for _, item := range done.Items {
 		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
 	}
-	_, err := v.look(&b, true)
-	return b, err
+	if _, err := v.look(&b, true); err != nil {
+		slog.WarnContext(v.r.Context(), "progress of a bulk retry may not be read", slog.Any("error", err))
+		b.Unread = true
+	}
+	return b
 }
 
 // showProgress shows how far the payouts of a bulk retry have come. A page that
@@ -133,7 +159,7 @@ func (v *visit) showProgress() error {
 	if err != nil || len(texts) == 0 || len(texts) > maxProgress {
 		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
-	run := bulkRun{Began: time.Unix(began, 0)}
+	run := bulkRun{Began: time.Unix(began, 0), Unread: v.r.PostForm.Get("unread") == "true"}
 	for _, text := range texts {
 		item, ok := readBulkRunItem(text)
 		if !ok {

@@ -192,6 +192,23 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	return d, nil
 }
 
+// PaymentStatuses reads the statuses of payments by their ids; an id that no payment
+// has is left out. Errors: ErrUnavailable.
+func (s *Store) PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var rows []struct{ ID, Status string }
+	if err := s.read(ctx).Raw("SELECT id, status FROM payments WHERE id IN ?", ids).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make(map[string]payout.Status, len(rows))
+	for _, r := range rows {
+		out[r.ID] = payout.Status(r.Status)
+	}
+	return out, nil
+}
+
 // PaymentOf reads the payment row alone. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) PaymentOf(ctx context.Context, id string) (payout.Payment, error) {
 	var row paymentRow

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// PayoutStatuses says how far some payouts have come.
+type PayoutStatuses struct {
+	Items []PayoutAt `json:"items" nullable:"false" doc:"In the order of the question, without ids that no payout has."`
+}
+
+// PayoutAt is a payout's status.
+type PayoutAt struct {
+	ID     string       `json:"id" doc:"The payout's id." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Status PayoutStatus `json:"status" doc:"How far it has come; see the payout of a claim."`
+}
+
+// payoutIDsParam names payouts; a request line has room for no more of them.
+var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004",
+	about: "1 to 100 ids of payouts, with commas between them."}
+
+// checkPayoutIDs checks the form of ids with commas between them.
+func checkPayoutIDs(text string) *fault {
+	ids := strings.Split(text, ",")
+	if len(ids) > maxNamed {
+		return &fault{faultLength, fmt.Sprintf("must have 1 to %d ids", maxNamed)}
+	}
+	for i, id := range ids {
+		if f := checkPayoutID(id); f != nil {
+			return &fault{faultFormat, "must be ids of payouts, with commas between them"}
+		}
+		if slices.Contains(ids[:i], id) {
+			return &fault{faultDuplicate, "must have no id twice"}
+		}
+	}
+	return nil
+}
+
+func getPayoutStatuses(r *request) (answer, error) {
+	q := readQuery(r)
+	text := q.text("ids", checkPayoutIDs)
+	if text == "" && len(q.faults) == 0 {
+		q.fault("ids", fault{faultRequired, "is missing"})
+	}
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	ids := strings.Split(text, ",")
+	found, err := r.server.cfg.Store.PaymentStatuses(ctx, ids)
+	if err != nil {
+		return answer{}, err
+	}
+	out := PayoutStatuses{Items: []PayoutAt{}}
+	for _, id := range ids {
+		if status, ok := found[id]; ok {
+			out.Items = append(out.Items, PayoutAt{ID: id, Status: PayoutStatus(status)})
+		}
+	}
+	return answer{status: http.StatusOK, body: out}, nil
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"hongbao/access"
+	"hongbao/client"
+)
+
+// half is a desk whose API carries out what it is asked for, and can read nothing.
+type half struct {
+	keys
+	retried client.BulkRetried
+	asked   map[string]int // by path
+}
+
+func (h half) ActAs(string) http.RoundTripper { return h }
+
+func (h half) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked[r.URL.Path]++
+	if r.Method != http.MethodPost {
+		return silent{}.RoundTrip(r)
+	}
+	body, err := json.Marshal(h.retried)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
+}
+
+// TestDecisionsAreSeen: what a bulk retry has decided is shown, also when nothing can
+// be read any more; and how far the payouts are is asked for all of them together.
+func TestDecisionsAreSeen(t *testing.T) {
+	h := half{keys: newKeys(map[string]access.Role{"f": access.RoleFinance}), asked: map[string]int{}}
+	for i := range 150 {
+		h.retried.Items = append(h.retried.Items, client.BulkItem{PayoutID: fmt.Sprintf("p%024d", i), Result: "retried"})
+	}
+	desk, err := New(Config{Desk: h, InstallationKey: [32]byte{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "reason": {"r"}, "do": {"retry"}, "scope": {"all"}, "filter": {"status=failed"}}
+	res := v.do("POST", "/payouts/retry", form)
+	page, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v\n%s", res.StatusCode, err, page)
+	}
+	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "cannot be read now; what was decided stands", "0 of 150 at their end", "hx-post"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].PayoutID] != 0 { // the second hundred is not asked for after a failure
+		t.Errorf("asked: %v", h.asked)
+	}
+	form = url.Values{"csrf": {s.CSRF}, "began": {"1"}, "pause": {"15"}, "unread": {"true"}}
+	for _, item := range h.retried.Items {
+		form.Add("item", bulkRunItem{BulkItem: item}.String())
+	}
+	v.header.Set("HX-Request", "true")
+	if res := v.do("POST", "/payouts/progress", form); res.StatusCode != http.StatusNoContent {
+		t.Errorf("nothing new: %d", res.StatusCode)
+	}
+	form.Set("unread", "false")
+	if res := v.do("POST", "/payouts/progress", form); res.StatusCode != http.StatusOK {
+		t.Errorf("it cannot be read any more: %d", res.StatusCode)
+	}
+}
