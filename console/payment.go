@@ -1,6 +1,10 @@
 package console
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -75,6 +79,30 @@ type paymentPage struct {
 	Temporal  client.TemporalRuns
 	Retry     client.RetryPreview
 	Approvals []client.ApprovalItem
+	Poll      string // where the page asks for itself, with what it shows
+	Still     bool   // what can be decided is as the page has it: it is left there
+}
+
+// shown names what the page says, and stands what can be decided and what waits: a
+// page that asks names what it has.
+func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal) }
+
+func (b paymentPage) stands() string {
+	var waiting []string
+	for _, a := range b.Approvals {
+		waiting = append(waiting, a.ID)
+	}
+	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting)
+}
+
+// digest names values: others have another name.
+func digest(values ...any) string {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return rand.Text() // only plain structs come here; a name of its own is never that of before
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
 }
 
 func (v *visit) showPayout() error {
@@ -103,6 +131,13 @@ func (v *visit) payment(body paymentPage) error {
 			body.Approvals = append(body.Approvals, a)
 		}
 	}
+	q := v.r.URL.Query()
+	shown, stands := body.shown(), body.stands()
+	if body.Still = v.polls() && q.Get("stands") == stands; body.Still && q.Get("shown") == shown {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	body.Poll = body.Payment.Path() + "?" + url.Values{"shown": {shown}, "stands": {stands}}.Encode()
 	v.show("payment", http.StatusOK, body)
 	return nil
 }

@@ -73,9 +73,35 @@
     window.addEventListener('pageshow', open);
     open();
   };
+  // What htmx puts in anew keeps what somebody has opened, has written and stands on.
+  const keep = () => {
+    const key = (el) => el.form && [el.form.getAttribute('action'), [...el.form.elements].indexOf(el)].join(' ');
+    const fields = () => new Map([...document.querySelectorAll('main form')].flatMap((f) => [...f.elements]).map((el) => [key(el), el]));
+    let had = null;
+    document.body.addEventListener('htmx:beforeSwap', () => {
+      const at = document.activeElement;
+      had = {
+        open: [...document.querySelectorAll('details[open][id]')].map((el) => el.id),
+        written: [...document.querySelectorAll('main textarea')].filter((el) => el.value !== el.defaultValue).map((el) => ({ el, key: key(el), text: el.value })),
+        at, key: at && key(at), from: at && at.selectionStart, to: at && at.selectionEnd,
+      };
+    });
+    document.body.addEventListener('htmx:afterSwap', () => {
+      if (!had) return;
+      const now = fields();
+      for (const id of had.open) if (document.getElementById(id)) document.getElementById(id).open = true;
+      for (const { el, key, text } of had.written) if (!el.isConnected && now.has(key)) now.get(key).value = text;
+      const again = had.at && !had.at.isConnected && now.get(had.key);
+      if (again) {
+        again.focus({ preventScroll: true });
+        if (again.localName === 'textarea') again.setSelectionRange(had.from, had.to);
+      }
+      had = null;
+    });
+  };
   // What htmx puts in is converted before it is painted; its own event comes later, and the other zone would be seen.
   const watch = new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) local(node.parentElement || node);
   });
-  document.addEventListener('DOMContentLoaded', () => { local(document); ticks(); live(); watch.observe(document.body, { childList: true, subtree: true }); });
+  document.addEventListener('DOMContentLoaded', () => { local(document); ticks(); live(); keep(); watch.observe(document.body, { childList: true, subtree: true }); });
 })();

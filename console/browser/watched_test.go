@@ -1,0 +1,135 @@
+package browser
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"hongbao/payout"
+)
+
+// begin books the one claim of a packet and begins to send it; it returns what is to be sent.
+func (h *house) begin(packetID string) *payout.Order {
+	h.t.Helper()
+	ctx := h.t.Context()
+	claims, err := h.pool.Claims(ctx, packetID)
+	h.must(err)
+	st, err := h.store.RecordClaim(ctx, claims[0], "sandbox")
+	h.must(err)
+	begun, err := h.store.BeginSend(ctx, st.PaymentID, h.sandbox.Limits(), h.sandbox.EncodeRequest)
+	h.must(err)
+	return begun.Order
+}
+
+// TestWatchedPayout: a payout that fails while somebody looks at it can be decided
+// about at once. Until something changes the page is left alone, and what somebody
+// has opened, is writing or stands on stays through every change.
+func TestWatchedPayout(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
+	bad := h.win(id, "bob~frozen", "")
+	order := h.begin(id)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.has("#status", "sending")
+	b.lacks("#retry")
+	asks := func() int { return eval[int](b, "window.asks") }
+	swaps := func() int { return eval[int](b, "window.swaps") }
+	eval[int](b, `window.asks = window.swaps = 0, window.facts = document.getElementById("facts"), window.box = document.querySelector("#ask textarea"),
+		document.body.addEventListener("htmx:afterRequest", () => window.asks++), document.body.addEventListener("htmx:afterSwap", () => window.swaps++), 0`)
+	b.do(click("#open-1"))
+	b.fill("#ask textarea", "what do they say")
+	h.eventually("the page asks", func() bool { return asks() > 0 })
+	if n := swaps(); n > 0 || !eval[bool](b, `window.facts.isConnected`) {
+		t.Errorf("nothing has changed, and %d swaps", n)
+	}
+
+	// The facts change, the status does not: what can be decided is left alone.
+	b.do(chromedp.Focus(chromedp.CSS("#to-temporal")))
+	h.must(h.store.NoteNotification(ctx, "sandbox", "evt-1", order.OrderNo, []byte("{}")))
+	h.eventually("the facts are put in anew", func() bool { return !eval[bool](b, `window.facts.isConnected`) })
+	b.has(".timeline", "evt-1")
+	if at := eval[string](b, "document.activeElement.id"); at != "to-temporal" {
+		t.Errorf("the focus has gone to %q", at)
+	}
+	if !eval[bool](b, `document.getElementById("sent-1").open`) {
+		t.Error("the request was closed")
+	}
+	if !eval[bool](b, `window.box.isConnected`) {
+		t.Error("the form that somebody writes in was put in anew")
+	}
+
+	// It fails: what can be decided now is there.
+	b.do(chromedp.Focus(chromedp.CSS("#ask textarea")))
+	_, err := h.store.Settle(ctx, h.sandbox.Send(ctx, *order), order.OrderNo)
+	h.must(err)
+	if status := h.drive(bad); status != payout.StatusFailed {
+		t.Fatalf("%s", status)
+	}
+	b.appears("#retry button")
+	b.has("#status", "failed")
+	b.has("#preview", payout.OrderNo(bad, 2))
+	b.lacks("#facts[hx-get]")
+	if text := eval[string](b, `document.querySelector("#ask textarea").value`); text != "what do they say" {
+		t.Errorf("what was written is %q", text)
+	}
+	if !eval[bool](b, `document.querySelector("#ask textarea") === document.activeElement`) {
+		t.Error("the focus has left what is being written")
+	}
+	if !eval[bool](b, `document.getElementById("sent-1").open`) {
+		t.Error("the request was closed")
+	}
+	for _, fault := range append(eval[[]string](b, faults), b.axe()...) {
+		t.Error(fault)
+	}
+	b.fill("#retry textarea", "unfrozen")
+	b.follow("#retry button")
+	b.has(".note.good", "It is being paid again")
+}
+
+// TestWatchedByNobody: a page that asks by itself and has the newest is told nothing.
+func TestWatchedByNobody(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
+	bad := h.win(id, "bob~frozen", "")
+	order := h.begin(id)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	at, err := url.Parse(eval[string](b, `document.getElementById("facts").getAttribute("hx-get")`))
+	h.must(err)
+	ask := func(header string, change func(url.Values)) (status int, facts, decisions bool) {
+		t.Helper()
+		query := at.Query()
+		change(query)
+		out, err := chromedp.Run(b.ctx, chromedp.Evaluate[struct {
+			Status           int
+			Facts, Decisions bool
+		}](`fetch(`+quoted(at.Path+"?"+query.Encode())+`, {headers: {`+quoted(header)+`: "true"}}).then((r) => r.text().then((text) =>
+			({status: r.status, facts: text.includes('id="facts"'), decisions: text.includes('id="decisions"')})))`, chromedp.EvalAwaitPromise))
+		h.must(err)
+		return out.Status, out.Facts, out.Decisions
+	}
+	same := func(url.Values) {}
+	expect := func(what, header string, change func(url.Values), status int, facts, decisions bool) {
+		t.Helper()
+		if s, f, d := ask(header, change); s != status || f != facts || d != decisions {
+			t.Errorf("%s: %d %v %v, want %d %v %v", what, s, f, d, status, facts, decisions)
+		}
+	}
+	expect("nothing new", "HX-Request", same, http.StatusNoContent, false, false)
+	expect("a person asks", "X-Person", same, http.StatusOK, true, true)
+	expect("other facts", "HX-Request", func(q url.Values) { q.Set("shown", "x") }, http.StatusOK, true, false)
+	expect("other decisions", "HX-Request", func(q url.Values) { q.Set("stands", "x") }, http.StatusOK, true, true)
+	expect("a page of before", "HX-Request", func(q url.Values) { clear(q) }, http.StatusOK, true, true)
+	_, err = h.store.Settle(t.Context(), h.sandbox.Send(t.Context(), *order), order.OrderNo)
+	h.must(err)
+	if status := h.drive(bad); status != payout.StatusFailed {
+		t.Fatalf("%s", status)
+	}
+	expect("it has failed", "HX-Request", same, http.StatusOK, true, true)
+}
