@@ -52,7 +52,7 @@ func (v *visit) retryMany() error {
 	if body.Bulk != nil && !body.Bulk.DryRun {
 		body.Run = v.carriedOut(body.Bulk)
 	}
-	if err = v.list(body, http.StatusOK, v.readPayouts); err != nil && len(body.Run.Items) > 0 {
+	if err = v.list(body, v.readPayouts); err != nil && len(body.Run.Items) > 0 {
 		slog.WarnContext(v.r.Context(), "list behind a bulk retry could not be read", slog.Any("error", err))
 		v.show("progress", http.StatusOK, body.Run) // what was decided has to be seen
 		return nil

@@ -120,7 +120,7 @@ var failureCodes = []string{"declined", "payee_declined", "account_frozen", "dec
 func (v *visit) listPayouts() error {
 	q := v.r.URL.Query()
 	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
-	return v.list(body, http.StatusOK, v.readPayouts)
+	return v.list(body, v.readPayouts)
 }
 
 // readPayouts finds a page of payouts, the cursor of the next, and the sum of all.
@@ -140,7 +140,7 @@ func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client
 func (v *visit) listRefunds() error {
 	q := v.r.URL.Query()
 	body := listPage{Kind: "refund", Path: "/refunds", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
-	return v.list(body, http.StatusOK, v.readRefunds)
+	return v.list(body, v.readRefunds)
 }
 
 // readRefunds is readPayouts for refunds.
@@ -161,7 +161,7 @@ func (v *visit) readRefunds(ctx context.Context, f client.PayoutFilter, p client
 type reader func(context.Context, client.PayoutFilter, client.Page) ([]payment, *string, *client.PaymentSum, error)
 
 // list shows a page of what read finds.
-func (v *visit) list(body listPage, status int, read reader) error {
+func (v *visit) list(body listPage, read reader) error {
 	body.Tabs, body.Codes, body.Ages = workLists, failureCodes, ages
 	f, fault := body.Filter.filter()
 	if fault != "" {
@@ -169,13 +169,12 @@ func (v *visit) list(body listPage, status int, read reader) error {
 		v.show("payments", http.StatusUnprocessableEntity, body)
 		return nil
 	}
+	status := http.StatusOK
 	items, next, sum, err := read(v.r.Context(), f, client.Page{Cursor: body.Cursor})
 	if err != nil {
-		refused, err := v.refused(err)
-		if err != nil {
+		if status, err = v.refused(err); err != nil {
 			return err
 		}
-		status = refused
 	}
 	body.Items, body.Sum = items, sum
 	if next != nil {
