@@ -179,6 +179,19 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	return out, nil
 }
 
+// waitingDecisions counts the decisions that wait for a second person. One that has
+// waited too long keeps its row until somebody decides about the payment again, and
+// waits for nobody.
+func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return row, err
+	}
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE status = 'waiting' AND expires_at > ?",
+		now).Scan(&row).Error
+	return row, classify(err)
+}
+
 // listedBy reads the payments that decisions are about, by id, as lists show them.
 func (s *Store) listedBy(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
 	out := make(map[string]payout.Row, len(decisions))

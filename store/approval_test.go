@@ -349,3 +349,32 @@ func TestPreviewDecision(t *testing.T) {
 		t.Errorf("while another one waits: %v", err)
 	}
 }
+
+// TestExpiredDecisionsWaitForNobody: one that nobody answers in time is counted
+// neither by the overview nor by the figures, although its row stays as it is
+// until somebody decides about the payment again.
+func TestExpiredDecisionsWaitForNobody(t *testing.T) {
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	proposed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	check := func(when string, want int64) {
+		t.Helper()
+		o, err := s.Overview(t.Context())
+		must(t, err)
+		v := newVitals()
+		must(t, NewVitals(s).Read(t.Context(), v))
+		listed, err := s.Approvals(t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
+		must(t, err)
+		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) || v.Approvals.Oldest.IsZero() != (want == 0) {
+			t.Errorf("%s: listed %d, overview %+v, figures %+v, want %d", when, len(listed), o.Approvals, v.Approvals, want)
+		}
+	}
+	c.pass(approvalLife - time.Minute)
+	check("before it expires", 1)
+	c.pass(time.Minute)
+	check("after it expired", 0)
+	if status := query[string](t, s, "SELECT status FROM decisions WHERE payment_id = ?", id); status != "waiting" {
+		t.Errorf("its row is %s: what was looked at?", status)
+	}
+}

@@ -65,19 +65,16 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		out.Payments = append(out.Payments, payout.Unfinished{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
 			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
 	}
-	for _, one := range []struct {
-		query string
-		to    *payout.Pile
-	}{
-		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL", &out.Breaks},
-		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions WHERE status = 'waiting'", &out.Approvals},
-	} {
-		var row backlogRow
-		if err := s.read(ctx).Raw(one.query).Scan(&row).Error; err != nil {
-			return out, classify(err)
-		}
-		*one.to = payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}
+	var breaks backlogRow
+	if err := s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL").Scan(&breaks).Error; err != nil {
+		return out, classify(err)
 	}
+	out.Breaks = payout.Pile{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
+	waiting, err := s.waitingDecisions(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Approvals = payout.Pile{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
 	out.LateRefunds, err = s.lateRefunds(ctx)
 	return out, classify(err)
 }

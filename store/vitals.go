@@ -120,19 +120,16 @@ func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
 
 // waiting counts what waits for people, and for the dispatcher.
 func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
-	for _, one := range []struct {
-		query string
-		to    *observe.Backlog
-	}{
-		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions WHERE status = 'waiting'", &v.Approvals},
-		{"SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM outbox", &v.Outbox},
-	} {
-		var row backlogRow
-		if err := r.store.read(ctx).Raw(one.query).Scan(&row).Error; err != nil {
-			return err
-		}
-		*one.to = row.backlog()
+	waiting, err := r.store.waitingDecisions(ctx)
+	if err != nil {
+		return err
 	}
+	v.Approvals = waiting.backlog()
+	var outbox backlogRow
+	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM outbox").Scan(&outbox).Error; err != nil {
+		return err
+	}
+	v.Outbox = outbox.backlog()
 	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
 }
 
