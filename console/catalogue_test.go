@@ -110,7 +110,7 @@ func open(word string) (keys []string) {
 	case "bulk":
 		add("would_retry", "retried", "needs_approval", "skipped")
 	case "fair":
-		add("open", "fair", "unfair", "large")
+		add("open", "fair", "unfair", "large", "unread")
 	case "reconcile":
 		add("requested", "running", "done", "failed")
 	case "source":

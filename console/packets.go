@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/hex"
+	"errors"
 	"net/http"
 
 	"hongbao/client"
@@ -42,18 +43,19 @@ func (v *visit) listPackets() error {
 	return nil
 }
 
-// packetPage is everything about one packet.
+// packetPage is everything about one packet. What Redis or the provider would have
+// to say may be missing: one looks at a packet most when one of them is away.
 type packetPage struct {
 	Packet *client.StaffPacketDetail
-	Proof  *client.Proof
-	Claims []client.Claim
+	Proof  *client.Proof              // nil: it cannot be read now
+	Claims *client.List[client.Claim] // nil: they cannot be read now
 	Next   string
 	Fair   fairness
 }
 
 // fairness is what recomputing the shares has shown.
 type fairness struct {
-	Verdict string // open: the seed is not told yet; fair; unfair; large: not recomputed here
+	Verdict string // open: the seed is not told yet; fair; unfair; large: not recomputed here; unread: the claims are not known
 	Wrong   int    // claims of this page that differ
 }
 
@@ -66,21 +68,28 @@ func (v *visit) showPacket() error {
 	if err != nil {
 		return err
 	}
-	body := packetPage{Packet: found}
-	if body.Proof, err = v.staff.Proof(ctx, id); err != nil {
+	body := packetPage{Packet: found, Fair: fairness{Verdict: "unread"}}
+	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !away(err) {
 		return err
 	}
-	claims, err := v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.r.URL.Query().Get("cursor")})
-	if err != nil {
+	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.r.URL.Query().Get("cursor")}); err != nil && !away(err) {
 		return err
 	}
-	body.Claims = claims.Items
-	if claims.NextCursor != nil {
-		body.Next = nextQuery("part", "claims", *claims.NextCursor)
+	if body.Claims != nil {
+		if next := body.Claims.NextCursor; next != nil {
+			body.Next = nextQuery("part", "claims", *next)
+		}
+		body.Fair = judge(found, body.Claims.Items)
 	}
-	body.Fair = judge(found, claims.Items)
 	v.show("packet", http.StatusOK, body)
 	return nil
+}
+
+// away reports whether the API could not answer because a part that it asks does
+// not answer, or not in time.
+func away(err error) bool {
+	p, ok := errors.AsType[*client.Problem](err)
+	return ok && p.Status == http.StatusServiceUnavailable
 }
 
 // maxClaims is how many claims a page shows.

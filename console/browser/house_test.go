@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,26 +55,34 @@ type person struct {
 
 // house is a desk with everything behind it.
 type house struct {
-	t        *testing.T
-	pool     *pool.Pool
-	store    *store.Store
-	sandbox  *provider.Sandbox
-	provider string
-	dsn      string
-	public   string
-	staff    string
-	seed     [32]byte
-	app      person
-	finance  person
-	second   person
-	ops      person
-	auditor  person
-	runs     func(context.Context, string) (payout.Runs, error) // what Temporal tells
+	t           *testing.T
+	pool        *pool.Pool
+	store       *store.Store
+	sandbox     *provider.Sandbox
+	provider    string
+	dsn         string
+	public      string
+	staff       string
+	seed        [32]byte
+	app         person
+	finance     person
+	second      person
+	ops         person
+	auditor     person
+	runs        func(context.Context, string) (payout.Runs, error) // what Temporal tells
+	redis       string
+	endProvider func()
 }
 
 func newHouse(t *testing.T, change func(*console.Config)) *house {
 	t.Helper()
-	h := &house{t: t, seed: [32]byte{7}}
+	return newHouseOn(t, stacktest.Redis(t), change)
+}
+
+// newHouseOn is newHouse with a Redis of the test's own.
+func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house {
+	t.Helper()
+	h := &house{t: t, seed: [32]byte{7}, redis: redis}
 	h.runs = h.likelyRuns
 	h.openStores()
 	h.openProvider()
@@ -145,7 +154,7 @@ func (h *house) openStores() {
 	h.store, err = store.Open(store.Config{DSN: dsn, MaxOpenConns: 10})
 	h.must(err)
 	h.t.Cleanup(func() { _ = h.store.Close() })
-	h.pool, err = pool.Open(h.t.Context(), pool.Config{Addr: stacktest.Redis(h.t)})
+	h.pool, err = pool.Open(h.t.Context(), pool.Config{Addr: h.redis})
 	h.must(err)
 	h.t.Cleanup(func() { _ = h.pool.Close() })
 }
@@ -160,12 +169,15 @@ func (h *house) openProvider() {
 	h.provider = "http://" + server.Addr().String()
 	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret, Timeout: time.Second})
 	h.must(err)
-	h.t.Cleanup(func() {
-		h.sandbox.Close()
+	h.endProvider = sync.OnceFunc(func() {
 		cancel()
 		if err := errors.Join(<-served, server.Close()); err != nil {
 			h.t.Errorf("provider: %v", err)
 		}
+	})
+	h.t.Cleanup(func() {
+		h.sandbox.Close()
+		h.endProvider()
 	})
 }
 
