@@ -24,7 +24,7 @@ type Role string
 const (
 	RoleApp     Role = "app"     // its own packets, public listener
 	RoleFinance Role = "finance" // staff read and write
-	RoleOps     Role = "ops"     // staff read, provider hold
+	RoleOps     Role = "ops"     // staff read, provider hold, recall of packets
 	RoleAuditor Role = "auditor" // staff read, audit
 	RoleAdmin   Role = "admin"   // staff read, keys; decides nothing about money
 )

@@ -396,10 +396,11 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),
 
-		"listStaffPackets": read(allStaff, staff+"/packets"),
-		"getStaffPacket":   read(allStaff, staff+"/packets/"+fresh),
-		"listStaffGrabs":   read(allStaff, staff+"/packets/"+m.open+"/grabs"),
-		"getStaffProof":    read(allStaff, staff+"/packets/"+fresh+"/proof"),
+		"listStaffPackets":  read(allStaff, staff+"/packets"),
+		"getStaffPacket":    read(allStaff, staff+"/packets/"+fresh),
+		"listStaffGrabs":    read(allStaff, staff+"/packets/"+m.open+"/grabs"),
+		"getStaffProof":     read(allStaff, staff+"/packets/"+fresh+"/proof"),
+		"recallStaffPacket": {who: "ops finance", path: staff + "/packets/" + m.house.open(m.app, with()) + "/recall", body: because, status: http.StatusAccepted},
 
 		"listProviders":   read(allStaff, staff+"/providers"),
 		"holdProvider":    {who: "ops finance", path: staff + "/providers/sandbox/hold", body: because, status: http.StatusOK},

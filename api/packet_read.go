@@ -156,20 +156,25 @@ func closePacket(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	_, err = r.server.cfg.Pool.Recall(r.ctx, id)
-	switch {
-	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
-		return answer{}, notOpenYet(snap.OpensAt, shortPause)
-	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
-		return answer{}, unavailable(err) // the pool is lost; nothing can be recalled before it is rebuilt
-	case err != nil && !errors.Is(err, packet.ErrNotFound):
-		return answer{}, err
-	}
-	if snap, err = r.server.find(r.ctx, id); err != nil {
+	if snap, err = r.recall(id, snap); err != nil {
 		return answer{}, err
 	}
 	body, err := r.server.render(snap)
 	return answer{status: http.StatusAccepted, body: body}, err
+}
+
+// recall stops a packet and returns it as it is then; one that has ended stays as it is.
+func (r *request) recall(id string, snap snapshot) (snapshot, error) {
+	_, err := r.server.cfg.Pool.Recall(r.ctx, id)
+	switch {
+	case errors.Is(err, packet.ErrNotOpenYet), errors.Is(err, packet.ErrNotFound) && snap.status == packet.StatusFunding:
+		return snap, notOpenYet(snap.OpensAt, shortPause)
+	case errors.Is(err, packet.ErrNotFound) && !ended(snap.status):
+		return snap, unavailable(err) // the pool is lost; nothing can be recalled before it is rebuilt
+	case err != nil && !errors.Is(err, packet.ErrNotFound):
+		return snap, err
+	}
+	return r.server.find(r.ctx, id)
 }
 
 // ended reports whether a packet gives out nothing any more.

@@ -89,6 +89,12 @@ type Decisions interface {
 	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
 }
 
+// Recalls records in MySQL that staff recalls packets.
+type Recalls interface {
+	PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (payout.StaffAnswer, error)
+	EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
+}
+
 // Audit reads the audit of decisions from MySQL.
 type Audit interface {
 	Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error)
@@ -149,6 +155,7 @@ type Store interface {
 	Payments
 	Watched
 	Decisions
+	Recalls
 	Audit
 	Holds
 	Reconciling

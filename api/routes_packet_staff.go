@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"hongbao/access"
 	"hongbao/packet"
 )
 
@@ -47,6 +48,18 @@ func staffPacketRoutes() []*route {
 			summary: "Prove where the money of a packet of any app is", about: "The same as for its app.", params: []param{packetParam},
 			answers:  []reply{{status: http.StatusOK, about: "The proof.", body: Proof{}}},
 			problems: []Code{CodePacketNotFound}, handle: getStaffProof,
+		},
+		{
+			// Operations too: like a hold it stops something, and it sends money only to where
+			// it came from, as the packet's expiry does by itself.
+			id: "recallStaffPacket", method: http.MethodPost, path: "/v1/staff/packets/{id}/recall", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff",
+			summary: "Recall a packet of any app",
+			about: "The same as when its app closes it: no more grabs, and what nobody took goes back to the sender; what was won is paid. One person decides. " +
+				"A packet that has ended already stays as it is; this is audited too. The audit has its entry before the packet is stopped: after a 503 ask again with the same key.",
+			params: []param{packetParam, keyParam}, body: RecallDecision{},
+			answers:  []reply{{status: http.StatusAccepted, about: "The packet; closing goes on by itself.", body: StaffPacket{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodePacketNotFound, CodeNotOpenYet, CodeKeyReused}, handle: recallStaffPacket,
 		},
 	}
 }

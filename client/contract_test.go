@@ -120,6 +120,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/packets/{id}":              {nil, client.StaffPacketDetail{}},
 	"get /v1/staff/packets/{id}/grabs":        {nil, client.List[client.Claim]{}},
 	"get /v1/staff/packets/{id}/proof":        {nil, client.Proof{}},
+	"post /v1/staff/packets/{id}/recall":      {client.DecisionRequest{}, client.StaffPacket{}},
 	"get /v1/staff/export/payouts.csv":        {}, // no JSON
 	"get /v1/staff/export/close.csv":          {}, // no JSON
 	"get /v1/staff/balances":                  {nil, client.Balances{}},

@@ -122,6 +122,14 @@ func (s *Staff) Packet(ctx context.Context, id string) (*StaffPacketDetail, erro
 	return d, nil
 }
 
+// RecallPacket stops a packet of any app: no more grabs, and what nobody took goes
+// back to the sender. A packet that has ended already stays as it is. One that is
+// still being funded is a problem with CodeNotOpenYet, one that is not there with
+// CodePacketNotFound.
+func (s *Staff) RecallPacket(ctx context.Context, id string, r DecisionRequest) (*StaffPacket, error) {
+	return decide[StaffPacket](ctx, s, staffPackets+"/"+segment(id)+"/recall", r.IdempotencyKey, r)
+}
+
 // Proof returns where the money of a packet of any app is.
 func (s *Staff) Proof(ctx context.Context, id string) (*Proof, error) {
 	p := new(Proof)

@@ -124,7 +124,7 @@ func open(word string) (keys []string) {
 	case "problem":
 		add("not_retryable", "decision_pending")
 	case "done":
-		add("hold", "release", "approve", "reject", "resolve", "reconcile")
+		add("hold", "release", "approve", "reject", "resolve", "reconcile", "recall")
 		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
@@ -295,7 +295,7 @@ func TestCatalogue(t *testing.T) {
 	for _, older := range ages {
 		use("filter.older_" + older)
 	}
-	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodePayoutNotFound, client.CodeRefundNotFound,
+	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet, client.CodePayoutNotFound, client.CodeRefundNotFound,
 		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))
 	}

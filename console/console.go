@@ -130,6 +130,7 @@ func (c *Console) route() {
 		"POST /approvals/{id}/{action}":   (*visit).answerApproval,
 		"GET /packets":                    (*visit).listPackets,
 		"GET /packets/{id}":               (*visit).showPacket,
+		"POST /packets/{id}/recall":       (*visit).recallPacket,
 		"GET /search":                     (*visit).search,
 		"GET /audit":                      (*visit).listAudit,
 		"GET /audit/verify":               (*visit).verifyAudit,

@@ -78,6 +78,7 @@ var frameMessages = map[string]saying{
 	"done.approve":         {"You have agreed.", "您已同意。"},
 	"done.reject":          {"You have refused; nothing has moved.", "您已驳回，资金没有变动。"},
 	"done.resolve":         {"The break is marked as dealt with.", "该差异已标记为处理完毕。"},
+	"done.recall":          {"The packet is recalled; the remainder goes back to the sender.", "红包已撤回，剩余金额将退回发送人。"},
 	"done.reconcile":       {"The reconciliation was asked for.", "已发起对账。"},
 	"problem.title":        {"Not done.", "未完成。"},
 	"problem.heading":      {"This did not work", "操作未成功"},
@@ -92,6 +93,7 @@ var frameMessages = map[string]saying{
 	"problem.not_found":    {"There is nothing here.", "此处没有内容。"},
 
 	"problem.packet_not_found":       {"There is no such packet.", "没有这个红包。"},
+	"problem.not_open_yet":           {"Its charge has no answer yet; try again when it is open.", "收款尚无结果，请在红包可抢后再试。"},
 	"problem.payout_not_found":       {"There is no such payout.", "没有这张付款单。"},
 	"problem.refund_not_found":       {"There is no such refund.", "没有这笔退款。"},
 	"problem.invalid_request":        {"Something that was put in is not right.", "输入内容有误。"},

@@ -60,6 +60,9 @@ func (p page) At() string {
 	return path
 }
 
+// CanRecall reports whether the role may recall a packet.
+func (p page) CanRecall() bool { return p.CanHold() }
+
 // Auditor reports whether the role may read the audit.
 func (p page) Auditor() bool { return p.Role == access.RoleAuditor }
 

@@ -28,6 +28,13 @@ type StaffAnswer struct {
 	Replayed bool
 }
 
+// Recall is what staff's recall of a packet will change: the packet's status, before
+// and after, for the audit.
+type Recall struct {
+	Before, After string
+	Refused       StaffAnswer // Status 0: the state permits it
+}
+
 // DecisionAnswer renders the answer of a decision inside its transaction, so
 // that effect and remembered answer are one. d is nil when err is set
 // (ErrNotRetryable or ErrDecisionPending): such answers are remembered too.

@@ -13,7 +13,7 @@ import (
 // bulkBusy is how long a bulk decision that has not answered counts as running.
 const bulkBusy = 10 * time.Second
 
-// planned is the status of a bulk decision that has no answer yet.
+// planned is the status of what was begun under a key and has no answer yet.
 const planned = 0
 
 // PlanBulk stores which payments a bulk decision is about, before the first of
@@ -71,8 +71,13 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 // EndBulk remembers the answer of a bulk decision and returns the one that
 // counts: the first. Errors: ErrUnavailable.
 func (s *Store) EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
+	return s.endPlanned(ctx, crash.DecideBulkEnd, w, a)
+}
+
+// endPlanned gives what was planned its answer, unless it has one.
+func (s *Store) endPlanned(ctx context.Context, step crash.Step, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
 	out := a
-	err := s.inTx(ctx, crash.DecideBulkEnd, func(tx tx) error {
+	err := s.inTx(ctx, step, func(tx tx) error {
 		res := tx.Exec("UPDATE staff_idempotency SET status = ?, body = ? WHERE owner = ? AND route = ? AND idem_key = ? AND status = ?",
 			a.Status, a.Body, w.Owner, w.Route, w.Key, planned)
 		if out = a; res.Error != nil || res.RowsAffected == 1 {

@@ -187,7 +187,7 @@ func TestHelp(t *testing.T) {
 		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "direct", "create"}, cmdKeysMake: {"keys", "token"},
 		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
 		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"}, cmdDevSeed: {"dev", "seed"},
-		cmdPackets: {"packets", "show"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"}, cmdRecover: {"recover"},
+		cmdPackets: {"packets", "claims"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"}, cmdRecover: {"recover"},
 		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
 		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}

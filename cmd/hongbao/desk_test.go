@@ -196,8 +196,19 @@ func (d *desk) drive(id string) payout.State {
 // fen, with their payouts tried once. It returns the payout of each user.
 func (d *desk) grabbed(each int64, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
+	return d.give(each*int64(len(users)), len(users), users...)
+}
+
+// spare is grabbed of a packet of this total in fen that has twice as many shares as users.
+func (d *desk) spare(total int64, users ...string) (packetID string, payouts map[string]string) {
+	d.t.Helper()
+	return d.give(total, 2*len(users), users...)
+}
+
+func (d *desk) give(total int64, shares int, users ...string) (packetID string, payouts map[string]string) {
+	d.t.Helper()
 	ctx := d.t.Context()
-	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(each * int64(len(users))), ShareCount: len(users), Split: client.SplitEqual}
+	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares, Split: client.SplitEqual}
 	id := packet.NewID(d.app.Salt, request.IdempotencyKey)
 	_, err := d.client.Create(ctx, request)
 	d.check(err)

@@ -18,12 +18,15 @@ import (
 func newPacketsCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "packets",
-		Short: "Create, look at, grab from and watch packets as an app does",
+		Short: "Create, look at, grab from and watch packets as an app does; find and recall them as staff",
 		Long: `Create, look at, grab from and watch packets, through the API and with the key
 of an app. In a second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
   hongbao packets create --sender alice --total 10000 --shares 10
+
+"list", "recall" and "show --staff" are for staff, with a key of operations or finance
+and packets of every app: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.
 
 Amounts are typed in fen (100 fen are one yuan) and shown in yuan. --json prints
 what the API said instead of tables, also when it refused.`,
@@ -36,6 +39,8 @@ what the API said instead of tables, also when it refused.`,
 		newPacketsClaimsCommand(env),
 		newPacketsGrabCommand(env),
 		newPacketsWatchCommand(env),
+		newPacketsListCommand(env),
+		newPacketsRecallCommand(env),
 	)
 	return cmd
 }

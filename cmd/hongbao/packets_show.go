@@ -12,18 +12,27 @@ import (
 
 func newPacketsShowCommand(env environment) *cobra.Command {
 	var f packetsFlags
+	desk, staff := newOps(), false
 	cmd := &cobra.Command{
 		Use:   "show <packet id>",
 		Short: "Show a packet and its newest claims",
 		Long: `Show a packet and its newest claims. With --json it prints the packet alone, as
-"hongbao verify" reads it.`,
+"hongbao verify" reads it. With --staff it is a packet of any app, with its payouts by
+status and its refunds.`,
+		Example:           "  hongbao packets show 97h0uojo11oljc4bchnk\n  hongbao packets show --staff 97h0uojo11oljc4bchnk",
 		Args:              onePacket,
 		ValidArgsFunction: completePackets(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if staff {
+				desk.json, desk.timeout = f.json, f.timeout
+				return desk.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.showPacket(ctx, args[0]) })
+			}
 			return f.run(cmd, env, func(ctx context.Context, t *teller) error { return t.show(ctx, args[0]) })
 		},
 	}
 	addPacketsFlags(cmd, &f, time.Minute)
+	addSettings(cmd, cmdOps)
+	cmd.Flags().BoolVar(&staff, "staff", false, "as staff, whichever app it is of: with staff-url and ops-key in the place of url and app-key")
 	return cmd
 }
 

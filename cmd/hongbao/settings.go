@@ -46,7 +46,7 @@ const (
 	cmdPackets  = "packets create|show|claims|grab|watch"
 	cmdDoctor   = "doctor"
 	cmdDesk     = "payouts|refunds|approvals|reconcile"
-	cmdOps      = "providers list|hold|release"
+	cmdOps      = "providers list|hold|release, packets list|recall"
 	cmdAuditor  = "audit list, audit verify --api"
 )
 

@@ -2,9 +2,11 @@ package browser
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/payout"
 )
 
 // TestPacketWithoutParts: the page of a packet is there while the provider, and
@@ -43,4 +45,47 @@ func TestPacketWithoutParts(t *testing.T) {
 	look(zh, live, "暂时无法核对", "暂时无法读取领取记录", "¥3.00")
 	b.follow("#no-claims a")
 	b.has("tbody", won, "alice")
+}
+
+// TestRecallOfAPacket: operations stop a packet with a reason; the remainder goes
+// back to the sender, the packet is closed, and the auditor sees who wanted it and why.
+func TestRecallOfAPacket(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
+	h.grab(id, "alice", "Alice")
+	reader := h.newTab("en")
+	reader.signIn(h.auditor)
+	reader.open("/packets/" + id)
+	reader.lacks("#recall")
+	forged := url.Values{"key": {"k"}, "reason": {"because"}}
+	for _, csrf := range []string{"", reader.csrf()} { // without its token, and by who may not
+		if forged.Set("csrf", csrf); reader.post("/packets/"+id+"/recall", forged) != http.StatusForbidden {
+			t.Errorf("recalled with the token %q", csrf)
+		}
+	}
+	b := h.newTab("en")
+	b.signIn(h.ops)
+	b.open("/packets/" + id)
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.has("#recall", "Recall the remainder")
+	b.fill("#recall textarea", " ")
+	b.follow("#recall button")
+	b.has("main", "not right", "open")
+	b.fill("#recall textarea", "the sender was deceived, ticket 4711")
+	b.follow("#recall button")
+	if b.where() != "/packets/"+id+"?done=recall" {
+		t.Errorf("at %s", b.where())
+	}
+	b.has(".note.good", "The packet is recalled")
+	b.has("main", "closing")
+	b.lacks("#recall")
+	b.picture("packet-recalled")
+	h.finish(id)
+	b.open("/packets/" + id)
+	b.has("main", "closed", "it was recalled", "¥6.00", payout.ID(payout.KindRefund, id, 0), "what nobody took")
+	b.lacks("#recall")
+	reader.open("/audit?action=recall")
+	reader.has("tbody", h.ops.key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)
 }

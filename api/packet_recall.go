@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// RecallDecision is the body of a recall by staff.
+type RecallDecision struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"the sender was deceived, ticket 4711"`
+}
+
+// recallStaffPacket stops a packet as its app can, and says in the audit who wanted
+// it and why.
+func recallStaffPacket(r *request) (answer, error) {
+	// The path is part of the route: an id that cannot be one is not found.
+	id, idErr := r.packetID()
+	reason, err := readReason(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(RecallDecision(reason), reason.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	if idErr != nil {
+		return answer{}, idErr
+	}
+	w.Route = r.c.Method() + " " + r.route.on(id)
+	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id, func(ctx context.Context) (payout.Recall, error) { return r.beforeRecall(ctx, id) })
+	if err != nil || stored.Status != 0 {
+		return staffAnswer(stored, err, CodePacketNotFound)
+	}
+	snap, err := r.server.find(r.ctx, id)
+	if err != nil {
+		return answer{}, err
+	}
+	if snap, err = r.recall(id, snap); err != nil {
+		return answer{}, err
+	}
+	body, err := r.server.renderStaffPacket(snap)
+	if err != nil {
+		return answer{}, err
+	}
+	stored.Status, stored.Body = rendered(body)
+	stored, err = r.server.cfg.Store.EndRecall(r.ctx, w, stored)
+	return staffAnswer(stored, err, CodePacketNotFound)
+}
+
+// beforeRecall says what a recall will change, or why the packet's state refuses it.
+// A packet may still sell out before Redis is told: then it stays sold out.
+func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, error) {
+	if err := r.server.admit(id); err != nil {
+		return payout.Recall{}, err
+	}
+	snap, err := r.server.find(ctx, id)
+	if err != nil {
+		return payout.Recall{}, err
+	}
+	out := payout.Recall{Before: string(snap.status), After: string(snap.status)}
+	switch snap.status {
+	case packet.StatusFunding:
+		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)
+		_, out.Refused.Body = rendered(problem)
+		out.Refused.Status = problem.Status
+	case packet.StatusScheduled, packet.StatusOpen:
+		out.After = string(packet.StatusClosing)
+	}
+	return out, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+)
+
+// statusFlag declares the filter by a packet's status.
+func packetStatusFlag(cmd *cobra.Command, status *string) {
+	cmd.Flags().StringVar(status, "status", "", "packets in this `status` now: funding, rejected, scheduled, open, sold_out, closing, closed")
+	complete(cmd, "status", "funding", "rejected", "scheduled", "open", "sold_out", "closing", "closed")
+}
+
+func newPacketsListCommand(env environment) *cobra.Command {
+	f, page, want, status := newOps(), pageFlags{}, client.StaffPacketFilter{}, ""
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the packets of all apps, newest first, as staff",
+		Long: `List the packets of all apps, newest first, with the key of a person of operations
+or finance. All filters have to fit.`,
+		Example: "  hongbao packets list --sender alice\n  hongbao packets list --overdue",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
+			want.Status = client.Status(status)
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
+					return t.staff.ListPackets(ctx, want, p)
+				}
+				return tellList(ctx, t, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"}, func(p *client.StaffPacket) []any {
+					return []any{p.ID, p.App, p.SenderID, p.Status, shown(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount), when(p.CreatedAt)}
+				})
+			})
+		},
+	}
+	f.add(cmd, false)
+	packetStatusFlag(cmd, &status)
+	flags := cmd.Flags()
+	flags.StringVar(&want.App, "app", "", "packets of this `app`")
+	flags.StringVar(&want.SenderID, "sender", "", "packets of this `user`, in every app")
+	flags.BoolVar(&want.Overdue, "overdue", false, "expired for five minutes and not closed")
+	for _, name := range []string{"app", "sender", "overdue"} {
+		complete(cmd, name)
+	}
+	page.add(cmd)
+	return cmd
+}
+
+func newPacketsRecallCommand(env environment) *cobra.Command {
+	f := newOps()
+	cmd := &cobra.Command{
+		Use:   "recall <packet id> --reason <text>",
+		Short: "Stop a packet of any app and send back what nobody took, as staff",
+		Long: `Stop a packet of any app, with the key of a person of operations or finance: no more
+grabs, and what nobody took goes back to the sender. What was won is paid. A packet
+that has ended already stays as it is. It stands in the audit.`,
+		Example:           "  hongbao packets recall 97h0uojo11oljc4bchnk --reason 'the sender was deceived, ticket 4711'",
+		Args:              onePacket,
+		ValidArgsFunction: completeStaffPackets(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				p, err := t.staff.RecallPacket(ctx, args[0], f.decision())
+				switch {
+				case err != nil:
+					return err
+				case t.json:
+					return t.raw(p.Raw)
+				}
+				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, shown(p.ClaimedAmount), shown(p.RemainingAmount), p.SenderID)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
+
+// completeStaffPackets offers the newest packets of all apps.
+func completeStaffPackets(env environment, f *staffFlags) cobra.CompletionFunc {
+	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		list, err := t.staff.ListPackets(ctx, client.StaffPacketFilter{}, client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list.Items {
+			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
+			found = append(found, cobra.CompletionWithDesc(p.ID, about))
+		}
+		return found, nil
+	})
+}
+
+// showPacket shows what staff sees of a packet. What needs Redis is left out, with a
+// word about it, while Redis is away.
+func (t *clerk) showPacket(ctx context.Context, id string) error {
+	p, err := t.staff.Packet(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := t.packet(&p.Packet); err != nil || t.json {
+		return err
+	}
+	t.facts([][]any{{"app", p.App}, {"closed because", orNone(p.CloseReason)}, {"workflow", p.StaffPacket.Workflow.ID}, {"Temporal UI", uiLink(p.StaffPacket.Workflow)}})
+	sums := newGrid(t.out, "payouts", "count", "amount")
+	for _, s := range p.Payouts {
+		sums.row(s.Status, s.Count, shown(s.Amount))
+	}
+	sums.render()
+	refunds := newGrid(t.out, "refund", "kind", "amount", "status")
+	for _, r := range p.Refunds {
+		refunds.row(r.ID, r.Kind, shown(r.Amount), r.Status)
+	}
+	refunds.render()
+	list, err := t.staff.PacketGrabs(ctx, id, client.Page{Limit: shownClaims})
+	if client.IsCode(err, client.CodeUnavailable) {
+		return printf(t.notes, "Who won what cannot be read now: Redis does not answer.\n")
+	}
+	if err != nil {
+		return err
+	}
+	claims := claimTable(t.out)
+	for i := range list.Items {
+		claims.row(claimRow(&list.Items[i])...)
+	}
+	claims.render()
+	if list.NextCursor != nil {
+		return printf(t.out, "The newest %d of %d.\n", len(list.Items), p.ClaimedCount)
+	}
+	return nil
+}

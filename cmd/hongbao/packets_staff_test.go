@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"hongbao/client"
+	"hongbao/payout"
+)
+
+// TestStaffPackets: staff finds a packet of any app at the shell, recalls it with a
+// reason, and sees what became of it.
+func TestStaffPackets(t *testing.T) {
+	d := newDeskTest(t)
+	sold, _ := d.grabbed(250, "alice")
+	id, _ := d.spare(1000, "alice", "bob")
+	out, _ := d.sh(exitOK, "packets", "list")
+	contains(t, out, sold, id, "mall", "sender", "¥10.00", "2 of 4", "sold_out", "open")
+	out, _ = d.sh(exitOK, "packets", "list", "--status", "open", "--app", "mall", "--sender", "sender", "--json")
+	var page struct{ Items []client.StaffPacket }
+	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Items) != 1 || page.Items[0].ID != id {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, _ = d.sh(exitOK, "packets", "list", "--overdue", "--json"); strings.Contains(out, id) {
+		t.Errorf("overdue: %s", out)
+	}
+	out, _ = d.sh(exitOK, "packets", "show", "--staff", id)
+	contains(t, out, id, "open", "mall", "packet/"+id, "paid", "¥5.00", "alice", "bob")
+	out, _ = d.sh(exitOK, "packets", "show", "--staff", id, "--json")
+	var detail client.StaffPacketDetail
+	if err := json.Unmarshal([]byte(out), &detail); err != nil || detail.ID != id || len(detail.Payouts) != 1 {
+		t.Errorf("%v: %s", err, out)
+	}
+	_, errs := d.sh(exitUsage, "packets", "recall", id)
+	contains(t, errs, "--reason is required")
+	_, errs = d.shAs(d.as("HONGBAO_OPS_KEY", d.auditor), exitRefused, "packets", "recall", id, "--reason", "r")
+	contains(t, errs, "forbidden")
+	if n := d.audited("packet/" + id); n != 0 {
+		t.Fatalf("%d entries about what was refused", n)
+	}
+	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k")
+	contains(t, out, id+" is closing: ¥5.00 were won, ¥5.00 go back to sender.")
+	out, _ = d.sh(exitOK, "packets", "recall", id, "--reason", "ticket 4711", "--idempotency-key", "k", "--json")
+	contains(t, out, `"status":"closing"`)
+	if n := d.audited("packet/" + id); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+	if refund := d.closed(id); d.status(refund) != payout.StatusPaid {
+		t.Errorf("refund %s is %s", refund, d.status(refund))
+	}
+	out, _ = d.sh(exitOK, "packets", "show", "--staff", id)
+	contains(t, out, "recalled", "remainder", "¥5.00")
+}
