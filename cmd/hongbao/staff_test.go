@@ -317,6 +317,7 @@ func TestStaffCompletion(t *testing.T) {
 		"GET /v1/staff/refunds?limit=20&status=failed":    {payouts},
 		"GET /v1/staff/approvals?limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
 		"GET /v1/staff/providers":                         {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
+		"GET /v1/staff/packets?limit=20":                  {`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
 	}
 	for args, want := range map[string]string{
 		"payouts list --status ":        "pending\nsending\n",
@@ -334,6 +335,7 @@ func TestStaffCompletion(t *testing.T) {
 		"reconcile breaks --kind ":      "mismatch\ncontradiction\n",
 		"reconcile list --status ":      "requested\nrunning\n",
 		"providers hold ":               "sandbox\n",
+		"packets recall ":               "97h0uojo11oljc4bchnk\topen, ¥10.00 of alice, 1 of 4 claimed\n",
 	} {
 		address := newTestServer(t, &counter{answers: answers})
 		var out bytes.Buffer
@@ -439,6 +441,29 @@ func TestDocumentsCommands(t *testing.T) {
 	} {
 		if got := lint(root, line); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestReadmeNamesCommands: both READMEs name every command that is for people.
+func TestReadmeNamesCommands(t *testing.T) {
+	for _, name := range []string{"../../README.md", "../../README.zh-CN.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := bytes.Index(text, []byte("`hongbao api|"))
+		if at < 0 {
+			t.Fatalf("%s names no commands", name)
+		}
+		paragraph, _, _ := strings.Cut(string(text[at:]), "\n\n")
+		for _, cmd := range newRoot(nil).Commands() {
+			if own := []string{"healthcheck", "version", "exit-codes"}; slices.Contains(own, cmd.Name()) {
+				continue // of images and scripts
+			}
+			if !regexp.MustCompile("[`|]"+cmd.Name()+"[`|]").MatchString(paragraph) && !strings.Contains(paragraph, "hongbao "+cmd.Name()+"|") {
+				t.Errorf("%s does not name %s", name, cmd.Name())
+			}
 		}
 	}
 }
