@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,26 +27,26 @@ const (
 	orderLen = 27
 )
 
-// search finds by order number, payment, packet or user. What can be one thing
-// only leads there at once.
+// search finds by order number, payment, packet or user. What is a packet or a
+// payment of ours leads there at once; apps may give their users ids that look like it.
 func (v *visit) search() error {
 	q := v.r.URL.Query().Get("q")
 	trimmed := strings.TrimSpace(q)
-	switch {
-	case trimmed == "":
+	if trimmed == "" {
 		v.show("search", http.StatusOK, searchPage{})
 		return nil
-	case packet.ValidID(trimmed):
-		return v.lead("/packets/" + trimmed)
-	case len(trimmed) == orderLen || len(trimmed) == idLen:
-		if to := placeOf(trimmed[:idLen]); to != "" {
-			return v.lead(to)
-		}
+	}
+	to, err := v.placeFor(trimmed)
+	if err != nil {
+		return err
+	}
+	if to != "" {
+		return v.lead(to)
 	}
 	body := searchPage{Query: q}
 	// What the provider calls a payment is one thing only, too. A user's id is
 	// compared byte by byte, so it is looked for as it was put in.
-	err := v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
+	err = v.find(&body, client.PayoutFilter{ProviderRef: trimmed})
 	if err == nil && len(body.Payouts)+len(body.Refunds) == 0 {
 		if err = v.find(&body, client.PayoutFilter{UserID: q}); err == nil {
 			var sent *client.List[client.StaffPacket]
@@ -70,6 +71,34 @@ func (v *visit) find(body *searchPage, f client.PayoutFilter) (err error) {
 		body.Refunds, _, _, err = v.readRefunds(v.r.Context(), f, client.Page{Limit: searchRows})
 	}
 	return err
+}
+
+// placeFor is the page of the packet or payment that something names; "": of none
+// that is there. While it cannot be asked, the page itself says so.
+func (v *visit) placeFor(text string) (to string, err error) {
+	ctx := v.r.Context()
+	switch {
+	case packet.ValidID(text):
+		to = "/packets/" + text
+	case len(text) == orderLen || len(text) == idLen:
+		to = placeOf(text[:idLen])
+	}
+	kind, id, _ := strings.Cut(strings.TrimPrefix(to, "/"), "/")
+	switch kind {
+	case "packets":
+		_, err = v.staff.Packet(ctx, id)
+	case "payouts":
+		_, err = v.staff.Payout(ctx, id)
+	case "refunds":
+		_, err = v.staff.Refund(ctx, id)
+	}
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
+		return "", nil
+	}
+	if err != nil && !away(err) {
+		return "", err
+	}
+	return to, nil
 }
 
 func (v *visit) lead(path string) error {

@@ -56,6 +56,15 @@ func TestPacketAndSearch(t *testing.T) {
 	b.has("main", "Packets sent", id, "¥8.88")
 	b.open("/search?q=nobody")
 	b.has("main", "Nothing was found")
+	// Ids of users may look like those of packets, payments and order numbers.
+	for _, user := range []string{"9m4e2mr0ui3e8a215n4g", "p9m4e2mr0ui3e8a215n4g0003", "r9m4e2mr0ui3e8a215n4g0003", "c9m4e2mr0ui3e8a215n4g0000", "p9m4e2mr0ui3e8a215n4g000301"} {
+		sent := h.open(map[string]any{"sender_id": user, "total_amount": 300, "share_count": 3, "split": "equal"})
+		won := h.grab(sent, user, "")
+		if status := b.open("/search?q=" + user); status != http.StatusOK || b.where() != "/search?q="+user {
+			t.Errorf("%s: %d at %s", user, status, b.where())
+		}
+		b.has("main", won, "Packets sent", sent)
+	}
 	if status := b.open("/payouts/p" + strings.Repeat("0", 24)); status != http.StatusNotFound {
 		t.Errorf("%d", status)
 	}
