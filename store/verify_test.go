@@ -213,7 +213,7 @@ func TestVitalsReadIndexes(t *testing.T) {
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	manyLives(t, s)
 	for query, index := range map[string]string{
-		`SELECT kind, status, COUNT(*), MIN(created_at) FROM payments FORCE INDEX (payments_status) WHERE kind IN ('c', 'p', 'r', 'h')
+		`SELECT kind, status, COUNT(*) FROM payments FORCE INDEX (payments_status) WHERE kind IN ('c', 'p', 'r', 'h')
 			AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned') GROUP BY kind, status`: "payments_status",
 		"SELECT COUNT(*), MIN(expires_at) FROM packets FORCE INDEX (packets_status) WHERE status = 'open' AND expires_at < NOW() + INTERVAL 9 DAY":                            "packets_status",
 		"SELECT id, packet_id FROM transfers WHERE id > 5 ORDER BY id DESC LIMIT 2000":                                                                                        "PRIMARY",

@@ -57,11 +57,17 @@ func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
 // too: a series that is there can be alarmed on.
 func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 	var rows []backlogRow
-	err := r.store.read(ctx).Raw(`SELECT kind, status, COUNT(*) AS n, MIN(created_at) AS oldest FROM payments FORCE INDEX (payments_status)
+	err := r.store.read(ctx).Raw(`SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status)
 		WHERE kind IN ('c', 'p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
 		GROUP BY kind, status`).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
 	found := map[[2]string]observe.Backlog{}
 	for _, row := range rows {
+		if row.Oldest, err = r.since(ctx, row.Kind, row.Status); err != nil {
+			return err
+		}
 		found[[2]string{row.Kind, row.Status}] = row.backlog()
 	}
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
@@ -71,7 +77,34 @@ func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 			}
 		}
 	}
-	return err
+	return nil
+}
+
+// vitalsOldest is of how many payments of a kind and status, those that were made
+// first, it is looked at since when they have it.
+const vitalsOldest = 5000
+
+// selectSince reads since when payments have their status: pending since they were
+// made, or since a person decided so; with the provider since the first send under
+// their number, or since that; failed and returned since they are.
+const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.decided_at, p.created_at), COALESCE(p.settled_at, p.created_at),
+	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient'), COALESCE(a.started_at, p.created_at), p.created_at)) AS since
+	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
+	WHERE p.kind = ? AND p.status = ? ORDER BY p.created_at, p.id LIMIT ?`
+
+// since tells since when the first of them has its status: a payout of last week that
+// was retried just now is not stuck. Of more than vitalsOldest those behind them are
+// taken to have it since they were made: rather too early than too late.
+func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, error) {
+	var row struct {
+		N           int
+		Since, Last *time.Time
+	}
+	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS since, MAX(created_at) AS last FROM ("+selectSince+") oldest", kind, status, vitalsOldest).Scan(&row).Error
+	if row.N == vitalsOldest && row.Last.Before(*row.Since) {
+		row.Since = row.Last
+	}
+	return row.Since, err
 }
 
 // packets finds those past their expiry. Each status by itself is one range of an index.

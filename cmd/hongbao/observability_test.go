@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"hongbao/api"
 	"hongbao/devstack"
 )
 
@@ -378,5 +379,57 @@ func (p *platform) judge(t *testing.T, w *watcher) {
 	}
 	if want := len(rules(t, "alerts.yml")) + len(rules(t, "recording.yml")); seen != want {
 		t.Errorf("%d rules are evaluated, %d written", seen, want)
+	}
+}
+
+// TestObservabilityAlarms: what docs/metrics.md says to raise an alarm about has a
+// rule, and what the runbook sends people to is asked for as the API understands it.
+func TestObservabilityAlarms(t *testing.T) {
+	var asked strings.Builder
+	for _, r := range rules(t, "alerts.yml") {
+		asked.WriteString(r.Expr + "\n")
+	}
+	told, _, _ := strings.Cut(readRepo(t, "docs/metrics.md"), "\n## What a process counts itself") // there, no column is about alarms
+	rows := regexp.MustCompile("(?m)^\\| `(hongbao_\\w+)[^|]*\\|[^|]*\\|([^|]*)\\|$").FindAllStringSubmatch(told, -1)
+	alarms := 0
+	for _, row := range rows {
+		if strings.TrimSpace(row[2]) == "" {
+			continue
+		}
+		if alarms++; !regexp.MustCompile(`\b` + row[1] + `\b`).MatchString(asked.String()) {
+			t.Errorf("docs/metrics.md wants an alarm about %s (%s), and no rule asks for it", row[1], strings.TrimSpace(row[2]))
+		}
+	}
+	if alarms < 20 {
+		t.Errorf("%d alarms were found", alarms)
+	}
+	raw, err := api.Document("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]struct{ Parameters []struct{ Name, In string } }
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	calls := regexp.MustCompile("`(GET|POST) (/v1/staff/[^`? ]+)(?:\\?([^`]*))?`").FindAllStringSubmatch(readRepo(t, "docs/runbook.md"), -1)
+	if len(calls) < 10 {
+		t.Errorf("%d calls were found", len(calls))
+	}
+	for _, call := range calls {
+		op, ok := doc.Paths[call[2]][strings.ToLower(call[1])]
+		if !ok {
+			t.Errorf("docs/runbook.md: there is no %s %s", call[1], call[2])
+		}
+		query, err := url.ParseQuery(call[3])
+		if err != nil {
+			t.Errorf("docs/runbook.md: %s: %v", call[0], err)
+		}
+		for name := range query {
+			if !slices.ContainsFunc(op.Parameters, func(p struct{ Name, In string }) bool { return p.In == "query" && p.Name == name }) {
+				t.Errorf("docs/runbook.md: %s %s has no parameter %s", call[1], call[2], name)
+			}
+		}
 	}
 }
