@@ -318,6 +318,17 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// TestBreakKinds: every kind of break can be chosen in the list of breaks.
+func TestBreakKinds(t *testing.T) {
+	var want []string
+	for _, kind := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
+		want = append(want, string(kind))
+	}
+	if slices.Sort(want); !slices.Equal(breakKinds, want) {
+		t.Errorf("%q, want %q", breakKinds, want)
+	}
+}
+
 func isHan(r rune) bool { return unicode.Is(unicode.Han, r) }
 
 func TestPreferredLanguage(t *testing.T) {

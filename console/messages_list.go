@@ -45,6 +45,7 @@ var listMessages = map[string]saying{
 	"filter.older_3600":   {"1 hour", "1 小时前"},
 	"filter.older_86400":  {"1 day", "1 天前"},
 	"filter.older_604800": {"7 days", "7 天前"},
+	"filter.kind":         {"Kind", "种类"},
 	"filter.packet":       {"Packet", "红包"},
 	"filter.user":         {"User", "用户"},
 	"filter.order":        {"Order number", "商户单号"},

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -65,6 +66,27 @@ type breaksPage struct {
 	Next     string
 }
 
+// Tabs are whether breaks were dealt with.
+func (breaksPage) Tabs() []string { return []string{"false", "true", ""} }
+
+// breakKinds are offered as a filter; others can be typed.
+var breakKinds = []string{"account_differs", "amount_differs", "contradiction", "foreign_order", "forgotten", "late_success", "mismatch", "moved_twice", "not_booked",
+	"not_in_statement", "op_differs", "pool_lost", "restored", "return_not_booked", "second_success", "share_conflict", "superseded"}
+
+// Kinds are the kinds to choose from.
+func (breaksPage) Kinds() []string { return breakKinds }
+
+// With is the query of the same list of breaks that were dealt with, or were not.
+func (p breaksPage) With(resolved string) string {
+	q := url.Values{"resolved": {resolved}}
+	for name, value := range map[string]string{"kind": p.Kind, "packet": p.Packet} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q.Encode()
+}
+
 func (v *visit) listBreaks() error {
 	q := v.r.URL.Query()
 	body := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
@@ -77,7 +99,12 @@ func (v *visit) listBreaks() error {
 	}
 	found, err := v.staff.ListBreaks(v.r.Context(), f, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {
-		return err
+		refused, err := v.refused(err)
+		if err != nil {
+			return err
+		}
+		v.show("breaks", refused, body)
+		return nil
 	}
 	body.Items = found.Items
 	if found.NextCursor != nil {

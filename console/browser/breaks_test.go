@@ -1,0 +1,75 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestBreaksAreFound: breaks are filtered by kind, packet and whether they were dealt
+// with; whoever deals with one comes back to the list as it was.
+func TestBreaksAreFound(t *testing.T) {
+	h := newHouse(t, nil)
+	var ids []string
+	for range 2 {
+		id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+		h.grab(id, "a", "")
+		claims, err := h.pool.Claims(t.Context(), id)
+		h.must(err)
+		twice := claims[0]
+		twice.UserID = "b"
+		_, err = h.store.NoteShareConflict(t.Context(), twice, "sandbox", "claimed by another")
+		h.must(err)
+		ids = append(ids, id)
+	}
+	h.compare("month end", "x")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	shown := func(want int) {
+		t.Helper()
+		if n := eval[int](b, `document.querySelectorAll("main section.card").length`); n != want {
+			t.Errorf("%d breaks at %s, want %d", n, b.where(), want)
+		}
+	}
+	b.open("/breaks")
+	shown(3)
+	b.do(click("details.filter summary"))
+	if n := eval[int](b, `document.querySelectorAll("#kinds option").length`); n < 15 {
+		t.Errorf("%d kinds are offered", n)
+	}
+	b.fill("input[name=kind]", "share_conflict")
+	b.follow("details.filter button")
+	if b.where() != "/breaks?resolved=false&kind=share_conflict&packet=" {
+		t.Errorf("at %s", b.where())
+	}
+	shown(2)
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.picture("breaks-filtered")
+	b.fill("input[name=packet]", ids[1])
+	b.follow("details.filter button")
+	shown(1)
+	b.has("main section.card", ids[1])
+	b.do(click("main section summary"))
+	b.fill("main textarea", "the user was told")
+	b.follow("main section button")
+	b.has(".note.good", "dealt with")
+	b.has("main", "Nothing here.")
+	if got := eval[string](b, `document.querySelector("input[name=packet]").value + " " + document.querySelector("input[name=kind]").value`); got != ids[1]+" share_conflict" {
+		t.Errorf("the filter is %q", got)
+	}
+	b.follow(".tabs li:nth-child(2) a")
+	shown(1)
+	b.has("main", "the user was told", ids[1])
+	b.follow(".tabs li:nth-child(3) a")
+	shown(1)
+	b.follow("details.filter a.button")
+	shown(3)
+	if status := b.open("/breaks?kind=no%20kind"); status != http.StatusUnprocessableEntity {
+		t.Errorf("%d", status)
+	}
+	b.has("main", "not right")
+	if got := eval[string](b, `document.querySelector("input[name=kind]").value`); got != "no kind" {
+		t.Errorf("the filter says %q", got)
+	}
+}
