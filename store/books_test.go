@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -156,6 +157,14 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			if err == nil && st.Status != payout.StatusCancelled {
 				t.Errorf("the cancel is not ready to be carried out: %+v", st)
 			}
+			return err
+		},
+		"recall a packet": func(s *Store) error {
+			w := w
+			w.Key = "recall"
+			_, err := s.PlanRecall(ctx, w, claimed.ID, func(context.Context) (payout.Recall, error) {
+				return payout.Recall{Before: "open", After: "closing"}, nil
+			})
 			return err
 		},
 		"plan many": func(s *Store) error {
