@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hongbao/client"
+	"hongbao/packet"
 )
 
 // auditPage is a page of what staff did.
@@ -18,7 +19,7 @@ type auditPage struct {
 
 // auditActions are offered as a filter; others can be typed.
 var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry", "reject_cancel", "reject_mark_paid",
-	"cancel_carried_out", "cancel_overtaken", "hold", "release", "reconcile", "resolve_break", "create_key", "rotate_key", "revoke_key", "books_restored", "books_recovered"}
+	"cancel_carried_out", "cancel_overtaken", "recall", "hold", "release", "reconcile", "resolve_break", "create_key", "rotate_key", "revoke_key", "books_restored", "books_recovered"}
 
 // Actions are those to choose from.
 func (auditPage) Actions() []string { return auditActions }
@@ -51,7 +52,9 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 	}
 	for _, e := range found.Items {
 		line := auditLine{AuditEntry: e, BeforeText: stateText(e.Before), AfterText: stateText(e.After)}
-		if len(e.Subject) == idLen {
+		if id, ok := strings.CutPrefix(e.Subject, "packet/"); ok && packet.ValidID(id) {
+			line.Link = "/packets/" + id
+		} else if len(e.Subject) == idLen {
 			line.Link = placeOf(e.Subject)
 		}
 		body.Items = append(body.Items, line)

@@ -18,6 +18,7 @@ var recordMessages = map[string]saying{
 	"action.reject_mark_paid":   {"Refused to mark as paid", "驳回标记为已付"},
 	"action.cancel_carried_out": {"Cancelled", "取消已执行"},
 	"action.cancel_overtaken":   {"Not cancelled: it was paid after all", "未取消：款项其实已付"},
+	"action.recall":             {"Recalled a packet", "撤回红包"},
 	"action.hold":               {"Held the provider", "暂停渠道"},
 	"action.release":            {"Released the provider", "恢复渠道"},
 	"action.reconcile":          {"Asked for a reconciliation", "发起对账"},

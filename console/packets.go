@@ -51,7 +51,6 @@ type packetPage struct {
 	Claims *client.List[client.Claim] // nil: they cannot be read now
 	Next   string
 	Fair   fairness
-	Reason string // for a recall, as it was sent and refused
 }
 
 // Recallable reports whether a recall would change something.
@@ -68,29 +67,22 @@ type fairness struct {
 // maxRecomputed is the largest packet whose shares are recomputed for a page.
 const maxRecomputed = 100_000
 
-func (v *visit) showPacket() error { return v.packet(http.StatusOK, "") }
-
 // recallPacket stops a packet and sends back what nobody took.
 func (v *visit) recallPacket() error {
-	id, reason := v.r.PathValue("id"), v.r.PostFormValue("reason")
-	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason}); err != nil {
-		status, err := v.refused(err)
-		if err != nil {
-			return err
-		}
-		return v.packet(status, reason)
+	id := v.r.PathValue("id")
+	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}); err != nil {
+		return v.again(err, "/packets/"+id)
 	}
 	return v.back("/packets/"+id, "recall")
 }
 
-// packet shows a packet's page; reason is what was sent and refused.
-func (v *visit) packet(status int, reason string) error {
+func (v *visit) showPacket() error {
 	ctx, id := v.r.Context(), v.r.PathValue("id")
 	found, err := v.staff.Packet(ctx, id)
 	if err != nil {
 		return err
 	}
-	body := packetPage{Packet: found, Fair: fairness{Verdict: "unread"}, Reason: reason}
+	body := packetPage{Packet: found, Fair: fairness{Verdict: "unread"}}
 	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !away(err) {
 		return err
 	}
@@ -103,7 +95,7 @@ func (v *visit) packet(status int, reason string) error {
 		}
 		body.Fair = judge(found, body.Claims.Items)
 	}
-	v.show("packet", status, body)
+	v.show("packet", http.StatusOK, body)
 	return nil
 }
 
