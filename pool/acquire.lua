@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- acquire.lua takes a worker slot that nobody holds.
 --
 -- KEYS[1] lease of the slot

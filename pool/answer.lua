@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- answer.lua stores what the create request was answered first. The first one
 -- stays; every caller gets it.
 --

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- close.lua stops the grabs of a packet for ever and tells what was claimed. The
 -- first reason stays, and later calls get the same answer.
 --

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- dismiss.lua removes a consumer from the lane's group, but only when nothing is
 -- pending for it: XGROUP DELCONSUMER would lose sight of what is.
 --

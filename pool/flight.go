@@ -19,9 +19,11 @@ type call struct {
 	questions []*question
 	keys      []string
 	args      []any
+	mark      string
 	cmd       *redis.Cmd // nil: nobody waits for an answer, or err
 	at        *standing
 	err       error // the gate of the lane is shut
+	full      error // Redis has no memory for winners: nothing was taken
 }
 
 // markLen is the length of the mark of a call: 40 random bits to tell apart the
@@ -30,7 +32,8 @@ const markLen = 8
 
 // arguments puts together what grab.lua gets; there are no keys when nobody waits.
 func (c *call) arguments(keys keyspace, pass string) (names []string, args []any) {
-	args = append(args, pass, rand.Text()[:markLen])
+	c.mark = rand.Text()[:markLen]
+	args = append(args, pass, c.mark)
 	for _, q := range c.questions {
 		users, profiles := q.ask()
 		if users == nil {
@@ -56,6 +59,7 @@ func (c *call) read(p *Pool) error {
 		return err
 	}
 	for _, q := range c.questions {
+		q.full = c.full
 		if q.users == 0 {
 			continue
 		}
@@ -103,29 +107,49 @@ func (p *Pool) fly(calls []*call) {
 	}
 }
 
-// send makes the calls, several of them in one pipeline. After a restart Redis has
-// forgotten the script: then it did nothing, and is told it again.
+// send makes the calls. A Redis that is full refuses them, and is asked once more
+// without anything to be taken: who has a claim hears of it all the same.
 func (p *Pool) send(ctx context.Context, calls []*call) error {
-	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
-		for _, c := range calls {
-			if c.at, c.err = p.admitted(c.lane.number); c.err != nil {
-				continue
-			}
-			if c.keys, c.args = c.arguments(p.keys, c.at.memory().pass(p.mine)); c.keys != nil {
-				c.cmd = grabScript.EvalSha(ctx, pipe, c.keys, c.args...)
-			}
-		}
-		return nil
-	})
-	var failed error
+	var made, full []*call
 	for _, c := range calls {
-		if c.cmd == nil {
+		if c.at, c.err = p.admitted(c.lane.number); c.err != nil {
 			continue
 		}
-		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
-			c.cmd = grabScript.Run(ctx, p.rdb, c.keys, c.args...)
+		if c.keys, c.args = c.arguments(p.keys, c.at.memory().pass(p.mine)); c.keys != nil {
+			made = append(made, c)
 		}
+	}
+	p.sendAs(ctx, grabScript, made)
+	for _, c := range made {
+		if redis.IsOOMError(c.cmd.Err()) {
+			c.full = redisError("grab", c.cmd.Err())
+			c.args[1] = looking + c.mark
+			full = append(full, c)
+		}
+	}
+	p.sendAs(ctx, lookScript, full)
+	var failed error
+	for _, c := range made {
 		failed = errors.Join(failed, c.cmd.Err())
 	}
 	return failed
+}
+
+// sendAs makes calls of one script in one pipeline. After a restart Redis has forgotten
+// the script: then it did nothing, and is told it again.
+func (p *Pool) sendAs(ctx context.Context, s *redis.Script, calls []*call) {
+	if len(calls) == 0 {
+		return
+	}
+	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
+		for _, c := range calls {
+			c.cmd = s.EvalSha(ctx, pipe, c.keys, c.args...)
+		}
+		return nil
+	})
+	for _, c := range calls {
+		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
+			c.cmd = s.Run(ctx, p.rdb, c.keys, c.args...)
+		}
+	}
 }

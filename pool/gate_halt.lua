@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- gate_halt.lua ends an epoch of a lane for everybody, because somebody has found that
 -- the lane lacks what he was told (rule R9). A lane that is not in this epoch, or has
 -- none, stays as it is: nothing with this epoch can change it anyway.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- gate_open.lua opens the gate of a lane in one epoch (rule R9), and raises its seq to
 -- a floor. An open one stays open. One that was halted is never opened again: only a
 -- later epoch is.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- gate_shut.lua begins a new epoch of a lane behind a closed gate (rule R9): from then
 -- on no script with the epoch before changes anything, and none with the new one until
 -- gate_open.lua. The counters begin anew. A lane that is in this epoch already stays as

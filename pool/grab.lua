@@ -16,7 +16,8 @@
 --          ids as a MessagePack array>", one a call
 --
 -- ARGV[1]  pass of the caller (epoch.go)
--- ARGV[2]  mark of this call, of no other one
+-- ARGV[2]  mark of this call, of no other one; with a ? before it nothing is taken, and
+--          who could win gets unavailable
 -- ARGV[+1] user ids as a MessagePack array, each once for a packet
 -- ARGV[+2] their profiles as a MessagePack map: place in that array, from 1 -> JSON;
 --          whoever told nothing is not in it, and empty when nobody did
@@ -43,7 +44,8 @@ end
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local mark = ':' .. ARGV[2] .. ':'
+local looking = string.sub(ARGV[2], 1, 1) == '?'
+local mark = ':' .. string.sub(ARGV[2], looking and 2 or 1) .. ':'
 local function count(n) return string.format('%.0f', n) end
 
 -- What the packet itself says to a user without a claim; nil: he may take a share.
@@ -86,6 +88,10 @@ local function next_shares(p)
   local take = p.state == 'open' and now < p.expires_at and math.min(#p.users, p.remaining) or 0
   p.outcome, p.detail = p.remaining == take and 'sold_out' or 'expired', ''
   if take == 0 then return nil end
+  if looking then
+    p.outcome = 'unavailable'
+    return nil
+  end
   local shares = redis.call('LRANGE', p.shares, 0, take - 1)
   p.sum, p.best = string.match(shares[take] or '', '^%d+:%d+:(%d+):(%d+)$')
   if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- list.lua puts claims of a lane's hand-offs among its claims by user, the oldest
 -- hand-offs first: some at a time, so that Redis is not busy for long. Grabs leave
 -- that for later; who reads claims by user, or removes a hand-off, has it done first.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- pace.lua gives out the calls to a provider at a fixed pace to everybody who
 -- asks, on whatever machine: first come, first served. A token bucket (as GCRA:
 -- the time at which it is full again) says whether a call may go out now. Who

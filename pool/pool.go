@@ -221,15 +221,16 @@ func (p *Pool) start(ctx context.Context) error {
 // same packet id would lead to other keys, and a repeated create to a second packet.
 func (p *Pool) checkLanes(ctx context.Context) error {
 	same, _, err := p.atPlaces(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
-		err := p.rdb.SetNX(ctx, key, p.cfg.Lanes, 0).Err()
+		was, err := p.rdb.Get(ctx, key).Int()
+		if errors.Is(err, redis.Nil) { // one that is full is opened too when it knows the number
+			if err = p.rdb.SetNX(ctx, key, p.cfg.Lanes, 0).Err(); err == nil {
+				was, err = p.rdb.Get(ctx, key).Int()
+			}
+		}
 		if _, moved := redis.IsMovedError(err); moved && p.cfg.Mode == ModeSingle {
 			return false, fmt.Errorf("%w: %w", ErrClusterNode, err)
 		}
-		if err != nil {
-			return false, redisError("store number of lanes", err)
-		}
-		was, err := p.rdb.Get(ctx, key).Int()
-		return was == p.cfg.Lanes, redisError("read number of lanes", err)
+		return err == nil && was == p.cfg.Lanes, redisError("number of lanes", err)
 	})
 	if err == nil && !same {
 		return fmt.Errorf("%w: configured %d", ErrLanes, p.cfg.Lanes)

@@ -21,6 +21,7 @@ type question struct {
 	// What follows belongs to the flusher until done is closed, then to everybody.
 	done  chan struct{}
 	err   error
+	full  error   // for who could win, when Redis has no memory for it
 	users int     // that were asked for
 	asked []place // of each grab
 
@@ -182,6 +183,8 @@ func (q *question) decided(user string, rank int) (packet.Grabbed, error) {
 	case rank < 0:
 		o := q.others[-rank-1]
 		return decodeGrabbed(q.id, user, o.outcome, o.detail)
+	case q.full != nil && q.outcome == packet.GrabUnavailable.String():
+		return packet.Grabbed{}, q.full
 	case rank >= len(q.shares):
 		return decodeGrabbed(q.id, user, q.outcome, q.detail)
 	}

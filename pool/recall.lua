@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- recall.lua stops a packet because its sender wants the remainder back: the
 -- flag (the truth) and the hand-off (the wake-up) in one (rule R6). A packet
 -- that is sold out, closing, rejected or retired stays as it is.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- reject.lua ends a packet whose charge was declined: funding -> rejected.
 --
 -- KEYS[1] epoch of the lane

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- release.lua gives a worker slot back, when the caller still holds it.
 --
 -- KEYS[1] lease of the slot

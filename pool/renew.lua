@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- renew.lua prolongs the lease of a worker slot. A lease that ran out is not
 -- taken back: by then another worker may have taken over its hand-offs.
 --

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- restore.lua writes a part of one key while the gate of its lane is closed: the
 -- lane's pools are made again from MySQL (rule R9). It may be sent twice: a list
 -- that has the part already is left as it is.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- retire.lua removes the pool of a packet whose books are closed and leaves a
 -- tombstone, so that a late repeat of the create request still meets it (rule
 -- R7). The tombstone is made by the first call, and from then on the packet is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,7 +15,10 @@ import (
 // any number of times.
 //
 // They begin with #!lua: then Redis refuses them as a whole, before the first
-// line, when it is out of memory, read-only or cannot write to disk.
+// line, when it is read-only or cannot write to disk. At its limit of memory it
+// refuses what begins something new: create.lua, open.lua and grab.lua. All others have
+// flags=allow-oom: they end, pay, lease or remove what is there, and without them no
+// memory would ever be free again. What they add is little, or goes for good soon after.
 //
 //go:embed *.lua
 var scriptFiles embed.FS
@@ -35,10 +39,29 @@ var (
 	releaseScript = newScript("release")
 	dismissScript = newScript("dismiss")
 	strayScript   = newScript("stray")
+	groupScript   = newScript("group")
+	ackScript     = newScript("ack")
 	paceScript    = newScript("pace")
 	signinScript  = newScript("signin")
 	raiseScript   = newScript("raise")
 )
+
+// lookScript is grab.lua for a Redis that is full: it takes nothing (looking), so it
+// needs no memory.
+var lookScript = func() *redis.Script {
+	const writes, reads = "#!lua\n", "#!lua flags=no-writes\n"
+	source := sources[grabScript]
+	if !strings.HasPrefix(source, writes) {
+		panic("grab.lua does not begin with " + writes) // a mistake at build time
+	}
+	source = reads + strings.TrimPrefix(source, writes)
+	s := redis.NewScript(source)
+	sources[s] = source
+	return s
+}()
+
+// looking before the mark of a call says that nothing is to be taken.
+const looking = "?"
 
 // scripts are all scripts by name, sources their texts.
 var (

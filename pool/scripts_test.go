@@ -28,6 +28,18 @@ func (a arity) fits(n int) bool {
 
 var declaration = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\+?)(\d+)\]\s+\S`)
 
+// firstLine is how a script begins: what takes on something new is refused by a Redis
+// that is full, and nothing else.
+func firstLine(name string) string {
+	switch name {
+	case "create", "open", "grab":
+		return "#!lua"
+	case "view", "page":
+		return "#!lua flags=no-writes"
+	}
+	return "#!lua flags=allow-oom"
+}
+
 // header reads the declarations of a script; they must be numbered from 1.
 func header(t *testing.T, name string) (keys, args arity) {
 	t.Helper()
@@ -36,8 +48,8 @@ func header(t *testing.T, name string) (keys, args arity) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(source)))
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "#!lua") {
-		t.Errorf("%s.lua does not begin with #!lua", name)
+	if !lines.Scan() || lines.Text() != firstLine(name) {
+		t.Errorf("%s.lua begins with %q, not with %q", name, lines.Text(), firstLine(name))
 	}
 	returns := false
 	for first := true; lines.Scan() && strings.HasPrefix(lines.Text(), "--"); first = false {
@@ -162,8 +174,9 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = h.LiveSlots(ctx, 200)
 	must(err)
 	lane := packet.Lane(one.ID, p.Lanes())
-	_, err = h.Read(ctx, lane, s.Consumer(), 1, time.Millisecond)
+	read, err := h.Read(ctx, lane, s.Consumer(), 1, time.Millisecond)
 	must(err)
+	must(h.Ack(ctx, lane, read.Last))
 	_, err = h.TakeOver(ctx, lane, s.Consumer(), "heir", 1)
 	must(err)
 	_, err = h.RemoveConsumer(ctx, lane, s.Consumer())
@@ -252,7 +265,11 @@ func testScriptsComeBack(t *testing.T, on setup) {
 		}
 	}
 	for name := range scripts {
-		if n := missing[name]; n < 1 || n > places { // a script of a lease is called for its copies at the same time
+		most := places // a script of a lease is called for its copies at the same time
+		if name == "group" {
+			most = p.Lanes() // and this one for the lanes
+		}
+		if n := missing[name]; n < 1 || n > most {
 			t.Errorf("%s.lua was missing %d times", name, n)
 		}
 	}

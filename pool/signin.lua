@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- signin.lua counts sign-ins that failed, of one address and of all together, over
 -- all processes. A count begins with the first failure and is forgotten a span of
 -- time after it, whatever comes meanwhile.

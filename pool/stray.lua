@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- stray.lua finds hand-offs that were read and that no reader has any more, so that
 -- nobody would ever carry or remove them: from the oldest entry on, up to the first that
 -- a reader has or that nobody has read. Redis makes such entries when it starts from a

@@ -80,10 +80,7 @@ func (h *Handoffs) EnsureGroups(ctx context.Context) error {
 }
 
 func (h *Handoffs) ensureGroup(ctx context.Context, lane int) error {
-	err := h.pool.rdb.XGroupCreateMkStream(ctx, h.pool.keys.handoff(lane), Group, "0").Err()
-	if err == nil || redis.HasErrorPrefix(err, "BUSYGROUP") {
-		return nil
-	}
+	err := groupScript.Run(ctx, h.pool.rdb, []string{h.pool.keys.handoff(lane)}, Group).Err()
 	return redisError("make group of lane "+strconv.Itoa(lane), err)
 }
 
@@ -163,8 +160,8 @@ func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane 
 	return b, deleted, nil
 }
 
-// Ack removes entries for good: acknowledged and deleted in one transaction, after
-// their claims were listed for UserClaims. After an error they may be gone or not;
+// Ack removes entries for good: acknowledged and deleted in one script, after their
+// claims were listed for UserClaims. After an error they may be gone or not;
 // to repeat it is harmless.
 //
 // Errors: ErrUnavailable.
@@ -176,14 +173,12 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 	if err := h.pool.listClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
 		return err
 	}
-	err := crash.Do(crash.RelayAck, func() error {
-		_, err := h.pool.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-			tx.XAck(ctx, key, Group, entryIDs...)
-			tx.XDel(ctx, key, entryIDs...)
-			return nil
-		})
-		return err
-	})
+	args := make([]any, 0, 1+len(entryIDs))
+	args = append(args, Group)
+	for _, id := range entryIDs {
+		args = append(args, id)
+	}
+	err := crash.Do(crash.RelayAck, func() error { return ackScript.Run(ctx, h.pool.rdb, []string{key}, args...).Err() })
 	return redisError("acknowledge hand-offs of lane "+strconv.Itoa(lane), err)
 }
 

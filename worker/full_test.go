@@ -1,0 +1,65 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// TestFullRedis: a worker that starts while Redis is at its limit of memory pays what
+// was won, gives the remainder back and clears away, so that there is room again.
+func TestFullRedis(t *testing.T) {
+	t.Parallel()
+	server := stacktest.FreshRedis(t)
+	addr, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	ctx := t.Context()
+	sold, recalled := r.create(t, spec{total: 300, count: 3}), r.create(t, spec{total: 300, count: 3})
+	r.awaitOpen(t, sold.ID)
+	r.awaitOpen(t, recalled.ID)
+	r.quietLanes(t)
+	r.stop()
+	for n := range 3 {
+		r.grab(t, sold.ID, userNamed(n))
+	}
+	r.grab(t, recalled.ID, userNamed(0))
+	var claims []packet.Claim
+	for _, p := range []packet.Packet{sold, recalled} {
+		claims = append(claims, must(r.pool.Claims(ctx, p.ID))(t)...)
+	}
+	c := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer c.Close()
+	if err := c.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	// A process of its own.
+	if err := r.pool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.openPool(t)
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	if _, err := r.pool.Recall(ctx, recalled.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range claims {
+		r.awaitPayout(t, claim, payout.StatusPaid, soon)
+	}
+	for _, p := range []packet.Packet{sold, recalled} {
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.balanced(t, p)
+		eventually(t, soon, "the pool is retired", func() bool {
+			v, err := r.pool.View(ctx, p.ID)
+			return err == nil && v.Retired
+		})
+	}
+	r.quietLanes(t)
+	if _, err := r.pool.Grab(ctx, recalled.ID, "late", packet.Profile{}); err != nil {
+		t.Error(err)
+	}
+}
