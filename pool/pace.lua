@@ -5,6 +5,9 @@
 -- may not is given a turn, a time of his own after those who wait already, so
 -- that thousands who wait come back one after the other and not all at once.
 --
+-- Every time is kept with the time at which it was written: when the clock was set back
+-- since, what lay ahead lies as far ahead as it did then, and not by the step further.
+--
 -- KEYS[1] time in us at which the bucket is full again
 -- KEYS[2] time in us of the last turn that was given
 -- KEYS[3] time in us of the caller's turn, while he waits
@@ -19,23 +22,36 @@ local now = t[1] * 1000000 + t[2]
 local every = tonumber(ARGV[1])
 local burst = tonumber(ARGV[2])
 
-local full = math.max(tonumber(redis.call('GET', KEYS[1])) or 0, now)
+-- Writes "<time>:<now>"; it is forgotten some ms after that time.
+local function write(key, time, ms)
+  redis.call('SET', key, string.format('%.0f:%.0f', time, now), 'PX', math.ceil((time - now) / 1000) + ms)
+end
+-- A turn that nobody takes is forgotten; its owner gets a new one at the end.
+local full_ms, turn_ms = 1000, 60000
+
+local function read(key, ms)
+  local time, at = string.match(redis.call('GET', key) or '', '^(%d+):(%d+)$')
+  if not time then return nil end
+  time, at = tonumber(time), tonumber(at)
+  if at <= now then return time end
+  time = now + time - at
+  write(key, time, ms) -- else the next look would find it as far ahead again
+  return time
+end
+
+local full = math.max(read(KEYS[1], full_ms) or 0, now)
 local free = full + every - now <= burst * every -- one more fits into the bucket
-local last = tonumber(redis.call('GET', KEYS[2])) or 0
-local turn = tonumber(redis.call('GET', KEYS[3]))
+local last = read(KEYS[2], turn_ms) or 0
+local turn = read(KEYS[3], turn_ms)
 
 if turn and turn > now then return turn - now end
 if free and (turn or last <= now) then
-  full = full + every
-  redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', math.ceil((full - now) / 1000) + 1000)
+  write(KEYS[1], full + every, full_ms)
   if turn then redis.call('DEL', KEYS[3]) end
   return 0
 end
 if turn then return math.max(full + every - burst * every - now, 1) end
 turn = math.max(last, now, full - burst * every) + every
-local wait = turn - now
--- A turn that nobody takes is forgotten; its owner gets a new one at the end.
-local life = math.ceil(wait / 1000) + 60000
-redis.call('SET', KEYS[2], string.format('%.0f', turn), 'PX', life)
-redis.call('SET', KEYS[3], string.format('%.0f', turn), 'PX', life)
-return wait
+write(KEYS[2], turn, turn_ms)
+write(KEYS[3], turn, turn_ms)
+return turn - now

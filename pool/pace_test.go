@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hongbao/devstack/stacktest"
 )
 
 func pace(t *testing.T, p *Pool, perSecond int64) *Pace {
@@ -129,5 +131,44 @@ func TestPaceRefuses(t *testing.T) {
 	cancel()
 	if _, err := pace(t, p, 1).Turn(ctx, "x"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPaceClockSetBack: when Redis' clock is set back, who waits waits as long as he was
+// told before, whoever comes waits behind him, and everybody goes.
+func TestPaceClockSetBack(t *testing.T) {
+	const every, longest = 500 * time.Millisecond, 4 * time.Second
+	for _, forgotten := range []bool{false, true} {
+		t.Run(fmt.Sprint(forgotten), func(t *testing.T) {
+			server := stacktest.FreshShiftedRedis(t)
+			p := openAt(t, Config{Addr: server.Addr})
+			pc := pace(t, p, 2)
+			if wait := turn(t, pc, "first"); wait != 0 {
+				t.Fatalf("the first waits %v", wait)
+			}
+			var last time.Duration
+			for i := range 6 {
+				last = turn(t, pc, fmt.Sprint(i))
+			}
+			if last <= 0 || last > longest-every {
+				t.Fatalf("the last one waits %v", last)
+			}
+			if forgotten { // nobody comes when it is his turn, and the bucket is full again
+				eventually(t, "the bucket is forgotten", func() bool {
+					return p.rdb.Exists(t.Context(), keyPace("sandbox")+"full").Val() == 0
+				})
+			}
+			server.Step(t, -10*time.Minute)
+			for _, name := range []string{"new", "0", "5", "newer"} {
+				if wait := turn(t, pc, name); wait > longest {
+					t.Errorf("%s waits %v", name, wait)
+				}
+			}
+			for _, name := range []string{"0", "5", "new", "newer"} {
+				eventually(t, name+" goes", func() bool { return turn(t, pc, name) == 0 })
+			}
+			server.Step(t, 0)
+			eventually(t, "who comes later goes", func() bool { return turn(t, pc, "late") == 0 })
+		})
 	}
 }
