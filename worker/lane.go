@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 const (
 	ackBatch = 100
 	ackAfter = 5 * time.Millisecond
+	ackAgain = 300 * time.Millisecond
+	ackLimit = 5 * time.Second // of one try; a clean stop makes one more
 )
 
 // laneReader reads one lane's hand-offs, has them carried to Temporal and
@@ -24,19 +27,20 @@ type laneReader struct {
 	consumer string
 	sched    *scheduler
 	room     *semaphore.Weighted // claims of this lane that wait here
-	acks     chan string
-	unseen   bool // entries may be pending under our name that we never got; only adopt looks at it
+	unseen   bool                // entries may be pending under our name that we never got; only adopt looks at it
 
 	mu       sync.Mutex
 	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
 	held     map[string]int  // claims of each packet that wait here
 	later    map[string][]string
 	resume   chan struct{} // a packet with entries left for later has room again
+	carried  []string      // entry ids to acknowledge: as many as come, who carries waits for no Redis
+	toAck    chan struct{} // there are some
 }
 
 func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneReader {
 	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, room: semaphore.NewWeighted(laneLimit),
-		acks: make(chan string, 4*readCount), underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1)}
+		underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1), toAck: make(chan struct{}, 1)}
 }
 
 // read takes what is pending under our name first (an earlier life may have left
@@ -91,7 +95,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if err := l.room.Acquire(ctx, n); err != nil {
 			return nil, err
 		}
-		e := &entry{left: jobs + parts[id], done: func() { l.finished(ctx, id, packetID, jobs, n) }}
+		e := &entry{left: jobs + parts[id], done: func() { l.finished(id, packetID, jobs, n) }}
 		entries[id] = e
 		return e, nil
 	}
@@ -146,12 +150,17 @@ func (l *laneReader) begin(id string) bool {
 	return true
 }
 
-func (l *laneReader) finished(ctx context.Context, id, packetID string, jobs int, room int64) {
+// finished leaves an entry to acknowledge. It does not wait: whoever carries works for
+// all lanes, and the Redis of this one may be away.
+func (l *laneReader) finished(id, packetID string, jobs int, room int64) {
 	l.room.Release(room)
 	l.release(packetID, jobs)
+	l.mu.Lock()
+	l.carried = append(l.carried, id)
+	l.mu.Unlock()
 	select {
-	case l.acks <- id:
-	case <-ctx.Done():
+	case l.toAck <- struct{}{}:
+	default: // it will take them all
 	}
 }
 
@@ -172,53 +181,53 @@ func (l *laneReader) putAside(ctx context.Context, b pool.Bad) error {
 	}
 }
 
-// acknowledge removes carried entries, 100 or 5 ms at a time: one transaction
-// each would cost an fsync each.
+// acknowledge removes carried entries, 100 or 5 ms at a time: one call each would cost
+// an fsync each. An entry is not given up as long as the slot is held: it is pending
+// under our name, and nobody would ever read it again.
 func (l *laneReader) acknowledge(ctx context.Context) error {
-	for {
-		var ids []string
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case id := <-l.acks:
-			ids = append(ids, id)
+		case <-l.toAck:
 		}
-		timer := time.NewTimer(ackAfter)
-	collect:
-		for len(ids) < ackBatch {
-			select {
-			case <-ctx.Done():
-				break collect
-			case <-timer.C:
-				break collect
-			case id := <-l.acks:
-				ids = append(ids, id)
+		for ids := l.nextAcks(); len(ids) > 0; ids = l.nextAcks() {
+			if len(ids) < ackBatch && pause(ctx, ackAfter) {
+				ids = l.nextAcks()
+			}
+			err := l.ack(ctx, ids)
+			if err == nil {
+				continue
+			}
+			l.relay.warn(ctx, "Hand-offs could not be acknowledged; tried again.", err)
+			if !pause(ctx, ackAgain) {
+				break // the next life of the slot, or who takes it over, reads them again
 			}
 		}
-		timer.Stop()
-		l.ack(ctx, ids)
 	}
+	return ctx.Err()
 }
 
-func (l *laneReader) ack(ctx context.Context, ids []string) {
-	// A clean stop still acknowledges what Temporal has answered.
-	actx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// nextAcks are the oldest entries that are to be acknowledged.
+func (l *laneReader) nextAcks() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.carried[:min(ackBatch, len(l.carried))])
+}
+
+// ack acknowledges nextAcks. A clean stop still acknowledges what Temporal has answered.
+func (l *laneReader) ack(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackLimit)
 	defer cancel()
-	for {
-		err := l.relay.handoffs.Ack(actx, l.lane, ids...)
-		if err == nil {
-			break
-		}
-		l.relay.warn(ctx, "Hand-offs could not be acknowledged; tried again.", err)
-		if !pause(ctx, 300*time.Millisecond) || actx.Err() != nil {
-			break // they come again; starting them twice is harmless
-		}
+	if err := l.relay.handoffs.Ack(ctx, l.lane, ids...); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.carried = l.carried[len(ids):]
 	for _, id := range ids {
 		delete(l.underway, id)
 	}
+	return nil
 }
 
 // entry counts what is left to do before an entry may be acknowledged.

@@ -1,0 +1,125 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/worker"
+)
+
+// ackTrouble is a Redis that lets hand-offs be read, and not be removed.
+type ackTrouble struct {
+	worker.Handoffs
+	trouble func(lane int) error // before each call
+}
+
+func (a *ackTrouble) Ack(ctx context.Context, lane int, ids ...string) error {
+	if err := a.trouble(lane); err != nil {
+		return err
+	}
+	return a.Handoffs.Ack(ctx, lane, ids...)
+}
+
+func newRigWithAcks(t *testing.T, trouble func(lane int) error) *rig {
+	t.Helper()
+	addr, ns := stacktest.FreshTemporal(t)
+	return newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns, func(_ *rig, cfg *worker.Config) {
+		cfg.Handoffs = &ackTrouble{Handoffs: cfg.Handoffs, trouble: trouble}
+	})
+}
+
+// TestR11_HandOffsAreRemovedInTheEnd: a hand-off that could not be removed for a long
+// time is removed when that is possible again, by the worker that carried it.
+func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var since time.Time // of the trouble
+	long := false
+	r := newRigWithAcks(t, func(int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if since.IsZero() {
+			return nil
+		}
+		if long = long || time.Since(since) > 7*time.Second; long {
+			return nil
+		}
+		return fmt.Errorf("TRYAGAIN: %w", pool.ErrUnavailable)
+	})
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	r.quietLanes(t)
+	mu.Lock()
+	since = time.Now()
+	mu.Unlock()
+	g := r.grab(t, p.ID, "u")
+	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	eventually(t, soon, "removing is possible again", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return long || time.Since(since) > 10*time.Second
+	})
+	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
+	defer func() { _ = depth.Close() }()
+	eventually(t, 30*time.Second, "the hand-off is removed", func() bool {
+		n, _, err := depth.Depth(t.Context(), packet.Lane(p.ID, testLanes))
+		return err == nil && n == 0
+	})
+}
+
+// TestLanesDoNotWaitForEachOther: while the hand-offs of one lane cannot be removed,
+// however many they are, those of another are carried.
+func TestLanesDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const entries = 700
+	var mu sync.Mutex
+	stuck, again := -1, make(chan struct{})
+	r := newRigWithAcks(t, func(lane int) error {
+		mu.Lock()
+		wait := lane == stuck
+		mu.Unlock()
+		if wait {
+			<-again
+		}
+		return nil
+	})
+	var once sync.Once
+	release := func() { once.Do(func() { close(again) }) }
+	t.Cleanup(release)
+	crowded := r.create(t, spec{total: entries, count: entries})
+	lane := packet.Lane(crowded.ID, testLanes)
+	other := r.create(t, spec{total: 1, count: 1})
+	for packet.Lane(other.ID, testLanes) == lane {
+		other = r.create(t, spec{total: 1, count: 1})
+	}
+	r.awaitOpen(t, crowded.ID)
+	r.awaitOpen(t, other.ID)
+	r.quietLanes(t)
+	mu.Lock()
+	stuck = lane
+	mu.Unlock()
+	var claims []packet.Claim
+	for n := range entries { // one after the other: one entry each
+		claims = append(claims, r.grab(t, crowded.ID, userNamed(n)).Claim)
+	}
+	for _, c := range claims[:entries-100] {
+		r.awaitPayout(t, c, payout.StatusPaid, soon)
+	}
+	g := r.grab(t, other.ID, "u")
+	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
+	defer func() { _ = depth.Close() }()
+	eventually(t, 30*time.Second, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
+		n, _, err := depth.Depth(t.Context(), packet.Lane(other.ID, testLanes))
+		return err == nil && n == 0
+	})
+	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	release()
+	r.quietLanes(t)
+}
