@@ -9,6 +9,8 @@ type HandOff struct {
 	Created *Packet
 	// Claims is set for grabs that were won, in the order they were won.
 	Claims []Claim
+	// App is the app of the packet that Claims are of; "" when Redis did not tell.
+	App string
 	// SoldOut names the packets whose last share is among Claims.
 	SoldOut []string
 	// Recalled is the id of a packet that its sender recalled.

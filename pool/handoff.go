@@ -147,6 +147,7 @@ func decodeClaims(lane int, m redis.XMessage, h *packet.HandOff) (bad *Bad, err 
 	if len(shares) != len(users) {
 		return nil, fmt.Errorf("%w: %d shares for %d users", ErrMalformed, len(shares), len(users))
 	}
+	h.App = field("app")
 	epoch, seq := decodeSeq(field("epoch"), field("seq"))
 	for i, share := range shares {
 		claim, err := packet.NewClaim(id, users[i], share, field("at"), profiles[i+1])

@@ -50,6 +50,11 @@ func testHandOffs(t *testing.T, on setup) {
 	if g, want := got.HandOffs[3], []packet.Claim{wonAt(grabbed[1].Claim, last.Number, last.Seq)}; !reflect.DeepEqual(g.Claims, want) || len(g.SoldOut) != 0 {
 		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
+	for i, want := range []string{"", "", "shop", "shop", ""} {
+		if app := got.HandOffs[i].App; app != want {
+			t.Errorf("hand-off %d is of app %q, want %q", i, app, want)
+		}
+	}
 	if r := got.HandOffs[4]; r.Recalled != b.ID {
 		t.Errorf("recalled %+v", r)
 	}

@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/converter"
+
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/worker"
+	"hongbao/workflows"
 )
 
 // ackTrouble is a Redis that lets hand-offs be read, and not be removed.
@@ -122,4 +125,20 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
 	release()
 	r.quietLanes(t)
+}
+
+// TestRunsNameTheirApp: a payout's run can be found by the app of its packet.
+func TestRunsNameTheirApp(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 10, count: 1})
+	r.awaitOpen(t, p.ID)
+	g := r.grab(t, p.ID, "u")
+	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	d := must(r.temporal.DescribeWorkflowExecution(t.Context(), workflows.PayoutID(p.ID, "u"), ""))(t)
+	var app string
+	name := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()[workflows.AttrApp.GetName()]
+	if err := converter.GetDefaultDataConverter().FromPayload(name, &app); err != nil || app != p.App {
+		t.Errorf("app %q, %v", app, err)
+	}
 }

@@ -53,7 +53,6 @@ type relay struct {
 	handoffs   Handoffs
 	quarantine Quarantine
 	starter    *Starter
-	apps       *apps
 	lanes      int
 	logger     *slog.Logger
 	readers    atomic.Pointer[[]*laneReader] // nil: no slot yet
@@ -72,7 +71,7 @@ func (r *relay) underway(lane int) int {
 }
 
 func newRelay(cfg Config) *relay {
-	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, apps: &apps{pools: cfg.Live}, lanes: cfg.Lanes, logger: cfg.Logger}
+	return &relay{handoffs: cfg.Handoffs, quarantine: cfg.Quarantine, starter: cfg.Starter, lanes: cfg.Lanes, logger: cfg.Logger}
 }
 
 // run holds a worker slot and relays under its name; when the lease is lost
@@ -174,7 +173,7 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	}
 	for _, c := range h.Claims {
 		jobs = append(jobs, job{packetID: c.PacketID, do: around(crash.RelayPayout, func(ctx context.Context) error {
-			return r.starter.StartPayout(ctx, c, r.apps.of(ctx, c.PacketID))
+			return r.starter.StartPayout(ctx, c, h.App)
 		})})
 	}
 	for _, id := range h.SoldOut {
