@@ -195,6 +195,37 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{})
 }
 
+// TestR2_FundedWhileItCloses: shares that are written at the moment in which a packet is
+// given up go back with all the rest, whoever comes first.
+func TestR2_FundedWhileItCloses(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	first := map[bool]int{}
+	for range 25 {
+		p := recorded(t, s, samplePacket(1000, 3))
+		pay(t, s, chargeID(p))
+		funded := packet.StatusFunding
+		errs := together(2, func(i int) (err error) {
+			if i == 0 {
+				funded, err = s.Fund(ctx, p.ID, even(p))
+				return err
+			}
+			_, err = s.BeginClosing(ctx, p.ID, packet.CloseUnopened)
+			return err
+		})
+		must(t, errors.Join(errs...))
+		first[funded == packet.StatusOpen]++
+		if rec, err := s.Packet(ctx, p.ID); err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseUnopened {
+			t.Fatalf("%s for %q, %v", rec.Stored, rec.Reason, err)
+		}
+		if rem, err := s.CloseBooks(ctx, p.ID, provider); err != nil || rem != 1000 {
+			t.Fatalf("remainder %d, %v", rem, err)
+		}
+		balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountRefunding: 1000})
+	}
+	t.Logf("shares were written before it began to close %d times, after that %d times", first[true], first[false])
+}
+
 func TestClosing(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()

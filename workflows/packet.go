@@ -131,36 +131,45 @@ func (l *life) ended(ctx workflow.Context, status packet.Status) (string, error)
 	return l.reject(ctx, st)
 }
 
-// fund writes the shares of a charged packet. Past expires_at there is no use in
-// them: the packet goes straight to closing (rule R2).
+// fund writes the shares of a charged packet, as long as there is a use in them.
 func (l *life) fund(ctx workflow.Context) (packet.Status, error) {
-	if !workflow.Now(ctx).Before(l.packet.ExpiresAt) {
-		return packet.StatusClosing, nil
-	}
-	return step[packet.Status](bulkStep(ctx, "write the shares"), packets.Fund, l.packet.ID)
+	status := packet.StatusClosing
+	err := l.byExpiry(ctx, "write the shares", packets.Fund, &status)
+	return status, err
 }
 
-// open opens the pool; of a pool that is open, or was, it changes nothing. A
-// packet that cannot be opened by expires_at goes straight to closing, so that
-// the sender gets the money back, whatever the cause was (rule R2).
+// open opens the pool; of a pool that is open, or was, it changes nothing.
 func (l *life) open(ctx workflow.Context) (packet.Status, error) {
+	status := packet.StatusClosing
+	err := l.byExpiry(ctx, "load the shares, open the pool", packets.OpenPool, &status)
+	return status, err
+}
+
+// byExpiry runs a step on the way to an open pool, and leaves in status what the row has
+// then. A packet that does not get on by expires_at goes straight to closing, so that the
+// sender gets the money back, whatever the cause was (rule R2): status is left as it is. A
+// try that comes later does no harm: shares are written to a packet that is funding, and
+// a pool that has closed does not open.
+func (l *life) byExpiry(ctx workflow.Context, summary string, activity any, status *packet.Status) error {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
-		return packet.StatusClosing, nil
+		return nil
 	}
-	opts := workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: left, HeartbeatTimeout: heartbeat,
-		RetryPolicy: retryForever(), Summary: "load the shares, open the pool"}
-	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), packets.OpenPool, l.packet.ID).Get(ctx, nil)
-	if err != nil {
-		if temporal.IsCanceledError(err) {
-			return "", err
-		}
-		// Not only a timeout: when the next retry would come too late, the server
-		// gives up with the last attempt's own error.
-		workflow.GetLogger(ctx).Error("Pool could not be opened; the packet closes unopened.", "packet_id", l.packet.ID, "error", err)
-		return packet.StatusClosing, nil
+	opts := bulkOptions(summary)
+	opts.ScheduleToCloseTimeout = left
+	done := packet.StatusOpen // of a step that has no answer
+	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), activity, l.packet.ID).Get(ctx, &done)
+	switch {
+	case err == nil:
+		*status = done
+		return nil
+	case temporal.IsCanceledError(err):
+		return err
 	}
-	return packet.StatusOpen, nil
+	// Not only a timeout: when the next retry would come too late, the server
+	// gives up with the last attempt's own error.
+	workflow.GetLogger(ctx).Error("Packet could not be opened; it closes unopened.", "packet_id", l.packet.ID, "step", summary, "error", err)
+	return nil
 }
 
 // jitterFrom is the life from which on refund instants are spread: packets of

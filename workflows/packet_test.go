@@ -218,6 +218,58 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 		}
 	})
 
+	t.Run("shares cannot be written by expires_at: closed unopened", func(t *testing.T) {
+		for name, cause := range map[string]error{
+			"the tablespace is full":        temporal.NewApplicationError("full", "unavailable"),
+			"each try takes far too long":   temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
+			"what is stored is another one": temporal.NewNonRetryableApplicationError("conflict", "conflict", nil),
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := newParts(t)
+				p.remainder = 1000
+				p.fund = func(int) error { return cause }
+				p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
+					t.Errorf("result %q", got)
+				}
+				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) || p.count("OpenPool") != 0 {
+					t.Errorf("steps %q", p.calls)
+				}
+				if late := p.elapsed() - time.Hour; late > 0 {
+					t.Errorf("gave up %v after expires_at", late)
+				}
+			})
+		}
+	})
+
+	t.Run("shares that are written late: open", func(t *testing.T) {
+		p := newParts(t)
+		p.fund = func(n int) error {
+			if n < 5 {
+				return temporal.NewApplicationError("full", "unavailable")
+			}
+			return nil
+		}
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+		if got := p.result(t); got != "expired: nothing remained" {
+			t.Errorf("result %q", got)
+		}
+	})
+
+	t.Run("both are tried until expires_at, and no longer", func(t *testing.T) {
+		p := newParts(t)
+		p.openNow = func() (activities.Opened, error) { // the charge takes 20 minutes to be known
+			return activities.Opened{Status: packet.StatusFunding, Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionAsk, at(20*time.Minute))})}, nil
+		}
+		p.env.ExecuteWorkflow(Packet, atOncePacket())
+		p.result(t)
+		for _, step := range []string{"Fund", "OpenPool"} {
+			if got := p.options[step]; got.ScheduleToCloseTimeout != 40*time.Minute || got.StartToCloseTimeout != bulkTimeout || got.HeartbeatTimeout != heartbeat {
+				t.Errorf("%s has %v in all, %v a try, a beat in %v", step, got.ScheduleToCloseTimeout, got.StartToCloseTimeout, got.HeartbeatTimeout)
+			}
+		}
+	})
+
 	t.Run("a pool that opens late is open", func(t *testing.T) {
 		p := newParts(t)
 		p.openPool = func(n int) error {

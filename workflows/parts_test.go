@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -38,7 +40,9 @@ type parts struct {
 	calls  []string
 	seen   map[string]int // calls of each step so far
 	timers []time.Duration
-	upsert []string // search attributes upserted, in order
+	// options are those of each step as it was started last.
+	options map[string]activity.Info
+	upsert  []string // search attributes upserted, in order
 
 	row       packet.Status                        // RecordPacket
 	read      func(n int) payout.State             // ReadPayment and RecordClaim; n counts from 1
@@ -46,6 +50,7 @@ type parts struct {
 	ask       func(n int) payout.ObservationKind   // Ask
 	settle    func(o payout.Observation) payout.State
 	begin     func(n int) payout.Begun
+	fund      func(n int) error // Fund; nil: the shares are written
 	openPool  func(n int) error
 	closePool func(n int) packet.Remainder
 	remainder money.Fen // CloseBooks
@@ -66,7 +71,7 @@ type parts struct {
 func newParts(t *testing.T) *parts {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet())
-	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, row: packet.StatusFunding}
+	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, options: map[string]activity.Info{}, row: packet.StatusFunding}
 	p.env.SetStartTime(born)
 	p.env.SetTestTimeout(30 * time.Second)
 	p.env.RegisterActivity(p)
@@ -74,6 +79,9 @@ func newParts(t *testing.T) *parts {
 		p.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
 	p.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { p.timers = append(p.timers, d) })
+	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		p.options[info.ActivityType.Name] = *info
+	})
 	p.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
 		attrs := args.Get(0).(temporal.SearchAttributes)
 		status, _ := attrs.GetKeyword(AttrPayoutStatus)
@@ -147,7 +155,11 @@ func (p *parts) RecordPacket(_ context.Context, _ packet.Packet) (packet.Status,
 }
 
 func (p *parts) Fund(_ context.Context, _ string) (packet.Status, error) {
-	p.did("Fund", "")
+	if n := p.did("Fund", ""); p.fund != nil {
+		if err := p.fund(n); err != nil {
+			return "", err
+		}
+	}
 	return packet.StatusOpen, nil
 }
 

@@ -30,9 +30,11 @@ func storeStep(ctx workflow.Context, summary string) workflow.Context {
 
 // bulkStep returns options for a long, heartbeating, repeatable step.
 func bulkStep(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary,
-	})
+	return workflow.WithActivityOptions(ctx, bulkOptions(summary))
+}
+
+func bulkOptions(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary}
 }
 
 // payStep returns options for the one call that moves money: at most once a noted send.
