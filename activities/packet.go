@@ -276,6 +276,7 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 // CloseBooks closes the packet's books and returns the remainder; a remainder
 // becomes a pending refund, whose workflow the outbox starts. Repeatable.
 func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
+	defer beat(ctx)() // it reads every claim
 	rem, err := a.Books.CloseBooks(ctx, id, a.Provider.Name())
 	return rem, typed(err)
 }

@@ -2,9 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
 	"hongbao/money"
@@ -190,5 +194,37 @@ func TestOpenPoolOpensWhatWasFunded(t *testing.T) {
 	open(ids[1], 0)
 	if slices.Equal(l.opened[ids[0]], l.opened[ids[1]]) {
 		t.Error("both packets have the same shares")
+	}
+}
+
+// slowBooks take until somebody has heard of the step.
+type slowBooks struct {
+	Books
+	Provider
+	beats chan struct{}
+}
+
+func (slowBooks) Name() string { return "sandbox" }
+
+func (b slowBooks) CloseBooks(context.Context, string, string) (money.Fen, error) {
+	select {
+	case <-b.beats:
+		return 7, nil
+	case <-time.After(10 * beatEvery):
+		return 0, errors.New("the step does not beat")
+	}
+}
+
+// TestCloseBooksBeats: reading a million shares takes longer than a worker's death may
+// go unnoticed.
+func TestCloseBooksBeats(t *testing.T) {
+	t.Parallel()
+	b := slowBooks{beats: make(chan struct{}, 100)}
+	steps := &Packets{Books: b, Provider: b}
+	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { b.beats <- struct{}{} })
+	env.RegisterActivity(steps.CloseBooks)
+	if _, err := env.ExecuteActivity(steps.CloseBooks, "p"); err != nil {
+		t.Error(err)
 	}
 }

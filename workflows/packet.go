@@ -317,5 +317,5 @@ func (l *life) closeBooks(ctx workflow.Context) (money.Fen, error) {
 	if err := workflow.ExecuteActivity(drain, packets.Drain, l.packet).Get(ctx, nil); err != nil {
 		return 0, err
 	}
-	return step[money.Fen](storeStep(ctx, "close the books"), packets.CloseBooks, l.packet.ID)
+	return step[money.Fen](bulkStep(ctx, "close the books"), packets.CloseBooks, l.packet.ID)
 }

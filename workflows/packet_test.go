@@ -68,6 +68,19 @@ func TestPacketNothingRemained(t *testing.T) {
 	p.want(t, steps(opening, closing(packet.CloseExpired, "FinishPacket"))...)
 }
 
+// TestPacketLongStepsHaveTime: what reads or writes every share of a packet, of which there
+// may be a million, has the time for it, and beats meanwhile.
+func TestPacketLongStepsHaveTime(t *testing.T) {
+	p := newParts(t)
+	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+	p.result(t)
+	for _, step := range []string{"Fund", "OpenPool", "CloseBooks"} {
+		if got := p.options[step]; got.StartToCloseTimeout != bulkTimeout || got.HeartbeatTimeout != heartbeat {
+			t.Errorf("%s has %v a try, and a beat in %v", step, got.StartToCloseTimeout, got.HeartbeatTimeout)
+		}
+	}
+}
+
 func TestPacketClosesBySignal(t *testing.T) {
 	for _, reason := range []packet.CloseReason{packet.CloseSoldOut, packet.CloseRecalled} {
 		t.Run(string(reason), func(t *testing.T) {
