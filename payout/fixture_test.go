@@ -74,8 +74,10 @@ func (b *books) decide(kind DecisionKind, second bool) error {
 		return err
 	}
 	b.posted = append(b.posted, e.Postings...)
-	for i := range b.attempts {
-		b.attempts[i].AskRequested = b.attempts[i].AskRequested || e.AskAll
+	if e.AskAll {
+		for i := range b.attempts {
+			b.attempts[i].AskRequested, b.attempts[i].NextAt = true, b.now
+		}
 	}
 	return nil
 }

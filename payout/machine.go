@@ -54,13 +54,36 @@ func (a Attempt) pause(n int, now time.Time) time.Duration {
 }
 
 // Next reads the program counter off the rows (rule R3). attempts holds every
-// attempt of the payment in ascending order.
+// attempt of the payment in ascending order. A question that somebody wants put is a
+// step beside the payment's own: the earlier of the two is next, so that a number that
+// gives no answer holds up no other. Where its answer may decide about money, the
+// question comes first.
 func Next(p Payment, attempts []Attempt) Step {
+	own, asked := ownStep(p, attempts), Step{}
+	first := own.Do == ActionEnd || own.Do == ActionCarryOut || own.Do == ActionSend && p.Status == StatusPending
 	for _, a := range attempts {
-		if a.AskRequested {
-			return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+		if !a.AskRequested {
+			continue
+		}
+		first = first || a.No == len(attempts) || !a.ceded(p)
+		if asked.Do == "" || a.NextAt.Before(asked.At) {
+			asked = Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
 		}
 	}
+	if asked.Do == "" || !first && own.At.Before(asked.At) {
+		return own
+	}
+	return asked
+}
+
+// ceded reports whether a number has made way for a later one, and nothing that was said
+// of it since speaks against that.
+func (a Attempt) ceded(p Payment) bool {
+	return a.refused() || a.Statement == ObsNeverReceived || a.agreed(p)
+}
+
+// ownStep is what the payment itself needs next.
+func ownStep(p Payment, attempts []Attempt) Step {
 	if !p.Status.Open() {
 		if p.Deciding != "" {
 			return nextOfCancel(p, attempts)

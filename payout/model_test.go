@@ -159,6 +159,8 @@ func (l *liar) Check(t *rapid.T) {
 	}
 	if step := l.step(); (l.p.Status.Open() || wanted || l.p.Deciding != "") == (step.Do == ActionEnd) {
 		t.Fatalf("%s and next %+v", l.p.Status, step)
+	} else if wanted && (step.Do == ActionCarryOut || step.Do == ActionSend && l.p.Status == StatusPending) {
+		t.Fatalf("%s and next %+v, before a question that somebody wants put", l.p.Status, step)
 	}
 	for _, a := range l.attempts {
 		if a.Sends == 0 || len(a.Observed) > rememberBytes {
