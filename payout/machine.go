@@ -207,6 +207,7 @@ func NoteSend(p *Payment, a *Attempt, l Limits, now time.Time) error {
 		a.AskUntil = now.Add(l.Remembers - 24*time.Hour)
 	}
 	a.Sends++
+	a.Refused = false // what an earlier send was refused for is no answer to this one
 	a.leaveOpen()
 	a.NotedUntil = now.Add(LeaveWithin + l.LandingWindow)
 	a.Next, a.NextAt = ActionAsk, now

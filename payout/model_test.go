@@ -14,6 +14,7 @@ type sent struct {
 	no       int
 	at       time.Time
 	answered bool
+	heard    int // what had been heard of the number before
 }
 
 // liar drives a payment with arbitrary observations: lost, late and stale ones,
@@ -98,13 +99,18 @@ func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 			t.Fatalf("failed by %d refusal: %+v", agree, heard)
 		}
 	case ObsNeverReceived:
-		refused := false
-		for _, h := range heard {
+		refused, last := false, 0
+		for _, s := range l.sends {
+			if s.no == no {
+				last = s.heard
+			}
+		}
+		for i, h := range heard {
 			if h.ProviderRef != "" {
 				t.Fatalf("never received, but it was known as %s: %+v", h.ProviderRef, heard)
 			}
 			if h.Source == SourceSend && h.Kind != ObsNoAnswer {
-				refused = h.Kind == ObsDeclined
+				refused = h.Kind == ObsDeclined && i >= last // what was said before the last send is not of it
 			}
 		}
 		if !refused {
@@ -180,7 +186,7 @@ func (l *liar) send(t *rapid.T) {
 		return
 	}
 	cur := l.attempts[len(l.attempts)-1]
-	l.sends = append(l.sends, sent{no: cur.No, at: l.now})
+	l.sends = append(l.sends, sent{no: cur.No, at: l.now, heard: len(l.heard[cur.No])})
 	if len(l.attempts) == len(before) {
 		if cur.Booked || !l.now.Before(cur.AskUntil) {
 			t.Fatalf("sent again: %+v", cur)

@@ -78,7 +78,10 @@ func TestR4_NeverReceived(t *testing.T) {
 	})
 	t.Run("the noted send has no answer yet", func(t *testing.T) {
 		s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).retries().asks(1, ObsNeverReceived)
-		s.sends("").asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionAsk, 1)
+		s.sends("").asks(1, ObsNeverReceived).is(StatusUnknown).next(ActionSend, 1)
+		// Whoever sent it died: what the send before was refused for is not this one's answer.
+		s.after(LeaveWithin+limits.LandingWindow+time.Second).asks(1, ObsNeverReceived).is(StatusUnknown)
+		s.sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed)
 	})
 }
 

@@ -343,3 +343,28 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
 	wantErr(t, err, ErrMoved)
 }
+
+// TestR4_UnansweredRepeatIsNotRefused: of the send that is on its way the row knows no
+// answer, also when the one before was refused.
+func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
+	s, _ := newStore(t)
+	p := funded(t, s, 100, 1)
+	id := claim(t, s, p, 0, "u").PaymentID
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
+		t.Fatalf("%+v", st)
+	}
+	decide(t, s, id)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	const refused = "SELECT refused FROM attempts WHERE order_no = ?"
+	if !query[bool](t, s, refused, o.OrderNo) {
+		t.Fatal("the first send was not refused")
+	}
+	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
+		t.Errorf("sent %+v, the row says it is refused", again)
+	}
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown || st.Step.Do != payout.ActionSend {
+		t.Errorf("%+v", st)
+	}
+}
