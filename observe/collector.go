@@ -58,7 +58,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricBreakAge, "Age of the oldest of them in seconds.", []string{"kind"}},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
-		{MetricOutbox, "Runs that are to be started or woken.", nil},
+		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
 		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
 		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
 		{MetricRepairs, "What the watch has put right, by kind.", []string{"kind"}},

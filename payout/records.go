@@ -41,7 +41,9 @@ type Begun struct {
 // Due is a payment whose run has to be started or woken.
 type Due struct {
 	Payment Payment
-	Tries   int
+	Kind    string    // of the errand
+	Since   time.Time // of the errand
+	Tries   int       // before this one
 }
 
 // Filter selects payments for a list, newest first. Zero members do not filter.

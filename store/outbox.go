@@ -21,14 +21,31 @@ const (
 )
 
 func (tx tx) putOutbox(paymentID, kind string) error {
-	return tx.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE due_at = VALUES(due_at), tries = 0",
-		paymentID, kind, tx.now, tx.now).Error
+	return tx.Exec(`INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES (?, ?, ?, ?)
+		ON DUPLICATE KEY UPDATE due_at = VALUES(due_at), tries = 0, reached_at = NULL`, paymentID, kind, tx.now, tx.now).Error
 }
 
 // outboxPause: first repeat after 200 ms (a run that just ended needs a moment
 // to close), later ones grow to 5 s.
 func outboxPause(tries int) time.Duration {
 	return min(200*time.Millisecond<<min(tries, 5), 5*time.Second)
+}
+
+// Who has been reached that often, and has not moved, waits for something else than the
+// dispatcher: a provider that is held or away, a person. He comes back by himself, and
+// is told again within a sixteenth of the time that his row has been there.
+const (
+	reachedOften = 10
+	reachedPart  = 16
+	reachedCap   = 5 * time.Minute
+)
+
+// reachedPause is how long a row is put off at least once its run was reached.
+func reachedPause(tries int, age time.Duration) time.Duration {
+	if tries < reachedOften {
+		return 0
+	}
+	return min(age/reachedPart, reachedCap)
 }
 
 // lostPause is how long an outbox row is put off whose payment is not there: only
@@ -38,6 +55,7 @@ const lostPause = time.Hour
 type outboxRow struct {
 	PaymentID, Kind string
 	Tries           int
+	CreatedAt       time.Time
 }
 
 // DueOutbox returns payments whose run has to be started or woken and puts them
@@ -48,7 +66,7 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 	err := s.inTx(ctx, crash.OutboxTake, func(tx tx) error {
 		out = out[:0]
 		var rows []outboxRow
-		err := tx.Raw("SELECT payment_id, kind, tries FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now, limit).Scan(&rows).Error
+		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now, limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}
@@ -58,12 +76,25 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 				return err
 			}
 			if due {
-				out = append(out, payout.Due{Payment: p, Tries: r.Tries})
+				out = append(out, payout.Due{Payment: p, Kind: r.Kind, Since: r.CreatedAt.UTC(), Tries: r.Tries})
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// OutboxReached notes that the run of a payment that DueOutbox has returned was started,
+// or woken. From some tries on that run is told more and more seldom; a start that fails
+// is repeated as before. A row that was put anew meanwhile is left alone. Errors: ErrUnavailable.
+func (s *Store) OutboxReached(ctx context.Context, d payout.Due) error {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	err = s.read(ctx).Exec("UPDATE outbox SET reached_at = ?, due_at = GREATEST(due_at, ?) WHERE payment_id = ? AND kind = ? AND tries = ?",
+		now, now.Add(reachedPause(d.Tries, now.Sub(d.Since))), d.Payment.ID, d.Kind, d.Tries+1).Error
+	return classify(err)
 }
 
 // takeOutbox deletes a row that has moved and puts off one that has not, which is due.

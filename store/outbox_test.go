@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"hongbao/crash"
+	"hongbao/observe"
 	"hongbao/payout"
 )
 
@@ -68,6 +69,72 @@ func TestDueOutbox(t *testing.T) {
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", a); n != 0 {
 		t.Error("the row of a payment that has moved is still there")
+	}
+}
+
+// TestOutboxReached: a payment that waits for its provider keeps its row for hours. Its
+// run, which knows, is told more and more seldom, and nobody is called for it. A run that
+// cannot be reached is tried every five seconds, and people are called.
+func TestOutboxReached(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	vitals := NewVitals(s)
+	outbox := func() observe.Backlog {
+		t.Helper()
+		v := newVitals()
+		must(t, vitals.Read(ctx, v))
+		return v.Outbox
+	}
+	held, lost := failedPayment(t, s), failedPayment(t, s)
+	decide(t, s, held)
+	decide(t, s, lost)
+	since := c.now()
+	told := map[string]int{}
+	var last time.Time
+	for c.now().Sub(since) < 4*time.Hour {
+		rows, err := s.DueOutbox(ctx, 10)
+		must(t, err)
+		for _, d := range rows {
+			told[d.Payment.ID]++
+			if d.Payment.ID != held {
+				continue
+			}
+			age, paused := c.now().Sub(since), c.now().Sub(last)
+			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, reachedCap+5*time.Second) {
+				t.Fatalf("after %v it was told nothing for %v", age, paused)
+			}
+			last = c.now()
+			must(t, s.OutboxReached(ctx, d))
+		}
+		c.pass(5 * time.Second)
+	}
+	if told[held] < 60 || told[held] > 200 || told[lost] < 2500 {
+		t.Errorf("the run that was reached was told %d times, the one that was not %d times", told[held], told[lost])
+	}
+	if got := outbox(); got.Waiting != 1 || got.Oldest.Sub(since).Abs() > time.Second {
+		t.Errorf("waiting: %+v, want one since %v", got, since)
+	}
+	settle(t, s, payout.SourceAsk, payout.OrderNo(lost, 1), payout.ObsDeclined)
+	begin(t, s, lost)
+	c.pass(5 * time.Second)
+	due(t, s, 10) // it has moved
+	if got := outbox(); got.Waiting != 0 || !got.Oldest.IsZero() {
+		t.Errorf("waiting: %+v, of a run that was reached", got)
+	}
+	// No dispatcher comes: it is due, and nobody takes it.
+	c.pass(reachedCap + time.Minute)
+	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > reachedCap+time.Minute {
+		t.Errorf("waiting: %+v at %v", got, c.now())
+	}
+	// What is put anew is told at once, and what was noted of before does not put it off.
+	rows, err := s.DueOutbox(ctx, 10)
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	must(t, s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.putOutbox(held, outboxBegin) }))
+	must(t, s.OutboxReached(ctx, rows[0]))
+	if got := due(t, s, 10); !slices.Equal(got, []string{held}) || outbox().Waiting != 1 {
+		t.Errorf("due %v, waiting %+v", got, outbox())
 	}
 }
 

@@ -151,15 +151,20 @@ func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
 	return err
 }
 
-// waiting counts what waits for people, and for the dispatcher.
+// waiting counts what waits for people, and for the dispatcher. A row of the outbox whose
+// run was reached waits for something else, until it is due again.
 func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
 	waiting, err := r.store.waitingDecisions(ctx)
 	if err != nil {
 		return err
 	}
 	v.Approvals = waiting.backlog()
 	var outbox backlogRow
-	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM outbox").Scan(&outbox).Error; err != nil {
+	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(IF(reached_at IS NULL, created_at, due_at)) AS oldest FROM outbox WHERE reached_at IS NULL OR due_at < ?", now).Scan(&outbox).Error; err != nil {
 		return err
 	}
 	v.Outbox = outbox.backlog()

@@ -14,6 +14,7 @@ import (
 // Outbox is the part of MySQL the dispatcher needs.
 type Outbox interface {
 	DueOutbox(ctx context.Context, limit int) ([]payout.Due, error)
+	OutboxReached(ctx context.Context, d payout.Due) error
 }
 
 const (
@@ -50,20 +51,27 @@ func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
 	var group errgroup.Group
 	group.SetLimit(dispatchParallel)
 	for _, d := range due {
-		group.Go(func() error {
-			var started bool
-			err := crash.Do(crash.OutboxRun, func() (err error) {
-				started, err = w.cfg.Starter.Run(ctx, d.Payment)
-				return err
-			})
-			if err != nil && ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Run could not be started; the outbox comes again.",
-					slog.String("payment_id", d.Payment.ID), slog.Int("tries", d.Tries), slog.Any("error", err))
-			} else if started {
-				w.cfg.Logger.DebugContext(ctx, "Run started.", slog.String("payment_id", d.Payment.ID))
-			}
-			return nil
-		})
+		group.Go(func() error { w.runDue(ctx, d); return nil })
 	}
 	_ = group.Wait()
+}
+
+// runDue starts or wakes the run of one payment. Of what has moved by the second try, as
+// nearly all has, nobody needs to know that its run was reached.
+func (w *Worker) runDue(ctx context.Context, d payout.Due) {
+	var started bool
+	err := crash.Do(crash.OutboxRun, func() (err error) {
+		started, err = w.cfg.Starter.Run(ctx, d.Payment)
+		return err
+	})
+	what := "Run could not be started; the outbox comes again."
+	if err == nil && d.Tries > 0 {
+		what = "Run was started or woken, which could not be noted; the outbox comes again."
+		err = w.cfg.Outbox.OutboxReached(ctx, d)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.cfg.Logger.WarnContext(ctx, what, slog.String("payment_id", d.Payment.ID), slog.Int("tries", d.Tries), slog.Any("error", err))
+	} else if started {
+		w.cfg.Logger.DebugContext(ctx, "Run started.", slog.String("payment_id", d.Payment.ID))
+	}
 }

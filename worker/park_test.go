@@ -21,6 +21,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
+	"hongbao/store"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -289,7 +290,7 @@ func TestParking(t *testing.T) {
 
 func (r *parkRig) testHeld(t *testing.T) {
 	const shares = 20
-	p := r.opened(t, shares)
+	p, rest := r.opened(t, shares), r.opened(t, 1)
 	before := len(r.sends.of(payout.OpTransfer))
 	charges := len(r.sends.of(payout.OpCharge))
 	r.hold(t, true, "on")
@@ -311,6 +312,9 @@ func (r *parkRig) testHeld(t *testing.T) {
 	if text := r.details(t, workflows.PayoutID(p.ID, claims[0].UserID)); !strings.Contains(text, "**Parked**: the provider is held") {
 		t.Errorf("ops see %q", text)
 	}
+	must(r.pool.Recall(t.Context(), rest.ID))(t)
+	r.awaitRefund(t, rest.ID, 0, payout.StatusPending)
+	r.runsReached(t)
 	released := time.Now()
 	r.hold(t, false, "off")
 	sent := r.paid(t, claims, time.Minute)
@@ -329,7 +333,19 @@ func (r *parkRig) testHeld(t *testing.T) {
 	}
 	r.awaitOpen(t, late.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, rest.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
+}
+
+// runsReached waits until nobody has to be called for the outbox, although it is not empty.
+func (r *rig) runsReached(t testing.TB) {
+	t.Helper()
+	db := must(store.OpenSQL(r.dsn))(t)
+	defer func() { _ = db.Close() }()
+	all, reached := 0, 0
+	eventually(t, soon, "the runs of all rows of the outbox are reached", func() bool {
+		return db.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(reached_at) FROM outbox").Scan(&all, &reached) == nil && all > 0 && all == reached
+	})
 }
 
 // testTrouble: row payouts find out, the others wait; one at a time tries.
