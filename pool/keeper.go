@@ -50,12 +50,13 @@ type keeper struct {
 	wake  chan struct{}
 	noted []memory      // what was written last, by lane
 	ahead map[int]int64 // the epoch with which a lane was ahead of the books when they were told
+	alone map[int]int64 // the epoch of a lane of which it was said that this process has outlived it
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
 
 func newKeeper(p *Pool, books Epochs) *keeper {
-	return &keeper{pool: p, books: books, wake: make(chan struct{}, 1), noted: make([]memory, p.cfg.Lanes), ahead: map[int]int64{}}
+	return &keeper{pool: p, books: books, wake: make(chan struct{}, 1), noted: make([]memory, p.cfg.Lanes), ahead: map[int]int64{}, alone: map[int]int64{}}
 }
 
 // look has the keeper look at once.
@@ -136,6 +137,7 @@ func (k *keeper) round(ctx context.Context) bool {
 			k.shut(ctx, lane, s, m.reason)
 		case moveWait:
 			k.pool.gates[lane].open.Store(nil)
+			k.tellOutlived(ctx, lane, s, m.reason)
 		}
 	}
 	k.make(ctx, fresh, added)
@@ -178,6 +180,17 @@ func (k *keeper) tellAhead(ctx context.Context, lane int, s sight) bool {
 			slog.Int("lane", lane), slog.Int64("epoch", s.found.Number), slog.Int64("epoch_of_books", s.row.Epoch))
 	}
 	return true
+}
+
+// tellOutlived says once that a lane is shut for this process alone, because it remembers a
+// later epoch than books and Redis.
+func (k *keeper) tellOutlived(ctx context.Context, lane int, s sight, reason packet.LaneReason) {
+	if reason == "" || k.alone[lane] == s.row.Epoch {
+		return
+	}
+	k.alone[lane] = s.row.Epoch
+	k.pool.cfg.Logger.ErrorContext(ctx, "MySQL and Redis are both older than what this process remembers of a lane: they were restored. It is shut for this process until it is started again, or the lane is rebuilt.",
+		slog.Int("lane", lane), slog.Int64("epoch", s.row.Epoch), slog.Int64("epoch_remembered", s.was.epoch))
 }
 
 // rows returns what the books know, and false when they are away or there are none.

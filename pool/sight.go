@@ -56,13 +56,21 @@ func (s sight) judge() move {
 	switch {
 	case lost != "":
 		return move{moveShut, lost}
-	case s.found.Gate == GateOpen:
-		return move{kind: moveAdmit}
+	case s.found.Gate != GateOpen && s.found.Gate != GateClosed:
+		return move{moveShut, packet.LaneHalted}
+	case s.outlived():
+		return move{moveWait, packet.LaneBooksOlder}
 	case s.found.Gate == GateClosed:
 		return move{kind: moveOpen}
 	}
-	return move{moveShut, packet.LaneHalted}
+	return move{kind: moveAdmit}
 }
+
+// outlived: this process remembers a later epoch than books and Redis, which agree. Both
+// were restored while it lived, and it may be the only one that did not hear of their
+// recovery: what it remembers is no reason to shut the lane for the others, but it could
+// not tell any more what the lane lacks.
+func (s sight) outlived() bool { return s.was.epoch > s.row.Epoch }
 
 // lacks says what Redis lacks of a lane whose gate is open in the books.
 func (s sight) lacks() packet.LaneReason {
@@ -72,8 +80,10 @@ func (s sight) lacks() packet.LaneReason {
 		return s.found.Reason // who halted it knows
 	case books.lacks(s.found, 0) != "":
 		return books.lacks(s.found, 0)
-	case s.found.Number > s.row.Epoch, s.was.epoch > s.row.Epoch:
+	case s.found.Number > s.row.Epoch:
 		return packet.LaneBooksOlder
+	case s.outlived(): // compared with the books above; what it remembers is of another past
+		return ""
 	}
 	return s.was.lacks(s.found, s.made)
 }

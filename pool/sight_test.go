@@ -35,7 +35,11 @@ func TestR9_EverySightIsJudged(t *testing.T) {
 		{"halted by another", sight{recorded: true, row: open, found: halted}, moveShut, packet.LaneSeqBehind},
 		{"halted, nobody says why", sight{recorded: true, row: open, found: at(2, 10, GateHalted)}, moveShut, packet.LaneHalted},
 		{"books before a rebuild", sight{recorded: true, row: open, found: at(3, 0, GateOpen)}, moveShut, packet.LaneBooksOlder},
-		{"books before what is remembered", sight{recorded: true, row: open, was: memory{epoch: 3}, found: at(2, 10, GateOpen)}, moveShut, packet.LaneBooksOlder},
+		{"books and Redis before what is remembered", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(4, 10, GateOpen)}, moveWait, packet.LaneBooksOlder},
+		{"the same, not opened to the end", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(4, 10, GateClosed)}, moveWait, packet.LaneBooksOlder},
+		{"the same, halted", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(4, 10, GateHalted)}, moveShut, packet.LaneHalted},
+		{"the same, and Redis is behind the books", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(4, 9, GateOpen)}, moveShut, packet.LaneSeqBehind},
+		{"books alone before what is remembered", sight{recorded: true, row: row(4, packet.LaneOpen, 10, ""), was: memory{epoch: 5}, found: at(5, 10, GateOpen)}, moveShut, packet.LaneBooksOlder},
 		{"not opened to the end", sight{recorded: true, row: open, found: at(2, 10, GateClosed)}, moveOpen, ""},
 		{"made anew and not opened", sight{recorded: true, row: open, found: at(2, 0, GateClosed)}, moveShut, packet.LaneSeqBehind},
 
