@@ -30,7 +30,7 @@ type Closing interface {
 	CloseBooks(ctx context.Context, id, provider string) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	AccountedFor(ctx context.Context, packetID string) (int, error)
-	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 }
 

@@ -256,19 +256,11 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 	for len(claims) > 0 {
 		part := claims[:min(compareSets, len(claims))]
 		claims = claims[len(part):]
-		users := make([]string, len(part))
-		for i, c := range part {
-			users[i] = c.UserID
-		}
-		recorded, err := a.Books.Recorded(ctx, id, users)
+		unrecorded, err := a.Books.Unrecorded(ctx, id, part)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range part {
-			if !recorded[c.UserID] {
-				missing = append(missing, c)
-			}
-		}
+		missing = append(missing, unrecorded...)
 	}
 	return missing, nil
 }

@@ -37,8 +37,8 @@ func (l *lostHandOffs) AccountedFor(context.Context, string) (int, error) {
 	return len(l.recorded), nil
 }
 
-func (l *lostHandOffs) Recorded(context.Context, string, []string) (map[string]bool, error) {
-	return l.recorded, nil
+func (l *lostHandOffs) Unrecorded(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
+	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return l.recorded[c.UserID] }), nil
 }
 
 func (l *lostHandOffs) RestartPayout(_ context.Context, c packet.Claim, app string) (bool, error) {

@@ -289,16 +289,11 @@ func (b *books) AccountedFor(context.Context, string) (n int, err error) {
 	return n, nil
 }
 
-func (b *books) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
-	out := map[string]bool{}
+func (b *books) Unrecorded(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
 	b.world.look(func() {
-		for _, u := range users {
-			if b.accounted(u) {
-				out[u] = true
-			}
-		}
+		left = slices.DeleteFunc(slices.Clone(claims), b.accountedFor)
 	})
-	return out, nil
+	return left, nil
 }
 
 func (b *books) PromisedUsers(context.Context, string) (users []string, err error) {

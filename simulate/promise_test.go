@@ -44,7 +44,19 @@ func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, provider, d
 	return st, err
 }
 
-// accounted reports whether a user's claim is in the books: booked, or a promise.
+// accountedFor reports whether a claim is in the books, with its share: booked, or a promise.
+// A user has one promise of a packet; what can be neither booked nor promised beside it
+// counts as well.
+func (b *books) accountedFor(c packet.Claim) bool {
+	if b.booked(c) {
+		return true
+	}
+	promised := slices.ContainsFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
+	has := slices.ContainsFunc(b.shares, func(s share) bool { return s.user == c.UserID })
+	return promised && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
+}
+
+// accounted reports whether a claim of a user is in the books, whatever its share.
 func (b *books) accounted(user string) bool {
 	return slices.ContainsFunc(b.shares, func(s share) bool { return s.user == user }) ||
 		slices.ContainsFunc(b.promises, func(p promise) bool { return p.claim.UserID == user })

@@ -69,7 +69,7 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 	return w.do("rebuild", func() error {
 		b, p := w.books, w.pool
 		for _, c := range slices.Concat(p.handoffs, p.winners) {
-			if !b.accounted(c.UserID) && !running(c) {
+			if !b.accountedFor(c) && !running(c) {
 				w.violated("rebuilt, and the lane held share %d of %s, which is not in the books", c.ShareIndex, c.UserID)
 			}
 		}
@@ -118,7 +118,7 @@ func (w *world) left() (claims []packet.Claim) {
 	w.look(func() {
 		claims, w.pool.handoffs = w.pool.handoffs, nil
 		for _, c := range w.pool.winners {
-			if !w.books.accounted(c.UserID) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return toldOf(h) == toldOf(c) }) {
+			if !w.books.accountedFor(c) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return toldOf(h) == toldOf(c) }) {
 				claims = append(claims, c)
 			}
 		}

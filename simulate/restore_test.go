@@ -429,6 +429,16 @@ func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.Unfinis
 	return packet.Unfinished{}, false, nil
 }
 
+func (b restoredBooks) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	b.world.look(func() {
+		for _, u := range users {
+			out[u] = b.accounted(u)
+		}
+	})
+	return out, nil
+}
+
 func (b restoredBooks) ClaimsRecorded(context.Context, string) (n int, err error) {
 	b.world.look(func() { n, _ = b.claimed() })
 	return n, nil

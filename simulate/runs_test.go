@@ -175,7 +175,7 @@ func (l *life) due() time.Time {
 
 // waits reports whether the drain waits for claims that are not booked.
 func (l *life) waits() bool {
-	return l.stage == stageDrain && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accounted(c.UserID) })
+	return l.stage == stageDrain && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
 }
 
 func (l *life) step() (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hongbao/crash"
@@ -125,7 +126,8 @@ func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid
 }
 
 // Recorded returns which of the given users MySQL accounts for, as AccountedFor
-// does: with a recorded claim, or with a promise that could not be booked.
+// does: with a recorded claim, or with a promise that could not be booked, whatever its
+// share.
 func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
 	var ids []string
 	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
@@ -135,6 +137,71 @@ func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (
 		out[id] = true
 	}
 	return out, classify(err)
+}
+
+// anyShare of a claim stands for whatever share its user has.
+const anyShare = -1
+
+// Unrecorded returns those of some claims of a packet for which MySQL does not account,
+// each with its share: not for one that is recorded or promised (rule R10). A user who
+// grabbed again after his first claim was lost may have two, of which one is booked (rule
+// R9): the other one is not accounted for by it. A negative share is any share of the user.
+// Errors: ErrUnavailable.
+func (s *Store) Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+	users := make([]string, len(claims))
+	for i, c := range claims {
+		users[i] = c.UserID
+	}
+	var rows []struct {
+		UserID     string
+		ShareIndex int
+		Promised   bool
+	}
+	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS promised FROM claims WHERE packet_id = ? AND user_id IN ?
+		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&rows).Error
+	if err != nil {
+		return nil, classify(err)
+	}
+	type of struct {
+		user  string
+		share int
+	}
+	have, booked, promised := map[of]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		have[of{r.UserID, r.ShareIndex}], have[of{r.UserID, anyShare}] = true, true
+		if r.Promised {
+			promised[r.UserID] = true
+		} else {
+			booked[r.UserID] = true
+		}
+	}
+	var left, beside []packet.Claim
+	for _, c := range claims {
+		switch {
+		case have[of{c.UserID, max(c.ShareIndex, anyShare)}]:
+		case promised[c.UserID] && !booked[c.UserID]:
+			beside = append(beside, c)
+		case !promised[c.UserID]:
+			left = append(left, c)
+		}
+	}
+	free, err := s.free(ctx, packetID, beside)
+	return append(left, free...), err
+}
+
+// free returns those of some claims whose shares nobody has. A user has one promise of a
+// packet: his claim of a share that another one has cannot be booked, nor promised beside it.
+func (s *Store) free(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	indexes := make([]int, len(claims))
+	for i, c := range claims {
+		indexes[i] = c.ShareIndex
+	}
+	var taken []int
+	err := s.read(ctx).Raw("SELECT share_index FROM shares WHERE packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).Scan(&taken).Error
+	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
 }
 
 // KeepFirst keeps the first answer to the create request of a packet, unless one is

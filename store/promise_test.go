@@ -48,6 +48,34 @@ func soundLedger(t testing.TB, s *Store) {
 	}
 }
 
+// TestR9_UnrecordedByShare: a claim is accounted for with its share: what a user was
+// promised of one, or has of one, says nothing of another that he grabbed when Redis had
+// lost the first, unless that can be neither booked nor promised.
+func TestR9_UnrecordedByShare(t *testing.T) {
+	s, _ := newStore(t)
+	p := funded(t, s, 600, 6)
+	claim(t, s, p, 0, "booked")
+	claim(t, s, p, 1, "both")
+	claim(t, s, p, 2, "other")
+	notBooked(t, s, claimOf(p, 0, "promised"))
+	notBooked(t, s, claimOf(p, 0, "both"))
+	for _, c := range []struct {
+		name  string
+		share int
+		want  bool
+	}{
+		{"booked", 0, false}, {"booked", 3, true}, {"booked", 2, true}, {"booked", anyShare, false},
+		{"promised", 0, false}, {"promised", 3, true}, {"promised", 2, false}, {"promised", anyShare, false},
+		{"both", 0, false}, {"both", 1, false}, {"both", 3, false},
+		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
+	} {
+		asked := packet.Claim{PacketID: p.ID, UserID: c.name, ShareIndex: c.share}
+		if left, err := s.Unrecorded(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}); err != nil || slices.Contains(left, asked) != c.want || len(left) > 1 {
+			t.Errorf("share %d of %s: %+v, %v", c.share, c.name, left, err)
+		}
+	}
+}
+
 // TestR10_PromiseIsKept: a share that another has, and books that are closed, make
 // a failed payout without a share and without a posting, one a user, however
 // often; its user is told what he was told.

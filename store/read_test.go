@@ -257,7 +257,11 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"payment":  func() error { _, err := s.Payment(ctx, payoutID(p, 0)); return err },
 		"balances": func() error { _, err := s.Balances(ctx, p.ID); return err },
 		"recorded": func() error { _, err := s.Recorded(ctx, p.ID, []string{"u1", "u9"}); return err },
-		"count":    func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
+		"unrecorded": func() error {
+			_, err := s.Unrecorded(ctx, p.ID, []packet.Claim{claimOf(p, 0, "u1"), claimOf(p, 1, "u9")})
+			return err
+		},
+		"count": func() error { _, err := s.AccountedFor(ctx, p.ID); return err },
 		"statuses": func() error {
 			_, err := s.PayoutProgress(ctx, []payout.Claimed{claimed(claimOf(p, 0, "u1")), claimed(claimOf(p, 1, "u2"))})
 			return err

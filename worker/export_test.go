@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"hongbao/packet"
+	"hongbao/pool"
 )
 
 // Fatal does what Temporal's SDK does when its pollers give up.
@@ -14,3 +16,27 @@ func (r *Rebuilder) Make(ctx context.Context, b *packet.Rebuild) error { return 
 
 // OnStep has f told of each step that a rebuild of a lane has done.
 func (r *Rebuilder) OnStep(f func(lane int, done string)) { r.step = f }
+
+// Turn has the watch of a lane meet a page of it in which all is settled, and returns of
+// how many packets it remembers that.
+func (w *Watch) Turn(lane int, page []pool.LivePacket, now time.Time) int {
+	l := &w.lanes[lane]
+	l.next(page)
+	for _, p := range page {
+		l.settled.note(p.ID, 1, now)
+	}
+	return len(l.settled.now) + len(l.settled.last)
+}
+
+// Settled reports whether the watch of a lane need not ask the books about a packet; the
+// lane is in an epoch.
+func (w *Watch) Settled(lane int, epoch int64, id string, claimed int, now time.Time) bool {
+	w.lanes[lane].settled.in(epoch)
+	return w.lanes[lane].settled.holds(id, claimed, now)
+}
+
+// LanePage and SettledFor are what the watch goes by.
+const (
+	LanePage   = lanePage
+	SettledFor = settledFor
+)

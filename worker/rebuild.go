@@ -38,7 +38,7 @@ type RebuildRows interface {
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place, limit int) ([]packet.Tombstone, packet.Place, error)
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
-	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 }
 
 // RebuildGates moves the gates of lanes in Redis.

@@ -16,8 +16,11 @@ import (
 // rebuildLook is the pause between two looks at something that is waited for.
 const rebuildLook = 100 * time.Millisecond
 
-// claimed names a claim by packet and user.
+// claimed names the claims of a user of a packet.
 type claimed struct{ packetID, user string }
+
+// anyShare stands for that of a claim of which nothing but the run's id is known.
+const anyShare = -1
 
 // drain gets everything that the lane still holds into the books: hand-offs by the
 // relays, which go on, then winners and staged packets whose hand-offs were lost
@@ -39,7 +42,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 			return ctx.Err()
 		}
 	}
-	missing := map[claimed]bool{}
+	missing := map[claimed]int{}
 	var staged []string
 	err := r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
@@ -124,7 +127,7 @@ func behind(live []pool.LivePacket, from time.Time) time.Time {
 }
 
 // restart starts the payouts of a packet's winners that the books do not have.
-func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView, missing map[claimed]bool) error {
+func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView, missing map[claimed]int) error {
 	if view.Retired {
 		return nil
 	}
@@ -140,23 +143,16 @@ func (r *Rebuilder) restart(ctx context.Context, id string, view packet.PoolView
 	})
 }
 
-func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]bool) error {
-	users := make([]string, len(claims))
-	for i, c := range claims {
-		users[i] = c.UserID
-	}
-	have, err := r.cfg.Rows.Recorded(ctx, id, users)
+func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []packet.Claim, missing map[claimed]int) error {
+	left, err := r.cfg.Rows.Unrecorded(ctx, id, claims)
 	if err != nil {
 		return err
 	}
-	for _, c := range claims {
-		if have[c.UserID] {
-			continue
-		}
+	for _, c := range left {
 		if _, err := r.cfg.Starter.RestartPayout(ctx, c, app); err != nil {
 			return err
 		}
-		missing[claimed{c.PacketID, c.UserID}] = true
+		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
 	}
 	return nil
 }
@@ -172,7 +168,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 		if err != nil {
 			return err
 		}
-		missing := map[claimed]bool{}
+		missing := map[claimed]int{}
 		var packets []string
 		for _, id := range runs {
 			kind, rest, _ := strings.Cut(id, "/")
@@ -184,7 +180,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 					packets = append(packets, packetID)
 				}
 			case !waited[claimed{packetID, user}]:
-				missing[claimed{packetID, user}] = true
+				missing[claimed{packetID, user}] = anyShare
 			}
 		}
 		seen := slices.Collect(maps.Keys(missing))
@@ -218,21 +214,21 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 
 // unbooked takes out of missing what is in the books by now, and reports whether
 // claims are left, or a packet without a row.
-func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]bool, packets []string) (bool, error) {
-	users := map[string][]string{}
-	for c := range missing {
-		users[c.packetID] = append(users[c.packetID], c.user)
+func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]int, packets []string) (bool, error) {
+	claims := map[string][]packet.Claim{}
+	for c, share := range missing {
+		claims[c.packetID] = append(claims[c.packetID], packet.Claim{PacketID: c.packetID, UserID: c.user, ShareIndex: share})
 	}
-	for id, all := range users {
-		for len(all) > 0 {
-			some := all[:min(compareUsers, len(all))]
-			all = all[len(some):]
-			have, err := r.cfg.Rows.Recorded(ctx, id, some)
+	for id, all := range claims {
+		for some := range slices.Chunk(all, compareUsers) {
+			left, err := r.cfg.Rows.Unrecorded(ctx, id, some)
 			if err != nil {
 				return false, err
 			}
-			for user := range have {
-				delete(missing, claimed{id, user})
+			for _, c := range some {
+				if !slices.ContainsFunc(left, func(l packet.Claim) bool { return l.UserID == c.UserID }) {
+					delete(missing, claimed{id, c.UserID})
+				}
 			}
 		}
 	}
@@ -256,7 +252,7 @@ const stagedPatience = 10 * time.Second
 
 // await returns once claims and packets are in the books, or cannot be waited for any
 // longer.
-func (r *Rebuilder) await(ctx context.Context, b packet.Rebuild, missing map[claimed]bool, packets []string) error {
+func (r *Rebuilder) await(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
 	began := time.Now()
 	told := began
 	for {

@@ -319,11 +319,11 @@ type asked struct {
 	told func()
 }
 
-func (a asked) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
-	if slices.Contains(users, a.user) {
+func (a asked) Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+	if slices.ContainsFunc(claims, func(c packet.Claim) bool { return c.UserID == a.user }) {
 		a.told()
 	}
-	return a.RebuildRows.Recorded(ctx, packetID, users)
+	return a.RebuildRows.Unrecorded(ctx, packetID, claims)
 }
 
 // TestR9_RebuildWaitsForRuns: a grab that Redis lost, and that Temporal has, is in the

@@ -36,6 +36,7 @@ type RestoredPackets interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason, provider string) error
+	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
 	SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error)
 	WatchedPackets
 }

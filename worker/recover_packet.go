@@ -81,12 +81,11 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 
 // claims books the claims that Redis or Temporal knows and the books do not.
 func (r *Recover) claims(ctx context.Context, p packet.Packet) error {
-	recorded := func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, p.ID, users) }
-	err := r.Pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { return r.unrecorded(ctx, claims, recorded) })
+	err := r.Pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { return r.unrecorded(ctx, p.ID, claims) })
 	if err != nil {
 		return err
 	}
-	past, err := r.Starter.ClaimsOf(ctx, p.ID, recorded)
+	past, err := r.Starter.ClaimsOf(ctx, p.ID, func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, p.ID, users) })
 	if err != nil {
 		return err
 	}
@@ -99,20 +98,13 @@ func (r *Recover) claims(ctx context.Context, p packet.Packet) error {
 }
 
 // unrecorded books those of a packet's claims that the books do not have.
-func (r *Recover) unrecorded(ctx context.Context, claims []packet.Claim, recorded func([]string) (map[string]bool, error)) error {
+func (r *Recover) unrecorded(ctx context.Context, packetID string, claims []packet.Claim) error {
 	for some := range slices.Chunk(claims, compareUsers) {
-		users := make([]string, len(some))
-		for i, c := range some {
-			users[i] = c.UserID
-		}
-		have, err := recorded(users)
+		left, err := r.Store.Unrecorded(ctx, packetID, some)
 		if err != nil {
 			return err
 		}
-		for _, c := range some {
-			if have[c.UserID] {
-				continue
-			}
+		for _, c := range left {
 			if err := r.book(ctx, c); err != nil {
 				return err
 			}

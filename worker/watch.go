@@ -27,9 +27,9 @@ type WatchedPackets interface {
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error)
 	UnfinishedPacket(ctx context.Context, id string) (packet.Unfinished, bool, error)
-	AccountedFor(ctx context.Context, packetID string) (int, error)
 	ClaimsRecorded(ctx context.Context, packetID string) (int, error)
-	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
+	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
+	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	Undecided(ctx context.Context, packetID string) (bool, error)
 }
 
@@ -52,6 +52,7 @@ type LivePools interface {
 
 // Gates shuts lanes that lack something (rule R9).
 type Gates interface {
+	Gate(packetID string) (epoch int64, open bool)
 	ClaimedCount(ctx context.Context, id string) (int, error)
 	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
 }
@@ -115,7 +116,7 @@ func NewWatch(cfg WatchConfig) *Watch {
 	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Place{}, payments: map[watched]packet.Place{},
 		patience: newPatience(), ended: newEndedRuns(time.Now())}
 	for lane := range w.lanes {
-		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: map[string]int{}}
+		w.lanes[lane] = laneWatch{watch: w, lane: lane, settled: newSettled()}
 	}
 	return w
 }

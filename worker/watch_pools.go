@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"hongbao/packet"
@@ -27,12 +28,10 @@ const (
 
 // laneWatch compares the pools of one lane with MySQL.
 type laneWatch struct {
-	watch *Watch
-	lane  int
-	from  time.Time // where the next page begins
-	// settled holds of each packet the number of claims that MySQL accounts for, so
-	// that rows are counted only when there are more of them.
-	settled map[string]int
+	watch   *Watch
+	lane    int
+	from    time.Time // where the next page begins
+	settled settled
 	// The oldest hand-off at the last look, and when it was seen first.
 	oldest, since time.Time
 }
@@ -70,7 +69,6 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	whole := l.from.IsZero() && len(live) < lanePage
 	l.next(live)
 	var ids []string
 	for _, p := range live {
@@ -81,6 +79,8 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	epoch, _ := cfg.Pools.Gate(ids[0])
+	l.settled.in(epoch)
 	// Pools before rows: what a row tells is then the later truth.
 	views, err := cfg.Pools.Views(ctx, ids)
 	if err != nil {
@@ -101,19 +101,15 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	if whole { // what is not live any more need not be remembered
-		for id := range l.settled {
-			if _, ok := views[id]; !ok {
-				delete(l.settled, id)
-			}
-		}
-	}
 	return nil
 }
 
 // next moves on to the page behind this one. Packets created in the same
 // millisecond may be seen twice.
 func (l *laneWatch) next(live []pool.LivePacket) {
+	if l.from.IsZero() { // this is the first page
+		l.settled.turn()
+	}
 	if len(live) < lanePage {
 		l.from = time.Time{}
 		return
@@ -200,14 +196,15 @@ func (l *laneWatch) heard(ctx context.Context, id string, view packet.PoolView, 
 	return nil
 }
 
-// winners compares the count first, then the sets, and starts the payouts that
-// are missing.
+// winners compares the count first, then the sets, and starts the payouts that are
+// missing. Where promises could not be booked (rule R10) the count says nothing: the pool
+// counts them, or knows them, or neither.
 func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView) error {
-	settled, known := l.settled[id]
-	if known && view.ClaimedCount == settled {
+	w, now := l.watch, time.Now()
+	if l.settled.holds(id, view.ClaimedCount, now) {
 		return nil
 	}
-	recorded, err := l.watch.cfg.Store.AccountedFor(ctx, id)
+	recorded, err := w.cfg.Store.ClaimsRecorded(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -216,24 +213,41 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 			return err
 		}
 	}
+	promised, err := w.cfg.Store.PromisedUsers(ctx, id)
+	if err != nil {
+		return err
+	}
 	key := "winners/" + id
-	if recorded >= view.ClaimedCount {
-		l.settled[id] = recorded
-		l.watch.patience.right(key)
+	if recorded >= view.ClaimedCount && len(promised) == 0 {
+		l.settled.note(id, view.ClaimedCount, now)
+		w.patience.right(key)
 		return nil
 	}
-	if !l.watch.patience.try(key, time.Now()) {
+	if !w.patience.try(key, now) {
 		return nil
+	}
+	claims, err := w.cfg.Pools.Claims(ctx, id)
+	if err != nil {
+		return err
+	}
+	if behind, err := l.unpromised(ctx, id, promised, claims); behind || err != nil {
+		return err
 	}
 	carried, err := l.carried(ctx)
 	if err != nil {
 		return err
 	}
-	asked, started, err := l.watch.missingWinners(ctx, id, view, carried)
-	if asked == 0 || started > 0 {
-		l.watch.patience.right(key) // only what waits in Temporal is asked about ever more rarely
+	found, err := w.missingWinners(ctx, id, view, claims, carried)
+	if err != nil {
+		return err
 	}
-	return err
+	if found.missing == 0 {
+		l.settled.note(id, view.ClaimedCount, now)
+	}
+	if found.asked == 0 || found.started > 0 {
+		w.patience.right(key) // only what waits in Temporal is asked about ever more rarely
+	}
+	return nil
 }
 
 // behind looks whether the books know more claims of a packet than its pool, which then
@@ -258,6 +272,28 @@ func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
 }
 
+// unpromised does the same for promises: whoever was told that he has won is told so
+// again. claims were read after promised.
+func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string, claims []packet.Claim) (bool, error) {
+	told := make(map[string]bool, len(promised))
+	for _, c := range claims {
+		told[c.UserID] = true
+	}
+	lacks := slices.IndexFunc(promised, func(user string) bool { return !told[user] })
+	if lacks < 0 {
+		return false, nil
+	}
+	cfg := l.watch.cfg
+	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
+	case errors.Is(err, packet.ErrNotFound): // retired meanwhile
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	cfg.Logger.WarnContext(ctx, "The books know a promise that the pool lacks.", slog.String("packet_id", id), slog.String("user_id", promised[lacks]))
+	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
+}
+
 // withheld has the lane of a packet rebuilt once a person has decided what a recovery
 // of the books left to him: until then nobody was given a share of it.
 func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolView) error {
@@ -272,43 +308,42 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneByHand)
 }
 
+// missed is what came of a look at the winners of a packet.
+type missed struct {
+	missing int // for whom the books do not account
+	asked   int // those of them that Temporal was asked to start: the others wait elsewhere
+	started int // those that it had to start: the others wait there
+}
+
 // missingWinners starts the payout of every winner that MySQL does not account for
-// and whose claim is not carried to Temporal at the moment. It returns for how many
-// Temporal was asked, and how many it had to start: the others wait there.
-func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (asked, startedRuns int, err error) {
-	claims, err := w.cfg.Pools.Claims(ctx, id)
-	if err != nil {
-		return 0, 0, err
-	}
+// and whose claim is not carried to Temporal at the moment.
+func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, claims []packet.Claim, carried time.Time) (n missed, err error) {
 	for len(claims) > 0 {
 		some := claims[:min(compareUsers, len(claims))]
 		claims = claims[len(some):]
-		users := make([]string, len(some))
-		for i, c := range some {
-			users[i] = c.UserID
-		}
-		have, err := w.cfg.Store.Recorded(ctx, id, users)
+		unrecorded, err := w.cfg.Store.Unrecorded(ctx, id, some)
 		if err != nil {
-			return asked, startedRuns, err
+			return n, err
 		}
-		for _, c := range some {
+		n.missing += len(unrecorded)
+		for _, c := range unrecorded {
 			// The relay is normally much faster; a dead one is taken over.
-			if have[c.UserID] || view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried) {
+			if view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried) {
 				continue
 			}
 			if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
 				continue // seen for the first time: a run that was started just now is about to record it
 			}
-			asked++
+			n.asked++
 			started, err := w.cfg.Starter.RestartPayout(ctx, c, view.Packet.App)
 			if err != nil {
-				return asked, startedRuns, err
+				return n, err
 			}
 			if started {
-				startedRuns++
+				n.started++
 				w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
 			}
 		}
 	}
-	return asked, startedRuns, nil
+	return n, nil
 }

@@ -1,0 +1,52 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// TestR11_PromiseHidesNoWinner: a promise that could not be booked, and that the pool
+// knows without counting it, as after a rebuild (rule R9), stands for no winner without a
+// row: the watch starts his payout.
+func TestR11_PromiseHidesNoWinner(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	first := r.grab(t, p.ID, "first").Claim
+	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	told := packet.Claim{PacketID: p.ID, UserID: "told", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
+	if _, err := r.store.NoteShareConflict(ctx, told, r.provider.Name(), "claimed by another"); err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	winners := must(rdb.Keys(ctx, "hb:{*}:packet:"+p.ID+":winners").Result())(t)
+	if len(winners) != 1 {
+		t.Fatalf("winners are in %q", winners)
+	}
+	record := fmt.Sprintf("%d:%d:%d:0:%d:restored:", told.ShareIndex, told.Amount, told.Amount, told.ClaimedAt.UnixMilli())
+	if err := rdb.HSet(ctx, winners[0], told.UserID, record).Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	second := r.grab(t, p.ID, "second").Claim
+	for _, key := range must(rdb.Keys(ctx, "hb:{*}:handoff").Result())(t) {
+		if err := rdb.XTrimMaxLen(ctx, key, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, r.stop = r.startWorker(t)
+	r.watchFast(t)
+	r.awaitPayout(t, second, payout.StatusPaid, 30*time.Second)
+	if _, open := r.pool.Gate(p.ID); !open {
+		t.Error("the pool lacks nothing, and its lane is shut")
+	}
+}
