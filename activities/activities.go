@@ -38,6 +38,7 @@ type Closing interface {
 type Cashbook interface {
 	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
+	Late(ctx context.Context, c packet.Claim) (bool, error)
 	NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
@@ -64,6 +65,14 @@ type Pool interface {
 	ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error)
 	Retire(ctx context.Context, id string) error
 	PoolReader
+}
+
+// LatePools is the part of Redis that is asked before a claim is booked late (rule R9).
+type LatePools interface {
+	Lanes() int
+	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
+	View(ctx context.Context, id string) (packet.PoolView, error)
+	Distrust(ctx context.Context, lane int, reason packet.LaneReason) error
 }
 
 // PoolReader reads what a pool holds.

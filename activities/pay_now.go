@@ -75,6 +75,9 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 
 // payLater only books the claim. Its send is due at once, or parked.
 func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Parking, wait time.Duration) (Outcome, error) {
+	if err := a.toldOf(ctx, c); err != nil {
+		return Outcome{}, typed(err)
+	}
 	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
 	if err != nil {
 		return Outcome{}, typed(err)

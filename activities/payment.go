@@ -20,6 +20,8 @@ type Payments struct {
 	Provider Provider
 	// Gate parks sends while the provider is in trouble; nil lets all through.
 	Gate *Gate
+	// Pools are asked before a late claim is booked; nil: whoever books sees to it himself.
+	Pools LatePools
 	// Now is the clock; nil: time.Now. A simulation brings its own.
 	Now func() time.Time
 
@@ -29,7 +31,11 @@ type Payments struct {
 // RecordClaim books a claim and makes its payout pending. Repeatable. A claim
 // that cannot be booked is kept as a promise (rule R10): a payout of its own that
 // has failed, until people decide, and a break. Its state is the answer then.
+// A late claim is booked when its user is told of it (rule R9).
 func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.State, error) {
+	if err := a.toldOf(ctx, c); err != nil {
+		return payout.State{}, typed(err)
+	}
 	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
 		st, err = a.Cashbook.NoteShareConflict(ctx, c, a.Provider.Name(), err.Error())

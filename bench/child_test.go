@@ -255,7 +255,7 @@ func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	w := worker.New(worker.Config{
 		Client:   temporal,
 		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seedKey},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: activities.NewGate(pay.Name(), nil, logger)},
+		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: activities.NewGate(pay.Name(), nil, logger), Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Hour: 4, Minute: 10},
 		Lanes:     redis.Lanes(), Logger: logger,

@@ -1,6 +1,9 @@
 package packet
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors that cross package borders. pool and store wrap them, so that whoever
 // asks need not know which of the two answered.
@@ -25,6 +28,9 @@ var (
 	// ErrNotDeclined: a packet cannot be rejected, because its charge has not failed for that
 	// reason (any more): it had, in books that were restored since.
 	ErrNotDeclined = errors.New("charge is not declined")
+	// ErrLate: a claim was won before the last rebuild of its lane, which is open: the pool
+	// may have been made without it (rule R9). It is booked when the pool has been asked.
+	ErrLate = fmt.Errorf("won before its lane was rebuilt: %w", ErrUnavailable)
 	// ErrGone: the pool is not in Redis.
 	ErrGone = errors.New("pool is gone")
 )

@@ -347,6 +347,9 @@ func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) 
 	return st, err
 }
 
+// Late: nobody asks here, the pool of the world is made again with every run waited for.
+func (b *books) Late(context.Context, packet.Claim) (bool, error) { return false, nil }
+
 type encoder = func(payout.Instruction) ([]byte, error)
 
 func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun, err error) {

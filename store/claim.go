@@ -20,7 +20,7 @@ import (
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, crash.ClaimBook, func(tx tx) error {
-		p, err := tx.claimShare(c, provider)
+		p, _, err := tx.claimShare(c, provider, s.lanes)
 		switch {
 		case err != nil:
 			return err
@@ -40,7 +40,7 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 // before is left as it is: Order is nil then, and State says how far it has come.
 // While the provider is held, or the books were restored, nothing is booked either:
 // Held is all it returns.
-// Errors: as RecordClaim, and what encode returns.
+// Errors: as RecordClaim, ErrLate (see Late; nothing is booked), and what encode returns.
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
@@ -52,13 +52,15 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 			out.Held = hold
 			return nil
 		}
-		p, err := tx.claimShare(c, provider)
+		p, late, err := tx.claimShare(c, provider, s.lanes)
 		switch {
 		case err != nil:
 			return err
 		case p == nil:
 			out.State, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
 			return err
+		case late: // the share is not taken: this transaction is not committed
+			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrLate)
 		}
 		first, err := newAttempt(*p, 1, encode)
 		if err != nil {
@@ -84,12 +86,46 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 // claimShare gives a share to the claim's user and returns his payout, pending,
 // for the caller to insert. It returns nil when the share was his before. The
 // packet row is locked in share mode: claims go on beside each other, and the
-// closing of the books waits for those that are under way (rule R6).
-func (tx tx) claimShare(c packet.Claim, provider string) (*payout.Payment, error) {
-	var row packetRow
-	if err := tx.Raw("SELECT id, app_id, currency, books_closed_at FROM packets WHERE id = ? LOCK IN SHARE MODE", c.PacketID).Scan(&row).Error; err != nil {
-		return nil, err
+// closing of the books waits for those that are under way (rule R6). It reports whether
+// the claim is late (Late).
+func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.Payment, late bool, err error) {
+	var found struct {
+		Packet packetRow `gorm:"embedded"`
+		Late   bool
 	}
+	lane, since := lateSince(c, lanes)
+	err = tx.Raw(`SELECT id, app_id, currency, books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?) AS late
+		FROM packets WHERE id = ? LOCK IN SHARE MODE`, lane, since, c.PacketID).Scan(&found).Error
+	if err != nil {
+		return nil, false, err
+	}
+	p, err = tx.claimOf(c, found.Packet, provider)
+	return p, found.Late, err
+}
+
+// lateSince returns the lane of a claim, and behind which epoch it is late there. Of a claim
+// whose epoch is not known that is the first one: nothing was made again before it. Without
+// lanes there is no such lane.
+func lateSince(c packet.Claim, lanes int) (lane int, epoch int64) {
+	if lanes == 0 {
+		return -1, 0
+	}
+	return packet.Lane(c.PacketID, lanes), max(c.Epoch, 1)
+}
+
+// Late reports whether a claim was won before the last rebuild of its lane, whose gate is
+// open again, on a share that there is: the pool may have been made without the claim (rule
+// R9). Behind a gate that is not open it is not late: the rebuild waits for it.
+// Errors: ErrUnavailable.
+func (s *Store) Late(ctx context.Context, c packet.Claim) (late bool, err error) {
+	lane, since := lateSince(c, s.lanes)
+	err = s.read(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?)
+		AND EXISTS (SELECT 1 FROM shares WHERE packet_id = ? AND share_index = ?)`, lane, since, c.PacketID, c.ShareIndex).Scan(&late).Error
+	return late, classify(err)
+}
+
+// claimOf is claimShare for a packet whose row is locked.
+func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Payment, error) {
 	if row.ID == "" {
 		return nil, fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
 	}

@@ -266,6 +266,7 @@ func TestR9_LatePromise(t *testing.T) {
 	if err != nil || p2.Failure.Code != payout.FailureShareConflict {
 		t.Errorf("promise %+v, %v", p2, err)
 	}
+	r.told(t, lost) // he is told what he was told
 	// As many claims and promises as the pool counts, and one winner without a row.
 	third := func() packet.Claim {
 		r.stop()
@@ -281,6 +282,54 @@ func TestR9_LatePromise(t *testing.T) {
 	}
 	if lost := r.lost(t); lost != 1 {
 		t.Errorf("%d grabs reported as lost, want one", lost)
+	}
+}
+
+// told: whoever grabs again is told the same. The gate may be shut meanwhile.
+func (r *rig) told(t testing.TB, c packet.Claim) {
+	t.Helper()
+	again := r.grab(t, c.PacketID, c.UserID)
+	if again.Result != packet.GrabReplayed || again.Claim.ShareIndex != c.ShareIndex || again.Claim.Amount != c.Amount {
+		t.Errorf("told %+v, then %s %+v", c, again.Result, again.Claim)
+	}
+}
+
+// TestR9_LateClaim: the same when nobody else has got the share meanwhile: it is booked,
+// and goes to nobody else.
+func TestR9_LateClaim(t *testing.T) {
+	t.Parallel()
+	r, _ := newR9Rig(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	first := r.grab(t, p.ID, "first").Claim
+	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.stop()
+	lost := r.grab(t, p.ID, "lost").Claim
+	lost.Epoch, lost.Seq = 1, 2 // as a hand-off tells
+	r.flush(t)
+	_, r.stop = r.startWorker(t)
+	r.awaitRebuilt(t, testLanes-1)
+	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "booked", func() bool {
+		told, err := r.store.Claim(ctx, p.ID, "lost")
+		return err == nil && told.ShareIndex == lost.ShareIndex && told.PayoutID[0] == 'p'
+	})
+	r.told(t, lost)
+	r.told(t, first)
+	second := r.grab(t, p.ID, "second")
+	if second.Result != packet.GrabWon || second.Claim.ShareIndex == lost.ShareIndex {
+		t.Errorf("the second one got %+v", second)
+	}
+	r.awaitPayout(t, lost, payout.StatusPaid, soon)
+	r.awaitPayout(t, second.Claim, payout.StatusPaid, soon)
+	must(r.pool.Recall(ctx, p.ID))(t)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.balanced(t, p)
+	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 0 {
+		t.Errorf("%d promises, want none", n)
 	}
 }
 

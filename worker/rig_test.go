@@ -178,7 +178,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	cfg := worker.Config{
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger)},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger), Pools: r.pool},
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
 		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter, Lanes: testLanes,
 			Pace: rebuildPace, Logger: r.logger},

@@ -13,7 +13,8 @@ import (
 
 // TestR11_PromiseHidesNoWinner: a promise that could not be booked, and that the pool
 // knows without counting it, as after a rebuild (rule R9), stands for no winner without a
-// row: the watch starts his payout.
+// row: the watch starts his payout. Nor does a user's own promise for another share that he
+// has grabbed since.
 func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -46,6 +47,19 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	_, r.stop = r.startWorker(t)
 	r.watchFast(t)
 	r.awaitPayout(t, second, payout.StatusPaid, 30*time.Second)
+	// A run for his lost claim is open when the relay starts the one for the other share.
+	r.stop()
+	twice := r.grab(t, p.ID, "twice").Claim
+	early := told
+	early.UserID = twice.UserID
+	if err := r.starter.StartPayout(ctx, early, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	_, r.stop = r.startWorker(t)
+	r.awaitPayout(t, twice, payout.StatusPaid, 30*time.Second)
+	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 2 {
+		t.Errorf("%d promises, want two", n)
+	}
 	if _, open := r.pool.Gate(p.ID); !open {
 		t.Error("the pool lacks nothing, and its lane is shut")
 	}

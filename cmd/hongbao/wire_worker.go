@@ -82,7 +82,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	w := worker.New(worker.Config{
 		Client:   temporal,
 		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey)},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate},
+		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
