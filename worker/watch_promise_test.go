@@ -64,3 +64,27 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 		t.Error("the pool lacks nothing, and its lane is shut")
 	}
 }
+
+// TestR9_ForgottenPromise: a promise that was kept while its lane was being made again, and
+// that the pool lacks, is found by the watch: its user is told again what he was told.
+func TestR9_ForgottenPromise(t *testing.T) {
+	t.Parallel()
+	r, _ := newR9Rig(t)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	first := r.grab(t, p.ID, "first").Claim
+	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	told := first
+	told.UserID = "told"
+	if _, err := r.store.NoteShareConflict(t.Context(), told, r.provider.Name(), "claimed by another"); err != nil {
+		t.Fatal(err)
+	}
+	r.watchFast(t)
+	lane := packet.Lane(p.ID, testLanes)
+	eventually(t, soon, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
+	r.told(t, told)
+	r.told(t, first)
+	if lost := r.lost(t); lost != 0 {
+		t.Errorf("%d grabs reported as lost", lost)
+	}
+}
