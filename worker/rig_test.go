@@ -398,7 +398,7 @@ func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	eventually(t, soon, "no payment of the packet is under way", func() bool {
 		rows, err := r.store.UnsettledPayments(t.Context(), p.ID)
 		return err == nil && !slices.ContainsFunc(rows, func(row payout.Payment) bool {
-			return row.Status == payout.StatusPending || row.Status == payout.StatusSending
+			return row.Status == payout.StatusPending || row.Status == payout.StatusSending || row.Status == payout.StatusUnknown
 		})
 	})
 	b, err := r.store.Balances(t.Context(), p.ID)
