@@ -52,7 +52,9 @@ var (
 	OrderAsk      = step(PathPayout, "order_ask", "the provider has said what became of an order")
 
 	// Closing: from the last grab to the closed books.
+	RecallPlan   = step(PathClosing, "recall_plan", "the audit says that a person of staff recalls the packet")
 	RecallFlag   = step(PathClosing, "recall_flag", "the packet is recalled in Redis and a hand-off left")
+	RecallEnd    = step(PathClosing, "recall_end", "the answer to a recall by staff is stored")
 	CloseBegin   = step(PathClosing, "close_begin", "the packet is closing in MySQL")
 	ClosePool    = step(PathClosing, "close_pool", "the pool is closed in Redis")
 	CloseReason  = step(PathClosing, "close_reason", "the reason that the pool knows is in MySQL")

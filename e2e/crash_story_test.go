@@ -22,6 +22,17 @@ func recalled(t *testing.T, c *crashes, name string) {
 	l.settled(t)
 }
 
+// recalledByStaff is stopped by a person who may, in place of its sender.
+func recalledByStaff(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	l.grabbed(t, name+"-a", name+"-b")
+	c.decided(t, "OPS", "/packets/"+l.id+"/recall", name, 202, map[string]any{"reason": "the sender was deceived"})
+	l.settled(t)
+	if n := count(t, c.mysql(t), "SELECT COUNT(*) FROM audit WHERE action = 'recall' AND subject = ?", "packet/"+l.id); n != 1 {
+		t.Errorf("%d entries of the recall in the audit", n)
+	}
+}
+
 // soldOut closes because its last share is gone.
 func soldOut(t *testing.T, c *crashes, name string) {
 	l := c.born(t, name, 2)

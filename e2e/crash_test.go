@@ -62,6 +62,8 @@ var stories = map[crash.Step]story{
 	crash.RejectRow:        declined,
 	crash.RejectPool:       declined,
 	crash.RelayClose:       soldOut,
+	crash.RecallPlan:       recalledByStaff,
+	crash.RecallEnd:        recalledByStaff,
 	crash.RebuildBegin:     rebuilt,
 	crash.RebuildShut:      rebuilt,
 	crash.RebuildPool:      rebuilt,

@@ -40,7 +40,7 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 		}
 		return tx.remember(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})
 	}
-	write := func() error { return s.inTx(ctx, crash.Administration, run) }
+	write := func() error { return s.inTx(ctx, crash.RecallPlan, run) }
 	err = write()
 	if duplicate(err) { // the same key at the same time: the other one's plan stands
 		err = write()
@@ -59,5 +59,5 @@ func begun(a payout.StaffAnswer) payout.StaffAnswer {
 // EndRecall remembers the answer of a recall and returns the one that counts: the
 // first. Errors: ErrUnavailable.
 func (s *Store) EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
-	return s.endPlanned(ctx, crash.Administration, w, a)
+	return s.endPlanned(ctx, crash.RecallEnd, w, a)
 }
