@@ -79,9 +79,9 @@ unit: ## Run the tests that need no server, with the race detector
 	go test -timeout 5m ./simulate
 
 # What the console's pages look like is kept in .cache/pictures, for people.
-parts: export HONGBAO_PICTURES ?= $(CURDIR)/.cache/pictures
+parts: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	@mkdir -p "$(HONGBAO_PICTURES)"
+	@mkdir -p "$(CONSOLE_PICTURES)"
 	go test -race -timeout 25m $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
 
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos

@@ -291,10 +291,10 @@ func (b *tab) put(l look) {
 // desk makes the window as large as a laptop's.
 func (b *tab) desk() { b.put(looks["en"][0]) }
 
-// picture keeps what is seen in the folder that HONGBAO_PICTURES names, for people.
+// picture keeps what is seen in the folder that CONSOLE_PICTURES names, for people.
 func (b *tab) picture(name string) {
 	b.h.t.Helper()
-	folder := os.Getenv("HONGBAO_PICTURES")
+	folder := os.Getenv("CONSOLE_PICTURES")
 	if folder == "" {
 		return
 	}
