@@ -78,6 +78,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 		childTemporal: Temporal{
 			Tools: tools, DB: home.path(homeData, childTemporal, "temporal.db"),
 			Port: ports.Temporal, UIPort: ports.TemporalUI, Namespace: namespace,
+			Whole: exists(home.path(homeFirstStart)), // of homes that are older than the note of it
 		},
 	}
 }

@@ -2,7 +2,9 @@ package devstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -33,6 +35,8 @@ type Temporal struct {
 	Port      int    // gRPC, on 127.0.0.1
 	UIPort    int    // web UI, on 127.0.0.1; 0 = no web UI
 	Namespace string
+	// Whole says that the database file, if there is one, is known to have its schema.
+	Whole bool
 }
 
 // dynamicConfig are server settings for one small machine. Without the poll
@@ -56,6 +60,9 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 	dir, file := filepath.Split(s.DB)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("temporal folder: %w", err)
+	}
+	if err := s.dropHalf(); err != nil {
+		return nil, err
 	}
 	args := []string{
 		"server", "start-dev",
@@ -122,5 +129,39 @@ func (s Temporal) Ready(ctx context.Context) error {
 			return fmt.Errorf("temporal search attribute %s: %w", name, err)
 		}
 	}
+	return s.noteWhole()
+}
+
+// note is the file that stands beside a database file that has its schema.
+func (s Temporal) note() string { return s.DB + ".whole" }
+
+// noteWhole notes that the server has answered from its database file.
+func (s Temporal) noteWhole() error {
+	if exists(s.note()) {
+		return nil
+	}
+	if err := os.WriteFile(s.note(), nil, 0o600); err != nil {
+		return fmt.Errorf("temporal note: %w", err)
+	}
 	return nil
+}
+
+// dropHalf removes a database file that no server has answered from yet. The server
+// makes its schema when there is no file, table by table, and never starts again from
+// one that was left in the middle; nobody can have put anything into it.
+func (s Temporal) dropHalf() error {
+	if exists(s.DB) && (s.Whole || exists(s.note())) {
+		return nil
+	}
+	for _, file := range []string{s.note(), s.DB, s.DB + "-wal", s.DB + "-shm", s.DB + "-journal"} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("temporal database that was not finished: %w", err)
+		}
+	}
+	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }

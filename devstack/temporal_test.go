@@ -1,0 +1,60 @@
+package devstack
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestTemporalKilledWhileInitialising: a database file whose schema was not finished
+// is made anew, and one that a server has answered from is kept.
+func TestTemporalKilledWhileInitialising(t *testing.T) {
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := Temporal{Tools: testTools(t), DB: filepath.Join(t.TempDir(), "temporal", "temporal.db"), Port: port, Namespace: namespace}
+	if err := os.MkdirAll(filepath.Dir(part.DB), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(part.DB, nil, 0o600); err != nil { // the server does not get over a file without its tables
+		t.Fatal(err)
+	}
+	live := func() os.FileInfo {
+		t.Helper()
+		cmd, err := part.Command(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Launch(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Kill()
+		eventually(t, time.Minute, "Temporal answers", func() bool { return part.Ready(t.Context()) == nil })
+		file, err := os.Stat(part.DB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	first := live()
+	if second := live(); !os.SameFile(first, second) {
+		t.Error("a database that was answered from was made anew")
+	}
+
+	if err := os.Remove(part.note()); err != nil {
+		t.Fatal(err)
+	}
+	part.Whole = true // as in a home of before the note
+	if third := live(); !os.SameFile(first, third) {
+		t.Error("a database that is known to be whole was made anew")
+	}
+	if err := os.Remove(part.DB); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Command(t.Context()); err != nil || exists(part.note()) {
+		t.Errorf("the note of a database that is gone stays: %v", err)
+	}
+}
