@@ -55,7 +55,7 @@ var moneyMessages = map[string]saying{
 	"packet.closed_at":     {"Closed", "关闭时间"},
 	"packet.close_reason":  {"Closed because", "关闭原因"},
 	"close.expired":        {"it expired", "到期"},
-	"close.recalled":       {"it was recalled", "发红包人收回"},
+	"close.recalled":       {"it was recalled", "已撤回"},
 	"close.sold_out":       {"all shares were taken", "已抢完"},
 	"close.unopened":       {"it could not be opened in time", "未能及时开放"},
 	"split.random":         {"random", "拼手气"},
