@@ -88,6 +88,34 @@ func TestMariaDBInit(t *testing.T) {
 	}
 }
 
+// TestMariaDBTempDir: a server that starts leaves other servers' temporary tables alone.
+func TestMariaDBTempDir(t *testing.T) {
+	shared := t.TempDir()
+	t.Setenv("TMPDIR", shared)
+	others := filepath.Join(shared, "#sql-temptable-1-2-3.MAD")
+	if err := os.WriteFile(others, []byte("in use"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := MariaDB{Tools: testTools(t), Dir: filepath.Join(t.TempDir(), "mysql"), Port: port, User: "hongbao", Password: "secret", Database: "hongbao"}
+	cmd, err := server.Command(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	eventually(t, time.Minute, "MariaDB answers", func() bool { return server.Ready(t.Context()) == nil })
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("another server's table is gone: %v", err)
+	}
+}
+
 // TestSetup looks for what a machine without anything is told. No package is
 // installed here: that is tried on a fresh machine.
 func TestSetup(t *testing.T) {

@@ -56,10 +56,13 @@ func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(m.tempDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("mariadb folder: %w", err)
+	}
 	args := []string{
 		"--no-defaults",
 		"--datadir=" + m.Dir,
-		"--tmpdir=" + os.TempDir(),
+		"--tmpdir=" + m.tempDir(),
 		"--port=" + strconv.Itoa(m.Port),
 		"--bind-address=" + loopback,
 		// No Unix socket: its path may have at most 107 bytes, and the data
@@ -78,6 +81,10 @@ func (m MariaDB) Command(ctx context.Context) (*exec.Cmd, error) {
 	args = append(args, asRoot()...)
 	return exec.Command(m.Tools.MariaDB, append(args, m.Flags...)...), nil
 }
+
+// tempDir is where the server keeps temporary tables. A server that starts removes
+// those it finds: in a folder that several share, others' in the middle of a statement.
+func (m MariaDB) tempDir() string { return m.Dir + ".tmp" }
 
 // redoLogSize keeps a new data folder small; it is plenty for one machine.
 const redoLogSize = "64M"
@@ -117,6 +124,9 @@ func (m MariaDB) Init(ctx context.Context) error {
 		return fmt.Errorf("mariadb folder: %w", err)
 	}
 	defer os.RemoveAll(temp) // nothing left to remove after the rename
+	if err := os.MkdirAll(m.tempDir(), 0o700); err != nil {
+		return fmt.Errorf("mariadb folder: %w", err)
+	}
 
 	args := []string{
 		"--no-defaults",
@@ -128,7 +138,7 @@ func (m MariaDB) Init(ctx context.Context) error {
 		"--innodb-log-file-size=" + redoLogSize,
 	}
 	cmd := exec.Command(m.Tools.MariaDBInstallDB, append(args, asRoot()...)...)
-	cmd.Dir = parent
+	cmd.Dir, cmd.Env = parent, append(os.Environ(), "TMPDIR="+m.tempDir())
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := m.prepare(ctx, cmd); err != nil {
