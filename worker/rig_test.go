@@ -277,6 +277,7 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 
 func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status, within time.Duration) packet.Record {
 	t.Helper()
+	defer r.tellOf(t, id)
 	var rec packet.Record
 	eventually(t, within, fmt.Sprintf("packet %s is %s", id, want), func() bool {
 		var err error
