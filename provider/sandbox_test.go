@@ -43,7 +43,7 @@ func startSandbox(t *testing.T, webhookURL string) (*Sandbox, string) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
 	base := "http://" + server.Addr().String()
-	adapter := newAdapter(t, base, 300*time.Millisecond)
+	adapter := newAdapter(t, base, 20*time.Second)
 	t.Cleanup(func() {
 		cancel()
 		if err := errors.Join(<-served, server.Close()); err != nil {
@@ -103,6 +103,7 @@ func transfer(t *testing.T, s *Sandbox, n int, account string) payout.Order {
 
 func TestSendAndAsk(t *testing.T) {
 	s, base := startSandbox(t, "")
+	hasty := newAdapter(t, base, time.Second) // does not wait for what the provider holds
 	for i, c := range []struct {
 		account, rule string
 		sent          payout.ObservationKind
@@ -137,7 +138,11 @@ func TestSendAndAsk(t *testing.T) {
 		}
 		faults(t, base, rule)
 		o := transfer(t, s, i, c.account)
-		got := s.Send(context.Background(), o)
+		sender := s
+		if c.code == "timeout" {
+			sender = hasty
+		}
+		got := sender.Send(context.Background(), o)
 		faults(t, base, "")
 		check(t, name+" sent", got, payout.SourceSend, o.OrderNo, c.account, c.sent, c.code)
 		if c.sent == payout.ObsRetryAfter && got.RetryAfter != time.Second {
