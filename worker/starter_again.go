@@ -52,6 +52,7 @@ func (s *Starter) again(ctx context.Context, o client.StartWorkflowOptions, name
 type run struct {
 	open   bool // it, or what it waits for, has still to happen
 	paused bool // by a person: the run itself or one of its steps
+	idle   bool // open, and waiting for a time or a signal: no step of it is under way
 }
 
 // latest looks at the latest run of a workflow id; one that Temporal does not
@@ -73,6 +74,7 @@ func (s *Starter) latest(ctx context.Context, id string) (run, error) {
 	for _, a := range d.GetPendingActivities() {
 		r.paused = r.paused || a.GetPaused()
 	}
+	r.idle = r.open && !r.paused && len(d.GetPendingActivities()) == 0 && d.GetPendingWorkflowTask() == nil
 	return r, nil
 }
 

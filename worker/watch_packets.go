@@ -83,7 +83,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
 	if latest.open {
 		w.paused(ctx, workflows.PacketID(u.ID), latest)
 		w.patience.right(key)
-		return nil
+		return w.closing(ctx, u, latest)
 	}
 	// Its run may have ended since the row was read.
 	fresh, found, err := w.cfg.Store.UnfinishedPacket(ctx, u.ID)
@@ -95,6 +95,25 @@ func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
 		w.repaired(ctx, RepairPacketRun, u.ID)
 	}
 	return err
+}
+
+// closing tells the run of a packet that its row is closing. A run that has read the row
+// before somebody else moved it, the recovery of restored books for one, waits for the
+// end of an open packet, and of a pool that is retired nobody tells it any more.
+func (w *Watch) closing(ctx context.Context, u packet.Unfinished, latest run) error {
+	key := "closing/" + u.ID
+	if u.Stored != packet.StatusClosing || !latest.idle {
+		w.patience.right(key)
+		return nil
+	}
+	if now := time.Now(); w.patience.since(key, now) < w.cfg.Pace.Grace || !w.patience.try(key, now) {
+		return nil
+	}
+	if err := w.cfg.Starter.SignalClose(ctx, u.ID, u.Reason); err != nil {
+		return err
+	}
+	w.repaired(ctx, RepairUnheard, u.ID)
+	return nil
 }
 
 // finish closes a packet whose refund is through: a new run of the refund finds

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
@@ -113,6 +115,56 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 		t.Errorf("%d refunds", n)
 	}
 	r.balanced(t, p)
+}
+
+// TestR3_ClosingUnheard: somebody else than its run has a packet closing, as the recovery
+// of restored books does after the run has read the row. It does not wait until it expires.
+func TestR3_ClosingUnheard(t *testing.T) {
+	r := sharedRig(t)
+	r.watchFast(t)
+	t.Run("pool open", func(t *testing.T) {
+		t.Parallel()
+		p := r.create(t, spec{total: 1000, count: 2})
+		r.awaitOpen(t, p.ID)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
+		if _, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseRecalled); err != nil {
+			t.Fatal(err)
+		}
+		if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Reason != packet.CloseRecalled || rec.RefundedAmount == 0 {
+			t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
+		}
+		r.balanced(t, p)
+	})
+	t.Run("pool retired", func(t *testing.T) {
+		t.Parallel()
+		p := r.create(t, spec{total: 1000, count: 1})
+		r.awaitOpen(t, p.ID)
+		r.paid(t, p, "a")
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		eventually(t, soon, "retired", func() bool {
+			v, err := r.pool.View(t.Context(), p.ID)
+			return err == nil && v.Retired
+		})
+		// The row is back at open; a new run reads it, and then it moves on.
+		r.exec(t, "UPDATE packets SET status = 'open', close_reason = NULL, closed_at = NULL, books_closed_at = NULL, remainder = NULL, claimed_count = NULL, updated_at = NOW(6) WHERE id = ?", p.ID)
+		if started, err := r.starter.RestartPacket(t.Context(), p); err != nil || !started {
+			t.Fatalf("%v, %v", started, err)
+		}
+		eventually(t, soon, "the run waits for the end", func() bool { return r.waits(t, workflows.PacketID(p.ID)) })
+		r.exec(t, "UPDATE packets SET status = 'closing', close_reason = 'sold_out', books_closed_at = NOW(6), remainder = 0, claimed_count = 1, updated_at = NOW(6) WHERE id = ?", p.ID)
+		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	})
+}
+
+// waits reports whether a run has set a timer and no step of it is under way.
+func (r *rig) waits(t testing.TB, id string) bool {
+	t.Helper()
+	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.GetPendingWorkflowTask() == nil && len(d.GetPendingActivities()) == 0
 }
 
 // TestR3_PacketRunLost stages each stored status without a run.
