@@ -13,25 +13,22 @@ import (
 	"slices"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
 //go:embed *.sql
 var files embed.FS
 
 // NewProvider returns goose over the embedded files. The database handle needs
-// parseTime and multiStatements. Two processes that migrate at once are kept
-// apart by goose's lock table. logger may be nil.
+// parseTime and multiStatements. Two processes that migrate at once are kept apart
+// by a lock of the server. logger may be nil.
 func NewProvider(db *sql.DB, logger *slog.Logger) (*goose.Provider, error) {
-	locker, err := lock.NewMySQLTableLocker()
-	if err != nil {
-		return nil, fmt.Errorf("migration lock: %w", err)
-	}
-	opts := []goose.ProviderOption{goose.WithLocker(locker)}
-	if logger != nil {
+	opts := []goose.ProviderOption{}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	} else {
 		opts = append(opts, goose.WithSlog(logger))
 	}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, files, opts...)
+	p, err := goose.NewProvider(goose.DialectMySQL, db, files, append(opts, goose.WithSessionLocker(locker{logger}))...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
