@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pressly/goose/v3"
-
 	"hongbao/devstack/stacktest"
 	"hongbao/migrations"
 )
 
-func provider(t *testing.T, db *sql.DB, logger *slog.Logger) *goose.Provider {
+func provider(t *testing.T, db *sql.DB, logger *slog.Logger) *migrations.Provider {
 	t.Helper()
 	p, err := migrations.NewProvider(db, logger)
 	if err != nil {

@@ -7,32 +7,88 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 )
 
 //go:embed *.sql
 var files embed.FS
 
+// Provider is goose over the embedded files. Its Up, UpTo and Down go on where a
+// process was killed; its other methods are goose's own.
+type Provider struct {
+	*goose.Provider
+	db     *sql.DB
+	store  database.Store // of goose's notes
+	locker locker
+	logger *slog.Logger
+}
+
 // NewProvider returns goose over the embedded files. The database handle needs
 // parseTime and multiStatements. Two processes that migrate at once are kept apart
 // by a lock of the server. logger may be nil.
-func NewProvider(db *sql.DB, logger *slog.Logger) (*goose.Provider, error) {
+func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	opts := []goose.ProviderOption{}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	} else {
 		opts = append(opts, goose.WithSlog(logger))
 	}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, files, append(opts, goose.WithSessionLocker(locker{logger}))...)
+	store, err := database.NewStore(database.DialectMySQL, goose.DefaultTablename)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	return p, nil
+	locker := locker{logger}
+	p, err := goose.NewProvider(goose.DialectMySQL, db, files, append(opts, goose.WithSessionLocker(locker))...)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return &Provider{Provider: p, db: db, store: store, locker: locker, logger: logger}, nil
+}
+
+// Up applies all pending migrations and returns them, those too that another
+// process had carried out and was killed before it could note them.
+func (p *Provider) Up(ctx context.Context) ([]*goose.MigrationResult, error) {
+	return p.UpTo(ctx, math.MaxInt64)
+}
+
+// UpTo is Up as far as the given number.
+func (p *Provider) UpTo(ctx context.Context, version int64) ([]*goose.MigrationResult, error) {
+	if err := p.prepare(ctx); err != nil {
+		return nil, err
+	}
+	done, err := p.Provider.UpTo(ctx, version)
+	healed, settled, healErr := p.heal(ctx, err, true)
+	if !settled {
+		return done, errors.Join(err, healErr)
+	}
+	done, err = p.Provider.UpTo(ctx, version) // a second refusal stands: only the first pending one may have been cut off
+	if healed != nil {
+		done = append([]*goose.MigrationResult{healed}, done...)
+	}
+	return done, err
+}
+
+// Down takes the newest migration back. One that another process had taken back,
+// and was killed before it could note that, is only noted: it is the one returned.
+// When two take back the same one, the later of them is refused.
+func (p *Provider) Down(ctx context.Context) (*goose.MigrationResult, error) {
+	if err := p.prepare(ctx); err != nil {
+		return nil, err
+	}
+	done, err := p.Provider.Down(ctx)
+	healed, _, healErr := p.heal(ctx, err, false)
+	if healed == nil || healErr != nil {
+		return done, errors.Join(err, healErr)
+	}
+	return healed, nil
 }
 
 // Latest returns the number of the newest migration this binary knows.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/pressly/goose/v3"
-
 	"hongbao/access"
 	"hongbao/devstack"
 	"hongbao/migrations"
@@ -44,7 +42,7 @@ func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *s
 	return nil
 }
 
-func showMigrations(ctx context.Context, p *goose.Provider, out io.Writer) error {
+func showMigrations(ctx context.Context, p *migrations.Provider, out io.Writer) error {
 	all, err := p.Status(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate status: %w", err)
