@@ -30,3 +30,12 @@ type Pile struct {
 	Count  int64
 	Oldest time.Time // zero: nothing waits
 }
+
+// Tally says how long a list is. Of a long one not all rows are looked at.
+type Tally struct {
+	// Sum counts what was found and adds it up. Its amount is above money.Max when it
+	// comes to more than an amount can be, and 0 in lists that have no amounts.
+	Sum
+	// More: not all were looked at. Then Sum is at least.
+	More bool
+}

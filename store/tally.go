@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// tallyLimit is how many rows of a list are looked at to count it: more are "at least".
+const tallyLimit = 10_000
+
+// conditions are parts of a WHERE, with what their marks stand for.
+type conditions struct {
+	texts []string
+	args  []any
+}
+
+func (c *conditions) and(text string, args ...any) {
+	c.texts, c.args = append(c.texts, text), append(c.args, args...)
+}
+
+func (c *conditions) all() string {
+	if len(c.texts) == 0 {
+		return "TRUE"
+	}
+	return strings.Join(c.texts, " AND ")
+}
+
+// counting is a list that is counted in one statement. Within is what an index finds:
+// of those rows a bounded number is looked at, whatever they are. Which of them fit
+// is asked afterwards: a filter that few rows pass would otherwise go through all.
+type counting struct {
+	from   string // a table and its index
+	column string // what is added up, or leads to it
+	join   string // to what is added up
+	sum    string // what is added up, of one row
+	within conditions
+	fits   conditions
+}
+
+// countOnly is the rest of a counting that adds nothing up.
+const countOnly = "0"
+
+// tally carries a counting out.
+func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err error) {
+	var row struct{ Looked, N, Sum int64 }
+	args := append([]any{int64(money.Max) + 1}, c.fits.args...)
+	args = append(append(args, c.within.args...), tallyLimit+1)
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
+		c.fits.all()+") AS fits, "+c.column+" AS x FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
+	t.Count, t.Amount, t.More = row.N, money.Fen(row.Sum), row.Looked > tallyLimit
+	return t, classify(err)
+}
+
+// everBefore is before everything. From there on a whole index is a range of it, which
+// is read from its end up to the limit; EXPLAIN tells that from a scan.
+var everBefore = time.Unix(0, 0).UTC()
+
+// span narrows a column to a span of time; zero: no bound.
+func (c *conditions) span(column string, from, to time.Time) {
+	if !from.IsZero() {
+		c.and(column+" >= ?", from.UTC())
+	}
+	if !to.IsZero() {
+		c.and(column+" < ?", to.UTC())
+	}
+}
+
+// PacketTally counts the packets that Packets would list, without its place and limit,
+// and adds up their totals: up to 10,000 of each status of the filter. Packets that
+// are in Redis only are not among them. Errors: ErrUnavailable.
+func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.Tally, err error) {
+	stored := f.Stored
+	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
+		stored = storedStatuses // as in Packets
+	}
+	if len(stored) == 0 {
+		stored = []packet.Status{""}
+	}
+	for _, status := range stored {
+		one, err := s.tally(ctx, packetCounting(f, status))
+		if err != nil {
+			return all, err
+		}
+		all.Sum, all.More = all.Plus(one.Sum), all.More || one.More
+	}
+	return all, nil
+}
+
+// packetCounting is about the packets of a filter in one status; "": in any.
+func packetCounting(f packet.RecordFilter, status packet.Status) counting {
+	c := counting{from: "packets" + packetsIndex(f, status), column: "total_amount", sum: "IF(f.fits, f.x, 0)"}
+	if status != "" {
+		c.within.and("status = ?", string(status))
+	}
+	rest := &c.within
+	if !f.ExpiresBefore.IsZero() {
+		if c.within.and("expires_at < ?", f.ExpiresBefore.UTC()); status != "" {
+			rest = &c.fits // the index knows no more
+		}
+	} else if f.From.IsZero() {
+		f.From = everBefore
+	}
+	if f.App != "" {
+		rest.and("app_id = ?", f.App)
+	}
+	if f.SenderID != "" {
+		rest.and("sender_id = ?", f.SenderID)
+	}
+	rest.span("created_at", f.From, f.To)
+	return c
+}
+
+// ApprovalTally counts the decisions that Approvals would list, without its place and
+// limit, and adds up the amounts of their payments: one that was decided about twice
+// counts twice. Errors: ErrUnavailable.
+func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.Tally, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Tally{}, err
+	}
+	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", column: "payment_id", join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount"}
+	if f.Status != "" {
+		c.fits.and("approval_id IS NOT NULL") // most decisions need no second person
+	}
+	switch f.Status {
+	case "":
+		c.from = "decisions FORCE INDEX (decisions_approval)"
+		c.within.and("approval_id IS NOT NULL")
+	case payout.DecisionWaiting:
+		c.within.and("status = 'waiting'")
+		c.fits.and("expires_at > ?", now)
+	case payout.DecisionExpired:
+		c.within.and("status IN ('expired', 'waiting')")
+		c.fits.and("(status = 'expired' OR expires_at <= ?)", now)
+	default:
+		c.within.and("status = ?", string(f.Status))
+	}
+	return s.tally(ctx, c)
+}
+
+// BreakTally counts the breaks that Breaks would list, without its place and limit.
+// Amounts are not added up: not every break has one, and one order number may be in
+// several. Errors: ErrUnavailable.
+func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error) {
+	c := counting{column: countOnly, sum: countOnly}
+	kind, resolved, created := &c.fits, &c.fits, &c.fits
+	switch {
+	case f.PacketID != "":
+		c.from, kind = "breaks FORCE INDEX (breaks_packet)", &c.within
+		c.within.and("packet_id = ?", f.PacketID)
+	case f.ReconciliationID != "":
+		c.from, kind = "breaks FORCE INDEX (breaks_reconciliation)", &c.within
+		c.within.and("reconciliation_id = ?", f.ReconciliationID)
+	case f.Resolved != nil:
+		c.from, resolved = "breaks FORCE INDEX (breaks_open)", &c.within
+		if !*f.Resolved {
+			created = &c.within
+		}
+	default:
+		c.from, created = "breaks FORCE INDEX (breaks_created)", &c.within
+		c.within.and("created_at >= ?", everBefore)
+	}
+	if f.PacketID != "" && f.ReconciliationID != "" {
+		c.fits.and("reconciliation_id = ?", f.ReconciliationID)
+	}
+	if f.Kind != "" {
+		kind.and("kind = ?", string(f.Kind))
+	}
+	if f.Resolved != nil && *f.Resolved {
+		resolved.and("resolved_at IS NOT NULL")
+	} else if f.Resolved != nil {
+		resolved.and("resolved_at IS NULL")
+	}
+	if !f.CreatedTo.IsZero() {
+		created.and("created_at <= ?", f.CreatedTo.UTC())
+	}
+	return s.tally(ctx, c)
+}
+
+// AuditTally counts the entries that Audit would list, without its place and limit.
+// Errors: ErrUnavailable.
+func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error) {
+	index := auditIndex(f)
+	c := counting{from: "audit FORCE INDEX (" + index + ")", column: countOnly, sum: countOnly}
+	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor}, {"audit_action", "action", f.Action}} {
+		switch {
+		case eq.value == "":
+		case eq.index == index:
+			c.within.and(eq.column+" = ?", eq.value)
+		default:
+			c.fits.and(eq.column+" = ?", eq.value)
+		}
+	}
+	if f.From.IsZero() {
+		f.From = everBefore
+	}
+	c.within.span("at", f.From, f.To)
+	return s.tally(ctx, c)
+}
