@@ -72,9 +72,13 @@ func checkDecisionStatus(s string) *fault {
 	return &fault{faultEnum, "is not a status of decisions"}
 }
 
+func readApprovalFilter(q *query) payout.ApprovalFilter {
+	return payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus))}
+}
+
 func listApprovals(r *request) (answer, error) {
 	q := readQuery(r)
-	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus))}
+	f := readApprovalFilter(q)
 	limit, text := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err

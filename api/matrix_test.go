@@ -376,6 +376,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listPayouts":    read(allStaff, staff+"/payouts"),
 		"sumPayouts":     read(allStaff, staff+"/payouts/sum"),
 		"sumRefunds":     read(allStaff, staff+"/refunds/sum"),
+		"sumApprovals":   read(allStaff, staff+"/approvals/sum"),
 		"getOverview":    read(allStaff, staff+"/overview"),
 		"getActivity":    read(allStaff, staff+"/activity"),
 		"getHealth":      read(allStaff, staff+"/health"),
@@ -397,6 +398,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),
 
 		"listStaffPackets":  read(allStaff, staff+"/packets"),
+		"sumStaffPackets":   read(allStaff, staff+"/packets/sum"),
 		"getStaffPacket":    read(allStaff, staff+"/packets/"+fresh),
 		"listStaffGrabs":    read(allStaff, staff+"/packets/"+m.open+"/grabs"),
 		"getStaffProof":     read(allStaff, staff+"/packets/"+fresh+"/proof"),
@@ -412,12 +414,14 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"revokeKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/revoke", body: because, status: http.StatusOK},
 
 		"listAudit":   read("auditor", staff+"/audit"),
+		"countAudit":  read("auditor", staff+"/audit/count"),
 		"verifyAudit": read("auditor", staff+"/audit/verify"),
 
 		"listReconciliations": read(allStaff, staff+"/reconciliations"),
 		"startReconciliation": decide("/reconciliations", `{}`),
 		"getReconciliation":   read(allStaff, staff+"/reconciliations/"+run.ID),
 		"listBreaks":          read(allStaff, staff+"/breaks"),
+		"countBreaks":         read(allStaff, staff+"/breaks/count"),
 		"resolveBreak":        {who: "finance", path: staff + "/breaks/" + broken + "/resolve", body: because, status: http.StatusOK},
 
 		"getBalances": read(allStaff, staff+"/balances"),

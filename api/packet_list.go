@@ -52,6 +52,11 @@ func (f packetFilter) stored() []packet.Status {
 	return []packet.Status{f.status}
 }
 
+// records is the filter of the rows: up to n of them, after a place.
+func (f packetFilter) records(after packet.Place, n int) packet.RecordFilter {
+	return packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue, AfterTime: after.At, AfterID: after.ID, Limit: n}
+}
+
 // derived reports whether rows alone cannot tell which packets have the status.
 func (f packetFilter) derived() bool { return len(f.stored()) > 1 }
 
@@ -178,7 +183,7 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 	}
 	limited, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	rows, err := s.cfg.Store.Packets(limited, packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue, AfterTime: after.At, AfterID: after.ID, Limit: n})
+	rows, err := s.cfg.Store.Packets(limited, f.records(after, n))
 	if err != nil {
 		return nil, false, err
 	}

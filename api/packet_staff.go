@@ -76,14 +76,7 @@ func (s *Server) renderStaffPacket(snap snapshot) (StaffPacket, error) {
 
 func listStaffPackets(r *request) (answer, error) {
 	q := readQuery(r)
-	filters := map[string]string{}
-	put(filters, "app", q.text("app", checkFilter))
-	put(filters, "sender_id", q.text("sender_id", checkID))
-	put(filters, "status", q.text("status", checkPacketStatus))
-	q.span("created_from", "created_to")
-	put(filters, "created_from", q.only("created_from"))
-	put(filters, "created_to", q.only("created_to"))
-	put(filters, "overdue", q.text("overdue", checkTrue))
+	filters := q.staffFilters(checkPacketStatus)
 	limit, cursor := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err
@@ -116,6 +109,19 @@ func listStaffPackets(r *request) (answer, error) {
 		page.Items = append(page.Items, item)
 	}
 	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// staffFilters reads the filters of staff's packets, as a cursor keeps them.
+func (q *query) staffFilters(checkStatus func(string) *fault) map[string]string {
+	filters := map[string]string{}
+	put(filters, "app", q.text("app", checkFilter))
+	put(filters, "sender_id", q.text("sender_id", checkID))
+	put(filters, "status", q.text("status", checkStatus))
+	q.span("created_from", "created_to")
+	put(filters, "created_from", q.only("created_from"))
+	put(filters, "created_to", q.only("created_to"))
+	put(filters, "overdue", q.text("overdue", checkTrue))
+	return filters
 }
 
 // only returns a parameter that was checked already.

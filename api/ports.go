@@ -79,6 +79,14 @@ type Watched interface {
 	AuditWatched(ctx context.Context) (payout.AuditWatch, error)
 }
 
+// Tallies counts lists of staff in MySQL.
+type Tallies interface {
+	PacketTally(ctx context.Context, f packet.RecordFilter) (payout.Tally, error)
+	ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.Tally, error)
+	BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error)
+	AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error)
+}
+
 // Decisions records what people decide about payments in MySQL.
 type Decisions interface {
 	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error)
@@ -154,6 +162,7 @@ type Store interface {
 	Books
 	Payments
 	Watched
+	Tallies
 	Decisions
 	Recalls
 	Audit

@@ -23,6 +23,7 @@ var (
 	limitParam        = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit, about: "How many items, 50 by default."}
 	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the page before. It keeps filters and order."}
 	packetStatusParam = param{in: "query", name: "status", schema: PacketStatus(""), example: string(packet.StatusOpen), about: "Packets in this status now."}
+	paging            = []param{limitParam, cursorParam}
 	replayed          = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
 )
 

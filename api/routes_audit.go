@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"hongbao/access"
 )
@@ -11,18 +12,25 @@ func auditRoutes() []*route {
 		return param{in: "query", name: name, schema: "", example: example, about: about}
 	}
 	auditor := []access.Role{access.RoleAuditor}
+	filters := []param{
+		text("actor", "li.na", "Entries of this person."), text("action", "retry", "Entries of this kind."),
+		text("subject", "p3q5k9v0c1m7e2u8h4r6t0003", "Entries about this payment, or whatever else it is about."),
+		text("from", "2026-02-17T00:00:00Z", "Entries from this time on."), text("to", "2026-02-18T00:00:00Z", "Entries before this time."),
+	}
 	return []*route{
 		{
 			id: "listAudit", method: http.MethodGet, path: "/v1/staff/audit", listener: listenStaff, realm: realmStaff, roles: auditor, tag: "staff",
 			summary: "List what staff did", about: "Newest first. All filters have to fit. Those whose decisions it holds cannot read it.",
-			params: []param{
-				text("actor", "li.na", "Entries of this person."), text("action", "retry", "Entries of this kind."),
-				text("subject", "p3q5k9v0c1m7e2u8h4r6t0003", "Entries about this payment, or whatever else it is about."),
-				text("from", "2026-02-17T00:00:00Z", "Entries from this time on."), text("to", "2026-02-18T00:00:00Z", "Entries before this time."),
-				limitParam, cursorParam,
-			},
+			params:   slices.Concat(filters, paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of the audit.", body: AuditEntries{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listAudit,
+		},
+		{
+			id: "countAudit", method: http.MethodGet, path: "/v1/staff/audit/count", listener: listenStaff, realm: realmStaff, roles: auditor, tag: "staff",
+			summary: "Count what staff did", about: "Those that the list would show with the same filters, as far as 10,000 tell.",
+			params:   filters,
+			answers:  []reply{{status: http.StatusOK, about: "Their number.", body: ListCount{}}},
+			problems: []Code{CodeInvalidRequest}, handle: countAudit,
 		},
 		{
 			id: "verifyAudit", method: http.MethodGet, path: "/v1/staff/audit/verify", listener: listenStaff, realm: realmStaff, roles: auditor, tag: "staff",

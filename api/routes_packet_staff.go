@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,18 +19,28 @@ func staffPacketRoutes() []*route {
 	text := func(name, example, about string) param {
 		return param{in: "query", name: name, schema: "", example: example, about: about}
 	}
+	filters := []param{
+		text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
+		text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
+		{in: "query", name: "overdue", schema: true, example: true, about: "true: packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late."},
+	}
+	counted := param{in: "query", name: "status", schema: CountedStatus(""), example: string(packet.StatusClosed), about: "Packets in this status. The others are told packet by packet, and not counted."}
 	return []*route{
 		{
 			id: "listStaffPackets", method: http.MethodGet, path: "/v1/staff/packets", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List the packets of all apps", about: "Newest first. All filters have to fit. While a lane of the pool is shut, its packets are told as the books have them.",
-			params: []param{
-				packetStatusParam, text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
-				text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
-				{in: "query", name: "overdue", schema: true, example: true, about: "true: packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late."},
-				limitParam, cursorParam,
-			},
+			params:   slices.Concat([]param{packetStatusParam}, filters, paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: StaffPackets{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listStaffPackets,
+		},
+		{
+			id: "sumStaffPackets", method: http.MethodGet, path: "/v1/staff/packets/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Count the packets of all apps and add up their totals",
+			about: "Those that the list would show with the same filters, as the books have them, as far as 10,000 of each stored status tell. " +
+				"One that is created right now may be missing.",
+			params:   slices.Concat([]param{counted}, filters),
+			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: ListSum{}}},
+			problems: []Code{CodeInvalidRequest}, handle: sumStaffPackets,
 		},
 		{
 			id: "getStaffPacket", method: http.MethodGet, path: "/v1/staff/packets/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",

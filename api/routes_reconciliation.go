@@ -2,9 +2,23 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"hongbao/access"
 )
+
+// breakFilters are the filters of breaks.
+func breakFilters() []param {
+	text := func(name, example, about string) param {
+		return param{in: "query", name: name, schema: "", example: example, about: about}
+	}
+	return []param{
+		text("kind", "not_in_statement", "Of this kind."), text("packet_id", "3q5k9v0c1m7e2u8h4r6t", "About this packet."),
+		text("reconciliation_id", "sq5k9v0c1m7e2u8h4r6t00030a", "Those that this reconciliation saw, if none has seen them since."),
+		{in: "query", name: "resolved", schema: true, example: false, about: "false: the open ones."},
+		{in: "query", name: "older_than_seconds", schema: Fen(0), about: "Seen first at least this many seconds ago."},
+	}
+}
 
 func reconciliationRoutes() []*route {
 	text := func(name string, schema any, example, about string) param {
@@ -48,14 +62,16 @@ func reconciliationRoutes() []*route {
 		{
 			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List breaks: disagreements that a person has to look at", about: "Newest first. All filters have to fit.",
-			params: []param{
-				text("kind", "", "not_in_statement", "Of this kind."), text("packet_id", "", "3q5k9v0c1m7e2u8h4r6t", "About this packet."),
-				text("reconciliation_id", "", "sq5k9v0c1m7e2u8h4r6t00030a", "Those that this reconciliation saw, if none has seen them since."),
-				{in: "query", name: "resolved", schema: true, example: false, about: "false: the open ones."},
-				{in: "query", name: "older_than_seconds", schema: Fen(0), about: "Seen first at least this many seconds ago."}, limitParam, cursorParam,
-			},
+			params:   slices.Concat(breakFilters(), paging),
 			answers:  []reply{{status: http.StatusOK, about: "A page of breaks.", body: Breaks{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listBreaks,
+		},
+		{
+			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Count breaks", about: "Those that the list would show with the same filters, as far as 10,000 tell. Their amounts are not added up: not every break has one, and a payment may be in several.",
+			params:   breakFilters(),
+			answers:  []reply{{status: http.StatusOK, about: "Their number.", body: ListCount{}}},
+			problems: []Code{CodeInvalidRequest}, handle: countBreaks,
 		},
 		{
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// ListCount says how long a list is.
+type ListCount struct {
+	Count int64 `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
+	More  bool  `json:"more" doc:"There are more than 10,000 to be looked at, of which not all were."`
+}
+
+// ListSum says how long a list is, and what it comes to.
+type ListSum struct {
+	ListCount
+	Amount Nullable[Fen] `json:"amount" doc:"What they come to; null with more, or when it is more than an amount can be."`
+}
+
+// CountedStatus is a status of packets that their rows tell.
+type CountedStatus packet.Status
+
+// countedStatuses are told by rows. The others Redis tells, packet by packet.
+var countedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
+
+// Schema implements huma.SchemaProvider.
+func (CountedStatus) Schema(huma.Registry) *huma.Schema { return enum(countedStatuses) }
+
+func checkCountedStatus(s string) *fault {
+	if f := checkPacketStatus(s); f != nil || slices.Contains(countedStatuses, packet.Status(s)) {
+		return f
+	}
+	return &fault{faultEnum, "is told packet by packet, and not counted"}
+}
+
+// tally answers with what count finds.
+func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListSum, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	defer cancel()
+	found, err := count(ctx)
+	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.More}}
+	if !found.More && found.Amount <= money.Max {
+		amount := Fen(found.Amount)
+		out.Amount = orNull(&amount)
+	}
+	return out, err
+}
+
+func sumStaffPackets(r *request) (answer, error) {
+	q := readQuery(r)
+	filters := q.staffFilters(checkCountedStatus)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	f, err := staffPacketFilter(filters)
+	if err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) {
+		if !f.overdue.IsZero() && final(f.status) {
+			return payout.Tally{}, nil // as in the list
+		}
+		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Place{}, 0))
+	})
+	return answer{status: http.StatusOK, body: out}, err
+}
+
+func sumApprovals(r *request) (answer, error) {
+	q := readQuery(r)
+	f := readApprovalFilter(q)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.ApprovalTally(ctx, f) })
+	return answer{status: http.StatusOK, body: out}, err
+}
+
+func countBreaks(r *request) (answer, error) {
+	q := readQuery(r)
+	f := readBreakFilter(q, r.server.cfg.Now().UTC())
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.BreakTally(ctx, f) })
+	return answer{status: http.StatusOK, body: out.ListCount}, err
+}
+
+func countAudit(r *request) (answer, error) {
+	q := readQuery(r)
+	f := readAuditFilter(q)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.AuditTally(ctx, f) })
+	return answer{status: http.StatusOK, body: out.ListCount}, err
+}

@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+)
+
+// tallyOf is what is told of a list; -1: no amount.
+func (h *house) tallyOf(who owner, path string) string {
+	h.t.Helper()
+	var told struct {
+		Count  int64
+		Amount *int64
+		More   bool
+	}
+	r := h.as(who, "GET", "/v1/staff/"+path, "")
+	if r.json(h.t, &told); r.status != http.StatusOK {
+		h.t.Errorf("%s: %s", path, r)
+	}
+	amount := int64(-1)
+	if told.Amount != nil {
+		amount = *told.Amount
+	}
+	return fmt.Sprint(told.Count, amount, told.More)
+}
+
+// TestTallies: every list of staff says how long it is, with the filters of the list,
+// and what it comes to where it has amounts; of what is too long, that it is.
+func TestTallies(t *testing.T) {
+	dsn := stacktest.MariaDB(t)
+	h := newHouse(t, parts{dsn: dsn})
+	id, bad := h.failed()
+	_, other := h.failed()
+	h.finish(id, packet.CloseRecalled)
+	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	h.decided(h.write(h.finance, "payouts/"+other+"/cancel", "d", because), "waiting")
+	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '`+id+`', '`+bad+`', '1', '', NOW(3), NOW(3)), ('forgotten', '`+id+`', '`+bad+`', '1', '', NOW(3), NOW(3))`)
+	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason) VALUES ('mismatch', '', '`+other+`', '1', '', NOW(3) - INTERVAL 1 HOUR, NOW(3), NOW(3), 'li.na', 'found')`)
+	past, soon := url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339)), url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339))
+	for path, want := range map[string]string{
+		"packets/sum": "2 2000 false", "packets/sum?status=closed": "1 1000 false", "packets/sum?status=rejected": "0 0 false", "packets/sum?app=" + h.app.app.ID: "2 2000 false", "packets/sum?app=nobody": "0 0 false",
+		"packets/sum?sender_id=nobody": "0 0 false", "packets/sum?created_from=" + past + "&created_to=" + soon: "2 2000 false", "packets/sum?created_to=" + past: "0 0 false",
+		"packets/sum?overdue=true": "0 0 false", "packets/sum?overdue=true&status=closed": "0 0 false",
+		"approvals/sum": "2 500 false", "approvals/sum?status=waiting": "2 500 false", "approvals/sum?status=rejected": "0 0 false",
+		"breaks/count": "3 -1 false", "breaks/count?resolved=false": "2 -1 false", "breaks/count?kind=mismatch": "2 -1 false", "breaks/count?kind=mismatch&resolved=true": "1 -1 false",
+		"breaks/count?packet_id=" + id: "2 -1 false", "breaks/count?older_than_seconds=1800": "1 -1 false", "breaks/count?reconciliation_id=x": "0 -1 false",
+		"audit/count": "2 -1 false", "audit/count?subject=" + bad: "1 -1 false", "audit/count?action=cancel&actor=nobody": "0 -1 false", "audit/count?to=" + past: "0 -1 false", "audit/count?from=" + past: "2 -1 false",
+	} {
+		if got := h.tallyOf(h.auditor, path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	for path, field := range map[string]string{"packets/sum?status=open": "status", "packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=false": "overdue", "approvals/sum?status=x": "status",
+		"approvals/sum?cursor=x": "cursor", "breaks/count?resolved=x": "resolved", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
+		if r := h.as(h.auditor, "GET", "/v1/staff/"+path, ""); r.code() != "invalid_request" || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+	h.exec(dsn, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
+		SELECT CONCAT('k', LPAD(seq, 19, '0')), 'many', IF(seq <= 9000, 's', 'whale'), 'CNY', IF(seq <= 9000, 100, 9007199254740991), 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'funding', NOW(3), NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_10001`)
+	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'not_booked', '', CONCAT('q', seq), '', '', NOW(3), NOW(3) FROM seq_1_to_10001`)
+	for path, want := range map[string]string{
+		"packets/sum": "10001 -1 true", "packets/sum?status=funding": "10001 -1 true", "packets/sum?sender_id=s": "9000 900000 false", "packets/sum?sender_id=whale": "1001 -1 false", "packets/sum?status=closed": "1 1000 false",
+		"breaks/count": "10001 -1 true", "breaks/count?resolved=true": "1 -1 false",
+	} {
+		if got := h.tallyOf(h.ops, path); got != want {
+			t.Errorf("of many, %s: %s, want %s", path, got, want)
+		}
+	}
+}

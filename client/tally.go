@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"hongbao/money"
+)
+
+// ListCount says how long a list is.
+type ListCount struct {
+	Count int64 `json:"count"` // with More: at least
+	More  bool  `json:"more"`  // there are more than 10,000 to be looked at, of which not all were
+}
+
+// ListSum says how long a list is, and what it comes to.
+type ListSum struct {
+	ListCount
+	Amount *money.Fen `json:"amount"` // nil with More, or when it is more than an amount can be
+}
+
+// SumPackets counts the packets of all apps that a filter selects and adds up their
+// totals, as MySQL has them. Of the statuses only funding, rejected and closed are
+// counted: StatusCounted.
+func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*ListSum, error) {
+	return tally[ListSum](ctx, s, staffPackets+"/sum", f.values())
+}
+
+// StatusCounted reports whether SumPackets counts packets in a status; "" is all of
+// them. Which packets are in another one is told packet by packet.
+func StatusCounted(status Status) bool {
+	switch status {
+	case "", StatusFunding, StatusRejected, StatusClosed:
+		return true
+	}
+	return false
+}
+
+// SumApprovals counts the decisions that need, or needed, a second person and adds up
+// the amounts of their payments; status "": all of them.
+func (s *Staff) SumApprovals(ctx context.Context, status string) (*ListSum, error) {
+	v := url.Values{}
+	put(v, "status", status)
+	return tally[ListSum](ctx, s, approvals+"/sum", v)
+}
+
+// CountBreaks counts the breaks that a filter selects.
+func (s *Staff) CountBreaks(ctx context.Context, f BreakFilter) (*ListCount, error) {
+	return tally[ListCount](ctx, s, breaks+"/count", f.values())
+}
+
+// CountAudit counts the entries of the audit that a filter selects. Only auditors may.
+func (s *Staff) CountAudit(ctx context.Context, f AuditFilter) (*ListCount, error) {
+	return tally[ListCount](ctx, s, audit+"/count", f.values())
+}
+
+func tally[T any](ctx context.Context, s *Staff, path string, query url.Values) (*T, error) {
+	out := new(T)
+	if err := s.caller.do(ctx, call{method: http.MethodGet, path: path, query: query}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
