@@ -65,7 +65,38 @@ func (b *bank) testStaffReads(t *testing.T) {
 	if err := b.staff.ExportPayouts(ctx, client.PayoutFilter{Status: "x"}, &file); !client.IsCode(err, client.CodeInvalidRequest) {
 		t.Errorf("bad filter: %v", err)
 	}
+	b.testTallies(t, p)
 	b.testAudit(t)
+}
+
+// testTallies: lists are counted with the filters of the lists.
+func (b *bank) testTallies(t *testing.T, p *client.Packet) {
+	ctx := t.Context()
+	f := client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt, CreatedTo: p.CreatedAt.Add(time.Millisecond)}
+	sum, err := b.staff.SumPackets(ctx, f)
+	if b.must(err); sum.Count != 1 || sum.More || sum.Amount == nil || *sum.Amount != 300 {
+		t.Errorf("packets: %+v", sum)
+	}
+	for _, status := range []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut, client.StatusClosing, client.StatusClosed, client.StatusRejected} {
+		f.Status = status
+		if _, err := b.staff.SumPackets(ctx, f); client.StatusCounted(status) != (err == nil) || err != nil && !client.IsCode(err, client.CodeInvalidRequest) {
+			t.Errorf("packets in status %q: %v", status, err)
+		}
+	}
+	all := 0
+	for _, err := range b.staff.Approvals(ctx, "rejected") {
+		b.must(err)
+		all++
+	}
+	if sum, err = b.staff.SumApprovals(ctx, "rejected"); err != nil || sum.Count != int64(all) || sum.Amount == nil {
+		t.Errorf("%d approvals: %+v, %v", all, sum, err)
+	}
+	if n, err := b.staff.CountBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {
+		t.Errorf("breaks: %+v, %v", n, err)
+	}
+	if _, err := b.staff.CountAudit(ctx, client.AuditFilter{}); !client.IsCode(err, client.CodeForbidden) {
+		t.Errorf("the audit for finance: %v", err)
+	}
 }
 
 func (b *bank) testAudit(t *testing.T) {
@@ -88,6 +119,10 @@ func (b *bank) testAudit(t *testing.T) {
 		if found++; e.Reason != "因为" || e.Before["status"] != "failed" || e.Seq != verdict.Entries || e.Hash != verdict.Head || e.Role != "finance" {
 			t.Errorf("entry %+v", e)
 		}
+	}
+	n, err := b.auditor.CountAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"})
+	if b.must(err); n.Count != 1 || n.More {
+		t.Errorf("count %+v", n)
 	}
 	if found != 1 || !verdict.Valid || verdict.FirstBad != nil {
 		t.Errorf("%d entries, %+v", found, verdict)
