@@ -43,6 +43,7 @@ func (v *visit) waiting() int {
 type approvalsPage struct {
 	Status string
 	Items  []client.ApprovalItem
+	Total  *total // nil: it could not be read
 	Next   string
 }
 
@@ -63,6 +64,7 @@ func (v *visit) listApprovals() error {
 		return err
 	}
 	body.Items = found.Items
+	body.Total = v.sumOf(v.staff.SumApprovals(v.r.Context(), body.Status))
 	if found.NextCursor != nil {
 		body.Next = nextQuery("status", body.Status, *found.NextCursor)
 	}

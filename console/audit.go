@@ -13,6 +13,7 @@ import (
 type auditPage struct {
 	Actor, Action, Subject string
 	Items                  []auditLine
+	Total                  *total // nil: it could not be read
 	Next                   string
 	Verdict                *client.AuditVerdict // set when it was just checked
 }
@@ -46,10 +47,12 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 	q := v.r.URL.Query()
 	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	body := auditPage{Actor: get("actor"), Action: get("action"), Subject: get("subject"), Verdict: verdict}
-	found, err := v.staff.ListAudit(v.r.Context(), client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}, client.Page{Cursor: q.Get("cursor")})
+	filter := client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
+	found, err := v.staff.ListAudit(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
 	}
+	body.Total = v.countOf(v.staff.CountAudit(v.r.Context(), filter))
 	for _, e := range found.Items {
 		line := auditLine{AuditEntry: e, BeforeText: stateText(e.Before), AfterText: stateText(e.After)}
 		if id, ok := strings.CutPrefix(e.Subject, "packet/"); ok && packet.ValidID(id) {

@@ -16,6 +16,7 @@ type packetsPage struct {
 	Sender  string
 	Overdue bool // those that expired and are not closed
 	Items   []client.StaffPacket
+	Total   *total // nil: it could not be read
 	Next    string
 }
 
@@ -29,11 +30,15 @@ func (packetsPage) Tabs() []client.Status { return packetStatuses }
 func (v *visit) listPackets() error {
 	q := v.r.URL.Query()
 	body := packetsPage{Status: client.Status(q.Get("status")), Sender: q.Get("sender"), Overdue: q.Get("overdue") == "true"}
-	found, err := v.staff.ListPackets(v.r.Context(), client.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}, client.Page{Cursor: q.Get("cursor")})
+	filter := client.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}
+	found, err := v.staff.ListPackets(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
 	}
 	body.Items = found.Items
+	if body.Total = (&total{Uncounted: true}); client.StatusCounted(body.Status) {
+		body.Total = v.sumOf(v.staff.SumPackets(v.r.Context(), filter))
+	}
 	if found.NextCursor != nil {
 		more := q
 		more.Set("cursor", *found.NextCursor)

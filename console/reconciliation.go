@@ -63,6 +63,7 @@ type breaksPage struct {
 	Packet   string
 	Resolved string // true, false or "" for both
 	Items    []client.Break
+	Total    *total // nil: it could not be read
 	Next     string
 }
 
@@ -107,6 +108,7 @@ func (v *visit) listBreaks() error {
 		return nil
 	}
 	body.Items = found.Items
+	body.Total = v.countOf(v.staff.CountBreaks(v.r.Context(), f))
 	if found.NextCursor != nil {
 		q.Set("cursor", *found.NextCursor)
 		body.Next = q.Encode()
