@@ -52,7 +52,7 @@ func (s *Starter) again(ctx context.Context, o client.StartWorkflowOptions, name
 type run struct {
 	open   bool // it, or what it waits for, has still to happen
 	paused bool // by a person: the run itself or one of its steps
-	idle   bool // open, and waiting for a time or a signal: no step of it is under way
+	idle   bool // it is open, and waits for a timer or a signal alone
 }
 
 // latest looks at the latest run of a workflow id; one that Temporal does not

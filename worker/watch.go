@@ -179,7 +179,8 @@ const (
 	RepairPaymentRun Repair = "payment_without_run"
 	// RepairUnfinished: a refund was through and its packet not closed.
 	RepairUnfinished Repair = "packet_unfinished"
-	// RepairUnheard: a pool was sold out or recalled, or a packet closing, and its run had not heard of it.
+	// RepairUnheard: a pool was sold out or recalled, or its packet was closing, and the
+	// packet's run had not heard of it.
 	RepairUnheard Repair = "close_unheard"
 	// RepairUnretired: the pool of a closed packet was still in Redis.
 	RepairUnretired Repair = "pool_unretired"

@@ -97,16 +97,18 @@ func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
 	return err
 }
 
-// closing tells the run of a packet that its row is closing. A run that has read the row
-// before somebody else moved it, the recovery of restored books for one, waits for the
-// end of an open packet, and of a pool that is retired nobody tells it any more.
+// closing tells the run of a packet that is closing why, when it waits for something
+// else: it found the row open, and a recovery of the books has closed them since (rule
+// R13), or Temporal was restored from before it was told. It would wait until the packet
+// expires. A run that waits for Redis' clock to come to the expiry is where it has to be.
 func (w *Watch) closing(ctx context.Context, u packet.Unfinished, latest run) error {
 	key := "closing/" + u.ID
-	if u.Stored != packet.StatusClosing || !latest.idle {
+	byClock := !u.BooksClosed() && (u.Reason == packet.CloseExpired || u.Reason == packet.CloseUnopened)
+	if u.Stored != packet.StatusClosing || !latest.idle || byClock {
 		w.patience.right(key)
 		return nil
 	}
-	if now := time.Now(); w.patience.since(key, now) < w.cfg.Pace.Grace || !w.patience.try(key, now) {
+	if !w.patience.try(key, time.Now()) {
 		return nil
 	}
 	if err := w.cfg.Starter.SignalClose(ctx, u.ID, u.Reason); err != nil {

@@ -192,13 +192,29 @@ func TestR3_PacketRunLost(t *testing.T) {
 		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		r.balanced(t, p)
 	})
+	t.Run("closing, and its run waits until it expires", func(t *testing.T) {
+		t.Parallel()
+		p := lost(t, spec{total: 1000, count: 2})
+		eventually(t, soon, "the run waits", func() bool { return r.idle(t, workflows.PacketID(p.ID)) })
+		_, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseRecalled)
+		if err == nil {
+			_, err = r.pool.ClosePool(t.Context(), p.ID, packet.CloseRecalled)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != p.TotalAmount {
+			t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
+		}
+		r.balanced(t, p)
+	})
 	t.Run("closing, books closed, nothing remained", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1})
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
-		closeBooks(t, r, p)
-		hands["delete"](t, r, workflows.PacketID(p.ID)) // the watch may have made a run that saw the packet open
+		closeBooks(t, r, p) // the watch may have made a run that saw the packet open
 		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 		eventually(t, soon, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
