@@ -23,17 +23,15 @@ const (
 // refund or a person has the next move. What expires first is looked at first;
 // what is overdue is looked at every round.
 func (w *Watch) watchPackets(ctx context.Context) error {
+	var faults []error
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing} {
 		if !w.packets[status].At.IsZero() {
-			if _, err := w.packetPage(ctx, status, packet.Place{}, true); err != nil {
-				return err
-			}
+			_, err := w.packetPage(ctx, status, packet.Place{}, true)
+			faults = append(faults, err)
 		}
-		if err := w.pages(func() (bool, error) { return w.packetPage(ctx, status, w.packets[status], false) }); err != nil {
-			return err
-		}
+		faults = append(faults, w.pages(func() (bool, error) { return w.packetPage(ctx, status, w.packets[status], false) }))
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // packetPage compares a page of rows with their runs. Of the first page, which

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -24,20 +25,20 @@ type watched struct {
 }
 
 // watchPayments starts or wakes the run of every open payment whose step is
-// overdue. Charges belong to the runs of their packets: those are woken only.
+// overdue. Charges belong to the runs of their packets: those are woken only. A list
+// that cannot be gone through keeps no other from its turn.
 func (w *Watch) watchPayments(ctx context.Context) error {
+	var faults []error
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
 			if !status.Open() {
 				continue
 			}
 			of := watched{kind, status}
-			if err := w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }); err != nil {
-				return err
-			}
+			faults = append(faults, w.pages(func() (bool, error) { return w.paymentPage(ctx, of) }))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // paymentPage looks at the next page and reports whether there is one behind it.

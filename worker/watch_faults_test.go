@@ -1,0 +1,73 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/store"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// half is the real store, but for two lists that never come.
+type half struct{ *store.Store }
+
+var errHalf = errors.New("this list is away")
+
+// UnfinishedPackets implements worker.WatchedPackets.
+func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error) {
+	if status == packet.StatusFunding {
+		return nil, errHalf
+	}
+	return h.Store.UnfinishedPackets(ctx, status, after, limit)
+}
+
+// WaitingPayments implements worker.WatchedPayments.
+func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error) {
+	if kind == payout.KindCharge {
+		return nil, errHalf
+	}
+	return h.Store.WaitingPayments(ctx, kind, status, after, limit)
+}
+
+// TestR11_WatchGoesOnBesideAFault: what the watch cannot look at keeps nothing else from
+// its turn: a packet that is closing gets its run, and so does a payout, while those that
+// come before them cannot be read in any round.
+func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
+	t.Parallel()
+	addr, ns := stacktest.Temporal(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns) // no worker: a run that was started stays
+	p := r.create(t, spec{total: 300, count: 2})
+	if _, err := r.recovery(t).Packets.RecordPacket(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(t, "UPDATE payments SET status = 'paid', settled_at = updated_at WHERE id = ?", payout.ID(payout.KindCharge, p.ID, 0))
+	if _, err := r.recovery(t).Packets.Fund(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	share := must(r.store.SharesLeft(t.Context(), p.ID, -1, 1))(t)[0]
+	c := packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	must(r.store.RecordClaim(t.Context(), c, r.provider.Name()))(t)
+	if _, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseExpired); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(t, "UPDATE packets SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE id = ?", p.ID)
+	r.exec(t, "UPDATE payments SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE packet_id = ?", p.ID)
+
+	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: quietLogger(),
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider}, Pace: worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	for _, id := range []string{workflows.PacketID(p.ID), workflows.PayoutID(p.ID, c.UserID)} {
+		eventually(t, soon, id+" has a run", func() bool { return r.runs(t, id) == "Running" })
+		hands["terminate"](t, r, id)
+	}
+}
