@@ -87,7 +87,7 @@ func (v *visit) answerApproval() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err, v.came())
+		return v.again(err)
 	}
 	return v.back(v.came(), action)
 }

@@ -1,38 +1,56 @@
 package console
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 
 	"hongbao/client"
 )
 
-// retryMany says what a retry of the chosen payouts would do, or carries it out:
-// those that are ticked, or all that fit the filter of the list.
-func (v *visit) retryMany() error {
-	if err := v.r.ParseForm(); err != nil {
-		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}
-	}
-	form := v.r.PostForm
+// maxNamed is how many payouts one call of a bulk retry names: as many as a page of
+// the list has, so that they fit its body beside the longest reason.
+const maxNamed = 50
+
+// bulkForm reads what was chosen in a work list: the list, with that in it.
+func bulkForm(form url.Values) (listPage, error) {
 	query, err := url.ParseQuery(form.Get("filter"))
-	if err != nil {
-		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
+	if err != nil || len(form["seen"]) > maxProgress {
+		return listPage{}, &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
 	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
-		Selected: map[string]bool{}, All: form.Get("scope") == "all"}
+		Selected: map[string]bool{}, All: form.Get("scope") == "all", Looked: form.Get("looked") == "true", Seen: form["seen"]}
 	for _, id := range form["id"] {
 		body.Selected[id] = true
 	}
-	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason, DryRun: form.Get("do") != "retry"}
-	if req.DryRun {
+	return body, nil
+}
+
+// retryMany says what a retry of the chosen payouts would do, or carries it out:
+// those that are ticked, or all that fit the filter of the list. Once somebody has
+// looked at what all that fit are, it is those, whatever else fits meanwhile.
+func (v *visit) retryMany() error {
+	form := v.r.PostForm
+	body, err := bulkForm(form)
+	if err != nil {
+		return err
+	}
+	req := client.BulkRetryRequest{IdempotencyKey: v.key(), Reason: body.Reason}
+	if req.DryRun = form.Get("do") != "retry" || body.All && body.Looked && len(body.Seen) == 0; req.DryRun {
 		req.IdempotencyKey = "" // looked at again, it is looked at anew
 		if req.Reason == "" {
 			req.Reason = "dry run"
 		}
 	}
-	if body.All {
+	switch {
+	case !body.All:
+		req.Filter.PayoutIDs = form["id"]
+		body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
+	case body.Looked && !req.DryRun:
+		body.Bulk, err = v.retryNamed(req, body.Seen)
+	default:
 		f, fault := body.Filter.filter()
 		if fault != "" { // read in part, it would select more than was meant
 			v.problem = &notice{Key: fault}
@@ -40,14 +58,48 @@ func (v *visit) retryMany() error {
 			return nil
 		}
 		req.Filter = bulkFilterOf(f)
-	} else {
-		req.Filter.PayoutIDs = form["id"]
+		body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
 	}
-	body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
-	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status != http.StatusUnauthorized {
-		v.sent = v.attempted(p)
-	} else if err != nil {
-		return err
+	return v.showBulk(body, err)
+}
+
+// retryNamed retries payouts by as many calls as it takes, each under a key of its
+// own: repeated after an error, it goes on with those that were not decided about.
+func (v *visit) retryNamed(req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
+	all, key := &client.BulkRetried{}, req.IdempotencyKey
+	for part := range slices.Chunk(ids, maxNamed) {
+		if len(all.Items) > 0 {
+			req.IdempotencyKey = key + "." + strconv.Itoa(len(all.Items))
+		}
+		req.Filter.PayoutIDs = part
+		done, err := v.staff.RetryPayouts(v.r.Context(), req)
+		if err != nil {
+			return nil, err
+		}
+		all.Count += done.Count
+		all.Amount += done.Amount
+		all.Items = append(all.Items, done.Items...)
+	}
+	return all, nil
+}
+
+// showBulk shows the list again with what a retry has done or would do, or with why
+// it did not.
+func (v *visit) showBulk(body listPage, err error) error {
+	if err != nil {
+		p := v.problemOf(err)
+		if p.Status == http.StatusUnauthorized {
+			return p
+		}
+		if v.sent = v.attempted(p); v.sent.Doubt { // what was chosen may have left the list
+			v.sent.apart, body.Reason, body.Selected = true, "", nil
+		}
+	} else if body.Looked, body.Seen = body.All && body.Bulk.DryRun, nil; body.Looked {
+		for _, item := range body.Bulk.Items {
+			if item.Result != "skipped" {
+				body.Seen = append(body.Seen, item.PayoutID)
+			}
+		}
 	}
 	if body.Bulk != nil && !body.Bulk.DryRun {
 		body.Run = v.carriedOut(body.Bulk)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -270,11 +269,7 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 // fail answers with what went wrong: what the API has refused in the reader's
 // language, everything else without its text. What somebody has put in stands below.
 func (v *visit) fail(err error) {
-	var p *client.Problem
-	if !errors.As(err, &p) {
-		slog.ErrorContext(v.r.Context(), "page failed", slog.String("path", v.r.URL.Path), slog.Any("error", err))
-		p = &client.Problem{Status: http.StatusInternalServerError, Code: client.CodeInternal}
-	}
+	p := v.problemOf(err)
 	if p.Status == http.StatusUnauthorized {
 		v.console.forget(v.w, v.r)
 		v.console.askToSignIn(v.w, v.r)

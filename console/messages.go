@@ -99,7 +99,7 @@ var frameMessages = map[string]saying{
 	"problem.invalid_request":        {"Something that was put in is not right.", "输入内容有误。"},
 	"problem.not_retryable":          {"Its status does not allow this any more; it has moved meanwhile.", "当前状态已不允许此操作，状态可能刚刚变化。"},
 	"problem.decision_pending":       {"Another decision about it waits for a second person, or is being carried out.", "另有一项决定正在等待复核或执行。"},
-	"problem.idempotency_key_reused": {"The form was sent before with other contents. Load the page again.", "该表单此前已以其他内容提交，请刷新页面。"},
+	"problem.idempotency_key_reused": {"The form was answered before, with other contents. See what became of that before you send it anew.", "该表单此前已以其他内容提交并得到答复。请先查看其结果，再重新提交。"},
 	"problem.request_in_progress":    {"The same request is still under way.", "相同的请求仍在处理中。"},
 
 	"age.days":    {"%d d %d h", "%d天%d小时"},

@@ -5,6 +5,8 @@ var decisionMessages = map[string]saying{
 	"form.reason":            {"Reason, for the audit", "理由（记入审计）"},
 	"form.evidence":          {"Evidence", "凭证"},
 	"form.kept":              {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},
+	"form.doubt":             {"Whether it was carried out is not known. Send it again as it is: it is carried out once at most.", "是否已执行尚不清楚。请原样再次提交：最多只会执行一次。"},
+	"form.again":             {"Send it again", "再次提交"},
 	"decide.title":           {"Decide", "处理"},
 	"decide.retry":           {"Retry", "重付"},
 	"decide.cancel":          {"Ask to cancel", "申请取消"},

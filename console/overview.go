@@ -92,7 +92,7 @@ func (v *visit) decideHold() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err, "/")
+		return v.again(err)
 	}
 	return v.back("/", action)
 }

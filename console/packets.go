@@ -76,7 +76,7 @@ const maxRecomputed = 100_000
 func (v *visit) recallPacket() error {
 	id := v.r.PathValue("id")
 	if _, err := v.staff.RecallPacket(v.r.Context(), id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}); err != nil {
-		return v.again(err, "/packets/"+id)
+		return v.again(err)
 	}
 	return v.back("/packets/"+id, "recall")
 }

@@ -161,7 +161,7 @@ func (v *visit) decidePayout() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err, "/payouts/"+url.PathEscape(id))
+		return v.again(err)
 	}
 	return v.back("/payouts/"+made.Payout.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }
@@ -180,7 +180,7 @@ func (v *visit) decideRefund() error {
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}
 	if err != nil {
-		return v.again(err, "/refunds/"+url.PathEscape(id))
+		return v.again(err)
 	}
 	return v.back("/refunds/"+made.Refund.ID, made.Decision.Kind+"_"+made.Decision.Status)
 }

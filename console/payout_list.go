@@ -105,7 +105,9 @@ type listPage struct {
 	Next     string // the query of the next page; "" on the last one
 	Fault    string
 	Selected map[string]bool
-	All      bool // a bulk retry is about all that fit, not about those ticked
+	All      bool     // a bulk retry is about all that fit, not about those ticked
+	Looked   bool     // what all that fit are was looked at,
+	Seen     []string // and these of them would be retried
 	Reason   string
 	Bulk     *client.BulkRetried
 	Run      bulkRun // of Bulk, when it was carried out

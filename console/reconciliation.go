@@ -33,7 +33,7 @@ func (v *visit) reconcile() error {
 	made, err := v.staff.Reconcile(v.r.Context(), client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
 		Reason: strings.TrimSpace(v.reason())})
 	if err != nil {
-		return v.again(err, "/reconciliations")
+		return v.again(err)
 	}
 	return v.back("/reconciliations/"+made.ID, "reconcile")
 }
@@ -121,7 +121,7 @@ func (v *visit) listBreaks() error {
 func (v *visit) resolveBreak() error {
 	_, err := v.staff.ResolveBreak(v.r.Context(), v.r.PathValue("id"), client.ResolveRequest{IdempotencyKey: v.key(), Reason: v.reason()})
 	if err != nil {
-		return v.again(err, v.came())
+		return v.again(err)
 	}
 	return v.back(v.came(), "resolve")
 }

@@ -66,8 +66,7 @@ func (p page) CanRecall() bool { return p.CanHold() }
 // Auditor reports whether the role may read the audit.
 func (p page) Auditor() bool { return p.Role == access.RoleAuditor }
 
-// NewKey names the write that a form makes: sent twice, it is made once.
-func (p page) NewKey() string { return "console-" + rand.Text() }
+func newKey() string { return "console-" + rand.Text() }
 
 // parsePages reads every page in every language.
 func parsePages() (map[language]pageSet, error) {

@@ -1,0 +1,237 @@
+package browser
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"hongbao/console"
+	"hongbao/store"
+)
+
+// loser is a desk that carries out what it is asked for, and that loses the answers
+// to decisions, or answers nothing else, for as long as it is told to.
+type loser struct {
+	console.Desk
+	lose, dark atomic.Bool
+}
+
+func (l *loser) ActAs(keyID string) http.RoundTripper { return losing{l, l.Desk.ActAs(keyID)} }
+
+type losing struct {
+	*loser
+	next http.RoundTripper
+}
+
+func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet && l.dark.Load() {
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	res, err := l.next.RoundTrip(r)
+	if err == nil && r.Method == http.MethodPost && l.lose.Load() {
+		_ = res.Body.Close()
+		return nil, io.ErrUnexpectedEOF
+	}
+	return res, err
+}
+
+// newLosingHouse is newHouse with such a desk.
+func newLosingHouse(t *testing.T) (*house, *loser) {
+	t.Helper()
+	l := &loser{}
+	return newHouse(t, func(cfg *console.Config) { l.Desk, cfg.Desk = cfg.Desk, l }), l
+}
+
+// decided counts the decisions of a kind about a payment.
+func (h *house) decided(paymentID, kind string) (n int) {
+	h.t.Helper()
+	db, err := store.OpenSQL(h.dsn)
+	h.must(err)
+	defer func() { h.must(db.Close()) }()
+	h.must(db.QueryRowContext(h.t.Context(), "SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND kind = ?", paymentID, kind).Scan(&n))
+	return n
+}
+
+// sound fails for what makes the page hard to use.
+func (b *tab) sound() {
+	b.h.t.Helper()
+	for _, fault := range append(eval[[]string](b, faults), b.axe()...) {
+		b.h.t.Errorf("%s: %s", b.where(), fault)
+	}
+}
+
+// expect fails when something was answered by another status.
+func (b *tab) expect(what string, got, want int64) {
+	b.h.t.Helper()
+	if got != want {
+		b.h.t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+// decidedTimes fails unless there are n decisions.
+func (h *house) decidedTimes(paymentID, kind string, n int) {
+	h.t.Helper()
+	if got := h.decided(paymentID, kind); got != n {
+		h.t.Errorf("%d decisions to %s, want %d", got, kind, n)
+	}
+}
+
+// TestLostAnswer: a decision whose answer is lost is not decided a second time when
+// it is sent again, from the form or without it; with other contents it is refused.
+func TestLostAnswer(t *testing.T) {
+	h, l := newLosingHouse(t)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+
+	// The form stays: it is sent again as it is.
+	b.fill("#ask textarea", "what do they say")
+	l.lose.Store(true)
+	b.expect("lost", b.follow("#ask button"), http.StatusInternalServerError)
+	b.has("#ask #refused", "it is carried out once at most")
+	b.sound()
+	l.lose.Store(false)
+	b.expect("sent again", b.follow("#ask button"), http.StatusOK)
+	b.has(".note.good", "being asked")
+	h.decidedTimes(bad, "ask", 1)
+
+	// Other contents are told apart, and then are a decision of their own.
+	b.fill("#ask textarea", "and now")
+	l.lose.Store(true)
+	b.follow("#ask button")
+	l.lose.Store(false)
+	b.do(chromedp.SetValue(chromedp.CSS("#ask textarea"), "something else"))
+	b.expect("other contents", b.follow("#ask button"), http.StatusUnprocessableEntity)
+	b.has("#ask #refused", "answered before, with other contents")
+	h.decidedTimes(bad, "ask", 2)
+	b.expect("sent anew", b.follow("#ask button"), http.StatusOK)
+	h.decidedTimes(bad, "ask", 3)
+
+	// The form has gone, because it was carried out: the end of the page has it.
+	b.fill("#retry textarea", "unfrozen\nticket 4711")
+	l.lose.Store(true)
+	b.expect("lost", b.follow("#retry button"), http.StatusInternalServerError)
+	l.lose.Store(false)
+	b.lacks("#retry")
+	b.sound()
+	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.has(".note.good", "It is being paid again")
+	h.decidedTimes(bad, "retry", 1)
+}
+
+// TestLostAnswerOfThePlatformAway: a page that cannot be read has the form too.
+func TestLostAnswerOfThePlatformAway(t *testing.T) {
+	h, l := newLosingHouse(t)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
+	b.fill("#mark-paid textarea[name=evidence]", "slip <4711>")
+	l.lose.Store(true)
+	l.dark.Store(true)
+	b.expect("lost", b.follow("#mark-paid button"), http.StatusInternalServerError)
+	b.has("h1", "did not work")
+	l.lose.Store(false)
+	l.dark.Store(false)
+	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.has(".note.good", "waits for a second person")
+	b.has(".waits", "paid by bank", "slip <4711>")
+	h.decidedTimes(bad, "mark_paid", 1)
+
+	// A switch that was turned is not turned back by the text that turned it.
+	b.open("/")
+	b.do(click("#hold summary"))
+	b.fill("#hold textarea", "bank is down")
+	l.lose.Store(true)
+	b.follow("#hold button")
+	l.lose.Store(false)
+	if text := eval[string](b, `document.querySelector("#hold textarea").value`); text != "" {
+		t.Errorf("the form that releases has %q in it", text)
+	}
+	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.has(".note.good", "The provider is held")
+}
+
+// TestLostAnswerOfMany: a bulk retry whose answer is lost is sent again as it was,
+// although its payouts have left the list.
+func TestLostAnswerOfMany(t *testing.T) {
+	h, l := newLosingHouse(t)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
+	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", ""), h.grab(id, "c~frozen", "")}
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed")
+	b.do(click(`input[value="`+bad[0]+`"]`), click(`input[value="`+bad[1]+`"]`))
+	b.fill("#bulk textarea", "incident 17 is over")
+	l.lose.Store(true)
+	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
+	l.lose.Store(false)
+	b.has("#total", "1 in all")
+	b.has("#again", "Payouts that it is about: 2")
+	b.sound()
+	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
+		h.drive(paid)
+	}
+	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.has("#bulk-result", "What was done", "2 in all", bad[0], bad[1])
+	for i, n := range []int{1, 1, 0} {
+		h.decidedTimes(bad[i], "retry", n)
+	}
+}
+
+// TestWhatWasLookedAt: of all that fit the filter, what is carried out is what the
+// dry run has shown, also when more than one call can name are.
+func TestWhatWasLookedAt(t *testing.T) {
+	h, l := newLosingHouse(t)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
+	for i := range 54 {
+		h.win(id, "u"+strings.Repeat("i", i)+"~frozen", "")
+	}
+	h.record(id)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed")
+	b.do(click(`input[name=scope][value=all]`))
+	b.follow("#dry-run")
+	b.has("#bulk-result", "What would happen", "54 in all")
+	b.has("#scope-all", "54")
+	seen := eval[[]string](b, `[...document.querySelectorAll("#bulk-result tbody a.mono")].map((a) => a.textContent)`)
+	more := h.grab(id, "late~frozen", "")
+	h.decide(h.second, seen[0], "retry", "by somebody else")
+	b.fill("#bulk textarea", "all that I have seen")
+	l.lose.Store(true) // the first of two calls is carried out, its answer is lost
+	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
+	l.lose.Store(false)
+	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.has("#bulk-result", "What was done", "53 in all")
+	if done := eval[[]string](b, `[...document.querySelectorAll("#bulk-run tbody a.mono")].map((a) => a.textContent)`); !slices.Equal(done, seen) {
+		t.Errorf("done: %q, seen: %q", done, seen)
+	}
+	for _, one := range seen {
+		h.decidedTimes(one, "retry", 1)
+	}
+	h.decidedTimes(more, "retry", 0)
+
+	// Nothing that was looked at can be retried: what fits meanwhile is looked at first.
+	h.decide(h.second, more, "cancel", "waits")
+	b.open("/payouts?status=failed")
+	b.do(click(`input[name=scope][value=all]`))
+	b.follow("#dry-run")
+	b.has("#scope-all", "0")
+	newest := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"}), "newest~frozen", "")
+	b.fill("#bulk textarea", "whatever there is")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What would happen", newest)
+	h.decidedTimes(newest, "retry", 0)
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "1 in all", newest)
+}
