@@ -83,6 +83,12 @@ type paymentPage struct {
 	Still     bool   // what can be decided is as the page has it: it is left there
 }
 
+// Moves reports whether something still happens to the payment that was not decided
+// here: by itself, by a decision that is carried out, or by a second person.
+func (b paymentPage) Moves() bool {
+	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
+}
+
 // shown names what the page says, and stands what can be decided and what waits: a
 // page that asks names what it has.
 func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal) }

@@ -133,3 +133,40 @@ func TestWatchedByNobody(t *testing.T) {
 	}
 	expect("it has failed", "HX-Request", same, http.StatusOK, true, true)
 }
+
+// TestWatchedCancel: a payout that failed and is being cancelled says by itself how
+// far that is, from when it is asked for to its end.
+func TestWatchedCancel(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.lacks("#facts[hx-get]") // nothing happens to it
+	b.fill("#cancel textarea", "the sender wants it back")
+	b.follow("#cancel button")
+	b.has(".waits", "wants: Cancel")
+	eval[int](b, `window.here = 1`) // the page itself is not loaded anew
+
+	c := h.newTab("en")
+	c.signIn(h.second)
+	c.open("/payouts/" + bad)
+	c.fill(".waits textarea", "agreed")
+	c.follow(".waits button.primary")
+	h.eventually("what waited is gone", func() bool { return eval[bool](b, `!document.querySelector(".waits")`) })
+	b.has("#status", "failed")
+	b.has("#preview", "being carried out")
+	b.has(".timeline", "Agreed by "+h.second.key.Owner)
+
+	if status := h.drive(bad); status != payout.StatusCancelled {
+		t.Fatalf("%s", status)
+	}
+	b.appears("#status .off")
+	b.has("#status", "cancelled")
+	b.lacks("#facts[hx-get]", "#preview")
+	if !eval[bool](b, `window.here === 1`) {
+		t.Error("the page was loaded anew")
+	}
+	b.sound()
+}
