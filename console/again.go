@@ -25,6 +25,7 @@ type attempt struct {
 	status                 int
 	shown                  bool // the page has the form, so nothing is lost
 	offered                bool // a page that does not have it offers to send it again
+	resumed                bool // somebody had to sign in first, nothing was tried
 	apart                  bool // it is offered beside the form, in which it would be another one
 }
 

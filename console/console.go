@@ -210,7 +210,9 @@ func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
 		}
 		if r.Method == http.MethodPost {
 			if subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(s.CSRF)) != 1 {
-				c.refuse(w, r, http.StatusForbidden, "problem.csrf")
+				if !v.stale() {
+					c.refuse(w, r, http.StatusForbidden, "problem.csrf")
+				}
 				return
 			}
 			newlines(r.Form, r.PostForm)
@@ -244,26 +246,21 @@ func (v *visit) polls() bool {
 		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress")
 }
 
-// askToSignIn leads to the login page, and from there back to where somebody wanted to go.
+// askToSignIn leads to the login page, and from there back to where somebody wanted
+// to go, or to the form that he has sent.
 func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	next := "/"
-	if r.Method == http.MethodGet {
-		next = r.URL.RequestURI()
-	}
-	to := "/login"
-	if next != "/" {
-		to += "?next=" + url.QueryEscape(next)
-	}
-	if r.URL.Path == "/live" {
+	switch {
+	case r.URL.Path == "/live":
 		w.WriteHeader(http.StatusUnauthorized) // what follows it would take a page for the stream
-		return
+	case r.Header.Get("HX-Request") == "true":
+		askAgain(w, r)
+	case held(r).To != "":
+		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.held"})
+	case r.Method == http.MethodGet:
+		http.Redirect(w, r, loginFor(r.URL.RequestURI()), http.StatusSeeOther)
+	default:
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
 	}
-	if r.Header.Get("HX-Request") == "true" {
-		w.Header().Set("HX-Redirect", "/login") // a part of a page must not become a login form
-		w.WriteHeader(http.StatusUnauthorized)
-		return
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // fail answers with what went wrong: what the API has refused in the reader's
@@ -275,8 +272,11 @@ func (v *visit) fail(err error) {
 		v.console.askToSignIn(v.w, v.r)
 		return
 	}
-	if v.sent == nil && v.r.Method == http.MethodPost {
+	switch {
+	case v.sent == nil && v.r.Method == http.MethodPost:
 		v.sent = v.attempted(p)
+	case v.sent != nil && v.sent.resumed: // the page that has the form cannot be read
+		v.sent.Problem, v.sent.status = noticeOf(p), p.Status
 	}
 	v.problem = noticeOf(p)
 	v.show("problem", p.Status, nil)

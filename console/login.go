@@ -13,6 +13,7 @@ import (
 // loginPage is what the login page shows.
 type loginPage struct {
 	Next string
+	Held heldForm
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +27,14 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) login(w http.ResponseWriter, r *http.Request, status int, n *notice) {
-	c.write(w, r, "login", status, page{Lang: languageOf(r), Problem: n, Body: loginPage{Next: localPath(r.FormValue("next"))}})
+	body := loginPage{Next: localPath(r.FormValue("next")), Held: held(r)}
+	if r.URL.Path == "/login" {
+		body.Held = heldForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}
+	}
+	if place := body.Held.page(); place != "" {
+		body.Next = place
+	}
+	c.write(w, r, "login", status, page{Lang: languageOf(r), Problem: n, Body: body})
 }
 
 // signIn looks at a key and begins a session. Keys have 260 random bits; failures
@@ -50,13 +58,16 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.refused"})
 		return
 	}
-	if err := c.begin(w, r, id); err != nil {
+	cookie, err := c.begin(w, r, id)
+	if err != nil {
 		slog.ErrorContext(r.Context(), "sign-in failed", slog.Any("error", err))
 		c.login(w, r, http.StatusInternalServerError, &notice{Key: "problem.internal"})
 		return
 	}
 	slog.InfoContext(r.Context(), "signed in", slog.String("key", id))
-	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther)
+	if !c.resume(w, r, id, cookie) {
+		http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther)
+	}
 }
 
 // signOut ends the sign-in in every process, so that a copy of its cookie is worth

@@ -71,6 +71,8 @@ var frameMessages = map[string]saying{
 	"login.button":         {"Sign in", "登录"},
 	"login.refused":        {"This key does not open the desk. Check that it is whole and a staff key.", "该密钥无法登录工作台。请确认密钥完整且为员工密钥。"},
 	"login.too_many":       {"Too many failed attempts. Try again in five minutes.", "失败次数过多，请五分钟后再试。"},
+	"login.held":           {"Your sign-in has ended. What you have written is kept: sign in, and it is shown to you again.", "登录已失效。您填写的内容已保留，登录后会再次显示。"},
+	"login.ended":          {"Your sign-in has ended. What you write stays here: when you send it you are asked to sign in, and it is shown to you again.", "登录已失效。您填写的内容仍保留在此：提交后请重新登录，内容会再次显示。"},
 	"login.not_ended":      {"You are signed out in this browser. The platform could not note it: a copy of the sign-in, if somebody has one, is good until it ends by itself. Have the key revoked if that may be so.", "本浏览器已退出，但系统未能记录：若有人持有本次登录的副本，在其自行失效前仍可使用。如有此可能，请吊销该密钥。"},
 	"done.title":           {"Done.", "已完成。"},
 	"done.hold":            {"The provider is held: nothing more is sent to it.", "渠道已暂停：不再向其发送付款。"},

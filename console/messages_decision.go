@@ -6,6 +6,8 @@ var decisionMessages = map[string]saying{
 	"form.evidence":          {"Evidence", "凭证"},
 	"form.kept":              {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},
 	"form.doubt":             {"Whether it was carried out is not known. Send it again as it is: it is carried out once at most.", "是否已执行尚不清楚。请原样再次提交：最多只会执行一次。"},
+	"problem.resumed":        {"You had to sign in first. What you have written is here again: look at it, and send it once more.", "提交前须先登录。您填写的内容已恢复，请核对后再次提交。"},
+	"problem.stale":          {"You have signed in again since. What you have written is here again: look at it, and send it once more.", "您已重新登录。您填写的内容已恢复，请核对后再次提交。"},
 	"form.again":             {"Send it again", "再次提交"},
 	"decide.title":           {"Decide", "处理"},
 	"decide.retry":           {"Retry", "重付"},

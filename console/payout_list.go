@@ -122,6 +122,12 @@ var failureCodes = []string{"declined", "payee_declined", "account_frozen", "dec
 func (v *visit) listPayouts() error {
 	q := v.r.URL.Query()
 	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
+	if v.sent != nil && v.sent.Path == "/payouts/retry" { // what was chosen in it when somebody had to sign in first
+		var err error
+		if body, err = bulkForm(v.sent.form); err != nil {
+			return err
+		}
+	}
 	return v.list(body, v.readPayouts)
 }
 

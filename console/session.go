@@ -101,8 +101,8 @@ func (c *Console) sessionOf(r *http.Request) (session, bool) {
 	return s, now.Sub(began) < c.absolute && now.Sub(seen) < c.idle && !seen.After(now.Add(time.Minute))
 }
 
-// begin makes a session for a key that was just shown.
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, keyID string) error {
+// begin makes a session for a key that was just shown; it returns its cookie.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, keyID string) (string, error) {
 	now := c.now().Unix()
 	return c.setCookie(w, r, session{KeyID: keyID, Began: now, Seen: now, CSRF: rand.Text()})
 }
@@ -114,16 +114,14 @@ func (c *Console) keep(w http.ResponseWriter, r *http.Request, s session) {
 		return
 	}
 	s.Seen = now.Unix()
-	_ = c.setCookie(w, r, s) // without it the cookie that is there ends a little earlier
+	_, _ = c.setCookie(w, r, s) // without it the cookie that is there ends a little earlier
 }
 
-func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) error {
-	text, err := c.seal.close(s)
-	if err != nil {
-		return err
+func (c *Console) setCookie(w http.ResponseWriter, r *http.Request, s session) (text string, err error) {
+	if text, err = c.seal.close(s); err == nil {
+		http.SetCookie(w, cookie(r, sessionCookie, text, 0))
 	}
-	http.SetCookie(w, cookie(r, sessionCookie, text, 0))
-	return nil
+	return text, err
 }
 
 // forget takes the cookie away.

@@ -77,12 +77,20 @@
   const keep = () => {
     const key = (el) => el.form && [el.form.getAttribute('action'), [...el.form.elements].indexOf(el)].join(' ');
     const fields = () => new Map([...document.querySelectorAll('main form')].flatMap((f) => [...f.elements]).map((el) => [key(el), el]));
+    // What was written, or was sent before and stands there again: of that also the key of its decision.
+    const written = () => [...document.querySelectorAll('main textarea, main input[name=key]')].filter((el) => el.value !== el.defaultValue || 'sent' in el.dataset);
     let had = null;
+    // Who has been signed out and was writing is not led away from it.
+    document.body.addEventListener('htmx:beforeOnLoad', (e) => {
+      if (e.detail.xhr.status !== 401 || !written().length) return;
+      e.preventDefault();
+      document.getElementById('ended').hidden = false;
+    });
     document.body.addEventListener('htmx:beforeSwap', () => {
       const at = document.activeElement;
       had = {
         open: [...document.querySelectorAll('details[open][id]')].map((el) => el.id),
-        written: [...document.querySelectorAll('main textarea')].filter((el) => el.value !== el.defaultValue).map((el) => ({ el, key: key(el), text: el.value })),
+        written: written().map((el) => ({ el, key: key(el), text: el.value })),
         at, key: at && key(at), from: at && at.selectionStart, to: at && at.selectionEnd,
       };
     });
@@ -90,7 +98,11 @@
       if (!had) return;
       const now = fields();
       for (const id of had.open) if (document.getElementById(id)) document.getElementById(id).open = true;
-      for (const { el, key, text } of had.written) if (!el.isConnected && now.has(key)) now.get(key).value = text;
+      for (const { el, key, text } of had.written) {
+        if (el.isConnected || !now.has(key)) continue;
+        now.get(key).value = text;
+        if ('sent' in el.dataset) now.get(key).dataset.sent = '';
+      }
       const again = had.at && !had.at.isConnected && now.get(had.key);
       if (again) {
         again.focus({ preventScroll: true });
