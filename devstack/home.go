@@ -100,7 +100,7 @@ func (h Home) remove() error {
 	if err != nil {
 		return fmt.Errorf("delete state: %w", err)
 	}
-	for _, path := range leftovers {
+	for _, path := range append(leftovers, MariaDB{Dir: h.path(homeData, childMySQL)}.tempDir()) {
 		if err := os.RemoveAll(path); err != nil {
 			return fmt.Errorf("delete state: %w", err)
 		}
