@@ -111,6 +111,8 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 			put  bool
 		}{
 			"never received":   {func(*Payment, *Attempt) {}, status == StatusPending || status == StatusFailed},
+			"pending since":    {func(_ *Payment, a *Attempt) { a.Statement = ObsPending }, status == StatusPending || status == StatusFailed},
+			"confirming since": {func(_ *Payment, a *Attempt) { a.Statement = ObsNeedsRecipient }, status == StatusPending || status == StatusFailed},
 			"declined":         {func(_ *Payment, a *Attempt) { a.Statement = ObsDeclined }, false},
 			"booked":           {func(_ *Payment, a *Attempt) { a.Booked = true }, false},
 			"no longer counts": {func(p *Payment, _ *Attempt) { p.Attempt = 2 }, false},

@@ -44,12 +44,14 @@ func NoteRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) erro
 
 // NoteResent notes of a number that the books have, and of which they know that the
 // provider had never received it, that it was sent again since the backup (rule R13).
+// So it was, too, when an answer that was under way has told the restored books already
+// that the order is carried out: nothing else has that said of what has failed.
 // Its outcome is unknown and is asked for. It reports false, and
 // changes nothing, of any other number.
 func NoteResent(p *Payment, a *Attempt, l Limits, now time.Time) (bool, error) {
 	path := []Status{StatusPending, StatusSending, StatusUnknown}
 	switch {
-	case a.No != p.Attempt || a.Booked || a.Statement != ObsNeverReceived:
+	case a.No != p.Attempt || a.Booked || a.Statement != ObsNeverReceived && a.Statement != ObsPending && a.Statement != ObsNeedsRecipient:
 		return false, nil
 	case p.Status == StatusPending:
 		path = path[1:]

@@ -232,7 +232,7 @@ func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
 			}
 		}
 		for _, c := range b.world.pool.winners {
-			if !b.accounted(c.UserID) {
+			if !b.accountedFor(c) {
 				winners = append(winners, c)
 			}
 		}

@@ -295,17 +295,20 @@ func (w *world) judgeNewNumber(no string) {
 	}
 }
 
-// settled reports whether nothing has to happen any more by itself.
-func (w *world) settled() (done bool) {
+// settled reports whether nothing has to happen any more by itself. What is due waits
+// while the run that its workflow has is taken: that of another payment of the same
+// user, about which people have to decide.
+func (w *world) settled(taken func(payment string) bool) (done bool) {
 	w.look(func() {
 		w.bank.advance()
 		done = len(w.bank.notices) == 0 && w.bank.next().IsZero() && w.books.recorded
 	})
-	if !done || len(w.books.due()) > 0 {
+	free := func(id string) bool { return !taken(id) }
+	if !done || slices.ContainsFunc(w.books.due(), free) {
 		return false
 	}
 	payments, winners, life := w.books.lost()
-	return len(payments) == 0 && len(winners) == 0 && !life
+	return !slices.ContainsFunc(payments, free) && len(winners) == 0 && !life
 }
 
 // reconciliations is how many statements a lifetime gets: should they not be enough,
@@ -322,7 +325,12 @@ func (w *world) reconcile() (asked bool) {
 		}
 		for _, no := range w.bank.numbers {
 			parts, _ := payout.Parse(no)
-			a := w.books.rows[parts.PaymentID].attempts[parts.Attempt-1]
+			row := w.books.rows[parts.PaymentID]
+			if row == nil || len(row.attempts) < parts.Attempt {
+				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
+				continue
+			}
+			a := row.attempts[parts.Attempt-1]
 			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
 				if w.bank.forgot(w.bank.orders[no]) { // asking tells nothing: people have to look
 					if !w.books.known(no) {

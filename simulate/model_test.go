@@ -368,7 +368,7 @@ func (m *model) live(steps int) {
 			return
 		}
 		if len(ready) == 0 {
-			if m.resting() && m.world.settled() {
+			if m.resting() && m.world.settled(m.open) {
 				if m.reconcile() || m.people() {
 					continue
 				}

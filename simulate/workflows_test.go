@@ -316,7 +316,7 @@ func (t *town) quiet() bool {
 			return false
 		}
 	}
-	return t.handoffs() == 0 && t.settled()
+	return t.handoffs() == 0 && t.settled(func(string) bool { return false })
 }
 
 // TestWorkflows: the same, lived by the real workflows, several runs of a row at once.

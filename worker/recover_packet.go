@@ -257,7 +257,7 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 		return err
 	}
 	refund := payout.ID(payout.KindRefund, id, 0)
-	no := payout.OrderNo(refund, 1)
+	no, _ := r.refunded(id)
 	seen, err := r.ask(ctx, no)
 	if err == nil && seen.Kind == payout.ObsNeverReceived {
 		var closed bool
@@ -290,9 +290,8 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 // what they leave: nobody else had a share then. Whoever was told that he has one, and
 // had lost it with Redis, is promised it (rule R10) and gets none of this packet.
 func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record) error {
-	refund := payout.ID(payout.KindRefund, rec.ID, 0)
-	no := payout.OrderNo(refund, 1)
-	if !r.lines[rec.ID][no].moved {
+	no, moved := r.refunded(rec.ID)
+	if !moved {
 		return nil
 	}
 	seen, err := r.ask(ctx, no)
@@ -300,6 +299,21 @@ func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record) error
 		return err
 	}
 	return r.remainder(ctx, rec.ID)
+}
+
+// refunded returns the number under which a packet's remainder went back by the
+// statement, whatever came of those before it: the first that did, or else number 1.
+func (r *Recover) refunded(id string) (no string, moved bool) {
+	refund := payout.ID(payout.KindRefund, id, 0)
+	for n, at := range r.lines[id] {
+		if at.moved && n[:payout.IDLen] == refund && (!moved || n < no) {
+			no, moved = n, true
+		}
+	}
+	if !moved {
+		no = payout.OrderNo(refund, 1)
+	}
+	return no, moved
 }
 
 // retired reports whether Redis remembers that a packet came to its end.
