@@ -327,6 +327,9 @@ func (w *world) reconcile() (asked bool) {
 			parts, _ := payout.Parse(no)
 			row := w.books.rows[parts.PaymentID]
 			if row == nil || len(row.attempts) < parts.Attempt {
+				if w.books.known(no) {
+					continue // people are told
+				}
 				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
 				continue
 			}
@@ -365,12 +368,12 @@ func (w *world) end() {
 			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
 			continue
 		}
-		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) {
+		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) && !b.behind(r) {
 			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
 			continue
 		}
 		given, lied := w.given(r.ID)
-		if b.stuck(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+		if b.stuck(r.ID) || b.behind(r) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
 			continue // people are told
 		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) && r.Status != payout.StatusCancelled {
@@ -395,7 +398,10 @@ func (w *world) judgeTies() {
 	for _, no := range w.bank.numbers {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
-		a := b.rows[parts.PaymentID].attempts[parts.Attempt-1]
+		var a payout.Attempt // of a number that the books do not know: nothing is booked
+		if row := b.rows[parts.PaymentID]; row != nil && parts.Attempt <= len(row.attempts) {
+			a = row.attempts[parts.Attempt-1]
+		}
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
