@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
@@ -150,21 +148,10 @@ func TestR3_ClosingUnheard(t *testing.T) {
 		if started, err := r.starter.RestartPacket(t.Context(), p); err != nil || !started {
 			t.Fatalf("%v, %v", started, err)
 		}
-		eventually(t, soon, "the run waits for the end", func() bool { return r.waits(t, workflows.PacketID(p.ID)) })
+		eventually(t, soon, "the run waits for the end", func() bool { return r.idle(t, workflows.PacketID(p.ID)) })
 		r.exec(t, "UPDATE packets SET status = 'closing', close_reason = 'sold_out', books_closed_at = NOW(6), remainder = 0, claimed_count = 1, updated_at = NOW(6) WHERE id = ?", p.ID)
 		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	})
-}
-
-// waits reports whether a run has set a timer and no step of it is under way.
-func (r *rig) waits(t testing.TB, id string) bool {
-	t.Helper()
-	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	info := d.GetWorkflowExecutionInfo()
-	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && d.GetPendingWorkflowTask() == nil && len(d.GetPendingActivities()) == 0
 }
 
 // TestR3_PacketRunLost stages each stored status without a run.
