@@ -34,12 +34,17 @@ type Closing interface {
 	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
 }
 
+// ClaimBook is the part of MySQL that books claims, and what could not be booked.
+type ClaimBook interface {
+	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
+}
+
 // Cashbook is the part of MySQL that knows payments.
 type Cashbook interface {
-	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	ClaimBook
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	Late(ctx context.Context, c packet.Claim) (bool, error)
-	NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)

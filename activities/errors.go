@@ -45,7 +45,7 @@ func typed(err error) error {
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
 	case errors.Is(err, packet.ErrNotFound):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeNotFound, err)
-	case errors.Is(err, packet.ErrUnavailable):
+	case errors.Is(err, packet.ErrUnavailable), errors.Is(err, payout.ErrBooksRestored):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
 	}
 	return err

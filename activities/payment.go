@@ -36,11 +36,18 @@ func (a *Payments) RecordClaim(ctx context.Context, c packet.Claim) (payout.Stat
 	if err := a.toldOf(ctx, c); err != nil {
 		return payout.State{}, typed(err)
 	}
-	st, err := a.Cashbook.RecordClaim(ctx, c, a.Provider.Name())
-	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		st, err = a.Cashbook.NoteShareConflict(ctx, c, a.Provider.Name(), err.Error())
-	}
+	st, err := BookClaim(ctx, a.Cashbook, c, a.Provider.Name())
 	return st, typed(err)
+}
+
+// BookClaim books a claim that Redis tells its user, or keeps it as a promise. Repeatable.
+// Errors: those of the book.
+func BookClaim(ctx context.Context, book ClaimBook, c packet.Claim, provider string) (payout.State, error) {
+	st, err := book.RecordClaim(ctx, c, provider)
+	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
+		st, err = book.NoteShareConflict(ctx, c, provider, err.Error())
+	}
+	return st, err
 }
 
 // ReadPayment reads the program counter of a payment (rule R3).

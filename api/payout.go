@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/url"
+	"strconv"
 
 	"hongbao/payout"
 )
@@ -105,12 +106,21 @@ func (s *Server) renderPayout(r payout.Row) Payout {
 		ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, ShareIndex: shareOf(r), Amount: Fen(r.Amount), Currency: r.Currency,
 		Status: PayoutStatus(r.Status), OrderNo: textOrNull(r.OrderNo), Provider: r.Provider, ProviderRef: textOrNull(r.ProviderRef),
 		AttemptCount: r.AttemptCount, CreatedAt: Stamp(r.CreatedAt), UpdatedAt: Stamp(r.UpdatedAt),
-		Workflow: s.workflowLink("payout/" + r.PacketID + "/" + r.UserID),
+		Workflow: s.workflowLink(payoutWorkflow(r)),
 	}
 	if f := r.Failure; f != nil {
 		out.Failure = orNull(&PayoutFailure{Code: f.Code, Message: f.Message, Retryable: f.Retryable, NextAction: f.NextAction})
 	}
 	return out
+}
+
+// payoutWorkflow is the workflow of a payout: of a promise that nobody has kept yet it is
+// the one of its claim, which found that it could not be booked.
+func payoutWorkflow(r payout.Row) string {
+	if parts, err := payout.Parse(r.ID); err == nil && parts.Kind == payout.KindHonour && r.AttemptCount > 0 {
+		return "honour/" + r.PacketID + "/" + strconv.Itoa(parts.Number)
+	}
+	return "payout/" + r.PacketID + "/" + r.UserID
 }
 
 // workflowLink builds the address of a workflow in the Temporal UI. The id may

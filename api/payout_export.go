@@ -64,7 +64,7 @@ func cell(text string) string {
 }
 
 func (s *Server) exportRecord(r payout.Row, in *time.Location) []string {
-	link := s.workflowLink("payout/" + r.PacketID + "/" + r.UserID)
+	link := s.workflowLink(payoutWorkflow(r))
 	share := ""
 	if r.ShareIndex >= 0 {
 		share = strconv.Itoa(r.ShareIndex)

@@ -194,7 +194,7 @@ func (i *inspector) runs(ctx context.Context, j *judgement) error {
 		}
 		for _, e := range page.GetExecutions() {
 			id := e.GetExecution().GetWorkflowId()
-			ours := strings.HasPrefix(id, "packet/") || strings.HasPrefix(id, "payout/") || strings.HasPrefix(id, "refund/")
+			ours := strings.HasPrefix(id, "packet/") || strings.HasPrefix(id, "payout/") || strings.HasPrefix(id, "refund/") || strings.HasPrefix(id, "honour/")
 			if ours && !waiting[id] {
 				j.open("workflow %s is still open", id)
 			}

@@ -331,13 +331,22 @@ func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) 
 		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
 }
 
-func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) (st payout.State, err error) {
+func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return b.recordClaim(c, provider, false)
+}
+
+// recordClaim books a claim; only their recovery does so on restored books.
+func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("book claim", func() error {
 		p, err := b.claim(c, provider)
 		if err != nil {
 			return err
 		}
 		if p != nil {
+			if b.restored() != recovery {
+				b.shares[c.ShareIndex].user = ""
+				return payout.ErrBooksRestored
+			}
 			b.insert(*p)
 			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
 		}

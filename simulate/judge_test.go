@@ -187,7 +187,7 @@ func (w *world) judgeAttempts(after string) {
 		parts, _ := payout.Parse(no)
 		r := w.books.rows[parts.PaymentID]
 		known := r != nil && r.Amount == o.ins.Amount && r.Account == o.ins.Account
-		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.books.told(no) {
+		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.explained(no) {
 			continue
 		}
 		w.violated("after %s: the provider has %s of %d fen to %s, the books do not", after, no, o.ins.Amount, o.ins.Account)
@@ -202,10 +202,36 @@ func (w *world) bookedAgain(r *row, o *order) bool {
 	return !w.books.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
 }
 
+// explained reports whether people are told of an order that the books do not know, or
+// need not be told of it.
+func (w *world) explained(no string) bool {
+	parts, _ := payout.Parse(no)
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts))
+}
+
+// cancelledInVain reports whether an order is the refund of a cancelled payout that the
+// provider had refused and carried out after all: books that were restored take it as paid,
+// and need no refund.
+func (w *world) cancelledInVain(refund payout.Parts) bool {
+	if refund.Kind != payout.KindRefund || refund.Number == 0 || w.books.state.RestoredAt.IsZero() {
+		return false
+	}
+	_, lied := w.given(payout.ID(payout.KindPayout, refund.PacketID, refund.Number-1))
+	return lied
+}
+
 // told reports whether a break tells people of an order, or of its payment.
 func (b *books) told(no string) bool {
 	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool {
 		return (x.Kind == payout.BreakRestored || x.Kind == payout.BreakMismatch) && strings.HasPrefix(no, x.OrderNo)
+	})
+}
+
+// toldOf reports whether a break tells people of a payment, by whichever number: about one
+// that moved nothing there is nothing more to tell.
+func (b *books) toldOf(payment string) bool {
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool {
+		return (x.Kind == payout.BreakRestored || x.Kind == payout.BreakMismatch) && strings.HasPrefix(x.OrderNo, payment)
 	})
 }
 
@@ -327,7 +353,7 @@ func (w *world) reconcile() (asked bool) {
 			parts, _ := payout.Parse(no)
 			row := w.books.rows[parts.PaymentID]
 			if row == nil || len(row.attempts) < parts.Attempt {
-				if w.books.known(no) {
+				if w.books.known(no) || w.explained(no) {
 					continue // people are told
 				}
 				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
@@ -368,12 +394,12 @@ func (w *world) end() {
 			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
 			continue
 		}
-		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) && !b.behind(r) {
+		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) {
 			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
 			continue
 		}
 		given, lied := w.given(r.ID)
-		if b.stuck(r.ID) || b.behind(r) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+		if b.stuck(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
 			continue // people are told
 		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) && r.Status != payout.StatusCancelled {
@@ -405,7 +431,7 @@ func (w *world) judgeTies() {
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
-		case b.known(no):
+		case b.known(no), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -103,6 +104,19 @@ func (m *model) startClaim(c packet.Claim) {
 	m.start(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), &c)
 }
 
+// startClaims starts the runs of claims. One whose user has another share is booked where
+// the run of that is open, as the watch and a rebuild do it (worker.restartPayout).
+func (m *model) startClaims(claims []packet.Claim) {
+	for _, c := range claims {
+		switch {
+		case !m.openClaim(c):
+			m.startClaim(c)
+		case m.books.hasOther(c):
+			m.take(func() error { _, err := activities.BookClaim(ctx, m.books, c, m.bank.Name()); return err })
+		}
+	}
+}
+
 // take takes a step of a run. A process that dies in it leaves the step to be
 // repeated, or ends the run for good. An error is a step to be repeated.
 func (m *model) take(step func() error) (ended bool) {
@@ -164,11 +178,7 @@ func (m *model) watch() {
 			m.start(id, nil)
 		}
 	}
-	for _, c := range winners {
-		if !m.openClaim(c) {
-			m.startClaim(c)
-		}
-	}
+	m.startClaims(winners)
 	if alive && len(m.lives) == 0 {
 		m.lives = append(m.lives, m.newLife())
 	}

@@ -154,17 +154,6 @@ func (b *books) stuck(id string) bool {
 		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
 }
 
-// behind reports whether a payment waits for its workflow, which another payment of the
-// same user has until people have moved that.
-func (b *books) behind(r *row) bool {
-	for _, id := range b.ids {
-		if x := b.rows[id]; x != r && x.UserID == r.UserID && (x.Kind == payout.KindPayout || x.Kind == payout.KindHonour) && b.stuck(id) {
-			return true
-		}
-	}
-	return false
-}
-
 // allStuck are the payments that only people can move.
 func (b *books) allStuck() (ids []string) {
 	b.world.look(func() {

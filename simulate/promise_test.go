@@ -17,7 +17,12 @@ type promise struct {
 
 // NoteShareConflict keeps it (rule R10), as a payment that has failed, outside the
 // packet's total.
-func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, provider, detail string) (st payout.State, err error) {
+func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return b.noteShareConflict(c, provider, detail, false)
+}
+
+// noteShareConflict keeps a promise; only their recovery does so on restored books.
+func (b *books) noteShareConflict(c packet.Claim, provider, detail string, recovery bool) (st payout.State, err error) {
 	err = b.world.do("keep promise", func() error {
 		if !b.recorded || c.ShareIndex >= len(b.shares) {
 			return packet.ErrNotFound
@@ -26,6 +31,9 @@ func (b *books) NoteShareConflict(_ context.Context, c packet.Claim, provider, d
 		if s := b.shares[c.ShareIndex]; s.user == c.UserID && s.amount == c.Amount {
 			st = b.rows[share].state(b.world.now())
 			return nil
+		}
+		if b.restored() != recovery {
+			return payout.ErrBooksRestored
 		}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID, Detail: detail})
 		i := slices.IndexFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
@@ -54,6 +62,12 @@ func (b *books) accountedFor(c packet.Claim) bool {
 	promised := slices.ContainsFunc(b.promises, func(p promise) bool { return p.claim.UserID == c.UserID })
 	has := slices.ContainsFunc(b.shares, func(s share) bool { return s.user == c.UserID })
 	return promised && (has || c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user != "")
+}
+
+// hasOther reports whether a user has another share than his claim's, or a promise.
+func (b *books) hasOther(c packet.Claim) (other bool) {
+	b.world.look(func() { other = b.accounted(c.UserID) && !b.booked(c) })
+	return other
 }
 
 // accounted reports whether a claim of a user is in the books, whatever its share.

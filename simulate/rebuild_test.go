@@ -133,11 +133,7 @@ func (m *model) rebuild() {
 	if !m.pool.shut {
 		return
 	}
-	for _, c := range m.left() {
-		if !m.openClaim(c) {
-			m.startClaim(c)
-		}
-	}
+	m.startClaims(m.left())
 	waiting := slices.ContainsFunc(m.runs, func(r *run) bool {
 		return r.claim != nil && !m.books.booked(*r.claim) && !m.books.accounted(r.claim.UserID)
 	})
@@ -161,11 +157,7 @@ func (t *town) rebuild(ctx workflow.Context) {
 	if !t.pool.shut {
 		return
 	}
-	for _, c := range t.left() {
-		if t.open[c.UserID] == 0 {
-			t.startClaim(ctx, c)
-		}
-	}
+	t.startClaims(ctx, t.left())
 	running := func(c packet.Claim) bool { return t.open[c.UserID] > 0 }
 	waiting := false
 	t.look(func() {

@@ -133,7 +133,7 @@ func (m *model) recovers() {
 		m.diesAfter = 1 + m.dice.n("after", 8)
 	}
 	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey, By: "ops",
-		Packets: m.packets, Payments: m.payments, Logger: slog.New(slog.DiscardHandler)}
+		Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
 	told, err := r.Run(ctx)
 	m.recovering = false
 	m.look(func() {
@@ -210,6 +210,14 @@ func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, known
 		return nil
 	})
 	return st, err
+}
+
+func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return b.recordClaim(c, provider, true)
+}
+
+func (b restoredBooks) RecoverShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return b.noteShareConflict(c, provider, detail, true)
 }
 
 func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail string) error {

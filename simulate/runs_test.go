@@ -33,10 +33,11 @@ type run struct {
 	over  bool
 }
 
-// runKey names the workflow of a payment: one a user for what he gets, one a refund.
+// runKey names the workflow of a payment: one a user for his shares, one a promise, one a
+// refund.
 func (b *books) runKey(payment string) (key string) {
 	b.world.look(func() {
-		if r := b.rows[payment]; r != nil && (r.Kind == payout.KindPayout || r.Kind == payout.KindHonour) {
+		if r := b.rows[payment]; r != nil && r.Kind == payout.KindPayout {
 			key = r.UserID
 		} else {
 			key = payment

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/workflows"
@@ -144,6 +145,21 @@ func (t *town) startClaim(ctx workflow.Context, c packet.Claim) {
 	t.start(ctx, c.UserID, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id, PayNow: t.dice.n("pay now", 4) > 0, Shape: t.shape()})
 }
 
+// startClaims is the model's of that name.
+func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
+	for _, c := range claims {
+		switch {
+		case t.open[c.UserID] == 0:
+			t.startClaim(ctx, c)
+		case t.books.hasOther(c):
+			t.mayDie(func() error {
+				_, err := activities.BookClaim(context.Background(), t.books, c, t.bank.Name())
+				return err
+			})
+		}
+	}
+}
+
 // startRow starts a run that has only the name of its row.
 func (t *town) startRow(ctx workflow.Context, id string) {
 	switch payout.Kind(id[0]) {
@@ -202,11 +218,7 @@ func (t *town) watch(ctx workflow.Context) {
 			t.startRow(ctx, id)
 		}
 	}
-	for _, c := range winners {
-		if t.open[c.UserID] == 0 {
-			t.startClaim(ctx, c)
-		}
-	}
+	t.startClaims(ctx, winners)
 	if alive && t.open[""] == 0 {
 		t.startPacket(ctx)
 	}

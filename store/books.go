@@ -137,23 +137,34 @@ func (tx tx) seen() int64 {
 // to a packet that their recovery could not decide; packetID may be empty. It is
 // part of the transaction that would do it.
 func (tx tx) believed(packetID string) error {
-	seen := tx.seen()
-	var row booksRow
-	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
-		return err
-	}
-	b, err := tx.judgeRow(row, seen)
+	row, err := tx.normalBooks()
 	if err != nil {
 		return err
-	}
-	if b.State != payout.BooksNormal {
-		return fmt.Errorf("books at %d, %d is known: %w", b.Number, b.Known, payout.ErrBooksRestored)
 	}
 	undecided, err := tx.undecided(row, packetID)
 	if err == nil && undecided {
 		err = fmt.Errorf("packet %s: its break of kind %s is open: %w", packetID, payout.BreakRestored, payout.ErrBooksRestored)
 	}
 	return err
+}
+
+// trusted is believed for what may be done to packets that a recovery has left to people.
+func (tx tx) trusted() error {
+	_, err := tx.normalBooks()
+	return err
+}
+
+func (tx tx) normalBooks() (booksRow, error) {
+	seen := tx.seen()
+	var row booksRow
+	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
+		return row, err
+	}
+	b, err := tx.judgeRow(row, seen)
+	if err == nil && b.State != payout.BooksNormal {
+		err = fmt.Errorf("books at %d, %d is known: %w", b.Number, b.Known, payout.ErrBooksRestored)
+	}
+	return row, err
 }
 
 // undecided reports whether a recovery could not decide about a packet, and nobody

@@ -92,7 +92,8 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	for _, id := range []string{failed, cancelled, waiting} {
 		fail(t, s, id)
 	}
-	claimed := funded(t, s, 100, 2)
+	claimed, taken := funded(t, s, 100, 2), funded(t, s, 100, 2)
+	claim(t, s, taken, 0, "u")
 	noted := owing(t, s)
 	order := begin(t, s, noted)
 	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"}
@@ -144,6 +145,11 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		"book and send": func(s *Store) error {
 			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), provider, limits, encode))
 		},
+		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v"), provider); return err },
+		"promise": func(s *Store) error {
+			_, err := s.NoteShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
+			return err
+		},
 		"let a send leave": func(s *Store) error {
 			if ok, err := s.StillCurrent(ctx, order.OrderNo, order.Send, limits); err != nil || ok {
 				return err
@@ -182,13 +188,15 @@ func guardedCases(t *testing.T, s *Store) guarded {
 func TestR13_RestoredBooksRefuse(t *testing.T) {
 	s, _, dsn, set := newBooks(t)
 	ctx := t.Context()
-	p := funded(t, s, 100, 1)
+	p := funded(t, s, 100, 2)
+	claim(t, s, p, 0, "u")
 	cases := guardedCases(t, s)
 	sums := func() [4]int64 {
 		return [4]int64{
 			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"), query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"),
 			query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") + query[int64](t, s, "SELECT COUNT(*) FROM audit"),
-			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'"),
+			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
+				query[int64](t, s, "SELECT COUNT(*) FROM shares WHERE user_id IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
 		}
 	}
 	refuse := func(t *testing.T, s *Store) {
@@ -217,8 +225,10 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	must(t, err)
 	refuse(t, s)
 	refuse(t, another(t, s, dsn, Config{}))
-	// Claims are booked, and questions answered: they say what has happened.
+	// What is booked is booked, and a recovery books what it finds, and what it cannot.
 	claim(t, s, p, 0, "u")
+	must(t, errOf(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
+	must(t, errOf(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
 
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
 	must(t, err)
@@ -228,6 +238,8 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			t.Errorf("%s on normal books: %v", name, err)
 		}
 	}
+	wantErr(t, errOf(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
+	wantErr(t, errOf(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
 }
 
 // TestR13_UndecidedPacketStays: what the recovery left to a person stays as it is
@@ -299,3 +311,5 @@ func TestR13_NumberSentAgain(t *testing.T) {
 		t.Errorf("%+v, %d breaks", st, n)
 	}
 }
+
+func errOf(_ payout.State, err error) error { return err }

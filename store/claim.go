@@ -15,9 +15,22 @@ import (
 // RecordClaim books a claim once: the share row is claimed by an UPDATE that can
 // succeed once, the payout row is made pending, holding moves to owed, all in
 // one transaction. A repeat changes nothing. Returns the payout's state.
+// On books that were restored nothing is booked: with whom its share was, or that it was
+// refunded, is for their recovery to find out first (rule R13).
 // Errors: ErrNotFound (no such packet or share), ErrBooksClosed, ErrConflict
-// (share taken by another, or another amount: rule R10), ErrUnavailable.
+// (share taken by another, or another amount: rule R10), payout.ErrBooksRestored,
+// ErrUnavailable.
 func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return s.recordClaim(ctx, c, provider, tx.trusted)
+}
+
+// RecoverClaim does what RecordClaim does, on books that are being recovered.
+// Errors: as RecordClaim; ErrMoved when the books are normal.
+func (s *Store) RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return s.recordClaim(ctx, c, provider, tx.restoredOnly)
+}
+
+func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, crash.ClaimBook, func(tx tx) error {
 		p, _, err := tx.claimShare(c, provider, s.lanes)
@@ -26,6 +39,9 @@ func (s *Store) RecordClaim(ctx context.Context, c packet.Claim, provider string
 			return err
 		case p == nil:
 			out, err = tx.stateOf(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex))
+			return err
+		}
+		if err := allowed(tx); err != nil { // the share is not taken: this transaction is not committed
 			return err
 		}
 		out = tx.state(*p, nil)

@@ -31,8 +31,19 @@ func (promiseRow) TableName() string { return "promises" }
 // and a payout that has failed with share_conflict. Its number is the next h of
 // the packet; a repeat for the same user finds the payout that is there, however
 // far it has come. Nothing is posted: people decide. Returns the payout's state.
-// Errors: ErrNotFound (no such packet), ErrUnavailable.
+// On books that were restored nothing is noted, as RecordClaim says.
+// Errors: ErrNotFound (no such packet), payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return s.noteShareConflict(ctx, c, provider, detail, tx.trusted)
+}
+
+// RecoverShareConflict does what NoteShareConflict does, on books that are being
+// recovered. Errors: as NoteShareConflict; ErrMoved when the books are normal.
+func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return s.noteShareConflict(ctx, c, provider, detail, tx.restoredOnly)
+}
+
+func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, crash.ClaimConflict, func(tx tx) error {
 		// Numbers are given one after the other, and no claim is being booked beside.
@@ -49,6 +60,9 @@ func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, provider,
 			out, err = tx.stateOf(share)
 			return err
 		case !errors.Is(err, ErrMoved) && !errors.Is(err, ErrConflict):
+			return err
+		}
+		if err := allowed(tx); err != nil {
 			return err
 		}
 		err := tx.addBreak(c.PacketID, share, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID,

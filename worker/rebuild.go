@@ -39,6 +39,7 @@ type RebuildRows interface {
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place, limit int) ([]packet.Tombstone, packet.Place, error)
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
+	ClaimBook
 }
 
 // RebuildGates moves the gates of lanes in Redis.

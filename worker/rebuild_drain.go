@@ -149,7 +149,7 @@ func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []pa
 		return err
 	}
 	for _, c := range left {
-		if _, err := r.cfg.Starter.RestartPayout(ctx, c, app); err != nil {
+		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); err != nil {
 			return err
 		}
 		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
@@ -179,7 +179,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 				if !waited[claimed{packetID, ""}] {
 					packets = append(packets, packetID)
 				}
-			case !waited[claimed{packetID, user}]:
+			case kind == "payout" && !waited[claimed{packetID, user}]:
 				missing[claimed{packetID, user}] = anyShare
 			}
 		}

@@ -25,12 +25,16 @@ const (
 	answeredAfter = 5 * time.Second
 )
 
-// make replaces what Redis has of the lane by what the books say.
+// make replaces what Redis has of the lane by what the books say. Not by books that were
+// restored since the rebuild began: what they lack may be in Redis alone (rule R13).
 func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 	if err := r.heavy.Acquire(ctx, 1); err != nil {
 		return err
 	}
 	defer r.heavy.Release(1)
+	if err := r.cfg.Books.BooksBelieved(ctx); err != nil {
+		return err
+	}
 	b.Packets, b.Unknown = 0, 0
 	_, err := r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, func(ids []string) error {
 		known, err := r.cfg.Rows.PacketStates(ctx, ids)

@@ -33,7 +33,8 @@ type RestoredBooks interface {
 type RestoredPackets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
-	RecordClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
+	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
 	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason, provider string) error
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
@@ -101,7 +102,6 @@ type Recover struct {
 	Provider RestoredProvider
 	Starter  RestoredRuns
 	Packets  *activities.Packets
-	Payments *activities.Payments
 	SeedKey  [32]byte
 	Lanes    int
 	// By is who recovers, for the audit.

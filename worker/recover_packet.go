@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -36,10 +33,7 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		}
 	}
 	if rec.BooksClosedAt.IsZero() && charge.Status == payout.StatusPaid {
-		if err := r.refundedAsBooked(ctx, rec); err != nil {
-			return err
-		}
-		if err := r.claims(ctx, rec.Packet); err != nil {
+		if err := r.claims(ctx, rec); err != nil {
 			return err
 		}
 		if err := r.shares(ctx, id); err != nil {
@@ -77,95 +71,6 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 		f = *view.Failure
 	}
 	return r.Store.RecoverRejected(ctx, id, f)
-}
-
-// claims books the claims that Redis or Temporal knows and the books do not.
-func (r *Recover) claims(ctx context.Context, p packet.Packet) error {
-	err := r.Pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { return r.unrecorded(ctx, p.ID, claims) })
-	if err != nil {
-		return err
-	}
-	past, err := r.Starter.ClaimsOf(ctx, p.ID, func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, p.ID, users) })
-	if err != nil {
-		return err
-	}
-	for _, c := range past {
-		if err := r.book(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unrecorded books those of a packet's claims that the books do not have.
-func (r *Recover) unrecorded(ctx context.Context, packetID string, claims []packet.Claim) error {
-	for some := range slices.Chunk(claims, compareUsers) {
-		left, err := r.Store.Unrecorded(ctx, packetID, some)
-		if err != nil {
-			return err
-		}
-		for _, c := range left {
-			if err := r.book(ctx, c); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// book books a claim as its payout's run would, also one that cannot be booked (R10).
-func (r *Recover) book(ctx context.Context, c packet.Claim) error {
-	_, err := r.Payments.RecordClaim(ctx, c)
-	if err == nil {
-		r.note(func(v *Recovery) { v.Claims++ })
-	}
-	return err
-}
-
-// shares asks about the first number of every share that nobody has in the books:
-// what is left of them is what would be refunded.
-func (r *Recover) shares(ctx context.Context, id string) error {
-	for after := -1; ; {
-		left, err := r.Store.SharesLeft(ctx, id, after, recoverPage)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		after = left[len(left)-1].Index
-		group, gctx := errgroup.WithContext(ctx)
-		group.SetLimit(recoverAsks)
-		for _, share := range left {
-			group.Go(func() error { return r.share(gctx, id, share) })
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-	}
-}
-
-// share gives a share to whom the provider paid it, when nobody else remembers whose
-// it is: his account is all that is known of him.
-func (r *Recover) share(ctx context.Context, id string, share payout.ShareLeft) error {
-	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
-	seen, err := r.ask(ctx, no)
-	if err != nil || seen.Kind == payout.ObsNeverReceived {
-		return err
-	}
-	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
-		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q", share.Index, share.Amount, seen.Amount, seen.Account))
-	}
-	at := r.lines[id][no].first
-	if at.IsZero() {
-		at = r.began
-	}
-	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: at.UTC().Truncate(time.Millisecond)}
-	_, err = r.Store.RecordClaim(ctx, c, r.Provider.Name())
-	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account, err))
-	}
-	if err == nil {
-		r.note(func(v *Recovery) { v.Claims++; v.Guessed++ })
-	}
-	return err
 }
 
 // payments brings every payment of a packet to where the provider has it, those
@@ -286,17 +191,12 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	return err
 }
 
-// refundedAsBooked closes the books of a packet of which the provider has refunded just
-// what they leave: nobody else had a share then. Whoever was told that he has one, and
+// refundedAsBooked closes the books of a packet whose refund, as the provider knows it, is
+// just what they leave: nobody else had a share then. Whoever was told that he has one, and
 // had lost it with Redis, is promised it (rule R10) and gets none of this packet.
-func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record) error {
-	no, moved := r.refunded(rec.ID)
-	if !moved {
+func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record, refund payout.Observation) error {
+	if refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
 		return nil
-	}
-	seen, err := r.ask(ctx, no)
-	if err != nil || seen.Amount != rec.TotalAmount-rec.ClaimedAmount {
-		return err
 	}
 	return r.remainder(ctx, rec.ID)
 }

@@ -87,8 +87,7 @@ func (r *rig) recovery(t testing.TB) *worker.Recover {
 	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Observe: true, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = pools.Close() })
 	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: testLanes, SeedKey: r.seedKey, By: "operator", Logger: r.logger,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider}}
+		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}}
 }
 
 // moves are all movements of the provider but for those of the given packets.

@@ -37,7 +37,7 @@ type WatchedPackets interface {
 type WatchedPayments interface {
 	WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error)
 	PaymentOf(ctx context.Context, id string) (payout.Payment, error)
-	PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error)
+	ClaimBook
 }
 
 // LivePools is the part of Redis the watch needs.
@@ -171,7 +171,8 @@ type Repair string
 const (
 	// RepairUnrecorded: a staged packet without a row got its run.
 	RepairUnrecorded Repair = "packet_unrecorded"
-	// RepairWinner: a winner without a recorded claim got his payout's run.
+	// RepairWinner: a winner without a recorded claim got his payout's run, or was booked
+	// beside his other share.
 	RepairWinner Repair = "winner_without_payout"
 	// RepairPacketRun: a packet that is not at its end had no run and got one.
 	RepairPacketRun Repair = "packet_without_run"

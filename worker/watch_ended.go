@@ -57,6 +57,9 @@ func (w *Watch) watchEnded(ctx context.Context) error {
 	return group.Wait()
 }
 
+// numberedRuns are the payments whose workflow ids end with their number.
+var numberedRuns = map[string]payout.Kind{"refund": payout.KindRefund, "honour": payout.KindHonour}
+
 func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 	kind, rest, _ := strings.Cut(workflowID, "/")
 	switch kind {
@@ -69,13 +72,13 @@ func (w *Watch) endedRun(ctx context.Context, workflowID string) error {
 			return nil // it ended before the claim was recorded: the pools tell
 		}
 		return w.paymentEnded(ctx, p, err)
-	case "refund":
+	case "refund", "honour":
 		packetID, number, _ := strings.Cut(rest, "/")
 		n, err := strconv.Atoi(number)
 		if err != nil || !packet.ValidID(packetID) {
 			return nil //nolint:nilerr // not one of ours
 		}
-		p, err := w.cfg.Store.PaymentOf(ctx, payout.ID(payout.KindRefund, packetID, n))
+		p, err := w.cfg.Store.PaymentOf(ctx, payout.ID(numberedRuns[kind], packetID, n))
 		if errors.Is(err, packet.ErrNotFound) {
 			return nil
 		}

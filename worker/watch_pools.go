@@ -312,7 +312,7 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 type missed struct {
 	missing int // for whom the books do not account
 	asked   int // those of them that Temporal was asked to start: the others wait elsewhere
-	started int // those that it had to start: the others wait there
+	started int // those that it had to start, or that had to be booked: the others wait there
 }
 
 // missingWinners starts the payout of every winner that MySQL does not account for
@@ -335,7 +335,7 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 				continue // seen for the first time: a run that was started just now is about to record it
 			}
 			n.asked++
-			started, err := w.cfg.Starter.RestartPayout(ctx, c, view.Packet.App)
+			started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
 			if err != nil {
 				return n, err
 			}

@@ -59,7 +59,7 @@ func TestPaymentWorkflowIDs(t *testing.T) {
 		want string
 	}{
 		{"payout", payout.Payment{ID: payoutID, Kind: payout.KindPayout, PacketID: packetID, UserID: "Alice "}, "payout/" + packetID + "/Alice "},
-		{"honoured promise", payout.Payment{ID: "h" + packetID + "0001", Kind: payout.KindHonour, PacketID: packetID, UserID: "u"}, "payout/" + packetID + "/u"},
+		{"honoured promise", payout.Payment{ID: "h" + packetID + "0001", Kind: payout.KindHonour, PacketID: packetID, UserID: "u"}, "honour/" + packetID + "/1"},
 		{"refund of the remainder", payout.Payment{ID: refundID, Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/0"},
 		{"refund of a cancelled payout", payout.Payment{ID: "r" + packetID + "0013", Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/35"},
 		{"a charge belongs to its packet", payout.Payment{ID: "c" + packetID + "0000", Kind: payout.KindCharge, PacketID: packetID}, ""},

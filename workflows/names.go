@@ -57,6 +57,10 @@ func PayoutID(packetID, userID string) string { return "payout/" + packetID + "/
 // RefundID returns the workflow id of refund n of a packet: 0 is the remainder.
 func RefundID(packetID string, n int) string { return fmt.Sprintf("refund/%s/%d", packetID, n) }
 
+// HonourID returns the workflow id of promise n of a packet, once people have decided to
+// keep it: its user's claims may have a run of their own that waits for people.
+func HonourID(packetID string, n int) string { return fmt.Sprintf("honour/%s/%d", packetID, n) }
+
 // ChargeID returns the workflow id of questions about a charge whose packet's
 // run has gone on.
 func ChargeID(packetID string) string { return "charge/" + packetID }
@@ -65,16 +69,22 @@ func ChargeID(packetID string) string { return "charge/" + packetID }
 // a charge, which its packet's workflow carries out.
 func PaymentWorkflowID(p payout.Payment) string {
 	switch p.Kind {
-	case payout.KindPayout, payout.KindHonour:
+	case payout.KindPayout:
 		return PayoutID(p.PacketID, p.UserID)
+	case payout.KindHonour:
+		return numbered(HonourID, p)
 	case payout.KindRefund:
-		parts, err := payout.Parse(p.ID)
-		if err != nil {
-			return ""
-		}
-		return RefundID(p.PacketID, parts.Number)
+		return numbered(RefundID, p)
 	}
 	return ""
+}
+
+func numbered(id func(packetID string, n int) string, p payout.Payment) string {
+	parts, err := payout.Parse(p.ID)
+	if err != nil {
+		return ""
+	}
+	return id(p.PacketID, parts.Number)
 }
 
 // PayoutInput starts a payout: with the claim (the relay, first of all), or

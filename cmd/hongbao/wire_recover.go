@@ -55,7 +55,6 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	starter, seed := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), key32(c.secret("seed-key"))
 	return &worker.Recover{
 		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: lanes, SeedKey: seed, Logger: logger,
-		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
-		Payments: &activities.Payments{Cashbook: db, Provider: pay},
+		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
 	}, end, nil
 }

@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// claims books the claims that Redis or Temporal knows and the books do not. Where the
+// provider knows the refund of the remainder, those come first that it knows too: with them
+// the refund may be just what the books leave, and whoever else was told that he has a share
+// had lost it with Redis. Booked before, his share would stand against the refund.
+func (r *Recover) claims(ctx context.Context, rec packet.Record) error {
+	no, _ := r.refunded(rec.ID)
+	refund, err := r.ask(ctx, no)
+	if err != nil {
+		return err
+	}
+	if refund.Kind != payout.ObsNeverReceived {
+		if err := r.refundedAsBooked(ctx, rec, refund); err != nil {
+			return err
+		}
+		if err := r.eachLost(ctx, rec.ID, r.bookSent); err != nil {
+			return err
+		}
+		if rec, err = r.Store.Packet(ctx, rec.ID); err != nil {
+			return err
+		}
+		if err := r.refundedAsBooked(ctx, rec, refund); err != nil {
+			return err
+		}
+	}
+	return r.eachLost(ctx, rec.ID, r.bookAll)
+}
+
+// eachLost does something with the claims that the books do not have, some at a time.
+func (r *Recover) eachLost(ctx context.Context, id string, do func(context.Context, []packet.Claim) error) error {
+	err := r.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+		for some := range slices.Chunk(claims, compareUsers) {
+			left, err := r.Store.Unrecorded(ctx, id, some)
+			if err == nil {
+				err = do(ctx, left)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	past, err := r.Starter.ClaimsOf(ctx, id, func(users []string) (map[string]bool, error) { return r.Store.Recorded(ctx, id, users) })
+	if err != nil {
+		return err
+	}
+	return do(ctx, past)
+}
+
+// bookSent books those claims whose payouts the provider has received.
+func (r *Recover) bookSent(ctx context.Context, claims []packet.Claim) error {
+	sent := make([]bool, len(claims))
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(recoverAsks)
+	for i, c := range claims {
+		group.Go(func() error {
+			seen, err := r.ask(gctx, payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1))
+			sent[i] = err == nil && seen.Kind != payout.ObsNeverReceived && seen.Account == c.Account()
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, c := range claims {
+		if !sent[i] {
+			continue
+		}
+		if err := r.book(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bookAll books claims, one after the other.
+func (r *Recover) bookAll(ctx context.Context, claims []packet.Claim) error {
+	for _, c := range claims {
+		if err := r.book(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// book books a claim as its payout's run would on books that are normal, also one that
+// cannot be booked (R10).
+func (r *Recover) book(ctx context.Context, c packet.Claim) error {
+	_, err := r.Store.RecoverClaim(ctx, c, r.Provider.Name())
+	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
+		_, err = r.Store.RecoverShareConflict(ctx, c, r.Provider.Name(), err.Error())
+	}
+	if err == nil {
+		r.note(func(v *Recovery) { v.Claims++ })
+	}
+	return err
+}
+
+// shares asks about the first number of every share that nobody has in the books:
+// what is left of them is what would be refunded.
+func (r *Recover) shares(ctx context.Context, id string) error {
+	for after := -1; ; {
+		left, err := r.Store.SharesLeft(ctx, id, after, recoverPage)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		after = left[len(left)-1].Index
+		group, gctx := errgroup.WithContext(ctx)
+		group.SetLimit(recoverAsks)
+		for _, share := range left {
+			group.Go(func() error { return r.share(gctx, id, share) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// share gives a share to whom the provider paid it, when nobody else remembers whose
+// it is: his account is all that is known of him.
+func (r *Recover) share(ctx context.Context, id string, share payout.ShareLeft) error {
+	no := payout.OrderNo(payout.ID(payout.KindPayout, id, share.Index), 1)
+	seen, err := r.ask(ctx, no)
+	if err != nil || seen.Kind == payout.ObsNeverReceived {
+		return err
+	}
+	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
+		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q", share.Index, share.Amount, seen.Amount, seen.Account))
+	}
+	at := r.lines[id][no].first
+	if at.IsZero() {
+		at = r.began
+	}
+	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: at.UTC().Truncate(time.Millisecond)}
+	_, err = r.Store.RecoverClaim(ctx, c, r.Provider.Name())
+	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
+		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account, err))
+	}
+	if err == nil {
+		r.note(func(v *Recovery) { v.Claims++; v.Guessed++ })
+	}
+	return err
+}
