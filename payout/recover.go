@@ -20,9 +20,7 @@ var ErrUndecided = errors.New("cannot be recovered without a person")
 // nobody's (see Settle). Errors: ErrUndecided when
 // the payment could not have got another number.
 func NoteRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
-	a.Sends, a.StartedAt, a.AskUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
-	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
-	a.Next, a.NextAt = ActionAsk, now
+	a.sentBefore(l, sentAt, now)
 	path := []Status{StatusSending, StatusUnknown}
 	switch {
 	case p.Status == StatusPaid: // the provider carried an earlier number out after all
@@ -35,6 +33,27 @@ func NoteRecovered(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) erro
 	default:
 		return fmt.Errorf("payment %s is %s and has number %d: %w", p.ID, p.Status, a.No, ErrUndecided)
 	}
+	return p.unknownUnder(a, path, now)
+}
+
+// NoteLeft puts the next number of a pending payment down as sent at sentAt or later, when a
+// recovery has left that number to people (rule R13): the provider may know it, by another
+// request. Its outcome is unknown and is asked for. Errors: those of the status table.
+func NoteLeft(p *Payment, a *Attempt, l Limits, sentAt, now time.Time) error {
+	a.sentBefore(l, sentAt, now)
+	return p.unknownUnder(a, []Status{StatusSending, StatusUnknown}, now)
+}
+
+// sentBefore makes an attempt one that was sent, nobody knows when after sentAt.
+func (a *Attempt) sentBefore(l Limits, sentAt, now time.Time) {
+	a.Sends, a.StartedAt, a.AskUntil = 1, sentAt, sentAt.Add(l.Remembers-24*time.Hour)
+	a.OpenUntil = now.Add(LeaveWithin + l.LandingWindow)
+	a.Next, a.NextAt = ActionAsk, now
+}
+
+// unknownUnder moves a payment along a path to unknown, under an attempt that counts from
+// now on.
+func (p *Payment) unknownUnder(a *Attempt, path []Status, now time.Time) error {
 	if err := p.along(path); err != nil {
 		return err
 	}

@@ -69,6 +69,16 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 			if err != nil {
 				return err
 			}
+			if b.leftToPeople(next.OrderNo) {
+				if err := payout.NoteLeft(&p, &next, l, b.rec.CreatedAt, now); err != nil {
+					return err
+				}
+				r.attempts = append(attempts, next)
+				b.save(r, p)
+				out.State = r.state(now)
+				b.world.reached["asked about what was left to people"]++
+				return nil
+			}
 			attempts = append(attempts, next)
 		}
 		cur := &attempts[len(attempts)-1]

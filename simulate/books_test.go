@@ -378,6 +378,12 @@ func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l
 		if err != nil {
 			return err
 		}
+		if b.leftToPeople(first.OrderNo) {
+			b.insert(*p)
+			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+			out.State = b.rows[p.ID].state(b.world.now())
+			return nil
+		}
 		if err := payout.NoteSend(p, &first, l, b.world.now()); err != nil {
 			return err
 		}

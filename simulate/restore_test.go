@@ -66,6 +66,12 @@ func (b *books) holds() *payout.Hold {
 	return b.hold
 }
 
+// leftToPeople reports whether a recovery has left a number to people, resolved or not. The
+// lock is held.
+func (b *books) leftToPeople(no string) bool {
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakRestored && x.OrderNo == no })
+}
+
 // believed refuses what must not be done on such books. The lock is held.
 func (b *books) believed() error {
 	if b.restored() || b.guarded {

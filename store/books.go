@@ -192,35 +192,36 @@ func (s *Store) Undecided(ctx context.Context, packetID string) (bool, error) {
 
 // sending returns what keeps a packet's payments from being sent through a
 // provider: a person's hold, or books that are older than reality; nil when
-// nothing does. It is part of every send, and one statement once the books beat.
-func (tx tx) sending(provider, packetID string) (*payout.Hold, error) {
+// nothing does. guarded: a recovery has left something to people, see leftToPeople. It is
+// part of every send, and one statement once the books beat.
+func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool, err error) {
 	seen := tx.seen()
 	var row struct {
 		Provider providerRow `gorm:"embedded;embeddedPrefix:p_"`
 		Books    booksRow    `gorm:"embedded;embeddedPrefix:b_"`
 	}
-	err := tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at, p.released_at AS p_released_at,
+	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at, p.released_at AS p_released_at,
 		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at, b.guarded AS b_guarded
 		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, provider).Scan(&row).Error
 	if err == nil && row.Books.ID == 0 { // nothing has beaten yet
 		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM providers WHERE name = ?", provider).Scan(&row).Error
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	b, err := tx.judgeRow(row.Books, seen)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if hold := b.Hold(); hold != nil {
-		return hold, nil
+		return hold, false, nil
 	}
 	undecided, err := tx.undecided(row.Books, packetID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if undecided {
-		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, nil
+		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, true, nil
 	}
-	return row.Provider.state().Hold, nil
+	return row.Provider.state().Hold, row.Books.Guarded, nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -227,8 +228,8 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	refuse(t, another(t, s, dsn, Config{}))
 	// What is booked is booked, and a recovery books what it finds, and what it cannot.
 	claim(t, s, p, 0, "u")
-	must(t, errOf(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
-	must(t, errOf(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
+	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
+	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
 
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
 	must(t, err)
@@ -238,8 +239,8 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			t.Errorf("%s on normal books: %v", name, err)
 		}
 	}
-	wantErr(t, errOf(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
-	wantErr(t, errOf(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
+	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
+	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
 }
 
 // TestR13_UndecidedPacketStays: what the recovery left to a person stays as it is
@@ -276,6 +277,60 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	must(t, err)
 }
 
+// TestR13_LeftNumberIsAskedAbout: a number that a recovery has left to people is not sent by
+// the books that are resolved: the provider may know it with another request. It is asked
+// about, and what does not agree is a break. Other numbers are sent.
+func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p, other := funded(t, s, 300, 3), funded(t, s, 300, 3)
+	left := func(p packet.Packet, ids ...string) {
+		for i, id := range ids {
+			no := payout.OrderNo(id, 1)
+			must(t, s.inTx(ctx, crash.Administration, func(tx tx) error {
+				return tx.addBreak(p.ID, id, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "the provider has it"})
+			}))
+			w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"}
+			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+		}
+	}
+	refund := payout.ID(payout.KindRefund, p.ID, 0)
+	left(p, payoutID(p, 0), payoutID(p, 1), refund)
+	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE WHERE id = 1")
+	must(t, err)
+	b, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), provider, limits, encode)
+	if err != nil || b.Order != nil || b.State.Status != payout.StatusPending || b.State.Step.Do != payout.ActionSend {
+		t.Fatalf("booked, and not paid at once: %+v, %v", b, err)
+	}
+	claim(t, s, p, 1, "v")
+	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, errOnly(s.CloseBooks(ctx, p.ID, provider)))
+	for _, id := range []string{payoutID(p, 0), payoutID(p, 1), refund} {
+		for range 2 {
+			b, err := s.BeginSend(ctx, id, limits, encode)
+			if err != nil || b.Order != nil || b.State.Status != payout.StatusUnknown || b.State.Step.Do != payout.ActionAsk {
+				t.Fatalf("%s: %+v, %v", id, b, err)
+			}
+		}
+	}
+	o := observation(payout.SourceAsk, payout.OrderNo(refund, 1), payout.ObsSucceeded)
+	o.Amount = 17
+	if st, err := s.Settle(ctx, o, o.OrderNo); err != nil || st.Status != payout.StatusUnknown {
+		t.Errorf("another amount: %+v, %v", st, err)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'mismatch' AND order_no = ?", o.OrderNo); n != 1 {
+		t.Errorf("%d breaks", n)
+	}
+	if st := settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsSucceeded); st.Status != payout.StatusPaid {
+		t.Errorf("the same request: %+v", st)
+	}
+	if b, err := s.BeginClaim(ctx, claimOf(other, 0, "u"), provider, limits, encode); err != nil || b.Order == nil {
+		t.Errorf("another packet: %+v, %v", b, err)
+	}
+}
+
+func errOnly[T any](_ T, err error) error { return err }
+
 // TestR13_NumberSentAgain: a number that had never been received by the time of the
 // backup is unknown once the provider knows it, and paid without a break; put back
 // twice it changes once, and of normal books nothing is changed.
@@ -311,5 +366,3 @@ func TestR13_NumberSentAgain(t *testing.T) {
 		t.Errorf("%+v, %d breaks", st, n)
 	}
 }
-
-func errOf(_ payout.State, err error) error { return err }

@@ -61,7 +61,8 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 	var out payout.Begun
 	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
 		out = payout.Begun{}
-		switch hold, err := tx.sending(provider, c.PacketID); {
+		hold, guarded, err := tx.sending(provider, c.PacketID)
+		switch {
 		case err != nil:
 			return err
 		case hold != nil:
@@ -80,6 +81,13 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 		}
 		first, err := newAttempt(*p, 1, encode)
 		if err != nil {
+			return err
+		}
+		if left, err := tx.leftToPeople(guarded, first); left || err != nil { // BeginSend asks about it
+			out.State = tx.state(*p, nil)
+			if err == nil {
+				err = tx.bookClaim(*p)
+			}
 			return err
 		}
 		if err := payout.NoteSend(p, &first, limits, tx.now); err != nil {

@@ -211,10 +211,10 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 			return err
 		}
 		p := row.payment()
-		numbering := payout.Begin(p, attempts, tx.now)
+		numbering, guarded := payout.Begin(p, attempts, tx.now), false
 		if numbering != payout.NumberNone {
-			hold, err := tx.sending(p.Provider, p.PacketID)
-			if err != nil {
+			var hold *payout.Hold
+			if hold, guarded, err = tx.sending(p.Provider, p.PacketID); err != nil {
 				return err
 			}
 			if hold != nil { // nothing is noted, no number is taken
@@ -228,6 +228,12 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		case payout.NumberNew:
 			next, err := newAttempt(p, len(attempts)+1, encode)
 			if err != nil {
+				return err
+			}
+			if left, err := tx.leftToPeople(guarded, next); left || err != nil {
+				if err == nil {
+					out.State, err = tx.askAboutLeft(row, p, next, limits)
+				}
 				return err
 			}
 			attempts = append(attempts, next)
