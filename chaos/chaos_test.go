@@ -87,6 +87,9 @@ func TestChaos(t *testing.T) {
 	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM) // so that nothing is left stopped or running
 	defer cancel()
 	r := p.run(ctx, s)
+	if r.err == nil && len(r.violations()) == 0 {
+		r.err = s.verify(ctx, program)
+	}
 	if r.err != nil || len(r.violations()) > 0 {
 		t.Error(r.failure(s))
 	}

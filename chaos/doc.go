@@ -3,7 +3,8 @@
 // stops its processes, breaks the network between them and lets the payment
 // provider misbehave. Then it lifts all faults, gives the stack its backlog and
 // two minutes, and compares what every user was told with what moved at the
-// provider, what the API tells, and what MySQL, Redis and Temporal hold.
+// provider, what the API tells, and what MySQL, Redis and Temporal hold. In the end
+// the product verifies its own ledger and audit, as an operator has it do.
 //
 // Everything that goes wrong is derived from a seed: the same seed and length
 // give the same schedule of faults and the same packets, people and accounts.

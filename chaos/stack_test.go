@@ -86,17 +86,40 @@ func (s *stack) stop() error {
 }
 
 // env reads one variable of dev.env, "" when there is none.
-func (s *stack) env(name string) string {
+func (s *stack) env(name string) string { return s.envs()[name] }
+
+// envs reads dev.env.
+func (s *stack) envs() map[string]string {
+	all := map[string]string{}
 	b, err := os.ReadFile(filepath.Join(s.home, "dev.env"))
 	if err != nil {
-		return ""
+		return all
 	}
 	for line := range strings.SplitSeq(string(b), "\n") {
-		if value, ok := strings.CutPrefix(line, name+"="); ok {
-			return strings.ReplaceAll(strings.Trim(value, "'"), `'\''`, "'")
+		if name, value, ok := strings.Cut(line, "="); ok {
+			all[name] = strings.ReplaceAll(strings.Trim(value, "'"), `'\''`, "'")
 		}
 	}
-	return ""
+	return all
+}
+
+// verifies are the product's own checks of everything, as an operator runs them.
+var verifies = [][]string{{"ledger", "verify"}, {"audit", "verify"}}
+
+// verify runs them: what they find is an error.
+func (s *stack) verify(ctx context.Context, binary string) error {
+	var faults []error
+	for _, args := range verifies {
+		cmd := exec.CommandContext(ctx, binary, args...)
+		cmd.Env = os.Environ()
+		for name, value := range s.envs() {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			faults = append(faults, fmt.Errorf("hongbao %s: %w\n%s", strings.Join(args, " "), err, out))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // pid is the process of a part now; 0 while it is down.
