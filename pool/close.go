@@ -107,7 +107,9 @@ func decodeRemainder(reply []any) (string, packet.Remainder, error) {
 }
 
 // Retire removes the pool of a packet whose books are closed, or that was
-// rejected, and leaves a tombstone with body hash and first answer for 30 days.
+// rejected, and leaves a tombstone with body hash and first answer for 30 days. So it
+// does with one that is not open yet: books that are closed say that it was staged
+// again long after its end.
 // A repeat goes on where an interrupted call ended; when that was the end, and
 // for a packet that is not there, it changes nothing.
 //

@@ -248,15 +248,37 @@ func testR7_Retire(t *testing.T, on setup) {
 		}
 		unchanged(t, p, pk.ID, before)
 	})
-	for _, s := range []packet.PoolState{packet.PoolFunding, packet.PoolOpening, packet.PoolOpen} {
-		t.Run("ErrState "+string(s), func(t *testing.T) {
-			pk := newPacket(t, 1)
-			openPacket(t, p, pk)
-			setField(t, p, pk.ID, "state", string(s))
-			before := dump(t, p, pk.ID)
-			err := p.Retire(ctx, pk.ID)
-			wantErr(t, err, ErrState)
-			unchanged(t, p, pk.ID, before)
+	for _, s := range []packet.PoolState{packet.PoolFunding, packet.PoolOpening} {
+		t.Run("staged again: "+string(s), func(t *testing.T) {
+			pk := newPacket(t, 2)
+			stage(t, p, pk, "u", "v")
+			if s == packet.PoolOpening {
+				setField(t, p, pk.ID, "state", string(s))
+			}
+			handOffs := dump(t, p, pk.ID).HandOffs
+			if err := p.Retire(ctx, pk.ID); err != nil {
+				t.Fatal(err)
+			}
+			want := state{
+				Hash:   map[string]string{"retired": "1", "state": "closed", "body_hash": pk.BodyHash, "app": "shop"},
+				Shares: []string{}, Winners: map[string]string{}, Eligible: []string{}, Order: []string{}, HandOffs: handOffs,
+			}
+			if after := dump(t, p, pk.ID); !reflect.DeepEqual(after, want) {
+				t.Errorf("after  %+v\nwant %+v", after, want)
+			}
+			if err := p.OpenPool(ctx, pk.ID, hundreds(2), nil); err != nil {
+				t.Errorf("a late opening: %v", err)
+			}
+			if got, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); err != nil || got.Result != packet.GrabRetired {
+				t.Errorf("grab %+v, %v", got, err)
+			}
 		})
 	}
+	t.Run("ErrState open", func(t *testing.T) {
+		pk := newPacket(t, 1)
+		openPacket(t, p, pk)
+		before := dump(t, p, pk.ID)
+		wantErr(t, p.Retire(ctx, pk.ID), ErrState)
+		unchanged(t, p, pk.ID, before)
+	})
 }

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- retire.lua removes the pool of a packet whose books are closed and leaves a
 -- tombstone, so that a late repeat of the create request still meets it (rule
--- R7). The tombstone is made by the first call, and from then on the packet is
+-- R7). One that is not open yet goes too: it was staged again when the packet had ended
+-- long before, by a create that could not ask MySQL. The tombstone is made by the first call, and from then on the packet is
 -- read from MySQL; the claims, all of which list.lua must have seen, are taken out
 -- of the lane's claims by user some at a time, and the last call removes the rest.
 --
@@ -36,8 +37,8 @@ local function changed() return {redis.call('HINCRBY', KEYS[1], 'seq', 1), redis
 local f = redis.call('HMGET', KEYS[2], 'state', 'retired', 'body_hash', 'first', 'app', 'sender', 'created_at')
 local state, app, counted = f[1], f[5] or '', {}
 if state and not f[2] then
-  if state ~= 'closing' and state ~= 'rejected' then return {'state', state, {}} end
-  state = state == 'closing' and 'closed' or state
+  if state == 'open' then return {'state', state, {}} end
+  state = state == 'rejected' and state or 'closed'
   local place = '\0' .. string.format('%015.0f', f[7]) .. '\0' .. ARGV[2]
   redis.call('ZREM', KEYS[9], app .. '\0' .. place, app .. '\0' .. (f[6] or '') .. place)
   redis.call('DEL', KEYS[2])
