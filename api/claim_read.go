@@ -171,12 +171,19 @@ func (r *request) oneClaim(l location, id, user string) (packet.Claim, payout.Pr
 	switch {
 	case err == nil:
 		return paid.Claim, progressOf(paid), nil
-	case errors.Is(err, packet.ErrNotFound) && (l.alive || l.settled), errors.Is(err, packet.ErrUnavailable) && l.alive:
+	case errors.Is(err, packet.ErrNotFound) && (l.alive || l.settled), errors.Is(err, packet.ErrUnavailable) && l.alive && r.stillAlive(id):
 		return packet.Claim{}, payout.Progress{}, refuse(CodeClaimNotFound)
 	case errors.Is(err, packet.ErrNotFound):
 		return packet.Claim{}, payout.Progress{}, unavailable(err)
 	}
 	return packet.Claim{}, payout.Progress{}, err
+}
+
+// stillAlive reports whether a pool that was there before still is: then it was not
+// retired, and its claims with it, while one of them was being read.
+func (r *request) stillAlive(id string) bool {
+	view, err := r.server.cfg.Pool.View(r.ctx, id)
+	return err == nil && !view.Retired
 }
 
 func progressOf(p packet.Paid) payout.Progress {
