@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -140,6 +141,34 @@ func TestKeys(t *testing.T) {
 	// A new key opens within a second or so, without a restart.
 	fresh := h.newOwner(access.RoleApp)
 	h.eventually("new key", func() bool { return h.as(fresh, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
+}
+
+// TestKeysInAnOlderRedis: the copy of the keys is made again in a Redis that has lost it, or
+// has an older one, in which a revoked key is still good.
+func TestKeysInAnOlderRedis(t *testing.T) {
+	redis := stacktest.FreshRedis(t)
+	server, dsn := stacktest.FreshMariaDB(t)
+	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
+	var now []byte
+	h.eventually("the keys are in redis", func() bool {
+		var err error
+		now, err = h.pool.LoadApps(t.Context())
+		return err == nil && bytes.Contains(now, []byte(h.auditor.key.ID))
+	})
+	for _, older := range []string{"{}", `{"apps":[],"keys":[]}`} {
+		h.check(h.pool.SaveApps(t.Context(), []byte(older)))
+		h.eventually("the keys are in redis again", func() bool {
+			blob, err := h.pool.LoadApps(t.Context())
+			return err == nil && bytes.Equal(blob, now)
+		})
+	}
+	h.check(h.stop())
+	server.Kill()
+	h.start()
+	if r := h.grab(h.app, id, "u2"); r.status != http.StatusCreated {
+		t.Errorf("grab: %s", r)
+	}
 }
 
 // TestKeysWithoutMySQL: an API process starts and takes writes while MySQL is away.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,6 @@ type directory struct {
 	ended  atomic.Pointer[map[string]bool]    // sign-ins, by their ids
 	mu     sync.Mutex                         // one load at a time
 	last   time.Time                          // of the last load, good or bad
-	stored string                             // what was mirrored last
 	fresh  bool                               // loaded from MySQL at least once
 
 	reached atomic.Bool // MySQL answered the last load
@@ -257,18 +257,23 @@ func (d *directory) loadMirror(ctx context.Context) error {
 	return nil
 }
 
+// saveMirror brings the copy in Redis up to date. What is there may be an older one,
+// with keys that were revoked since: of another process, or of a Redis that was restored.
 func (d *directory) saveMirror(ctx context.Context, found accessList) error {
 	blob, err := json.Marshal(found)
 	if err != nil {
 		return fmt.Errorf("encode apps and keys: %w", err)
 	}
-	if string(blob) == d.stored {
+	have, err := d.mirror.LoadApps(ctx)
+	if err == nil && bytes.Equal(have, blob) {
 		return nil
 	}
-	if err := d.mirror.SaveApps(ctx, blob); err != nil {
+	if err == nil || errors.Is(err, packet.ErrNotFound) {
+		err = d.mirror.SaveApps(ctx, blob)
+	}
+	if err != nil {
 		return fmt.Errorf("copy to redis: %w", err)
 	}
-	d.stored = string(blob)
 	return nil
 }
 
