@@ -29,6 +29,17 @@ func beating(r *rig, cfg *worker.Config) {
 	cfg.Heartbeat = &worker.Heartbeat{Books: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
 }
 
+// unwatched hides packets from the watch: one whose run is gone stays without.
+type unwatched struct{ worker.WatchStore }
+
+func (unwatched) UnfinishedPackets(context.Context, packet.Status, packet.Place, int) ([]packet.Unfinished, error) {
+	return nil, nil
+}
+
+func (unwatched) UnfinishedPacket(context.Context, string) (packet.Unfinished, bool, error) {
+	return packet.Unfinished{}, false, nil
+}
+
 // backup copies the database of a rig as it is at one moment, as a dump would, and
 // returns where the copy is.
 func (r *rig) backup(t *testing.T) (dsn string) {
@@ -201,7 +212,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.awaitPayout(t, l.retry, payout.StatusPaid, soon)
 	r.twoPersons(t, payout.ID(payout.KindPayout, l.cancel.PacketID, l.cancel.ShareIndex), cancel)
 	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
-	// Sold out, and its run is gone: until the watch gives it another it stays in Redis.
+	// Sold out, and its run is gone: no watch gives it another, and it stays in Redis.
 	hands["terminate"](t, r, workflows.PacketID(l.inRedis.ID))
 	r.paid(t, l.inRedis, "second", "third")
 }
@@ -238,7 +249,10 @@ func TestR13_Recover(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
 	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
-	old.change = beating
+	old.change = func(r *rig, cfg *worker.Config) {
+		beating(r, cfg)
+		cfg.Watch = unwatched{cfg.Watch}
+	}
 	w, stop := old.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	l := old.before(t)
@@ -251,6 +265,7 @@ func TestR13_Recover(t *testing.T) {
 	want := old.allMoves(t, l.ids())
 
 	r := old.restored(t, dsn)
+	r.change = beating
 	if err := r.decideOn(t, l.retry, payout.DecisionCancel, "early"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a decision before the books were compared: %v", err)
 	}
