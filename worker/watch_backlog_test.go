@@ -10,6 +10,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/devstack/stacktest"
+	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/worker"
@@ -37,6 +38,17 @@ func (h *heldRelay) Read(ctx context.Context, lane int, consumer string, count i
 		return pool.Batch{}, ctx.Err()
 	}
 	return h.Handoffs.Read(ctx, lane, consumer, count, block)
+}
+
+// counting counts how often the watch has looked at winners.
+type counting struct {
+	worker.LivePools
+	claims atomic.Int64
+}
+
+func (c *counting) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
+	defer c.claims.Add(1)
+	return c.LivePools.Claims(ctx, id)
 }
 
 // TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose
@@ -67,11 +79,18 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-time.After(1500 * time.Millisecond) // what was claimed in the second before the oldest hand-off may be in it
+	aged := func(c packet.Claim, by time.Duration) {
+		eventually(t, soon, "time passes for "+c.UserID, func() bool {
+			v, err := r.pool.View(t.Context(), p.ID)
+			return err == nil && v.Now.Sub(c.ClaimedAt) > by
+		})
+	}
+	aged(lost, 1100*time.Millisecond) // what was claimed in the second before the oldest hand-off may be in it
 	waits := r.grab(t, p.ID, "waits").Claim
 
 	const grace = time.Second
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+	pools := &counting{LivePools: r.pool}
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +99,9 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	defer func() { cancel(); <-done }()
 
 	r.awaitPayout(t, lost, payout.StatusPaid, soon)
-	<-time.After(2 * grace) // by now the other would have been found, too
+	aged(waits, grace)
+	looks := pools.claims.Load()
+	eventually(t, soon, "the other would have been found, too", func() bool { return pools.claims.Load() >= looks+4 })
 	if got := r.runs(t, workflows.PayoutID(p.ID, waits.UserID)); got == "Running" || got == "Completed" {
 		t.Errorf("the run of a claim whose hand-off waits: %s", got)
 	}
