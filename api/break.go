@@ -67,12 +67,7 @@ func renderBreak(b payout.BreakRow, now time.Time) Break {
 func readBreakFilter(q *query, now time.Time) payout.BreakFilter {
 	f := payout.BreakFilter{Kind: payout.BreakKind(q.text("kind", checkCode)), PacketID: q.text("packet_id", checkFilter),
 		ReconciliationID: q.text("reconciliation_id", checkFilter)}
-	resolved := q.text("resolved", func(s string) *fault {
-		if s != "true" && s != "false" {
-			return &fault{faultEnum, "must be true or false"}
-		}
-		return nil
-	})
+	resolved := q.text("resolved", checkBool)
 	if resolved != "" {
 		yes := resolved == "true"
 		f.Resolved = &yes

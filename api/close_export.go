@@ -116,12 +116,7 @@ func exportClose(r *request) (answer, error) {
 		q.fault("date", fault{faultRequired, "is required"})
 	}
 	date := q.text("date", checkDay)
-	bom := q.text("bom", func(s string) *fault {
-		if s != "true" && s != "false" {
-			return &fault{faultEnum, "must be true or false"}
-		}
-		return nil
-	})
+	bom := q.text("bom", checkBool)
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}

@@ -70,6 +70,14 @@ func (q *query) integer(name string, low, high int64) (int64, bool) {
 	return n, err == nil
 }
 
+// checkBool checks what is one or the other.
+func checkBool(s string) *fault {
+	if s != "true" && s != "false" {
+		return &fault{faultEnum, "must be true or false"}
+	}
+	return nil
+}
+
 // page returns limit and cursor.
 func (q *query) page() (limit int, cursor string) {
 	n, ok := q.integer("limit", 1, maxLimit)

@@ -394,6 +394,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listRefunds":    read(allStaff, staff+"/refunds"),
 		"getRefund":      read(allStaff, staff+"/refunds/"+refunds[0]),
 		"exportPayouts":  read(allStaff, staff+"/export/payouts.csv"),
+		"exportRefunds":  read(allStaff, staff+"/export/refunds.csv"),
 
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),
 

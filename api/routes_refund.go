@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strings"
 
 	"hongbao/payout"
 )
@@ -54,20 +53,6 @@ func refundRoutes() []*route {
 			summary: "Get a refund with its attempts and timeline", params: []param{refundParam},
 			answers:  []reply{{status: http.StatusOK, about: "The refund.", body: RefundDetail{}}},
 			problems: []Code{CodeRefundNotFound}, handle: getRefund,
-		},
-		{
-			id: "exportPayouts", method: http.MethodGet, path: "/v1/staff/export/payouts.csv", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Export payouts as CSV",
-			about: "All payouts that fit the filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns are " +
-				strings.Join(exportColumns, ", ") + "; amount is whole fen, amount_yuan the same in yuan, times are as everywhere, and those in local_zone such as 2026-11-22 07:26:18; what is null is empty. Text that a spreadsheet could take for a formula " +
-				"(beginning with = + - @, a tab or a line end) is preceded by an apostrophe, and so is text that begins with one: programs take one apostrophe off. " +
-				"Sent while it is read, so each line is as it was at its moment. Only an answer that ends properly is whole: when reading fails under way, the " +
-				"connection is cut within a chunk.",
-			params: append(paymentFilters("Payouts"), param{in: "query", name: "bom", schema: false, example: true,
-				about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else; programs do not expect one."},
-				param{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone of local times; " + defaultZone + " by default."}),
-			answers:  []reply{{status: http.StatusOK, about: "The file.", body: "", kind: contentCSV, headers: []param{{name: "Content-Disposition", about: "With the file's name."}}}},
-			problems: []Code{CodeInvalidRequest}, handle: exportPayouts,
 		},
 	}
 }

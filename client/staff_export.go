@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 )
 
 // ExportPayouts writes payouts to w as CSV, as the API sends them: a line of
@@ -12,7 +13,17 @@ import (
 // number, and only ctx bounds the time. It is repeated only as long as nothing
 // was written; after an error w may hold a part, which is not to be used.
 func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
-	q := call{method: http.MethodGet, path: "/v1/staff/export/payouts.csv", query: f.values()}
+	return s.export(ctx, "payouts", f.values(), w)
+}
+
+// ExportRefunds writes refunds to w as CSV, as ExportPayouts does payouts.
+func (s *Staff) ExportRefunds(ctx context.Context, f RefundFilter, w io.Writer) error {
+	return s.export(ctx, "refunds", f.values(), w)
+}
+
+// export writes the file of a list to w.
+func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io.Writer) error {
+	q := call{method: http.MethodGet, path: "/v1/staff/export/" + list + ".csv", query: filter}
 	return s.caller.repeat(ctx, q, func([]byte) (bool, error) { return s.caller.stream(ctx, q, w) })
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,8 +66,41 @@ func (b *bank) testStaffReads(t *testing.T) {
 	if err := b.staff.ExportPayouts(ctx, client.PayoutFilter{Status: "x"}, &file); !client.IsCode(err, client.CodeInvalidRequest) {
 		t.Errorf("bad filter: %v", err)
 	}
+	b.testFiles(t, p)
 	b.testTallies(t, p)
 	b.testAudit(t)
+}
+
+// testFiles: lists come as files, with the filters of the lists.
+func (b *bank) testFiles(t *testing.T, p *client.Packet) {
+	ctx := t.Context()
+	for _, one := range []struct {
+		name  string
+		write func(io.Writer) error
+		first string // columns
+		about string // the one line's cell under packet
+		cell  string
+	}{
+		{"refunds", func(w io.Writer) error {
+			return b.staff.ExportRefunds(ctx, client.RefundFilter{PacketID: p.ID, Status: client.PayoutPaid}, w)
+		}, "id,packet_id,kind", "packet_id", p.ID},
+	} {
+		var file bytes.Buffer
+		b.must(one.write(&file))
+		text := file.String()
+		lines, err := csv.NewReader(&file).ReadAll()
+		b.must(err)
+		if !strings.HasPrefix(text, one.first) || len(lines) != 2 || lines[1][slices.Index(lines[0], one.about)] != one.cell {
+			t.Errorf("%s:\n%s", one.name, text)
+		}
+	}
+	for name, err := range map[string]error{
+		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
+	} {
+		if !client.IsCode(err, client.CodeInvalidRequest) {
+			t.Errorf("%s with a bad filter: %v", name, err)
+		}
+	}
 }
 
 // testTallies: lists are counted with the filters of the lists.

@@ -123,6 +123,7 @@ func (c *Console) route() {
 		"GET /payouts/{id}":               (*visit).showPayout,
 		"POST /payouts/{id}/{action}":     (*visit).decidePayout,
 		"GET /refunds":                    (*visit).listRefunds,
+		"GET /refunds/export.csv":         (*visit).exportRefunds,
 		"GET /refunds/{id}":               (*visit).showRefund,
 		"POST /refunds/{id}/{action}":     (*visit).decideRefund,
 		"GET /approvals":                  (*visit).listApprovals,

@@ -195,25 +195,39 @@ func (v *visit) list(body listPage, read reader) error {
 }
 
 // exportPayouts hands on the file that the API makes of the same filter.
-func (v *visit) exportPayouts() error {
+func (v *visit) exportPayouts() error { return v.exportPayments("payouts") }
+
+func (v *visit) exportRefunds() error { return v.exportPayments("refunds") }
+
+func (v *visit) exportPayments(list string) error {
 	f, fault := readFilterForm(v.r.URL.Query()).filter()
 	if fault != "" {
 		v.problem = &notice{Key: fault}
 		v.show("problem", http.StatusUnprocessableEntity, nil)
 		return nil
 	}
+	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode}
+	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin), "amount_max": int64(f.AmountMax)} {
+		if n != 0 {
+			filter[name] = strconv.FormatInt(n, 10)
+		}
+	}
+	if f.Late {
+		filter["late"] = "true"
+	}
+	return v.export(list, filter)
+}
+
+// export hands on the file that the API makes of a list with a filter; what is empty
+// does not filter.
+func (v *visit) export(list string, filter map[string]string) error {
 	q := url.Values{"bom": {"true"}}
-	for name, value := range map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode} {
+	for name, value := range filter {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
-	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin), "amount_max": int64(f.AmountMax)} {
-		if n != 0 {
-			q.Set(name, strconv.FormatInt(n, 10))
-		}
-	}
-	return v.passOn("/v1/staff/export/payouts.csv?" + q.Encode())
+	return v.passOn("/v1/staff/export/" + list + ".csv?" + q.Encode())
 }
 
 // maxProblem bounds what is read of a refusal, in bytes.

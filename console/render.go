@@ -176,6 +176,7 @@ func functions(l language) template.FuncMap {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
 		"answer": func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"sized":  func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
 		"more":   func(path, next string) morePart { return morePart{path, next} },
 		"run":    func(p page, run bulkRun) runPart { return runPart{p, run} },
 		"breaks": func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
@@ -192,6 +193,10 @@ type (
 		Page page
 		Item client.ApprovalItem
 		Back string
+	}
+	sizePart struct {
+		Total        *total // nil: it could not be read
+		File, Filter string // the path of the list as a file, and its query; "": there is none
 	}
 	morePart struct{ Path, Next string }
 	runPart  struct {

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+const (
+	// exportStep is how many items of a list are read and held at a time.
+	exportStep = 1000
+	// exportReadLimit bounds the reading of one step: a filter without an index of
+	// its own, such as amounts, may look at every payout to find one.
+	exportReadLimit = 30 * time.Second
+	contentCSV      = "text/csv; charset=utf-8"
+	// byteOrderMark tells Excel that a file is UTF-8.
+	byteOrderMark = "\ufeff"
+)
+
+// errDraining ends an export: a file of a million lines would outlast the drain.
+var errDraining = errors.New("the server drains")
+
+// exportLocal is the form of local times, which spreadsheets take for times.
+const exportLocal = "2006-01-02 15:04:05"
+
+// lineEnds leaves one form of line end: of a lone CR the writer would keep nothing.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// cell makes a text harmless for spreadsheets, which take what begins with one of
+// these characters for a formula: an apostrophe before it makes it a text there.
+// So that programs can take it off again without doubt, a text that begins with
+// an apostrophe gets one too.
+func cell(text string) string {
+	text = lineEnds.Replace(strings.ToValidUTF8(text, "?"))
+	for _, start := range []string{"=", "+", "-", "@", "\t", "\n", "'", "＝", "＋", "－", "＠"} {
+		if strings.HasPrefix(text, start) {
+			return "'" + text
+		}
+	}
+	return text
+}
+
+// optional is the cell of a text that may be null, which is empty.
+func optional[T ~string](text Nullable[T]) string {
+	if text.Value == nil {
+		return ""
+	}
+	return cell(string(*text.Value))
+}
+
+func fenCell(amount Fen) string { return strconv.FormatInt(int64(amount), 10) }
+
+// listFile says what the file of a list is made of.
+type listFile struct {
+	name    string // of the list
+	columns []string
+	// more reads the next lines, some exportStep of them, each time behind the last. end:
+	// there are no others. It is called after the handler has returned.
+	more func(ctx context.Context) (lines [][]string, end bool, err error)
+}
+
+// fileForm is how the file of a list is wanted.
+type fileForm struct {
+	marked bool           // with a byte order mark
+	zone   *time.Location // of local times
+}
+
+// fileForm reads how a file is wanted. These are the last parameters of its query.
+func (q *query) fileForm() (fileForm, error) {
+	marked := q.text("bom", checkBool)
+	name := q.text("tz", checkZone)
+	if err := q.done(); err != nil {
+		return fileForm{}, err
+	}
+	in, err := zone(cmp.Or(name, defaultZone))
+	return fileForm{marked: marked == "true", zone: in}, err
+}
+
+// local is a time as people of the file's zone read it; "" of the zero time.
+func (f fileForm) local(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.In(f.zone).Format(exportLocal)
+}
+
+// export is the body of an answer that is made while it is sent. Memory does not
+// grow with its length: a list is read step by step, newest first, each behind
+// the last, so each item is there once whatever is added meanwhile, as it is when it
+// is read. A step that cannot be read ends the connection in the middle of a
+// chunk: no client can take the part for the whole.
+type export struct {
+	server    *Server
+	ctx       context.Context
+	cancel    context.CancelFunc
+	conn      net.Conn
+	requestID string
+	file      listFile
+	buffer    bytes.Buffer
+	out       *csv.Writer
+	ended     bool // nothing is left to be read
+	broken    error
+}
+
+// sendFile answers with the file of a list.
+func (r *request) sendFile(form fileForm, file listFile) (answer, error) {
+	e := &export{server: r.server, conn: r.c.Context().Conn(), requestID: r.id, file: file}
+	e.ctx, e.cancel = context.WithCancel(r.server.base)
+	e.out = csv.NewWriter(&e.buffer)
+	e.out.UseCRLF = true
+	if form.marked {
+		e.buffer.WriteString(byteOrderMark)
+	}
+	err := e.out.Write(file.columns)
+	if err == nil {
+		err = e.step() // the first one here, where it can still be answered with a problem
+	}
+	if err != nil {
+		e.cancel()
+		return answer{}, err
+	}
+	name := file.name + "-" + r.server.cfg.Now().UTC().Format("20060102T150405Z") + ".csv"
+	r.c.Set(fiber.HeaderContentType, contentCSV)
+	r.c.Set(fiber.HeaderContentDisposition, `attachment; filename="`+name+`"`)
+	r.c.Set(fiber.HeaderCacheControl, "no-store")
+	r.c.Status(http.StatusOK)
+	r.c.Context().SetBodyStream(e, -1)
+	return answer{written: true}, nil
+}
+
+// step reads the next lines into the buffer.
+func (e *export) step() error {
+	if e.server.draining.Load() {
+		return errDraining
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, exportReadLimit)
+	defer cancel()
+	lines, end, err := e.file.more(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.out.WriteAll(lines); err != nil { // and flushes
+		return fmt.Errorf("write %s: %w", e.file.name, err)
+	}
+	e.ended = end
+	return nil
+}
+
+// Read implements io.Reader. It is called while the answer is written, outside of
+// the chain of handlers: deadline, panics and the log are its own business.
+func (e *export) Read(b []byte) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.ErrorContext(e.ctx, "export panicked", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			n, err = 0, fmt.Errorf("panic: %v", p)
+		}
+		if err != nil && !errors.Is(err, io.EOF) && e.broken == nil {
+			e.broken = err
+			slog.ErrorContext(e.ctx, "export was cut off", slog.String("request_id", e.requestID), slog.Any("error", err))
+		}
+	}()
+	if e.broken != nil {
+		return 0, e.broken
+	}
+	for e.buffer.Len() == 0 { // a step may find nothing and not be the last
+		if e.ended {
+			return 0, io.EOF
+		}
+		if err := e.step(); err != nil {
+			return 0, err
+		}
+	}
+	// Each piece has as long as a whole answer has otherwise.
+	if err := e.conn.SetWriteDeadline(time.Now().Add(e.server.cfg.WriteTimeout)); err != nil {
+		return 0, fmt.Errorf("write deadline: %w", err)
+	}
+	return e.buffer.Read(b)
+}
+
+// Close implements io.Closer: the answer is written, or its client has gone.
+func (e *export) Close() error {
+	e.cancel()
+	return nil
+}

@@ -1,0 +1,268 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listed is a list of staff that comes as a file too.
+type listed struct {
+	name   string             // of list and file
+	who    func(*house) owner // may read it
+	yuan   map[string]string  // columns with an amount in yuan, by the column with the same in fen
+	local  map[string]string  // columns with a time as people read it, by the column with the same in UTC
+	inside []string           // members whose objects come as JSON, in one column
+}
+
+func everybodyOfStaff(h *house) owner { return h.ops }
+
+var listedRefunds = listed{name: "refunds", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"}, local: map[string]string{"created_at": "created_local", "updated_at": "updated_local"}}
+
+func (l listed) get(h *house, query string) result {
+	return h.as(l.who(h), "GET", "/v1/staff/export/"+l.name+".csv"+query, "")
+}
+
+// lines are those of the file, with one filter or none.
+func (l listed) lines(h *house, query string) []map[string]string {
+	h.t.Helper()
+	r := l.get(h, query)
+	if r.status != http.StatusOK {
+		h.t.Fatalf("%s%s: %s", l.name, query, r)
+	}
+	return lines(h.t, r.body)
+}
+
+// items are those of the list, as its JSON has them.
+func (l listed) items(h *house, query string) []json.RawMessage {
+	h.t.Helper()
+	mark := "?"
+	if query != "" {
+		mark = query + "&"
+	}
+	var page struct{ Items []json.RawMessage }
+	h.page(l.who(h), "/v1/staff/"+l.name+mark+"limit=200", &page)
+	return page.Items
+}
+
+// cells makes of an item of the list what its line should be, apart from what is there
+// for people and from defused text. What is null is left out.
+func (l listed) cells(t *testing.T, item json.RawMessage) map[string]string {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(item))
+	d.UseNumber()
+	var members map[string]any
+	if err := d.Decode(&members); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for name, value := range members {
+		object, ok := value.(map[string]any)
+		switch {
+		case slices.Contains(l.inside, name):
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[name] = string(text)
+		case ok:
+			for member, inner := range object {
+				if inner != nil {
+					out[name+"_"+member] = fmt.Sprint(inner)
+				}
+			}
+		case value != nil:
+			out[name] = fmt.Sprint(value)
+		}
+	}
+	return out
+}
+
+// people checks and takes away what a line has for people.
+func (l listed) people(t *testing.T, line map[string]string, hours time.Duration, zone string) {
+	t.Helper()
+	for fen, yuan := range l.yuan {
+		if want := line[fen]; want != "" && line[yuan] != yuanOf(want) || want == "" && line[yuan] != "" {
+			t.Errorf("%s: %q is %q in yuan", l.name, want, line[yuan])
+		}
+		delete(line, yuan)
+	}
+	for utc, local := range l.local {
+		want := ""
+		if line[utc] != "" {
+			at, err := time.Parse(time.RFC3339, line[utc])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = at.Add(hours * time.Hour).Format("2006-01-02 15:04:05")
+		}
+		if line[local] != want {
+			t.Errorf("%s: %s is %q, want %q", l.name, local, line[local], want)
+		}
+		delete(line, local)
+	}
+	if line["local_zone"] != zone {
+		t.Errorf("%s: zone %q", l.name, line["local_zone"])
+	}
+	delete(line, "local_zone")
+}
+
+// reckoned are the first characters of what a spreadsheet reckons with.
+const reckoned = "=+-@＝＋－＠\t\r\n"
+
+// same: with each of the filters the file has what the list has, in its order, each
+// line being its item once one apostrophe is taken off, and no cell that a spreadsheet
+// reckons with.
+func (l listed) same(h *house, queries ...string) {
+	h.t.Helper()
+	for _, query := range queries {
+		got, want := l.lines(h, query), l.items(h, query)
+		if len(got) != len(want) {
+			h.t.Errorf("%s%s: %d lines of %d items", l.name, query, len(got), len(want))
+			continue
+		}
+		for i, line := range got {
+			for name, cell := range line {
+				if cell != "" && strings.ContainsRune(reckoned, []rune(cell)[0]) {
+					h.t.Errorf("%s: a spreadsheet reckons with %s: %q", l.name, name, cell)
+				}
+			}
+			l.people(h.t, line, 8, "Asia/Shanghai")
+			item := l.cells(h.t, want[i])
+			for name, cell := range line {
+				cell = strings.TrimPrefix(cell, "'")
+				if slices.Contains(l.inside, name) {
+					var value any
+					if err := json.Unmarshal([]byte(cell), &value); err != nil {
+						h.t.Errorf("%s: %s is no JSON: %q", l.name, name, cell)
+					}
+					again, err := json.Marshal(value)
+					h.check(err)
+					cell = string(again)
+				}
+				if cell != lineEnd(item[name]) {
+					h.t.Errorf("%s%s: %s of line %d is %q, listed %q", l.name, query, name, i, cell, item[name])
+				}
+				delete(item, name)
+			}
+			if len(item) > 0 {
+				h.t.Errorf("%s: no columns for %v", l.name, slices.Sorted(maps.Keys(item)))
+			}
+		}
+	}
+}
+
+// lineEnd is a text with the one form of line end that files have.
+func lineEnd(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+// like: the file is of the form that all files have, and refuses what the list refuses.
+func (l listed) like(h *house, first string, refused map[string]string) {
+	h.t.Helper()
+	r := l.get(h, "")
+	kind, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
+	if r.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil || kind != "attachment" || !strings.HasPrefix(params["filename"], l.name+"-") ||
+		!strings.HasSuffix(params["filename"], ".csv") || r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
+		h.t.Errorf("%s: %v", l.name, r.header)
+	}
+	if !bytes.HasPrefix(r.body, []byte(first)) {
+		h.t.Errorf("%s: %.200s", l.name, r.body)
+	}
+	if rest, ok := bytes.CutPrefix(l.get(h, "?bom=true").body, []byte("\ufeff")); !ok || !bytes.HasPrefix(rest, []byte(first)) {
+		h.t.Errorf("%s with a byte order mark: %.200q", l.name, rest)
+	}
+	for _, line := range l.lines(h, "?tz=Asia%2FTokyo") {
+		l.people(h.t, line, 9, "Asia/Tokyo")
+	}
+	for _, common := range []string{"tz=Mars", "bom=1", "bom=true&bom=true", "limit=5", "cursor=x", "format=xlsx"} {
+		refused[common], _, _ = strings.Cut(common, "=")
+	}
+	for query, field := range refused {
+		r := l.get(h, "?"+query)
+		if got := fieldsOf(h.t, r); r.status != http.StatusUnprocessableEntity || r.header.Get("Content-Type") != "application/problem+json" ||
+			r.header.Get("Content-Disposition") != "" || len(got) != 1 || !strings.HasPrefix(got[0], field+" ") {
+			h.t.Errorf("%s?%s: %s", l.name, query, r)
+		}
+	}
+}
+
+// TestExportRefunds: the list of refunds as a file, with its filters.
+func TestExportRefunds(t *testing.T) {
+	h := newHouse(t, parts{})
+	for sender := range hostile { // to whom the money goes back
+		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split", `"equal"`))
+		if r := h.grab(h.app, id, "winner"); r.status != http.StatusCreated {
+			t.Fatalf("%s", r)
+		}
+		h.finish(id, "recalled")
+	}
+	packet, bad := h.failed()
+	approval := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting").Approval.ID
+	if r := h.write(h.colleague(), "approvals/"+approval+"/approve", "a", because); r.status != http.StatusAccepted {
+		t.Fatalf("%s", r)
+	}
+	h.drive(bad)
+	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
+	_, declined := h.remaindered("unlucky")
+	l := listedRefunds
+	l.like(h, "id,packet_id,kind,payout_id,user_id,amount,currency,status,order_no,provider,", map[string]string{"status=x": "status", "late=false": "late", "amount_min=2&amount_max=1": "amount_max"})
+	l.same(h, "", "?status=failed", "?packet_id="+packet, "?packet_id=x", "?user_id=unlucky", "?late=true", "?amount_min=201", "?amount_max=0", "?older_than_seconds=60", "?failure_code=declined", "?user_id=%3Dcmd%7C%27%2Fc+calc%27%21A1")
+	var kinds []string
+	for _, line := range l.lines(h, "") {
+		kinds = append(kinds, line["kind"]+" "+line["status"])
+	}
+	slices.Sort(kinds)
+	if got := slices.Compact(kinds); !slices.Equal(got, []string{"cancel pending", "remainder failed", "remainder paid"}) {
+		t.Errorf("%q: not every kind of refund was looked at", got)
+	}
+	h.exec(h.dsn, "UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = '"+declined+"'")
+	l.same(h, "?late=true", "?late=true&status=failed")
+	if got := l.lines(h, "?late=true"); len(got) != 1 || got[0]["failure_code"] == "" {
+		t.Errorf("late: %v", got)
+	}
+}
+
+// quote is a text in JSON.
+func quote(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// TestExportListsInSteps: over many steps every item is there once, in the order of the
+// list, also where many have the same time.
+func TestExportListsInSteps(t *testing.T) {
+	h := newHouse(t, parts{})
+	const n = 3500
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)
+		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox', IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))
+	for _, tc := range []struct {
+		list  listed
+		query string
+		key   string // column that tells items apart
+		want  int
+	}{
+		{listedRefunds, "", "id", n}, {listedRefunds, "?status=unknown", "id", n / 3},
+	} {
+		var order []string
+		for _, line := range tc.list.lines(h, tc.query) {
+			order = append(order, line["created_at"]+" "+line[tc.key])
+		}
+		newest := slices.Clone(order)
+		slices.Sort(newest)
+		slices.Reverse(newest)
+		if !slices.Equal(order, newest) || len(slices.Compact(newest)) != tc.want {
+			t.Errorf("%s%s: %d lines, want %d", tc.list.name, tc.query, len(order), tc.want)
+		}
+	}
+}
