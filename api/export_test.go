@@ -7,6 +7,7 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,12 @@ type listed struct {
 func everybodyOfStaff(h *house) owner { return h.ops }
 
 var listedRefunds = listed{name: "refunds", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"}, local: map[string]string{"created_at": "created_local", "updated_at": "updated_local"}}
+
+var listedPackets = listed{
+	name: "packets", who: everybodyOfStaff, inside: []string{"metadata"},
+	yuan:  map[string]string{"total_amount": "total_amount_yuan", "claimed_amount": "claimed_amount_yuan", "remaining_amount": "remaining_amount_yuan", "refunded_amount": "refunded_amount_yuan"},
+	local: map[string]string{"created_at": "created_local", "opens_at": "opens_local", "expires_at": "expires_local", "closed_at": "closed_local"},
+}
 
 func (l listed) get(h *house, query string) result {
 	return h.as(l.who(h), "GET", "/v1/staff/export/"+l.name+".csv"+query, "")
@@ -239,13 +246,50 @@ func quote(text string) string {
 	return string(raw)
 }
 
+// TestExportPackets: the list of packets as a file, whichever store knows of them, and
+// whatever senders and apps have put in.
+func TestExportPackets(t *testing.T) {
+	h := newHouse(t, parts{})
+	for text := range hostile {
+		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(text, "~frozen")), "greeting", quote(text), "group_id", quote(text), "metadata", `{`+quote(text)+`:`+quote(text)+`,"b":"<&>"}`))
+		h.grab(h.app, id, "winner")
+		if text == "-1" {
+			h.finish(id, "recalled")
+		}
+	}
+	h.grab(h.app, h.open(h.app, with("share_count", "1", "max_share", "1000")), "all of it")
+	h.stage(h.app, "staged")
+	h.create(h.app2, "later", with("opens_at", quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
+	h.create(h.app, "declined", with("sender_id", `"x~broke"`))
+	overdue := h.open(h.app, with("sender_id", `"slow"`))
+	h.exec(h.dsn, "UPDATE packets SET created_at = created_at - INTERVAL 2 HOUR, opens_at = created_at, expires_at = created_at + INTERVAL 1 HOUR WHERE id = '"+overdue+"'")
+	l := listedPackets
+	l.like(h, "id,app,status,stored_status,close_reason,sender_id,currency,total_amount,", map[string]string{"status=x": "status", "overdue=false": "overdue", "created_from=x": "created_from", "sender_id=%00": "sender_id"})
+	from := url.QueryEscape(time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
+	l.same(h, "", "?app="+h.app2.app.ID, "?sender_id=%2B86+138", "?status=closed&sender_id=-1", "?overdue=true", "?created_from="+from, "?created_to="+from, "?created_from="+from+"&status=open", "?sender_id=nobody")
+	seen := map[string]bool{}
+	for _, line := range l.lines(h, "") {
+		seen[line["status"]] = true
+	}
+	for status := range seen {
+		l.same(h, "?status="+status)
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, []string{"closed", "funding", "open", "rejected", "scheduled", "sold_out"}) {
+		t.Errorf("%q: not every status was looked at", got)
+	}
+}
+
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
 	h := newHouse(t, parts{})
-	const n = 3500
+	const n = 2500
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)
 		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox', IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))
+	// Packets whose status no row tells: a step, and the next, finds none that fits.
+	h.open(h.app, with())
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
+		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', IF(seq > %[1]d, 'open', 'rejected'), IF(seq > %[1]d, NULL, 'declined'), NOW(3) + INTERVAL 60 - seq DIV 1500 MINUTE, NOW(3) + INTERVAL 2 HOUR, NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_%[2]d`, n, n+4100))
 	for _, tc := range []struct {
 		list  listed
 		query string
@@ -253,6 +297,7 @@ func TestExportListsInSteps(t *testing.T) {
 		want  int
 	}{
 		{listedRefunds, "", "id", n}, {listedRefunds, "?status=unknown", "id", n / 3},
+		{listedPackets, "?status=rejected", "id", n}, {listedPackets, "?status=open", "id", 1},
 	} {
 		var order []string
 		for _, line := range tc.list.lines(h, tc.query) {

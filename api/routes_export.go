@@ -38,5 +38,7 @@ func exportRoutes() []*route {
 	return []*route{
 		exportRoute("exportPayouts", "payouts", amount, payoutColumns, paymentFilters("Payouts"), nil, exportPayouts),
 		exportRoute("exportRefunds", "refunds", amount, refundColumns, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
+		exportRoute("exportPackets", "packets", "amounts are whole fen, those that end in _yuan the same in yuan, metadata is JSON, ", packetColumns,
+			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
 	}
 }

@@ -15,15 +15,20 @@ func (StoredStatus) Schema(huma.Registry) *huma.Schema {
 	return enum([]packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing, packet.StatusClosed})
 }
 
-func staffPacketRoutes() []*route {
+// staffPacketFilters are the filters of staff's packets, apart from their status.
+func staffPacketFilters() []param {
 	text := func(name, example, about string) param {
 		return param{in: "query", name: name, schema: "", example: example, about: about}
 	}
-	filters := []param{
+	return []param{
 		text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
 		text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
 		{in: "query", name: "overdue", schema: true, example: true, about: "true: packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late."},
 	}
+}
+
+func staffPacketRoutes() []*route {
+	filters := staffPacketFilters()
 	counted := param{in: "query", name: "status", schema: CountedStatus(""), example: string(packet.StatusClosed), about: "Packets in this status. The others are told packet by packet, and not counted."}
 	return []*route{
 		{

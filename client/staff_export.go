@@ -21,6 +21,11 @@ func (s *Staff) ExportRefunds(ctx context.Context, f RefundFilter, w io.Writer) 
 	return s.export(ctx, "refunds", f.values(), w)
 }
 
+// ExportPackets writes the packets of all apps to w as CSV, as ExportPayouts does payouts.
+func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Writer) error {
+	return s.export(ctx, "packets", f.values(), w)
+}
+
 // export writes the file of a list to w.
 func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io.Writer) error {
 	q := call{method: http.MethodGet, path: "/v1/staff/export/" + list + ".csv", query: filter}

@@ -84,6 +84,9 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 		{"refunds", func(w io.Writer) error {
 			return b.staff.ExportRefunds(ctx, client.RefundFilter{PacketID: p.ID, Status: client.PayoutPaid}, w)
 		}, "id,packet_id,kind", "packet_id", p.ID},
+		{"packets", func(w io.Writer) error {
+			return b.staff.ExportPackets(ctx, client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt, CreatedTo: p.CreatedAt.Add(time.Millisecond)}, w)
+		}, "id,app,status", "id", p.ID},
 	} {
 		var file bytes.Buffer
 		b.must(one.write(&file))
@@ -96,6 +99,7 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 	}
 	for name, err := range map[string]error{
 		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
+		"packets": b.staff.ExportPackets(ctx, client.StaffPacketFilter{Status: "x"}, io.Discard),
 	} {
 		if !client.IsCode(err, client.CodeInvalidRequest) {
 			t.Errorf("%s with a bad filter: %v", name, err)

@@ -129,6 +129,7 @@ func (c *Console) route() {
 		"GET /approvals":                  (*visit).listApprovals,
 		"POST /approvals/{id}/{action}":   (*visit).answerApproval,
 		"GET /packets":                    (*visit).listPackets,
+		"GET /packets/export.csv":         (*visit).exportPackets,
 		"GET /packets/{id}":               (*visit).showPacket,
 		"POST /packets/{id}/recall":       (*visit).recallPacket,
 		"GET /search":                     (*visit).search,

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/url"
 
 	"hongbao/client"
 	"hongbao/money"
@@ -27,9 +28,24 @@ var packetStatuses = []client.Status{"", client.StatusFunding, client.StatusSche
 // Tabs are the statuses to choose from.
 func (packetsPage) Tabs() []client.Status { return packetStatuses }
 
+func readPacketsPage(q url.Values) packetsPage {
+	return packetsPage{Status: client.Status(q.Get("status")), Sender: q.Get("sender"), Overdue: q.Get("overdue") == "true"}
+}
+
+// Query is the filter of the list, as a query of the console.
+func (p packetsPage) Query() string {
+	return queryOf(map[string]string{"status": string(p.Status), "sender": p.Sender, "overdue": yes(p.Overdue)}).Encode()
+}
+
+// exportPackets hands on the file that the API makes of the same filter.
+func (v *visit) exportPackets() error {
+	p := readPacketsPage(v.r.URL.Query())
+	return v.export("packets", map[string]string{"status": string(p.Status), "sender_id": p.Sender, "overdue": yes(p.Overdue)})
+}
+
 func (v *visit) listPackets() error {
 	q := v.r.URL.Query()
-	body := packetsPage{Status: client.Status(q.Get("status")), Sender: q.Get("sender"), Overdue: q.Get("overdue") == "true"}
+	body := readPacketsPage(q)
 	filter := client.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}
 	found, err := v.staff.ListPackets(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {

@@ -206,27 +206,38 @@ func (v *visit) exportPayments(list string) error {
 		v.show("problem", http.StatusUnprocessableEntity, nil)
 		return nil
 	}
-	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode}
+	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode, "late": yes(f.Late)}
 	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin), "amount_max": int64(f.AmountMax)} {
 		if n != 0 {
 			filter[name] = strconv.FormatInt(n, 10)
 		}
 	}
-	if f.Late {
-		filter["late"] = "true"
-	}
 	return v.export(list, filter)
 }
 
-// export hands on the file that the API makes of a list with a filter; what is empty
-// does not filter.
-func (v *visit) export(list string, filter map[string]string) error {
-	q := url.Values{"bom": {"true"}}
-	for name, value := range filter {
+// yes is a filter that can only be asked for.
+func yes(wanted bool) string {
+	if wanted {
+		return "true"
+	}
+	return ""
+}
+
+// queryOf is a query of those filters that are not empty.
+func queryOf(filters map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range filters {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
+	return q
+}
+
+// export hands on the file that the API makes of a list with its filters.
+func (v *visit) export(list string, filters map[string]string) error {
+	q := queryOf(filters)
+	q.Set("bom", "true")
 	return v.passOn("/v1/staff/export/" + list + ".csv?" + q.Encode())
 }
 

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/csv"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,8 @@ func TestFileOfEveryList(t *testing.T) {
 	b := h.newTab("en")
 	b.signIn(h.auditor)
 	for path, want := range map[string]map[string]string{ // cells of the one line that fits
-		"/refunds?status=paid&min=3": {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
+		"/refunds?status=paid&min=3":                              {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
+		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00", "refunded_amount_yuan": "3.00"},
 	} {
 		b.open(path)
 		if got := b.text("#total"); !strings.HasPrefix(got, "1 in all") {
