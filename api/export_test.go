@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +33,8 @@ var listedPackets = listed{
 	yuan:  map[string]string{"total_amount": "total_amount_yuan", "claimed_amount": "claimed_amount_yuan", "remaining_amount": "remaining_amount_yuan", "refunded_amount": "refunded_amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "opens_at": "opens_local", "expires_at": "expires_local", "closed_at": "closed_local"},
 }
+
+var listedAudit = listed{name: "audit", who: func(h *house) owner { return h.auditor }, local: map[string]string{"at": "at_local"}, inside: []string{"before", "after"}}
 
 func (l listed) get(h *house, query string) result {
 	return h.as(l.who(h), "GET", "/v1/staff/export/"+l.name+".csv"+query, "")
@@ -279,6 +282,29 @@ func TestExportPackets(t *testing.T) {
 	}
 }
 
+// TestExportAudit: the audit as a file, whatever people give as reasons, for auditors alone.
+func TestExportAudit(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, bad := h.failed()
+	for i, reason := range slices.Sorted(maps.Keys(hostile)) {
+		if r := h.write(h.finance, "payouts/"+bad+"/ask", fmt.Sprint("ask", i), `{"reason":`+quote(reason+"\n=1+1\n\"-2")+`}`); r.status != http.StatusAccepted {
+			t.Fatalf("%s", r)
+		}
+	}
+	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	h.exec(h.dsn, `INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (999, NOW(3) + INTERVAL 1 HOUR, '=HYPERLINK("x")', 'finance', 'tampered', '@x', '\t=1', '=1', '{"a":"=1"}', REPEAT('h', 32))`)
+	l := listedAudit
+	l.like(h, "seq,at,actor,role,action,subject,reason,before,after,hash,at_local,local_zone\r\n", map[string]string{"from=x": "from", "actor=": "actor", "to=1": "to"})
+	now := url.QueryEscape(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+	l.same(h, "", "?action=ask", "?action=cancel&subject="+bad, "?actor=nobody", "?from="+now, "?to="+now, "?actor=%3DHYPERLINK%28%22x%22%29")
+	if n := len(l.lines(h, "?to="+now)); n != len(hostile)+1 {
+		t.Errorf("%d lines", n)
+	}
+	if r := h.as(h.finance, "GET", "/v1/staff/export/audit.csv", ""); r.code() != "forbidden" {
+		t.Errorf("finance: %s", r)
+	}
+}
+
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
@@ -290,6 +316,8 @@ func TestExportListsInSteps(t *testing.T) {
 	h.open(h.app, with())
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
 		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', IF(seq > %[1]d, 'open', 'rejected'), IF(seq > %[1]d, NULL, 'declined'), NOW(3) + INTERVAL 60 - seq DIV 1500 MINUTE, NOW(3) + INTERVAL 2 HOUR, NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_%[2]d`, n, n+4100))
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
+		SELECT seq, NOW(3) - INTERVAL seq DIV 1500 SECOND, 'li-na', 'finance', IF(seq MOD 2, 'ask', 'retry'), 'x', '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_%d`, n))
 	for _, tc := range []struct {
 		list  listed
 		query string
@@ -298,10 +326,11 @@ func TestExportListsInSteps(t *testing.T) {
 	}{
 		{listedRefunds, "", "id", n}, {listedRefunds, "?status=unknown", "id", n / 3},
 		{listedPackets, "?status=rejected", "id", n}, {listedPackets, "?status=open", "id", 1},
+		{listedAudit, "", "seq", n}, {listedAudit, "?action=ask", "seq", n / 2}, {listedAudit, "?actor=li-na", "seq", n}, {listedAudit, "?subject=x", "seq", n},
 	} {
 		var order []string
 		for _, line := range tc.list.lines(h, tc.query) {
-			order = append(order, line["created_at"]+" "+line[tc.key])
+			order = append(order, cmp.Or(line["created_at"], line["at"])+" "+fmt.Sprintf("%025s", line[tc.key]))
 		}
 		newest := slices.Clone(order)
 		slices.Sort(newest)

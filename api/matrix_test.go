@@ -417,6 +417,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 
 		"listAudit":   read("auditor", staff+"/audit"),
 		"countAudit":  read("auditor", staff+"/audit/count"),
+		"exportAudit": read("auditor", staff+"/export/audit.csv"),
 		"verifyAudit": read("auditor", staff+"/audit/verify"),
 
 		"listReconciliations": read(allStaff, staff+"/reconciliations"),

@@ -8,21 +8,22 @@ import (
 	"hongbao/access"
 )
 
-// exportAbout says what the file of a list is like. what is in the plural, and as the
-// list has it; of says what its cells are that are like no other's.
-func exportAbout(what, of string, columns []string) string {
-	return "All " + what + " that fit the filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns are " + strings.Join(columns, ", ") + "; " + of +
+// exportAbout says what the file of a list is like. of says what its cells are that are
+// like no other's.
+func exportAbout(of string, columns []string) string {
+	return "All that the list shows with the same filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns are " + strings.Join(columns, ", ") + "; " + of +
 		"times are as everywhere, and those in local_zone such as 2026-11-22 07:26:18; what is null is empty. Text that a spreadsheet could take for a formula " +
 		"(beginning with = + - @, a tab or a line end) is preceded by an apostrophe, and so is text that begins with one: programs take one apostrophe off. " +
 		"Sent while it is read, so each line is as it was at its moment. Only an answer that ends properly is whole: when reading fails under way, the " +
 		"connection is cut within a chunk."
 }
 
-// exportRoute is the route of a list's file: its filters, and its roles, are the list's.
+// exportRoute is the route of the file of a list that is called what: filters and roles
+// are the list's.
 func exportRoute(id, what, of string, columns []string, filters []param, roles []access.Role, handle func(*request) (answer, error)) *route {
 	return &route{
 		id: id, method: http.MethodGet, path: "/v1/staff/export/" + what + ".csv", listener: listenStaff, realm: realmStaff, roles: roles, tag: "staff",
-		summary: "Export " + what + " as CSV", about: exportAbout(what, of, columns),
+		summary: "Export " + what + " as CSV", about: exportAbout(of, columns),
 		params: slices.Concat(filters, []param{
 			{in: "query", name: "bom", schema: false, example: true,
 				about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else; programs do not expect one."},
@@ -40,5 +41,6 @@ func exportRoutes() []*route {
 		exportRoute("exportRefunds", "refunds", amount, refundColumns, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
 		exportRoute("exportPackets", "packets", "amounts are whole fen, those that end in _yuan the same in yuan, metadata is JSON, ", packetColumns,
 			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
+		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns, auditFilters(), auditReaders, exportAudit),
 	}
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"database/sql"
 	"net/http"
+	"slices"
 	"testing"
 
 	"hongbao/store"
@@ -26,11 +27,11 @@ func TestStaffReads(t *testing.T) {
 	everyone := []string{
 		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof", "/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/packets.csv",
 	}
-	auditors := []string{"/v1/staff/audit", "/v1/staff/audit/verify"}
+	auditors := []string{"/v1/staff/audit", "/v1/staff/audit/verify", "/v1/staff/export/audit.csv"}
 	for _, path := range append(everyone, auditors...) {
 		for _, who := range []owner{h.finance, h.ops, h.auditor} {
 			want, code := http.StatusOK, ""
-			if who.token != h.auditor.token && (path == auditors[0] || path == auditors[1]) {
+			if who.token != h.auditor.token && slices.Contains(auditors, path) {
 				want, code = http.StatusForbidden, "forbidden"
 			}
 			if r := h.as(who, "GET", path, ""); r.status != want || r.code() != code {

@@ -26,6 +26,12 @@ func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Wri
 	return s.export(ctx, "packets", f.values(), w)
 }
 
+// ExportAudit writes the entries of the audit to w as CSV, as ExportPayouts does payouts.
+// Only auditors may.
+func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {
+	return s.export(ctx, "audit", f.values(), w)
+}
+
 // export writes the file of a list to w.
 func (s *Staff) export(ctx context.Context, list string, filter url.Values, w io.Writer) error {
 	q := call{method: http.MethodGet, path: "/v1/staff/export/" + list + ".csv", query: filter}

@@ -158,6 +158,14 @@ func (b *bank) testAudit(t *testing.T) {
 			t.Errorf("entry %+v", e)
 		}
 	}
+	var file bytes.Buffer
+	b.must(b.auditor.ExportAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"}, &file))
+	if lines, err := csv.NewReader(&file).ReadAll(); err != nil || len(lines) != 2 || lines[0][6] != "reason" || lines[1][6] != "因为" || lines[1][9] != verdict.Head {
+		t.Errorf("file %v, %v", lines, err)
+	}
+	if err := b.staff.ExportAudit(ctx, client.AuditFilter{}, &file); !client.IsCode(err, client.CodeForbidden) || file.Len() > 0 {
+		t.Errorf("the file for finance: %v", err)
+	}
 	n, err := b.auditor.CountAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"})
 	if b.must(err); n.Count != 1 || n.More {
 		t.Errorf("count %+v", n)

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"hongbao/client"
@@ -43,10 +44,27 @@ func (v *visit) verifyAudit() error {
 	return v.audit(verdict)
 }
 
+func readAuditPage(q url.Values) auditPage {
+	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
+	return auditPage{Actor: get("actor"), Action: get("action"), Subject: get("subject")}
+}
+
+func (p auditPage) filters() map[string]string {
+	return map[string]string{"actor": p.Actor, "action": p.Action, "subject": p.Subject}
+}
+
+// Query is the filter of the list, as a query of the console.
+func (p auditPage) Query() string { return queryOf(p.filters()).Encode() }
+
+// exportAudit hands on the file that the API makes of the same filter.
+func (v *visit) exportAudit() error {
+	return v.export("audit", readAuditPage(v.r.URL.Query()).filters())
+}
+
 func (v *visit) audit(verdict *client.AuditVerdict) error {
 	q := v.r.URL.Query()
-	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	body := auditPage{Actor: get("actor"), Action: get("action"), Subject: get("subject"), Verdict: verdict}
+	body := readAuditPage(q)
+	body.Verdict = verdict
 	filter := client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
 	found, err := v.staff.ListAudit(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {

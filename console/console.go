@@ -134,6 +134,7 @@ func (c *Console) route() {
 		"POST /packets/{id}/recall":       (*visit).recallPacket,
 		"GET /search":                     (*visit).search,
 		"GET /audit":                      (*visit).listAudit,
+		"GET /audit/export.csv":           (*visit).exportAudit,
 		"GET /audit/verify":               (*visit).verifyAudit,
 		"GET /reconciliations":            (*visit).listReconciliations,
 		"POST /reconciliations":           (*visit).reconcile,

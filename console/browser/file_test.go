@@ -39,11 +39,15 @@ func TestFileOfEveryList(t *testing.T) {
 	h.finish(closed)
 	other := h.open(map[string]any{"sender_id": "other", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.finish(other)
+	bad := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2}), "a~frozen", "")
+	h.decide(h.finance, bad, "ask", nasty)
+	h.decide(h.finance, bad, "cancel", "why")
 	b := h.newTab("en")
 	b.signIn(h.auditor)
 	for path, want := range map[string]map[string]string{ // cells of the one line that fits
 		"/refunds?status=paid&min=3":                              {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
 		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00", "refunded_amount_yuan": "3.00"},
+		"/audit?action=ask":                                       {"action": "ask", "subject": bad, "reason": "'" + nasty, "role": "finance"},
 	} {
 		b.open(path)
 		if got := b.text("#total"); !strings.HasPrefix(got, "1 in all") {
