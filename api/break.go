@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hongbao/money"
 	"hongbao/payout"
 )
 
@@ -22,6 +23,7 @@ type Break struct {
 	Detail           string               `json:"detail" doc:"What was found, for people."`
 	Provider         Nullable[string]     `json:"provider" doc:"Whose statement, of breaks that reconciliation found."`
 	Amount           Nullable[Fen]        `json:"amount" doc:"What moved or was booked, of breaks that reconciliation found."`
+	PaymentAmount    Nullable[Fen]        `json:"payment_amount" doc:"What the payment comes to that it is about; null: it is about none of ours."`
 	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The reconciliation that saw it last."`
 	Seen             int                  `json:"seen" minimum:"1" doc:"How often it was seen."`
 	CreatedAt        Stamp                `json:"created_at" doc:"When it was seen first."`
@@ -51,9 +53,13 @@ func renderBreak(b payout.BreakRow, now time.Time) Break {
 		OrderNo: textOrNull(b.OrderNo), UserID: textOrNull(b.UserID), Detail: b.Detail, Provider: textOrNull(b.Provider),
 		ReconciliationID: textOrNull(b.ReconciliationID), Seen: b.Seen, CreatedAt: Stamp(b.CreatedAt), LastSeenAt: Stamp(b.LastSeen),
 	}
-	if b.Amount > 0 {
-		amount := Fen(b.Amount)
-		out.Amount = orNull(&amount)
+	for _, one := range []struct {
+		amount money.Fen
+		to     *Nullable[Fen]
+	}{{b.Amount, &out.Amount}, {b.PaymentAmount, &out.PaymentAmount}} {
+		if amount := Fen(one.amount); amount > 0 {
+			*one.to = orNull(&amount)
+		}
 	}
 	until := now
 	if !b.ResolvedAt.IsZero() {

@@ -425,6 +425,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getReconciliation":   read(allStaff, staff+"/reconciliations/"+run.ID),
 		"listBreaks":          read(allStaff, staff+"/breaks"),
 		"countBreaks":         read(allStaff, staff+"/breaks/count"),
+		"sumBreaks":           read(allStaff, staff+"/breaks/sum"),
 		"resolveBreak":        {who: "finance", path: staff + "/breaks/" + broken + "/resolve", body: because, status: http.StatusOK},
 
 		"getBalances": read(allStaff, staff+"/balances"),

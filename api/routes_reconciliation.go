@@ -59,6 +59,11 @@ func reconciliationRoutes() []*route {
 			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
 			problems: []Code{CodeNotFound}, handle: getReconciliation,
 		},
+	}
+}
+
+func breakRoutes() []*route {
+	return []*route{
 		{
 			id: "listBreaks", method: http.MethodGet, path: "/v1/staff/breaks", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List breaks: disagreements that a person has to look at", about: "Newest first. All filters have to fit.",
@@ -68,18 +73,27 @@ func reconciliationRoutes() []*route {
 		},
 		{
 			id: "countBreaks", method: http.MethodGet, path: "/v1/staff/breaks/count", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Count breaks", about: "Those that the list would show with the same filters, as far as 10,000 tell. Their amounts are not added up: not every break has one, and a payment may be in several.",
+			summary: "Count breaks", about: "Those that the list would show with the same filters, as far as 10,000 tell.",
 			params:   breakFilters(),
 			answers:  []reply{{status: http.StatusOK, about: "Their number.", body: ListCount{}}},
 			problems: []Code{CodeInvalidRequest}, handle: countBreaks,
 		},
 		{
+			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "Count breaks and add up what they are about",
+			about: "Those that the list would show with the same filters, as far as 10,000 tell. A break is about its amount, where it has one, else about its payment_amount. That is not what is missing or " +
+				"too much, and a payment that several breaks are about counts in each. What is about neither, such as grabs that Redis lost, adds nothing; without_amount counts it.",
+			params:   breakFilters(),
+			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: BreakSum{}}},
+			problems: []Code{CodeInvalidRequest}, handle: sumBreaks,
+		},
+		{
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
-			roles: finance, tag: "staff",
+			roles: []access.Role{access.RoleFinance}, tag: "staff",
 			summary: "Note that a break was dealt with",
 			about: "It moves no money. One that is resolved already keeps its first reason. A resolved break is opened again when it is seen again; " +
 				"of one that reconciliation found only something new counts, such as the same money moving once more.",
-			params: []param{id("b4711", "The break's id."), keyParam}, body: Reason{},
+			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam}, body: Reason{},
 			answers:  []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: resolveBreak,
 		},

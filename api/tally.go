@@ -24,6 +24,12 @@ type ListSum struct {
 	Amount Nullable[Fen] `json:"amount" doc:"What they come to; null with more, or when it is more than an amount can be."`
 }
 
+// BreakSum says how long a list of breaks is, and how much it is about.
+type BreakSum struct {
+	ListSum
+	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them are about no amount, and add nothing; with more: at least."`
+}
+
 // CountedStatus is a status of packets that their rows tell.
 type CountedStatus packet.Status
 
@@ -83,13 +89,27 @@ func sumApprovals(r *request) (answer, error) {
 }
 
 func countBreaks(r *request) (answer, error) {
+	sum, err := r.sumBreaks()
+	return answer{status: http.StatusOK, body: sum.ListCount}, err
+}
+
+func sumBreaks(r *request) (answer, error) {
+	sum, err := r.sumBreaks()
+	return answer{status: http.StatusOK, body: sum}, err
+}
+
+func (r *request) sumBreaks() (out BreakSum, err error) {
 	q := readQuery(r)
 	f := readBreakFilter(q, r.server.cfg.Now().UTC())
 	if err := q.done(); err != nil {
-		return answer{}, err
+		return out, err
 	}
-	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.BreakTally(ctx, f) })
-	return answer{status: http.StatusOK, body: out.ListCount}, err
+	out.ListSum, err = tally(r, func(ctx context.Context) (payout.Tally, error) {
+		found, err := r.server.cfg.Store.BreakTally(ctx, f)
+		out.WithoutAmount = found.Without
+		return found, err
+	})
+	return out, err
 }
 
 func countAudit(r *request) (answer, error) {

@@ -88,6 +88,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/refunds/sum":               {nil, client.PaymentSum{}},
 	"get /v1/staff/packets/sum":               {nil, client.ListSum{}},
 	"get /v1/staff/approvals/sum":             {nil, client.ListSum{}},
+	"get /v1/staff/breaks/sum":                {nil, client.BreakSum{}},
 	"get /v1/staff/breaks/count":              {nil, client.ListCount{}},
 	"get /v1/staff/audit/count":               {nil, client.ListCount{}},
 	"get /v1/staff/overview":                  {nil, client.Overview{}},

@@ -120,6 +120,7 @@ type Break struct {
 	Detail           string      `json:"detail"`
 	Provider         *string     `json:"provider"`          // of breaks that reconciliation found
 	Amount           *money.Fen  `json:"amount"`            // of breaks that reconciliation found
+	PaymentAmount    *money.Fen  `json:"payment_amount"`    // of the payment that it is about; nil: of none of ours
 	ReconciliationID *string     `json:"reconciliation_id"` // the one that saw it last
 	Seen             int         `json:"seen"`
 	CreatedAt        time.Time   `json:"created_at"`

@@ -132,6 +132,9 @@ func (b *bank) testTallies(t *testing.T, p *client.Packet) {
 	if n, err := b.staff.CountBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {
 		t.Errorf("breaks: %+v, %v", n, err)
 	}
+	if sum, err := b.staff.SumBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || sum.Count != 0 || sum.Amount == nil || *sum.Amount != 0 || sum.WithoutAmount != 0 {
+		t.Errorf("breaks: %+v, %v", sum, err)
+	}
 	if _, err := b.staff.CountAudit(ctx, client.AuditFilter{}); !client.IsCode(err, client.CodeForbidden) {
 		t.Errorf("the audit for finance: %v", err)
 	}

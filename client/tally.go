@@ -20,6 +20,12 @@ type ListSum struct {
 	Amount *money.Fen `json:"amount"` // nil with More, or when it is more than an amount can be
 }
 
+// BreakSum says how long a list of breaks is, and how much it is about.
+type BreakSum struct {
+	ListSum
+	WithoutAmount int64 `json:"without_amount"` // of Count: about no amount; with More: at least
+}
+
 // SumPackets counts the packets of all apps that a filter selects and adds up their
 // totals, as MySQL has them. Of the statuses only funding, rejected and closed are
 // counted: StatusCounted.
@@ -48,6 +54,13 @@ func (s *Staff) SumApprovals(ctx context.Context, status string) (*ListSum, erro
 // CountBreaks counts the breaks that a filter selects.
 func (s *Staff) CountBreaks(ctx context.Context, f BreakFilter) (*ListCount, error) {
 	return tally[ListCount](ctx, s, breaks+"/count", f.values())
+}
+
+// SumBreaks counts the breaks that a filter selects and adds up what they are about: the
+// amount of each, where it has one, else its payment's. A payment counts in each break
+// that is about it.
+func (s *Staff) SumBreaks(ctx context.Context, f BreakFilter) (*BreakSum, error) {
+	return tally[BreakSum](ctx, s, breaks+"/sum", f.values())
 }
 
 // CountAudit counts the entries of the audit that a filter selects. Only auditors may.

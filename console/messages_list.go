@@ -34,6 +34,7 @@ var listMessages = map[string]saying{
 	"list.over":      {"More than 10,000 in all", "共超过 10,000 条"},
 	"list.at_least":  {"At least %v: there are too many to look at all of them", "至少 %v 条：数量过多，未全部统计"},
 	"list.no_sum":    {"their sum is told once there are fewer", "数量较少时才显示总额"},
+	"list.without":   {"%v of them about no amount", "其中 %v 条不涉及金额"},
 	"list.uncounted": {"Not counted: whether a packet is in this status is looked up one by one.", "未统计总数：是否处于此状态须逐个红包查询。"},
 	"list.csv":       {"Download CSV", "下载 CSV"},
 	"list.more":      {"Next page", "下一页"},

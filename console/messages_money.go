@@ -84,6 +84,7 @@ var moneyMessages = map[string]saying{
 	"break.open":            {"open", "未处理"},
 	"break.resolved":        {"resolved", "已处理"},
 	"break.resolve":         {"Mark as dealt with", "标记为已处理"},
+	"break.payment_amount":  {"Amount of the payment", "付款金额"},
 	"break.seen":            {"Seen", "发现"},
 	"break.times":           {"%d times", "%d 次"},
 	"audit.seq":             {"No.", "序号"},

@@ -42,6 +42,7 @@ func (v *visit) reconcile() error {
 type reconciliationPage struct {
 	Run    *client.Reconciliation
 	Breaks []client.Break
+	Total  *total // nil: it could not be read
 }
 
 func (v *visit) showReconciliation() error {
@@ -49,11 +50,12 @@ func (v *visit) showReconciliation() error {
 	if err != nil {
 		return err
 	}
-	found, err := v.staff.ListBreaks(v.r.Context(), client.BreakFilter{ReconciliationID: run.ID}, client.Page{Limit: maxPending})
+	filter := client.BreakFilter{ReconciliationID: run.ID}
+	found, err := v.staff.ListBreaks(v.r.Context(), filter, client.Page{Limit: maxPending})
 	if err != nil {
 		return err
 	}
-	v.show("reconciliation", http.StatusOK, reconciliationPage{Run: run, Breaks: found.Items})
+	v.show("reconciliation", http.StatusOK, reconciliationPage{Run: run, Breaks: found.Items, Total: v.breaksOf(v.staff.SumBreaks(v.r.Context(), filter))})
 	return nil
 }
 
@@ -108,7 +110,7 @@ func (v *visit) listBreaks() error {
 		return nil
 	}
 	body.Items = found.Items
-	body.Total = v.countOf(v.staff.CountBreaks(v.r.Context(), f))
+	body.Total = v.breaksOf(v.staff.SumBreaks(v.r.Context(), f))
 	if found.NextCursor != nil {
 		q.Set("cursor", *found.NextCursor)
 		body.Next = q.Encode()

@@ -17,6 +17,7 @@ type total struct {
 	Sums      bool       // the list has amounts
 	Amount    *money.Fen // what they come to, not told with More; nil: that is not known
 	Uncounted bool       // nobody can count the list
+	Without   int64      // of Count: those that have no amount
 }
 
 // Over reports whether there are more than are counted, of the list itself and not
@@ -39,6 +40,16 @@ func (v *visit) sumOf(sum *client.ListSum, err error) *total {
 		return v.countOf(nil, err)
 	}
 	return &total{Count: sum.Count, More: sum.More, Sums: true, Amount: sum.Amount}
+}
+
+// breaksOf is sumOf for breaks, of which some are about no amount.
+func (v *visit) breaksOf(sum *client.BreakSum, err error) *total {
+	if err != nil {
+		return v.countOf(nil, err)
+	}
+	out := v.sumOf(&sum.ListSum, nil)
+	out.Without = sum.WithoutAmount
+	return out
 }
 
 // Total is what is said of a work list; nil: it was not read.

@@ -36,6 +36,8 @@ type Tally struct {
 	// Sum counts what was found and adds it up. Its amount is above money.Max when it
 	// comes to more than an amount can be, and 0 in lists that have no amounts.
 	Sum
-	// More: not all were looked at. Then Sum is at least.
+	// Without is how many of Count have no amount, in lists where most have.
+	Without int64
+	// More: not all were looked at. Then they are at least.
 	More bool
 }

@@ -83,7 +83,8 @@ type BreakRow struct {
 	PacketID         string
 	PaymentID        string
 	Provider         string    // of a break that reconciliation found
-	Amount           money.Fen // of a break that reconciliation found
+	Amount           money.Fen // what moved or was booked, of a break that reconciliation found; 0: not told
+	PaymentAmount    money.Fen // of the payment that it is about; 0: of none of ours
 	ReconciliationID string    // the run that saw it last
 	Seen             int
 	CreatedAt        time.Time

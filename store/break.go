@@ -28,6 +28,7 @@ type breakRow struct {
 	ResolvedAt       *time.Time
 	ResolvedBy       *string
 	Reason           *string
+	PaymentAmount    *int64
 }
 
 func (r breakRow) row() payout.BreakRow {
@@ -38,6 +39,9 @@ func (r breakRow) row() payout.BreakRow {
 	}
 	if r.Amount != nil {
 		b.Amount = money.Fen(*r.Amount)
+	}
+	if r.PaymentAmount != nil {
+		b.PaymentAmount = money.Fen(*r.PaymentAmount)
 	}
 	if r.ResolvedAt != nil { // of one that was opened again, they are about the time before
 		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
@@ -59,25 +63,25 @@ func breaksIndex(f payout.BreakFilter) string {
 
 // Breaks lists breaks, newest first. Errors: ErrUnavailable.
 func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
-	q := s.read(ctx).Table("breaks" + breaksIndex(f))
+	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = b.payment_id")
 	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID}, {"reconciliation_id", f.ReconciliationID}} {
 		if eq.value != "" {
-			q = q.Where(eq.column+" = ?", eq.value)
+			q = q.Where("b."+eq.column+" = ?", eq.value)
 		}
 	}
 	if f.Resolved != nil && *f.Resolved {
-		q = q.Where("resolved_at IS NOT NULL")
+		q = q.Where("b.resolved_at IS NOT NULL")
 	} else if f.Resolved != nil {
-		q = q.Where("resolved_at IS NULL")
+		q = q.Where("b.resolved_at IS NULL")
 	}
 	if !f.CreatedTo.IsZero() {
-		q = q.Where("created_at <= ?", f.CreatedTo.UTC())
+		q = q.Where("b.created_at <= ?", f.CreatedTo.UTC())
 	}
 	if f.AfterID != 0 {
-		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+		q = q.Where("b.created_at <= ? AND (b.created_at < ? OR b.id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
 	}
 	var rows []breakRow
-	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+	if err := q.Order("b.created_at DESC, b.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make([]payout.BreakRow, len(rows))
@@ -110,6 +114,10 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 			if err := tx.audit(w, "resolve_break", fmt.Sprintf("break/%d", id), about, map[string]bool{"resolved": true}); err != nil {
 				return out, err
 			}
+		}
+		// By itself: the lock is of the break alone.
+		if err := tx.Raw("SELECT amount FROM payments WHERE id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error; err != nil {
+			return out, err
 		}
 		out.Status, out.Body = render(row.row())
 		return out, nil

@@ -34,25 +34,26 @@ func (c *conditions) all() string {
 // of those rows a bounded number is looked at, whatever they are. Which of them fit
 // is asked afterwards: a filter that few rows pass would otherwise go through all.
 type counting struct {
-	from   string // a table and its index
-	column string // what is added up, or leads to it
-	join   string // to what is added up
-	sum    string // what is added up, of one row
-	within conditions
-	fits   conditions
+	from    string // a table and its index
+	columns string // what is added up, as x, or leads to it
+	join    string // to what is added up
+	sum     string // what is added up, of one row
+	without string // whether a row that fits has nothing to be added up
+	within  conditions
+	fits    conditions
 }
 
-// countOnly is the rest of a counting that adds nothing up.
-const countOnly = "0"
+// none is the rest of a counting that adds nothing up, or whose rows all have amounts.
+const none = "0"
 
 // tally carries a counting out.
 func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err error) {
-	var row struct{ Looked, N, Sum int64 }
+	var row struct{ Looked, N, Bare, Sum int64 }
 	args := append([]any{int64(money.Max) + 1}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
-	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
-		c.fits.all()+") AS fits, "+c.column+" AS x FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
-	t.Count, t.Amount, t.More = row.N, money.Fen(row.Sum), row.Looked > tallyLimit
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
+		c.fits.all()+") AS fits, "+c.columns+" FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
+	t.Count, t.Amount, t.Without, t.More = row.N, money.Fen(row.Sum), row.Bare, row.Looked > tallyLimit
 	return t, classify(err)
 }
 
@@ -93,7 +94,7 @@ func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all pay
 
 // packetCounting is about the packets of a filter in one status; "": in any.
 func packetCounting(f packet.RecordFilter, status packet.Status) counting {
-	c := counting{from: "packets" + packetsIndex(f, status), column: "total_amount", sum: "IF(f.fits, f.x, 0)"}
+	c := counting{from: "packets" + packetsIndex(f, status), columns: "total_amount AS x", sum: "IF(f.fits, f.x, 0)", without: none}
 	if status != "" {
 		c.within.and("status = ?", string(status))
 	}
@@ -123,7 +124,7 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	if err != nil {
 		return payout.Tally{}, err
 	}
-	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", column: "payment_id", join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount"}
+	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x", join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
 	if f.Status != "" {
 		c.fits.and("approval_id IS NOT NULL") // most decisions need no second person
 	}
@@ -143,11 +144,13 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	return s.tally(ctx, c)
 }
 
-// BreakTally counts the breaks that Breaks would list, without its place and limit.
-// Amounts are not added up: not every break has one, and one order number may be in
-// several. Errors: ErrUnavailable.
+// BreakTally counts the breaks that Breaks would list, without its place and limit, and
+// adds up what they are about: what moved or was booked, where reconciliation tells it,
+// else the payment's amount. A payment that several breaks are about counts in each.
+// Without are those about no payment of ours, of no amount. Errors: ErrUnavailable.
 func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error) {
-	c := counting{column: countOnly, sum: countOnly}
+	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
+		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
 	kind, resolved, created := &c.fits, &c.fits, &c.fits
 	switch {
 	case f.PacketID != "":
@@ -186,7 +189,7 @@ func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Ta
 // Errors: ErrUnavailable.
 func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error) {
 	index := auditIndex(f)
-	c := counting{from: "audit FORCE INDEX (" + index + ")", column: countOnly, sum: countOnly}
+	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
 	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor}, {"audit_action", "action", f.Action}} {
 		switch {
 		case eq.value == "":

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -27,8 +28,9 @@ INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, a
 	FROM (SELECT seq, seq MOD 2 = 0 AS two, CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0')) AS payment,
 		CASE seq MOD 100 WHEN 0 THEN 'waiting' WHEN 2 THEN 'waiting' WHEN 4 THEN 'expired' WHEN 6 THEN 'overtaken' WHEN 8 THEN 'open' WHEN 10 THEN 'carried_out' ELSE IF(seq MOD 2, 'carried_out', 'rejected') END AS status
 		FROM (SELECT seq, IF(seq MOD 2, 'ggggggggggggggggggg0', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet FROM seq_1_to_24000) x) y;
-INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason, reconciliation_id)
-	SELECT IF(seq MOD 100, 'not_in_statement', 'mismatch'), IF(seq MOD 300, 'ggggggggggggggggggg0', '00000000000000000004'), CONCAT('p', seq), '', 'seen', NOW(3) - INTERVAL seq SECOND, NOW(3),
+INSERT INTO breaks (kind, packet_id, payment_id, order_no, amount, detail, created_at, last_seen, resolved_at, resolved_by, reason, reconciliation_id)
+	SELECT IF(seq MOD 100, 'not_in_statement', 'mismatch'), IF(seq MOD 300, 'ggggggggggggggggggg0', '00000000000000000004'),
+		CASE seq MOD 6 WHEN 1 THEN CONCAT('pggggggggggggggggggg0', LPAD(CONV(seq, 10, 32), 4, '0')) WHEN 3 THEN 'pggggggggggggggggggg00001' ELSE CONCAT('p', seq) END, seq, ELT(seq MOD 6, NULL, seq, NULL, 7, 0), 'seen', NOW(3) - INTERVAL seq SECOND, NOW(3),
 		IF(seq MOD 10, NOW(3), NULL), IF(seq MOD 10, 'li-na', NULL), IF(seq MOD 10, 'found', NULL), ELT(seq MOD 3, 'run1', 'run2') FROM seq_1_to_12000;
 INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
 	SELECT seq, NOW(3) - INTERVAL seq SECOND, IF(seq MOD 12, 'li-na', 'wang-wei'), 'finance', IF(seq MOD 5, 'ask', 'retry'), CONCAT('p', seq MOD 6000), '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_12000;
@@ -200,13 +202,57 @@ func (x *tallies) breaks() {
 		{payout.BreakFilter{PacketID: giantPacket, Kind: "mismatch", CreatedTo: hour}, false}, {payout.BreakFilter{ReconciliationID: "run1"}, false}, {payout.BreakFilter{ReconciliationID: "nothing"}, false},
 		{payout.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false}, {payout.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.BreakTally(x.t.Context(), tc.f) }, func() payout.Sum {
+		var got payout.Tally
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.Tally, err error) {
+			got, err = x.s.BreakTally(x.t.Context(), tc.f)
+			return got, err
+		}, func() (sum payout.Sum) {
 			tc.f.Limit = everything
 			rows, err := x.s.Breaks(x.t.Context(), tc.f)
 			must(x.t, err)
-			return payout.Sum{Count: int64(len(rows))}
+			without := int64(0)
+			for _, r := range rows {
+				amount := cmp.Or(r.Amount, r.PaymentAmount)
+				if amount == 0 {
+					without++
+				}
+				sum = sum.Plus(payout.Sum{Count: 1, Amount: amount})
+			}
+			if got.Without > without || got.Without < without && !tc.more {
+				x.t.Errorf("%+v: %d without an amount, the list has %d", tc.f, got.Without, without)
+			}
+			return sum
 		})
 	}
+	open, err := x.s.BreakTally(x.t.Context(), payout.BreakFilter{Resolved: &no})
+	must(x.t, err)
+	var sum, without int64
+	for seq := int64(10); seq <= 12_000; seq += 10 { // as desks makes them; of even numbers none is about a payment of ours
+		switch seq % 6 {
+		case 2:
+			sum += seq
+		case 4:
+			sum += 7
+		default:
+			without++
+		}
+	}
+	if open.Count != 1200 || int64(open.Amount) != sum || open.Without != without {
+		x.t.Errorf("%+v, want 1200 of %d fen, %d without", open, sum, without)
+	}
+	about := func(order string, want ...money.Fen) {
+		x.t.Helper()
+		rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{CreatedTo: time.Now(), Limit: everything})
+		must(x.t, err)
+		i := slices.IndexFunc(rows, func(r payout.BreakRow) bool { return r.OrderNo == order })
+		if i < 0 || rows[i].Amount != want[0] || rows[i].PaymentAmount != want[1] {
+			x.t.Errorf("break of %s: %+v, want %d", order, rows[max(i, 0)], want)
+		}
+	}
+	about("7", 0, 8)  // its payment's
+	about("3", 0, 2)  // that of a payment with many breaks
+	about("10", 7, 0) // of no payment of ours
+	about("6", 0, 0)  // of neither
 }
 
 func (x *tallies) audit() {

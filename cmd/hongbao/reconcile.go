@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -213,8 +214,8 @@ var breakColumns = []any{"break", "kind", "packet", "order number", "amount", "d
 
 func breakRow(b *client.Break) []any {
 	sum, by, how := "", "", ""
-	if b.Amount != nil {
-		sum = shown(*b.Amount)
+	if about := cmp.Or(b.Amount, b.PaymentAmount); about != nil {
+		sum = shown(*about)
 	}
 	if b.Resolved != nil {
 		by, how = b.Resolved.By, b.Resolved.Reason
