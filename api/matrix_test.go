@@ -426,6 +426,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listBreaks":          read(allStaff, staff+"/breaks"),
 		"countBreaks":         read(allStaff, staff+"/breaks/count"),
 		"sumBreaks":           read(allStaff, staff+"/breaks/sum"),
+		"exportBreaks":        read(allStaff, staff+"/export/breaks.csv"),
 		"resolveBreak":        {who: "finance", path: staff + "/breaks/" + broken + "/resolve", body: because, status: http.StatusOK},
 
 		"getBalances": read(allStaff, staff+"/balances"),

@@ -65,7 +65,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// more fills the tables that a history leaves empty, so that a full scan of them can be told.
+// more fills what a history leaves empty or small, so that a full scan of it can be told,
+// and its file has many steps.
 func (d *desk) more() {
 	for _, statement := range []string{
 		`INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, ended_at, due_at)
@@ -78,7 +79,9 @@ func (d *desk) more() {
 		`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at, ended_at)
 			SELECT CONCAT('x', SUBSTRING(id, 1, 25)), id, 'cancel', 'why', 'li-na', 'finance', 'rejected', CONCAT('y', SUBSTRING(id, 1, 25)), created_at, 'wang-wei', created_at, created_at
 			FROM payments WHERE kind = 'p' AND status = 'paid' LIMIT 4000`,
-		"ANALYZE TABLE breaks, reconciliations, decisions",
+		`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
+			SELECT m.n + seq, NOW(3) - INTERVAL seq MINUTE, IF(seq % 3, 'li-na', 'wang-wei'), 'finance', IF(seq % 2, 'retry', 'ask'), 'x', 'why', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_3000 JOIN (SELECT COALESCE(MAX(seq), 0) AS n FROM audit) m`,
+		"ANALYZE TABLE breaks, reconciliations, decisions, audit",
 	} {
 		rows, err := d.db.QueryContext(d.t.Context(), statement)
 		check(d.t, err)
@@ -350,6 +353,15 @@ func TestPlans(t *testing.T) {
 	}
 	for _, one := range d.judge(statements) {
 		t.Error(one)
+	}
+	steps := map[string]int{}
+	for _, request := range statements {
+		steps[request]++
+	}
+	for _, list := range []string{"payouts", "packets", "breaks", "audit"} { // refunds are read as payouts are
+		if path := "/v1/staff/export/" + list + ".csv"; steps[path] < 2 {
+			t.Errorf("%s: %d statements: a file of many steps was to be looked at", path, steps[path])
+		}
 	}
 	for of := range wholeOnPurpose {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(statements)), func(s string) bool { return form(s) == of }) {

@@ -41,6 +41,7 @@ func exportRoutes() []*route {
 		exportRoute("exportRefunds", "refunds", amount, refundColumns, append(paymentFilters("Refunds"), lateParam), nil, exportRefunds),
 		exportRoute("exportPackets", "packets", "amounts are whole fen, those that end in _yuan the same in yuan, metadata is JSON, ", packetColumns,
 			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
+		exportRoute("exportBreaks", "breaks", "amounts are whole fen, those that end in _yuan the same in yuan, ", breakFileColumns, breakFilters(), nil, exportBreaks),
 		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns, auditFilters(), auditReaders, exportAudit),
 	}
 }

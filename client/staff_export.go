@@ -26,6 +26,11 @@ func (s *Staff) ExportPackets(ctx context.Context, f StaffPacketFilter, w io.Wri
 	return s.export(ctx, "packets", f.values(), w)
 }
 
+// ExportBreaks writes breaks to w as CSV, as ExportPayouts does payouts.
+func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) error {
+	return s.export(ctx, "breaks", f.values(), w)
+}
+
 // ExportAudit writes the entries of the audit to w as CSV, as ExportPayouts does payouts.
 // Only auditors may.
 func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {

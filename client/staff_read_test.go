@@ -97,7 +97,13 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 			t.Errorf("%s:\n%s", one.name, text)
 		}
 	}
+	var none bytes.Buffer
+	b.must(b.staff.ExportBreaks(ctx, client.BreakFilter{PacketID: p.ID}, &none))
+	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][1] != "kind" {
+		t.Errorf("breaks: %v, %v", lines, err)
+	}
 	for name, err := range map[string]error{
+		"breaks":  b.staff.ExportBreaks(ctx, client.BreakFilter{Kind: "é"}, io.Discard),
 		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
 		"packets": b.staff.ExportPackets(ctx, client.StaffPacketFilter{Status: "x"}, io.Discard),
 	} {

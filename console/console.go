@@ -140,6 +140,7 @@ func (c *Console) route() {
 		"POST /reconciliations":           (*visit).reconcile,
 		"GET /reconciliations/{id}":       (*visit).showReconciliation,
 		"GET /breaks":                     (*visit).listBreaks,
+		"GET /breaks/export.csv":          (*visit).exportBreaks,
 		"GET /closes":                     (*visit).listCloses,
 		"GET /closes/{date}":              (*visit).showClose,
 		"GET /closes/{date}/export.csv":   (*visit).exportClose,

@@ -81,21 +81,31 @@ func (breaksPage) Kinds() []string { return breakKinds }
 
 // With is the query of the same list of breaks that were dealt with, or were not.
 func (p breaksPage) With(resolved string) string {
-	q := url.Values{"resolved": {resolved}}
-	for name, value := range map[string]string{"kind": p.Kind, "packet": p.Packet} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	q := queryOf(map[string]string{"kind": p.Kind, "packet": p.Packet})
+	q.Set("resolved", resolved)
 	return q.Encode()
+}
+
+// Query is the filter of the list, as a query of the console.
+func (p breaksPage) Query() string { return p.With(p.Resolved) }
+
+func readBreaksPage(q url.Values) breaksPage {
+	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
+	if q.Has("resolved") {
+		p.Resolved = q.Get("resolved")
+	}
+	return p
+}
+
+// exportBreaks hands on the file that the API makes of the same filter.
+func (v *visit) exportBreaks() error {
+	p := readBreaksPage(v.r.URL.Query())
+	return v.export("breaks", map[string]string{"kind": p.Kind, "packet_id": p.Packet, "resolved": p.Resolved})
 }
 
 func (v *visit) listBreaks() error {
 	q := v.r.URL.Query()
-	body := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
-	if q.Has("resolved") {
-		body.Resolved = q.Get("resolved")
-	}
+	body := readBreaksPage(q)
 	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet}
 	if yes, err := strconv.ParseBool(body.Resolved); err == nil {
 		f.Resolved = &yes

@@ -472,7 +472,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 		}
 		v := newVisitor(t, desk)
 		v.signIn("f")
-		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv", "/audit/export.csv?action=retry", "/closes/2026-02-17/export.csv"} {
+		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv", "/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv"} {
 			res := v.do("GET", path, nil)
 			page, err := io.ReadAll(res.Body)
 			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) || strings.Contains(string(page), "put in is not right") != strings.Contains(body, "invalid") {

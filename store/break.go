@@ -49,12 +49,13 @@ func (r breakRow) row() payout.BreakRow {
 	return b
 }
 
-// breaksIndex names the index that has the breaks of a filter in their order; of a
-// packet or a run there are few.
+// breaksIndex names the index that has the breaks of a filter in their order.
 func breaksIndex(f payout.BreakFilter) string {
 	switch {
-	case f.PacketID != "" || f.ReconciliationID != "":
-		return ""
+	case f.PacketID != "":
+		return " FORCE INDEX (breaks_packet_list)"
+	case f.ReconciliationID != "":
+		return " FORCE INDEX (breaks_reconciliation_list)"
 	case f.Resolved != nil && !*f.Resolved:
 		return " FORCE INDEX (breaks_open)"
 	}
