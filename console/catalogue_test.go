@@ -89,7 +89,7 @@ func open(word string) (keys []string) {
 		}
 	case "action":
 		add(auditActions...)
-	case "break_kind":
+	case "break_kind", "break_about", "break_do":
 		for _, k := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
 			add(string(k))
 		}

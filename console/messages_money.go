@@ -86,7 +86,7 @@ var moneyMessages = map[string]saying{
 	"break.resolve":         {"Mark as dealt with", "标记为已处理"},
 	"break.payment_amount":  {"Amount of the payment", "付款金额"},
 	"break.seen":            {"Seen", "发现"},
-	"break.times":           {"%d times", "%d 次"},
+	"break.times":           {"%d×", "%d 次"},
 	"audit.seq":             {"No.", "序号"},
 	"audit.at":              {"When", "时间"},
 	"audit.actor":           {"Who", "操作人"},

@@ -73,3 +73,49 @@ func TestBreaksAreFound(t *testing.T) {
 		t.Errorf("the filter says %q", got)
 	}
 }
+
+// TestBreaksInWords: a break says what happened and what a person can do, in the
+// reader's language; what engineers need stands below, as it was noted; and whose
+// promise it is leads to his payouts.
+func TestBreaksInWords(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	h.grab(id, "a", "")
+	claims, err := h.pool.Claims(t.Context(), id)
+	h.must(err)
+	twice := claims[0]
+	twice.UserID = "b & c"
+	_, err = h.store.NoteShareConflict(t.Context(), twice, "sandbox", "claimed by another")
+	h.must(err)
+	run := h.compare("month end", "x")
+	for lang, says := range map[string][2]string{
+		"en":    {"A user was told that he had won", "retry pays it with the house's money"},
+		"zh-CN": {"用户已被告知抢到", "重付由平台出资兑现"},
+	} {
+		b := h.newTab(lang)
+		b.signIn(h.finance)
+		for _, look := range looks[lang] {
+			b.put(look)
+			b.open("/breaks?kind=share_conflict")
+			b.has("main section.card", says[0], says[1])
+			b.has("main section.card .detail dd", `user "b & c" was promised 100 fen: claimed by another`)
+			if below := eval[bool](b, `(() => { const y = s => document.querySelector("main section.card " + s).getBoundingClientRect().top;
+				return y(".about") < y(".todo") && y(".todo") < y(".detail") })()`); !below {
+				t.Error("the detail stands above what it means")
+			}
+			for _, fault := range eval[[]string](b, faults) {
+				t.Error(fault)
+			}
+			b.fits()
+			b.picture("breaks-words-" + lang + "-" + look.name)
+		}
+		b.follow("main section.card .facts a[href*='user=']")
+		b.has("main table", "b & c", "share_conflict")
+		if n := eval[int](b, `document.querySelectorAll("main table tbody tr").length`); n != 1 {
+			t.Errorf("%d payouts at %s", n, b.where())
+		}
+		b.open("/reconciliations/" + run)
+		b.lacks("main section.card .about:empty")
+		b.has("main section.card .todo", map[string]string{"en": "Tell operations at once", "zh-CN": "立即通知运维"}[lang])
+	}
+}
