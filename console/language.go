@@ -56,7 +56,8 @@ func preferred(accept string) language {
 	return best
 }
 
-// chooseLanguage notes the choice and leads back.
+// chooseLanguage notes the choice and leads back; a login page that carries a form is
+// shown anew with it.
 func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 	to := language(r.PostFormValue("to"))
 	if to != english && to != chinese {
@@ -64,6 +65,10 @@ func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie(r, languageCookie, string(to), aYear))
+	if r.PostFormValue("sent_to") != "" {
+		c.stillHeld(w, withCookie(r, languageCookie, string(to)))
+		return
+	}
 	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 

@@ -13,7 +13,6 @@ import (
 // loginPage is what the login page shows.
 type loginPage struct {
 	Next string
-	Held heldForm
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
@@ -27,14 +26,14 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) login(w http.ResponseWriter, r *http.Request, status int, n *notice) {
-	body := loginPage{Next: localPath(r.FormValue("next")), Held: held(r)}
-	if r.URL.Path == "/login" {
-		body.Held = heldForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}
+	next, form := localPath(r.FormValue("next")), held(r)
+	if r.URL.Path == "/login" || r.URL.Path == "/language" {
+		form = heldForm{To: r.PostFormValue("sent_to"), Sent: r.PostFormValue("sent")}
 	}
-	if place := body.Held.page(); place != "" {
-		body.Next = place
+	if place := form.page(); place != "" {
+		next = place
 	}
-	c.write(w, r, "login", status, page{Lang: languageOf(r), Problem: n, Body: body})
+	c.write(w, r, "login", status, page{Lang: languageOf(r), Path: loginFor(next), Problem: n, Held: form, Body: loginPage{Next: next}})
 }
 
 // signIn looks at a key and begins a session. Keys have 260 random bits; failures

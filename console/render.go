@@ -44,6 +44,7 @@ type page struct {
 	Done    string // what was just done
 	Problem *notice
 	Sent    *attempt // what was sent and not carried out
+	Held    heldForm // of the login page
 	Query   string   // of the search box
 	Body    any
 }
@@ -118,9 +119,12 @@ func (v *visit) show(name string, status int, body any) {
 
 // write renders a page as a whole before a byte of it is sent.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
-	p.Path = "/"
-	if r.Method == http.MethodGet {
+	switch {
+	case p.Path != "":
+	case r.Method == http.MethodGet:
 		p.Path = placeAt(*r.URL)
+	default:
+		p.Path = "/"
 	}
 	var out bytes.Buffer
 	if err := c.pages[p.Lang][name].ExecuteTemplate(&out, "layout", p); err != nil {

@@ -65,16 +65,32 @@ func (c *Console) resume(w http.ResponseWriter, r *http.Request, keyID, cookie s
 	if !ok || a == nil {
 		return false
 	}
+	return c.showAgain(w, withCookie(r, sessionCookie, cookie), a)
+}
+
+// stillHeld shows what a login page carries: to who has signed in meanwhile, as in
+// another tab, its form, to everybody else that page again.
+func (c *Console) stillHeld(w http.ResponseWriter, r *http.Request) {
+	if s, _, _, ok := c.present(r); ok {
+		if mine, err := r.Cookie(sessionCookie); err == nil && c.resume(w, r, s.KeyID, mine.Value) {
+			return
+		}
+	}
+	c.login(w, r, http.StatusOK, &notice{Key: "login.held"})
+}
+
+// withCookie is a request as if it had come with a cookie.
+func withCookie(r *http.Request, name, value string) *http.Request {
 	r = r.Clone(r.Context())
 	others := r.Cookies()
 	r.Header.Del("Cookie")
 	for _, other := range others {
-		if other.Name != sessionCookie {
+		if other.Name != name {
 			r.AddCookie(other)
 		}
 	}
-	r.AddCookie(&http.Cookie{Name: sessionCookie, Value: cookie})
-	return c.showAgain(w, r, a)
+	r.AddCookie(&http.Cookie{Name: name, Value: value})
+	return r
 }
 
 // stale answers a form of this person that belongs to another sign-in, as after one

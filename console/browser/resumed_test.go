@@ -74,6 +74,60 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	}
 }
 
+// TestLanguageOfALoginThatHolds: whoever chooses another language on the login page,
+// before or after a wrong key, has what he has written all the same; and is led to
+// where he wanted to go.
+func TestLanguageOfALoginThatHolds(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.fill("#ask textarea", "what <do> they say\n& why")
+	b.leave()
+	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
+	const choose = "form[action='/language'] button"
+	b.expect("in Chinese", b.follow(choose), http.StatusOK)
+	b.has(".note.bad", "您填写的内容已保留")
+	b.sound()
+	b.fill("#key", "hb_staff_wrong")
+	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
+	b.expect("in English", b.follow(choose), http.StatusOK)
+	b.follow(choose)
+	b.fill("#key", h.finance.token)
+	b.expect("signed in", b.follow(".login button"), http.StatusOK)
+	b.has("#ask h3", "查询")
+	b.has("#ask #refused", "再次提交")
+	if text := b.value("#ask textarea"); text != "what <do> they say\n& why" {
+		t.Errorf("the reason is %q", text)
+	}
+	h.decidedTimes(bad, "ask", 0)
+
+	// Who has signed in meanwhile, as in another tab, is shown it at once.
+	b.leave()
+	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
+	if status := b.post("/login", url.Values{"key": {h.finance.token}}); status != http.StatusSeeOther {
+		t.Fatalf("signed in again: %d", status)
+	}
+	b.expect("in English", b.follow(choose), http.StatusOK)
+	b.has("#ask #refused", "send it once more")
+	b.expect("sent", b.follow("#ask button"), http.StatusOK)
+	h.decidedTimes(bad, "ask", 1)
+
+	// Without a form the way that was asked for is kept, also beyond a wrong key.
+	b.leave()
+	b.open("/payouts?status=failed")
+	b.fill("#key", "hb_staff_wrong")
+	b.follow(".login button")
+	b.follow(choose)
+	b.fill("#key", h.finance.token)
+	b.follow(".login button")
+	if b.where() != "/payouts?status=failed" {
+		t.Errorf("at %s", b.where())
+	}
+}
+
 // TestTickedWhenTheSignInEnds: what was ticked, and what was looked at, is there again.
 func TestTickedWhenTheSignInEnds(t *testing.T) {
 	h := newHouse(t, nil)
