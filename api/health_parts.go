@@ -48,10 +48,10 @@ type HealthPart struct {
 
 // HealthCheck is one thing that was looked at.
 type HealthCheck struct {
-	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unknown_outcomes,last_run,breaks,chain" doc:"What."`
+	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,breaks,chain" doc:"What."`
 	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"How it is."`
 	LatencyUS Nullable[int64] `json:"latency_us" doc:"How long an answer took, in microseconds; null where nobody was asked."`
-	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked; suspense: fen. null where nothing is counted."`
+	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked; low_balance, rate_limited, no_answer: payments under way that the provider has not taken, of the oldest 5,000 of each kind and status; suspense: fen. null where nothing is counted."`
 	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest waits or lasts; last_run: when it ended; null: nothing does, or there was none yet."`
 }
 
@@ -204,13 +204,21 @@ func (s *Server) temporalHealth(ctx context.Context, _ observe.Vitals) []HealthP
 }
 
 func (s *Server) providerHealth(ctx context.Context, v observe.Vitals) []HealthPart {
-	var moving, unknown observe.Backlog
+	var moving, unsent, unknown observe.Backlog
 	for _, p := range v.Payments {
 		switch payout.Status(p.Status) {
-		case payout.StatusPending, payout.StatusSending:
+		case payout.StatusPending:
+			moving, unsent = moving.Add(p.Backlog), unsent.Add(p.Backlog)
+		case payout.StatusSending:
 			moving = moving.Add(p.Backlog)
 		case payout.StatusUnknown:
 			unknown = unknown.Add(p.Backlog)
+		}
+	}
+	troubles := map[observe.Trouble]observe.Backlog{}
+	for _, t := range v.Troubles {
+		if t.Provider == s.cfg.Provider.Name() {
+			troubles[t.Why] = troubles[t.Why].Add(t.Backlog)
 		}
 	}
 	hold := HealthCheck{Name: "held", Status: healthOK, Since: stampOrNull(v.Held[s.cfg.Provider.Name()])}
@@ -221,6 +229,12 @@ func (s *Server) providerHealth(ctx context.Context, v observe.Vitals) []HealthP
 		s.providerAnswers(ctx),
 		known(v.FromMySQL, hold),
 		known(v.FromMySQL, aged("under_way", moving, observe.MovingWrong, healthWrong)),
+		// Which payments a worker parks, and why, is nowhere but there: what can be seen
+		// is what the provider has refused, and how much was not sent.
+		known(v.FromMySQL, aged("unsent", unsent, observe.TroubleWarning, healthWarning)),
+		known(v.FromMySQL, aged("low_balance", troubles[observe.TroubleLowBalance], 0, healthWarning)),
+		known(v.FromMySQL, aged("rate_limited", troubles[observe.TroubleRateLimited], observe.TroubleWarning, healthWarning)),
+		known(v.FromMySQL, aged("no_answer", troubles[observe.TroubleNoAnswer], observe.TroubleWarning, healthWarning)),
 		known(v.FromMySQL, aged("unknown_outcomes", unknown, observe.UnknownWrong, healthWrong)))}
 }
 

@@ -13,6 +13,9 @@ const (
 	MovingWrong = 5 * time.Minute
 	// UnknownWrong: nobody knows the outcome of payments.
 	UnknownWrong = time.Hour
+	// TroubleWarning: payments are held back, or the provider does not take them. A lost
+	// answer is asked for, and a call that was too fast is repeated, sooner than that.
+	TroubleWarning = time.Minute
 	// OverdueWrong: packets are past their expiry and not closed.
 	OverdueWrong = 5 * time.Minute
 	// OutboxWrong: runs are to be started or woken.

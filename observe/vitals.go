@@ -24,6 +24,9 @@ type Vitals struct {
 	// Payments that are not at their end, and those that wait for a person, by
 	// kind and status.
 	Payments []PaymentBacklog
+	// Troubles are payments under way that the provider has not taken, by why; of each
+	// kind and status the oldest thousands are looked at. A reason without any is not there.
+	Troubles []TroubleBacklog
 	// Overdue are packets past their expiry and not closed, by stored status.
 	Overdue []PacketBacklog
 	// Breaks wait for a person, by kind.
@@ -61,6 +64,24 @@ type PaymentBacklog struct {
 	Kind, Status string
 	Backlog
 }
+
+// TroubleBacklog is how many payments a provider has not taken, for the reason that its
+// answer to their last send gave, or that there was none; Oldest is a first send.
+type TroubleBacklog struct {
+	Provider string
+	Why      Trouble
+	Backlog
+}
+
+// Trouble is why a provider has not taken a payment.
+type Trouble string
+
+// The troubles.
+const (
+	TroubleLowBalance  Trouble = "low_balance"  // refused: our balance does not cover it
+	TroubleRateLimited Trouble = "rate_limited" // refused: too many calls
+	TroubleNoAnswer    Trouble = "no_answer"    // silence, or an answer that says nothing of the order
+)
 
 // GateBacklog is how many lanes have their gate in one state.
 type GateBacklog struct {

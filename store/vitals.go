@@ -69,6 +69,9 @@ func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 			return err
 		}
 		found[[2]string{row.Kind, row.Status}] = row.backlog()
+		if err := r.troubles(ctx, v, row.Kind, row.Status); err != nil {
+			return err
+		}
 	}
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
@@ -105,6 +108,35 @@ func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, er
 		row.Since = row.Last
 	}
 	return row.Since, err
+}
+
+// selectTroubles finds payments under way that the provider has not taken: what is to be
+// sent again was refused, or not answered, and of what is being asked about nothing was
+// ever said. While a send is on its way its payment is neither.
+const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low WHEN a.code = @rate THEN @rate ELSE @none END AS why,
+	COUNT(*) AS n, MIN(a.started_at) AS oldest
+	FROM (SELECT provider, order_no, status FROM payments FORCE INDEX (payments_status) WHERE kind = @kind AND status = @status ORDER BY created_at, id LIMIT @most) p
+	JOIN attempts a ON a.order_no = p.order_no
+	WHERE a.next_action = 'send' OR p.status = 'unknown' AND a.statement = '' AND NOT a.forgotten GROUP BY p.provider, why`
+
+// troubles counts, of the payments of a kind and status that were made first, those that
+// the provider has not taken. Why a worker parks others is its own knowledge.
+func (r *Vitals) troubles(ctx context.Context, v *observe.Vitals, kind, status string) error {
+	if s := payout.Status(status); s != payout.StatusSending && s != payout.StatusUnknown {
+		return nil
+	}
+	var rows []struct {
+		Provider, Why string
+		N             int64
+		Oldest        time.Time
+	}
+	err := r.store.read(ctx).Raw(selectTroubles, map[string]any{"kind": kind, "status": status, "most": vitalsOldest,
+		"low": payout.CodeLowBalance, "rate": payout.CodeRateLimited, "none": string(observe.TroubleNoAnswer)}).Scan(&rows).Error
+	for _, row := range rows {
+		v.Troubles = append(v.Troubles, observe.TroubleBacklog{Provider: row.Provider, Why: observe.Trouble(row.Why),
+			Backlog: observe.Backlog{Waiting: row.N, Oldest: row.Oldest}})
+	}
+	return err
 }
 
 // packets finds those past their expiry. Each status by itself is one range of an index.

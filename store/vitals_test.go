@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,63 @@ func TestVitalsSinceWhen(t *testing.T) {
 	expect(payout.StatusPending, 0)
 	c.pass(10 * time.Minute)
 	expect(payout.StatusPending, 10*time.Minute)
+}
+
+// TestVitalsOfTroubles: what the provider has refused or not answered is told by why,
+// from its first send on, until it is taken; what is on its way is not.
+func TestVitalsOfTroubles(t *testing.T) {
+	s, c := newStore(t)
+	told := func() map[observe.Trouble]observe.Backlog {
+		t.Helper()
+		v := newVitals()
+		must(t, NewVitals(s).Read(t.Context(), v))
+		out := map[observe.Trouble]observe.Backlog{}
+		for _, b := range v.Troubles {
+			if b.Provider != "sandbox" {
+				t.Errorf("of %q", b.Provider)
+			}
+			out[b.Why] = out[b.Why].Add(b.Backlog)
+		}
+		return out
+	}
+	expect := func(want map[observe.Trouble]int64) {
+		t.Helper()
+		got := map[observe.Trouble]int64{}
+		for why, b := range told() {
+			got[why] = b.Waiting
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	refuse := func(id string, kind payout.ObservationKind, code string) {
+		t.Helper()
+		begin(t, s, id)
+		o := observation(payout.SourceSend, payout.OrderNo(id, 1), kind)
+		o.Code = code
+		_, err := s.Settle(t.Context(), o, o.OrderNo)
+		must(t, err)
+	}
+	low, rate, lost, silent := owing(t, s), owing(t, s), owing(t, s), owing(t, s)
+	expect(map[observe.Trouble]int64{})
+	refuse(low, payout.ObsRetryAfter, payout.CodeLowBalance)
+	c.pass(3 * time.Minute)
+	refuse(rate, payout.ObsRetryAfter, payout.CodeRateLimited)
+	refuse(lost, payout.ObsNotSent, "connection")
+	refuse(silent, payout.ObsNoAnswer, "timeout")
+	expect(map[observe.Trouble]int64{observe.TroubleLowBalance: 1, observe.TroubleRateLimited: 1, observe.TroubleNoAnswer: 2})
+	now, err := s.Clock(t.Context())
+	must(t, err)
+	if since := now.Sub(told()[observe.TroubleLowBalance].Oldest); since < 3*time.Minute || since > 3*time.Minute+5*time.Second {
+		t.Errorf("low for %v", since)
+	}
+	settle(t, s, payout.SourceAsk, payout.OrderNo(silent, 1), payout.ObsPending)
+	expect(map[observe.Trouble]int64{observe.TroubleLowBalance: 1, observe.TroubleRateLimited: 1, observe.TroubleNoAnswer: 1})
+	c.pass(10 * time.Minute)
+	begin(t, s, low) // on its way once more
+	pay(t, s, rate)
+	pay(t, s, lost)
+	expect(map[observe.Trouble]int64{})
 }
 
 // TestVitalsSinceWhenOfMany: of those that are not looked at one by one it is taken

@@ -1,0 +1,82 @@
+package browser
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"hongbao/payout"
+)
+
+// spoil makes the provider misbehave as rules say; none: not any more.
+func (h *house) spoil(rules string) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.provider+"/_faults", strings.NewReader(`{"rules":[`+rules+`]}`))
+	h.must(err)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	h.must(err)
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusNoContent {
+		h.t.Fatalf("faults: %d", res.StatusCode)
+	}
+}
+
+// sendOnce makes the first send of a packet's one claim, and settles what is answered.
+func (h *house) sendOnce(packetID string) {
+	h.t.Helper()
+	order := h.begin(packetID)
+	_, err := h.store.Settle(h.t.Context(), h.sandbox.Send(h.t.Context(), *order), order.OrderNo)
+	h.must(err)
+}
+
+// TestTroubleOfTheProvider: what the provider has refused for low balance, and what
+// waits to be sent behind it, is seen on the overview, with what a person can do; and
+// no more once it was taken.
+func TestTroubleOfTheProvider(t *testing.T) {
+	h := newHouse(t, nil)
+	one := map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"}
+	refused, waits := h.open(one), h.open(one)
+	won := h.win(refused, "bob", "")
+	h.spoil(`{"op":"transfer","kind":"low_balance","rate":1}`)
+	h.sendOnce(refused)
+	h.spoil("")
+	behind := h.win(waits, "eve", "")
+	claims, err := h.pool.Claims(t.Context(), waits)
+	h.must(err)
+	_, err = h.store.RecordClaim(t.Context(), claims[0], "sandbox")
+	h.must(err)
+
+	en, zh := h.newTab("en"), h.newTab("zh-CN")
+	for b, says := range map[*tab][]string{
+		en: {"Balance too low", "1, the oldest", "Top up our balance", "Not sent yet", "Called too fast", "No usable answer"},
+		zh: {"余额不足", "1 项，最早", "请向渠道账户充值", "尚未发送", "调用过快", "无有效答复"},
+	} {
+		b.signIn(h.ops)
+		h.eventually("the refusal is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), says[1]) })
+		b.has("#part-provider", says...)
+		b.has(".verdict", says[0])
+		for _, fault := range eval[[]string](b, faults) {
+			t.Error(fault)
+		}
+	}
+	for _, l := range looks["en"] {
+		en.put(l)
+		en.fits()
+		en.picture("trouble-" + l.name)
+	}
+	en.follow("#part-provider a[href*='status=sending']")
+	en.has("main table", won)
+	en.open("/")
+	en.follow("#part-provider dd:not(.do) a[href*='status=pending']")
+	en.has("main table", behind)
+
+	for _, id := range []string{won, behind} {
+		h.eventually("paid", func() bool { return h.drive(id) == payout.StatusPaid })
+	}
+	h.eventually("nothing is in trouble", func() bool {
+		en.open("/")
+		return !strings.Contains(en.text("#part-provider"), "the oldest")
+	})
+	en.lacks("#part-provider .do")
+}
