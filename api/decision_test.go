@@ -283,7 +283,7 @@ func TestDecisionRoles(t *testing.T) {
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" + bad + "/ask",
-		"payouts/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] + "/mark-paid"} {
+		"payouts/retry", "refunds/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] + "/mark-paid"} {
 		for who, o := range map[string]owner{"ops": h.ops, "auditor": h.auditor, "app": h.app} {
 			if r := h.write(o, path, "k", because); r.status != 403 || r.code() != "forbidden" {
 				t.Errorf("%s as %s: %s", path, who, r)
@@ -291,7 +291,7 @@ func TestDecisionRoles(t *testing.T) {
 		}
 		body := because
 		switch {
-		case path == "payouts/retry":
+		case path == "payouts/retry", path == "refunds/retry":
 			body = `{"reason":"r","filter":{"status":"failed"}}`
 		case strings.HasSuffix(path, "mark-paid"):
 			body = `{"reason":"r","evidence":"e"}`

@@ -38,6 +38,7 @@ func (sandboxDays) Zone() *time.Location { return time.UTC }
 func FuzzDecisions(f *testing.F) {
 	for _, seed := range []string{
 		`{"reason":"r"}`, `{"reason":"r","evidence":"e"}`, `{"reason":"r","dry_run":false,"filter":{"status":"failed","amount_min":1,"amount_max":2}}`,
+		`{"reason":"r","filter":{"refund_ids":["r3q5k9v0c1m7e2u8h4r6t0000"]}}`, `{"reason":"r","filter":{"payout_ids":["p3q5k9v0c1m7e2u8h4r6t0000"]}}`,
 		`{"reason":"r","filter":{"older_than_seconds":8589934592,"user_id":"u","packet_id":"p","order_no":"o","failure_code":"c"}}`,
 		`{"date":"2026-02-17","provider":"sandbox","reason":"r"}`, `{}`, `[]`, `{"reason":"\u0000"}`, `{"reason":"a","reason":"b"}`, "\xff", ``, `{"reason":null}`,
 	} {
@@ -48,11 +49,18 @@ func FuzzDecisions(f *testing.F) {
 		"reason":    func(b []byte) (any, error) { return readReason(b) },
 		"mark paid": func(b []byte) (any, error) { return readMarkPaid(b) },
 		"bulk": func(b []byte) (any, error) {
-			read, filter, err := readBulk(b, now)
+			read, filter, err := bulkPayouts.read(b, now)
 			if err == nil && (filter.Kind != payout.KindPayout || filter.AmountMin < 0 || filter.AmountMax < 0 || !filter.CreatedTo.IsZero() && filter.CreatedTo.Year() < 1700) {
 				f.Errorf("%q selects %+v", b, filter)
 			}
 			return read, err
+		},
+		"bulk of refunds": func(b []byte) (any, error) {
+			read, filter, err := bulkRefunds.read(b, now)
+			if err == nil && (filter.Kind != payout.KindRefund || filter.Promises) {
+				f.Errorf("%q selects %+v", b, filter)
+			}
+			return BulkRefundRetry{Filter: BulkRefundFilter(read.Filter), Reason: read.Reason, DryRun: read.DryRun}, err
 		},
 		"reconcile": func(b []byte) (any, error) {
 			return (&request{payload: b, server: &Server{cfg: Config{Provider: sandboxDays{}, Now: time.Now}}}).readReconcile()
@@ -77,8 +85,11 @@ func FuzzDecisions(f *testing.F) {
 				t.Fatal(err)
 			}
 			withoutEmpty(members)
-			if bulk, ok := got.(BulkRetry); ok {
-				members["dry_run"] = bulk.DryRun // which is left out when it is false, and true when it is left out
+			switch bulk := got.(type) { // dry_run is left out when it is false, and true when it is left out
+			case BulkRetry:
+				members["dry_run"] = bulk.DryRun
+			case BulkRefundRetry:
+				members["dry_run"] = bulk.DryRun
 			}
 			if canonical, err = json.Marshal(members); err != nil {
 				t.Fatal(err)

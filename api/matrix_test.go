@@ -386,6 +386,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"markPayoutPaid": decide("/payouts/"+failed[2]+"/mark-paid", evidence),
 		"askPayout":      decide("/payouts/"+failed[3]+"/ask", because),
 		"retryPayouts":   {who: "finance", path: staff + "/payouts/retry", body: `{"reason":"r","filter":{"status":"failed"}}`, status: http.StatusOK},
+		"retryRefunds":   {who: "finance", path: staff + "/refunds/retry", body: `{"reason":"r","filter":{"status":"failed"}}`, status: http.StatusOK},
 		"retryRefund":    decide("/refunds/"+refunds[0]+"/retry", because),
 		"markRefundPaid": decide("/refunds/"+refunds[1]+"/mark-paid", evidence),
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
@@ -398,6 +399,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"exportPackets":  read(allStaff, staff+"/export/packets.csv"),
 
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),
+		"getRefundStatuses": read(allStaff, staff+"/refunds/statuses?ids="+refunds[0]),
 
 		"listStaffPackets":  read(allStaff, staff+"/packets"),
 		"sumStaffPackets":   read(allStaff, staff+"/packets/sum"),

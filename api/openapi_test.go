@@ -150,8 +150,11 @@ func TestRequestsAndDocument(t *testing.T) {
 		"Grab":         func(o *object) { _, _, _ = grabFrom(o) },
 		"Reason":       func(o *object) { _, _ = reasonFrom(o) },
 		"MarkPaid":     func(o *object) { _, _ = markPaidFrom(o) },
-		"BulkRetry":    func(o *object) { _, _, _ = bulkFrom(o, time.Now()) },
-		"BulkFilter":   func(o *object) { _, _ = readBulkFilter(o, time.Now()) },
+		"BulkRetry":    func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) },
+		"BulkFilter":   func(o *object) { _, _ = bulkPayouts.filter(o, time.Now()) },
+
+		"BulkRefundRetry":  func(o *object) { _, _, _ = bulkRefunds.from(o, time.Now()) },
+		"BulkRefundFilter": func(o *object) { _, _ = bulkRefunds.filter(o, time.Now()) },
 	} {
 		o := &object{faults: &[]FieldError{}}
 		read(o)

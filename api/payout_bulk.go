@@ -17,7 +17,7 @@ import (
 	"hongbao/payout"
 )
 
-// maxBulk is how many payouts one bulk retry decides about, and maxNamed how many
+// maxBulk is how many payouts, or refunds, one bulk retry decides about, and maxNamed how many
 // of them it can name: a body has 4 KiB.
 const (
 	maxBulk  = 200
@@ -34,7 +34,7 @@ type BulkFilter struct {
 	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" doc:"Payouts made at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
-	PayoutIDs        []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"These payouts, whatever their status: then no other member is allowed."`
+	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"These payouts, whatever their status: then no other member is allowed."`
 }
 
 // IsZero reports whether a filter would select everything.
@@ -49,7 +49,7 @@ type BulkRetry struct {
 
 // BulkItem is what a bulk retry does about one payout.
 type BulkItem struct {
-	PayoutID    string           `json:"payout_id" doc:"The payout."`
+	ID          string           `json:"payout_id" doc:"The payout."`
 	Result      string           `json:"result" enum:"would_retry,retried,needs_approval,skipped" doc:"would_retry: in a dry run. needs_approval: a second person has to agree, in a dry run: would have to."`
 	Code        Nullable[string] `json:"code" doc:"Of skipped: why, not_retryable or decision_pending; else what it had failed with."`
 	OrderNo     Nullable[string] `json:"order_no" doc:"The number that is sent once asking has confirmed what is known; null when skipped."`
@@ -65,24 +65,34 @@ type BulkRetried struct {
 	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
 }
 
-func readBulk(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
+// bulkOf is what bulk retries are about: payouts or refunds.
+type bulkOf struct {
+	payout.Filter
+	ids, one string // the member that names them, and what one is called
+	missing  Code
+	answer   func(BulkRetried) any
+}
+
+var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, Promises: true}, ids: "payout_ids", one: "a payout", missing: CodePayoutNotFound,
+	answer: func(b BulkRetried) any { return b }}
+
+func (of bulkOf) read(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
 	o, err := readObject(body)
 	if err != nil {
 		return BulkRetry{}, payout.Filter{}, err
 	}
-	return bulkFrom(o, now)
+	return of.from(o, now)
 }
 
-func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
-	out := BulkRetry{DryRun: true}
-	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
+func (of bulkOf) from(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
+	out, f := BulkRetry{DryRun: true}, of.Filter
 	if value, ok := o.get("filter", true); ok {
 		if value.Kind() != '{' {
 			o.fault("filter", fault{faultType, "must be an object"})
 		} else {
 			in := &object{prefix: "filter.", members: membersOf(value), faults: o.faults}
 			in.checkTwice()
-			out.Filter, f = readBulkFilter(in, now)
+			out.Filter, f = of.filter(in, now)
 			if in.unknown(); len(*o.faults) == 0 && out.Filter.IsZero() {
 				o.fault("filter", fault{faultRequired, "must have at least one member"})
 			}
@@ -100,8 +110,8 @@ func bulkFrom(o *object, now time.Time) (BulkRetry, payout.Filter, error) {
 	return out, f, o.done()
 }
 
-func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
-	f := payout.Filter{Kind: payout.KindPayout, Promises: true}
+func (of bulkOf) filter(in *object, now time.Time) (BulkFilter, payout.Filter) {
+	f := of.Filter
 	f.Status = payout.Status(valueOr(in.text("status", false, checkStatus), ""))
 	f.PacketID = valueOr(in.text("packet_id", false, checkFilter), "")
 	f.UserID = valueOr(in.text("user_id", false, checkID), "")
@@ -126,18 +136,23 @@ func readBulkFilter(in *object, now time.Time) (BulkFilter, payout.Filter) {
 			f.AmountMax, f.AmountMin = 1, math.MaxInt64
 		}
 	}
-	if ids := in.list("payout_ids", maxNamed, checkPayoutID); ids != nil {
-		alone := BulkFilter{PayoutIDs: ids}
-		if out.PayoutIDs = ids; !reflect.DeepEqual(out, alone) {
-			in.fault("payout_ids", fault{faultFormat, "must be the only member"})
+	if ids := in.list(of.ids, maxNamed, of.checkID); ids != nil {
+		alone := BulkFilter{IDs: ids}
+		if out.IDs = ids; !reflect.DeepEqual(out, alone) {
+			in.fault(of.ids, fault{faultFormat, "must be the only member"})
 		}
 	}
 	return out, f
 }
 
-func retryPayouts(r *request) (answer, error) {
+// retryMany handles bulk retries. Payouts and refunds have routes, and so keys, of their own.
+func retryMany(of bulkOf) func(*request) (answer, error) {
+	return func(r *request) (answer, error) { return r.retryMany(of) }
+}
+
+func (r *request) retryMany(of bulkOf) (answer, error) {
 	now := r.server.cfg.Now().UTC()
-	body, filter, err := readBulk(r.payload, now)
+	body, filter, err := of.read(r.payload, now)
 	if err != nil {
 		return answer{}, err
 	}
@@ -146,9 +161,9 @@ func retryPayouts(r *request) (answer, error) {
 		return answer{}, err
 	}
 	w.Route = r.c.Method() + " " + r.route.path
-	ids, more := body.Filter.PayoutIDs, false
+	ids, more := body.Filter.IDs, false
 	if ids != nil {
-		err = r.checkNamed(ids)
+		err = r.checkNamed(ids, of)
 	} else {
 		ids, more, err = r.bulkIDs(filter)
 	}
@@ -161,7 +176,7 @@ func retryPayouts(r *request) (answer, error) {
 	store := r.server.cfg.Store
 	ids, done, err := store.PlanBulk(r.ctx, w, ids)
 	if err != nil || done.Status != 0 {
-		return staffAnswer(done, err, CodePayoutNotFound)
+		return staffAnswer(done, err, of.missing)
 	}
 	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}, More: slices.Contains(ids, bulkMore)}
 	for _, id := range ids {
@@ -178,12 +193,12 @@ func retryPayouts(r *request) (answer, error) {
 		}
 		out.Items = append(out.Items, item)
 	}
-	raw, err := encode(out)
+	raw, err := encode(of.answer(out))
 	if err != nil {
 		return answer{}, err
 	}
 	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
-	return staffAnswer(first, err, CodePayoutNotFound)
+	return staffAnswer(first, err, of.missing)
 }
 
 // bulkMore stands in a plan for the payouts that were too many.
@@ -197,14 +212,14 @@ const (
 	bulkSkipped  = "skipped"
 )
 
-// checkNamed refuses ids that no payout has.
-func (r *request) checkNamed(ids []string) error {
+// checkNamed refuses ids that nothing has.
+func (r *request) checkNamed(ids []string, of bulkOf) error {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
 	for i, id := range ids {
 		_, err := r.server.cfg.Store.Payment(ctx, id)
 		if errors.Is(err, packet.ErrNotFound) {
-			return invalid(FieldError{fmt.Sprintf("filter.payout_ids[%d]", i), faultFormat, "is not the id of a payout"})
+			return invalid(FieldError{fmt.Sprintf("filter.%s[%d]", of.ids, i), faultFormat, "is not the id of " + of.one})
 		}
 		if err != nil {
 			return err
@@ -213,11 +228,11 @@ func (r *request) checkNamed(ids []string) error {
 	return nil
 }
 
-// checkPayoutID checks the form of a payout's id.
-func checkPayoutID(s string) *fault {
+// checkID checks the form of an id.
+func (of bulkOf) checkID(s string) *fault {
 	parts, err := payout.Parse(s)
-	if err != nil || !isOf(parts.Kind, payout.KindPayout) || parts.PaymentID != s {
-		return &fault{faultFormat, "must be the id of a payout"}
+	if err != nil || !isOf(parts.Kind, of.Kind) || parts.PaymentID != s {
+		return &fault{faultFormat, "must be the id of " + of.one}
 	}
 	return nil
 }
@@ -262,7 +277,7 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 	if refused != nil && !refusedByState(refused) {
 		return BulkItem{}, 0, refused
 	}
-	item := BulkItem{PayoutID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
+	item := BulkItem{ID: id, Result: bulkWould, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
 	if d.Failure != nil {
 		item.Code = textOrNull(d.Failure.Code)
 	}
@@ -313,5 +328,5 @@ func (i BulkItem) orSkipped(refused error) BulkItem {
 	if errors.Is(refused, payout.ErrDecisionPending) {
 		code = CodeDecisionPending
 	}
-	return BulkItem{PayoutID: i.PayoutID, Result: bulkSkipped, Code: textOrNull(string(code)), OrderNo: textOrNull("")}
+	return BulkItem{ID: i.ID, Result: bulkSkipped, Code: textOrNull(string(code)), OrderNo: textOrNull("")}
 }

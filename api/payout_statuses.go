@@ -23,15 +23,15 @@ type PayoutAt struct {
 var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004",
 	about: "1 to 100 ids of payouts, with commas between them."}
 
-// checkPayoutIDs checks the form of ids with commas between them.
-func checkPayoutIDs(text string) *fault {
+// checkIDs checks the form of ids with commas between them.
+func (of bulkOf) checkIDs(text string) *fault {
 	ids := strings.Split(text, ",")
 	if len(ids) > maxNamed {
 		return &fault{faultLength, fmt.Sprintf("must have 1 to %d ids", maxNamed)}
 	}
 	for i, id := range ids {
-		if f := checkPayoutID(id); f != nil {
-			return &fault{faultFormat, "must be ids of payouts, with commas between them"}
+		if f := of.checkID(id); f != nil {
+			return &fault{faultFormat, "must be ids, each of " + of.one + ", with commas between them"}
 		}
 		if slices.Contains(ids[:i], id) {
 			return &fault{faultDuplicate, "must have no id twice"}
@@ -41,8 +41,13 @@ func checkPayoutIDs(text string) *fault {
 }
 
 func getPayoutStatuses(r *request) (answer, error) {
+	return r.statuses(bulkPayouts, func(found []PayoutAt) any { return PayoutStatuses{Items: found} })
+}
+
+// statuses answers how far those have come that the query names.
+func (r *request) statuses(of bulkOf, body func([]PayoutAt) any) (answer, error) {
 	q := readQuery(r)
-	text := q.text("ids", checkPayoutIDs)
+	text := q.text("ids", of.checkIDs)
 	if text == "" && len(q.faults) == 0 {
 		q.fault("ids", fault{faultRequired, "is missing"})
 	}
@@ -56,11 +61,11 @@ func getPayoutStatuses(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := PayoutStatuses{Items: []PayoutAt{}}
+	out := []PayoutAt{}
 	for _, id := range ids {
 		if status, ok := found[id]; ok {
-			out.Items = append(out.Items, PayoutAt{ID: id, Status: PayoutStatus(status)})
+			out = append(out, PayoutAt{ID: id, Status: PayoutStatus(status)})
 		}
 	}
-	return answer{status: http.StatusOK, body: out}, nil
+	return answer{status: http.StatusOK, body: body(out)}, nil
 }

@@ -117,7 +117,7 @@ func (d *desk) name() {
 		"created_from": {time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339)}, "created_to": {time.Now().AddDate(0, 0, -3).UTC().Format(time.RFC3339)},
 		"kind": {"amount", "not_in_statement"}, "reconciliation_id": {run}, "resolved": {"true", "false"},
 		"role": {}, "app": {d.app.app.ID}, "app_id": {d.app.app.ID}, "sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"},
-		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {}, "ids": {failed},
+		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {},
 	}
 	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run}
 }
@@ -157,6 +157,9 @@ func (d *desk) requests() (list []string) {
 		begin := "?"
 		for _, p := range op.Parameters {
 			values, known := d.values[p.Name]
+			if p.Name == "ids" { // of what the path is about
+				values, known = []string{d.ids[strings.Split(path, "/")[3]]}, true
+			}
 			if p.In == "path" {
 				continue
 			}

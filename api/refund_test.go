@@ -125,10 +125,10 @@ func TestLateRefunds(t *testing.T) {
 }
 
 // remaindered makes a packet that is recalled after one of four shares was taken;
-// its refund of 750 fen is driven to its end.
-func (h *house) remaindered(sender string) (id, refund string) {
+// its refund of 750 fen, unless more says otherwise, is driven to its end.
+func (h *house) remaindered(sender string, more ...string) (id, refund string) {
 	h.t.Helper()
-	id = h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"`+sender+`"`))
+	id = h.open(h.app, with(append([]string{"share_count", "4", "split", `"equal"`, "sender_id", `"` + sender + `"`}, more...)...))
 	h.grab(h.app, id, "a")
 	ctx := h.t.Context()
 	_, err := h.store.BeginClosing(ctx, id, packet.CloseRecalled)

@@ -72,7 +72,7 @@ func decisionRoutes() []*route {
 			params: []param{keyParam}, body: BulkRetry{},
 			answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRetried{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
-			handle:   retryPayouts,
+			handle:   retryMany(bulkPayouts),
 		},
 	}
 }

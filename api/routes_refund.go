@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"hongbao/access"
 	"hongbao/payout"
 )
 
@@ -49,10 +50,25 @@ func refundRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: sumRefunds,
 		},
 		{
+			id: "getRefundStatuses", method: http.MethodGet, path: "/v1/staff/refunds/statuses", listener: listenStaff, realm: realmStaff, tag: "staff",
+			summary: "How far some refunds have come", about: "One read of MySQL for all of them: for who follows a bulk retry.",
+			params:   []param{refundIDsParam},
+			answers:  []reply{{status: http.StatusOK, about: "Their statuses.", body: RefundStatuses{}}},
+			problems: []Code{CodeInvalidRequest}, handle: getRefundStatuses,
+		},
+		{
 			id: "getRefund", method: http.MethodGet, path: "/v1/staff/refunds/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Get a refund with its attempts and timeline", params: []param{refundParam},
 			answers:  []reply{{status: http.StatusOK, about: "The refund.", body: RefundDetail{}}},
 			problems: []Code{CodeRefundNotFound}, handle: getRefund,
+		},
+		{
+			id: "retryRefunds", method: http.MethodPost, path: "/v1/staff/refunds/retry", listener: listenStaff, realm: realmStaff, roles: []access.Role{access.RoleFinance}, tag: "staff",
+			summary: "Decide to refund many again", about: "As a bulk retry of payouts.",
+			params: []param{keyParam}, body: BulkRefundRetry{},
+			answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRefundsRetried{}, headers: []param{replayed}}},
+			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+			handle:   retryMany(bulkRefunds),
 		},
 	}
 }

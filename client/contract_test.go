@@ -100,6 +100,8 @@ var operations = map[string]struct{ sends, reads any }{
 	"post /v1/staff/payouts/{id}/mark-paid":   {client.MarkPaidRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/{id}/ask":         {client.DecisionRequest{}, client.Decided{}},
 	"post /v1/staff/payouts/retry":            {client.BulkRetryRequest{}, client.BulkRetried{}},
+	"get /v1/staff/refunds/statuses":          {nil, client.PayoutStatuses{}},
+	"post /v1/staff/refunds/retry":            {client.BulkRefundRequest{}, client.BulkRefundsRetried{}},
 	"post /v1/staff/refunds/{id}/retry":       {client.DecisionRequest{}, client.DecidedRefund{}},
 	"post /v1/staff/refunds/{id}/mark-paid":   {client.MarkPaidRequest{}, client.DecidedRefund{}},
 	"get /v1/staff/approvals":                 {nil, client.List[client.ApprovalItem]{}},

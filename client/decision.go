@@ -222,6 +222,51 @@ func (s *Staff) RetryPayouts(ctx context.Context, r BulkRetryRequest) (*BulkRetr
 	return decide[BulkRetried](ctx, s, payouts+"/retry", r.IdempotencyKey, r)
 }
 
+// BulkRefundFilter selects refunds for a bulk retry, as BulkFilter does payouts.
+type BulkRefundFilter struct {
+	Status           PayoutStatus `json:"status,omitempty"`
+	PacketID         string       `json:"packet_id,omitempty"`
+	UserID           string       `json:"user_id,omitempty"` // the sender
+	OrderNo          string       `json:"order_no,omitempty"`
+	FailureCode      string       `json:"failure_code,omitempty"`
+	OlderThanSeconds int64        `json:"older_than_seconds,omitempty"`
+	AmountMin        money.Fen    `json:"amount_min,omitempty"`
+	AmountMax        money.Fen    `json:"amount_max,omitempty"`
+	RefundIDs        []string     `json:"refund_ids,omitempty"` // at most 100, and no other member then
+}
+
+// BulkRefundRequest is a decision to refund many again.
+type BulkRefundRequest struct {
+	// IdempotencyKey names this decision; "": the call makes one for its own tries.
+	IdempotencyKey string           `json:"-"`
+	Filter         BulkRefundFilter `json:"filter"`
+	Reason         string           `json:"reason"`  // for the audit
+	DryRun         bool             `json:"dry_run"` // only say what would happen
+}
+
+// BulkRefundsRetried says what was done, or would be.
+type BulkRefundsRetried struct {
+	DryRun bool             `json:"dry_run"`
+	Count  int              `json:"count"` // retried, or waiting for a second person
+	Amount money.Fen        `json:"amount"`
+	More   bool             `json:"more"` // more match than one call decides about
+	Items  []BulkRefundItem `json:"items"`
+}
+
+// BulkRefundItem is what a bulk retry does about one refund; as BulkItem.
+type BulkRefundItem struct {
+	RefundID    string  `json:"refund_id"`
+	Result      string  `json:"result"`
+	Code        *string `json:"code"`
+	OrderNo     *string `json:"order_no"`
+	SameOrderNo bool    `json:"same_order_no"`
+}
+
+// RetryRefunds decides to make many refunds again, at most 200 a call, as RetryPayouts.
+func (s *Staff) RetryRefunds(ctx context.Context, r BulkRefundRequest) (*BulkRefundsRetried, error) {
+	return decide[BulkRefundsRetried](ctx, s, refunds+"/retry", r.IdempotencyKey, r)
+}
+
 // decide posts a staff write.
 func decide[T any](ctx context.Context, s *Staff, path, key string, body any) (*T, error) {
 	if key == "" {

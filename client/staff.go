@@ -188,11 +188,20 @@ const maxNamed = 100
 // PayoutStatuses reads how far payouts have come, each of them named once, by as few
 // requests as can name them all. Ids that no payout has are left out.
 func (s *Staff) PayoutStatuses(ctx context.Context, ids []string) (map[string]PayoutStatus, error) {
+	return s.statuses(ctx, payouts, ids)
+}
+
+// RefundStatuses is PayoutStatuses for refunds.
+func (s *Staff) RefundStatuses(ctx context.Context, ids []string) (map[string]PayoutStatus, error) {
+	return s.statuses(ctx, refunds, ids)
+}
+
+func (s *Staff) statuses(ctx context.Context, of string, ids []string) (map[string]PayoutStatus, error) {
 	out := make(map[string]PayoutStatus, len(ids))
 	for some := range slices.Chunk(ids, maxNamed) {
 		found := new(PayoutStatuses)
 		query := url.Values{"ids": {strings.Join(some, ",")}}
-		if err := s.caller.do(ctx, call{method: http.MethodGet, path: payouts + "/statuses", query: query}, found); err != nil {
+		if err := s.caller.do(ctx, call{method: http.MethodGet, path: of + "/statuses", query: query}, found); err != nil {
 			return nil, err
 		}
 		for _, p := range found.Items {

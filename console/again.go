@@ -107,7 +107,7 @@ func pageOf(path string, form url.Values) string {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	id, action, deep := strings.Cut(rest, "/")
 	switch {
-	case path == "/payouts/retry":
+	case path == "/payouts/retry", path == "/refunds/retry":
 		q, err := url.ParseQuery(form.Get("filter"))
 		if err != nil {
 			return ""
@@ -115,7 +115,7 @@ func pageOf(path string, form url.Values) string {
 		if cursor := form.Get("cursor"); cursor != "" {
 			q.Set("cursor", cursor)
 		}
-		return "/payouts?" + q.Encode()
+		return "/" + kind + "?" + q.Encode()
 	case path == "/reconciliations":
 		return path
 	case !deep || action == "":
@@ -156,7 +156,7 @@ func (a *attempt) Rest() (out []field) {
 // Offered reports whether a page that does not have the form offers to send it again.
 func (a *attempt) Offered() bool { return a.offered && a.key != "" }
 
-// Named is how many payouts it is about, 0: it does not name them one by one.
+// Named is how many payments it is about, 0: it does not name them one by one.
 func (a *attempt) Named() int {
 	if a.form.Get("scope") == "all" {
 		return len(a.form["seen"])

@@ -10,17 +10,18 @@ import (
 	"hongbao/client"
 )
 
-// maxNamed is how many payouts one call of a bulk retry names: as many as a page of
+// maxNamed is how many payments one call of a bulk retry names: as many as a page of
 // the list has, so that they fit its body beside the longest reason.
 const maxNamed = 50
 
-// bulkForm reads what was chosen in a work list: the list, with that in it.
-func bulkForm(form url.Values) (listPage, error) {
+// bulkForm reads what was chosen in a work list, of payouts or of refunds: the list,
+// with that in it.
+func bulkForm(kind string, form url.Values) (listPage, error) {
 	query, err := url.ParseQuery(form.Get("filter"))
 	if err != nil || len(form["seen"]) > maxProgress {
 		return listPage{}, &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
-	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
+	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),
 		Selected: map[string]bool{}, All: form.Get("scope") == "all", Looked: form.Get("looked") == "true", Seen: form["seen"]}
 	for _, id := range form["id"] {
 		body.Selected[id] = true
@@ -28,12 +29,18 @@ func bulkForm(form url.Values) (listPage, error) {
 	return body, nil
 }
 
-// retryMany says what a retry of the chosen payouts would do, or carries it out:
+// retryPayouts is retryMany of payouts.
+func (v *visit) retryPayouts() error { return v.retryMany("payout") }
+
+// retryRefunds is retryMany of refunds.
+func (v *visit) retryRefunds() error { return v.retryMany("refund") }
+
+// retryMany says what a retry of the chosen payments would do, or carries it out:
 // those that are ticked, or all that fit the filter of the list. Once somebody has
 // looked at what all that fit are, it is those, whatever else fits meanwhile.
-func (v *visit) retryMany() error {
+func (v *visit) retryMany(kind string) error {
 	form := v.r.PostForm
-	body, err := bulkForm(form)
+	body, err := bulkForm(kind, form)
 	if err != nil {
 		return err
 	}
@@ -47,9 +54,9 @@ func (v *visit) retryMany() error {
 	switch {
 	case !body.All:
 		req.Filter.PayoutIDs = form["id"]
-		body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
+		body.Bulk, err = v.retry(kind, req)
 	case body.Looked && !req.DryRun:
-		body.Bulk, err = v.retryNamed(req, body.Seen)
+		body.Bulk, err = v.retryNamed(kind, req, body.Seen)
 	default:
 		f, fault := body.Filter.filter()
 		if fault != "" { // read in part, it would select more than was meant
@@ -58,21 +65,40 @@ func (v *visit) retryMany() error {
 			return nil
 		}
 		req.Filter = bulkFilterOf(f)
-		body.Bulk, err = v.staff.RetryPayouts(v.r.Context(), req)
+		body.Bulk, err = v.retry(kind, req)
 	}
 	return v.showBulk(body, err)
 }
 
-// retryNamed retries payouts by as many calls as it takes, each under a key of its
+// retry asks the API about many payouts, or many refunds, which it takes in the same form.
+func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRetried, error) {
+	if kind == "payout" {
+		return v.staff.RetryPayouts(v.r.Context(), req)
+	}
+	f := req.Filter
+	done, err := v.staff.RetryRefunds(v.r.Context(), client.BulkRefundRequest{IdempotencyKey: req.IdempotencyKey, Reason: req.Reason, DryRun: req.DryRun,
+		Filter: client.BulkRefundFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
+			OlderThanSeconds: f.OlderThanSeconds, AmountMin: f.AmountMin, AmountMax: f.AmountMax, RefundIDs: f.PayoutIDs}})
+	if err != nil {
+		return nil, err
+	}
+	out := &client.BulkRetried{DryRun: done.DryRun, Count: done.Count, Amount: done.Amount, More: done.More}
+	for _, i := range done.Items {
+		out.Items = append(out.Items, client.BulkItem{PayoutID: i.RefundID, Result: i.Result, Code: i.Code, OrderNo: i.OrderNo, SameOrderNo: i.SameOrderNo})
+	}
+	return out, nil
+}
+
+// retryNamed retries payments by as many calls as it takes, each under a key of its
 // own: repeated after an error, it goes on with those that were not decided about.
-func (v *visit) retryNamed(req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
+func (v *visit) retryNamed(kind string, req client.BulkRetryRequest, ids []string) (*client.BulkRetried, error) {
 	all, key := &client.BulkRetried{}, req.IdempotencyKey
 	for part := range slices.Chunk(ids, maxNamed) {
 		if len(all.Items) > 0 {
 			req.IdempotencyKey = key + "." + strconv.Itoa(len(all.Items))
 		}
 		req.Filter.PayoutIDs = part
-		done, err := v.staff.RetryPayouts(v.r.Context(), req)
+		done, err := v.retry(kind, req)
 		if err != nil {
 			return nil, err
 		}
@@ -102,9 +128,13 @@ func (v *visit) showBulk(body listPage, err error) error {
 		}
 	}
 	if body.Bulk != nil && !body.Bulk.DryRun {
-		body.Run = v.carriedOut(body.Bulk)
+		body.Run = v.carriedOut(body.Kind, body.Bulk)
 	}
-	if err = v.list(body, v.readPayouts); err != nil && len(body.Run.Items) > 0 {
+	read := v.readPayouts
+	if body.Kind == "refund" {
+		read = v.readRefunds
+	}
+	if err = v.list(body, read); err != nil && len(body.Run.Items) > 0 {
 		slog.WarnContext(v.r.Context(), "list behind a bulk retry could not be read", slog.Any("error", err))
 		v.show("progress", http.StatusOK, body.Run) // what was decided has to be seen
 		return nil

@@ -118,12 +118,14 @@ func (c *Console) route() {
 		"GET /live":                       (*visit).follow,
 		"GET /payouts":                    (*visit).listPayouts,
 		"GET /payouts/export.csv":         (*visit).exportPayouts,
-		"POST /payouts/retry":             (*visit).retryMany,
-		"POST /payouts/progress":          (*visit).showProgress,
+		"POST /payouts/retry":             (*visit).retryPayouts,
+		"POST /payouts/progress":          (*visit).payoutProgress,
 		"GET /payouts/{id}":               (*visit).showPayout,
 		"POST /payouts/{id}/{action}":     (*visit).decidePayout,
 		"GET /refunds":                    (*visit).listRefunds,
 		"GET /refunds/export.csv":         (*visit).exportRefunds,
+		"POST /refunds/retry":             (*visit).retryRefunds,
+		"POST /refunds/progress":          (*visit).refundProgress,
 		"GET /refunds/{id}":               (*visit).showRefund,
 		"POST /refunds/{id}/{action}":     (*visit).decideRefund,
 		"GET /approvals":                  (*visit).listApprovals,
@@ -247,7 +249,7 @@ func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
 // polls reports whether the page asks by itself: that is no sign of anybody.
 func (v *visit) polls() bool {
 	return v.r.URL.Path == "/live" && v.r.Method == http.MethodGet ||
-		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress")
+		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress" || v.r.URL.Path == "/refunds/progress")
 }
 
 // askToSignIn leads to the login page, and from there back to where somebody wanted

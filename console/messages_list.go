@@ -67,7 +67,7 @@ var listMessages = map[string]saying{
 	"bulk.selected":       {"%s selected, %s", "已选 %s 笔，%s"},
 	"bulk.scope_ticked":   {"Those ticked", "仅勾选的"},
 	"bulk.scope_all":      {"All that fit the filter, 200 at most", "符合筛选的全部，最多 200 笔"},
-	"bulk.named":          {"Payouts that it is about: %s", "涉及付款单：%s 笔"},
+	"bulk.named":          {"Payments that it is about: %s", "涉及付款：%s 笔"},
 	"bulk.scope_seen":     {"All that were looked at: %s", "试算过的全部：%s 笔"},
 	"bulk.dry_run":        {"What would happen?", "试算"},
 	"bulk.retry":          {"Retry", "重付"},

@@ -120,15 +120,22 @@ var ages = []string{"600", "3600", "86400", "604800"}
 var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned", "share_conflict", "confirmation_expired"}
 
 func (v *visit) listPayouts() error {
-	q := v.r.URL.Query()
-	body := listPage{Kind: "payout", Path: "/payouts", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
-	if v.sent != nil && v.sent.Path == "/payouts/retry" { // what was chosen in it when somebody had to sign in first
-		var err error
-		if body, err = bulkForm(v.sent.form); err != nil {
-			return err
-		}
+	body, err := v.workList("payout")
+	if err != nil {
+		return err
 	}
 	return v.list(body, v.readPayouts)
+}
+
+// workList is the list that is asked for, with what was chosen in it when somebody had
+// to sign in first. Errors: what was sent is none that a page has.
+func (v *visit) workList(kind string) (listPage, error) {
+	q := v.r.URL.Query()
+	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
+	if v.sent != nil && v.sent.Path == body.Path+"/retry" {
+		return bulkForm(kind, v.sent.form)
+	}
+	return body, nil
 }
 
 // readPayouts finds a page of payouts, the cursor of the next, and the sum of all.
@@ -146,8 +153,10 @@ func (v *visit) readPayouts(ctx context.Context, f client.PayoutFilter, p client
 }
 
 func (v *visit) listRefunds() error {
-	q := v.r.URL.Query()
-	body := listPage{Kind: "refund", Path: "/refunds", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
+	body, err := v.workList("refund")
+	if err != nil {
+		return err
+	}
 	return v.list(body, v.readRefunds)
 }
 

@@ -12,11 +12,12 @@ import (
 	"hongbao/client"
 )
 
-// maxProgress is how many payouts one bulk retry decides about at most.
+// maxProgress is how many payments one bulk retry decides about at most.
 const maxProgress = 200
 
-// bulkRun is a bulk retry that was carried out, and how far its payouts have come.
+// bulkRun is a bulk retry that was carried out, and how far its payments have come.
 type bulkRun struct {
+	Kind   string // payout or refund
 	Began  time.Time
 	Items  []bulkRunItem
 	Unread bool // how far they have come could not be read just now
@@ -114,7 +115,11 @@ func (v *visit) look(b *bulkRun, all bool) (changed bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), lookTime)
 	defer cancel()
-	found, err := v.staff.PayoutStatuses(ctx, ids)
+	read := v.staff.PayoutStatuses
+	if b.Kind == "refund" {
+		read = v.staff.RefundStatuses
+	}
+	found, err := read(ctx, ids)
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status < http.StatusInternalServerError {
 		return false, err
 	}
@@ -136,8 +141,8 @@ const lookTime = 10 * time.Second
 
 // carriedOut is what a bulk retry has done, to be looked at as it goes on. What was
 // decided has to be seen, whatever else cannot be read any more.
-func (v *visit) carriedOut(done *client.BulkRetried) bulkRun {
-	b := bulkRun{Began: time.Now()}
+func (v *visit) carriedOut(kind string, done *client.BulkRetried) bulkRun {
+	b := bulkRun{Kind: kind, Began: time.Now()}
 	for _, item := range done.Items {
 		b.Items = append(b.Items, bulkRunItem{BulkItem: item})
 	}
@@ -148,9 +153,15 @@ func (v *visit) carriedOut(done *client.BulkRetried) bulkRun {
 	return b
 }
 
-// showProgress shows how far the payouts of a bulk retry have come. A page that
+// payoutProgress is showProgress of payouts.
+func (v *visit) payoutProgress() error { return v.showProgress("payout") }
+
+// refundProgress is showProgress of refunds.
+func (v *visit) refundProgress() error { return v.showProgress("refund") }
+
+// showProgress shows how far the payments of a bulk retry have come. A page that
 // asks by itself is told nothing while nothing has changed.
-func (v *visit) showProgress() error {
+func (v *visit) showProgress(kind string) error {
 	if err := v.r.ParseForm(); err != nil {
 		return &client.Problem{Status: http.StatusBadRequest, Code: client.CodeInvalidRequest}
 	}
@@ -159,7 +170,7 @@ func (v *visit) showProgress() error {
 	if err != nil || len(texts) == 0 || len(texts) > maxProgress {
 		return &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
-	run := bulkRun{Began: time.Unix(began, 0), Unread: v.r.PostForm.Get("unread") == "true"}
+	run := bulkRun{Kind: kind, Began: time.Unix(began, 0), Unread: v.r.PostForm.Get("unread") == "true"}
 	for _, text := range texts {
 		item, ok := readBulkRunItem(text)
 		if !ok {

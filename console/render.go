@@ -179,11 +179,12 @@ func functions(l language) template.FuncMap {
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
-		"answer": func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
-		"sized":  func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
-		"more":   func(path, next string) morePart { return morePart{path, next} },
-		"run":    func(p page, run bulkRun) runPart { return runPart{p, run} },
-		"breaks": func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
+		"answer":  func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
+		"sized":   func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
+		"decided": func(kind string, item client.BulkItem) decidedPart { return decidedPart{kind, item} },
+		"more":    func(path, next string) morePart { return morePart{path, next} },
+		"run":     func(p page, run bulkRun) runPart { return runPart{p, run} },
+		"breaks":  func(p page, items []client.Break, back string) breaksPart { return breaksPart{p, items, back} },
 	}
 }
 
@@ -202,8 +203,12 @@ type (
 		Total        *total // nil: it could not be read
 		File, Filter string // the path of the list as a file, and its query; "": there is none
 	}
-	morePart struct{ Path, Next string }
-	runPart  struct {
+	morePart    struct{ Path, Next string }
+	decidedPart struct {
+		Kind string // payout or refund
+		Item client.BulkItem
+	}
+	runPart struct {
 		Page page
 		Run  bulkRun
 	}

@@ -176,7 +176,7 @@ func TestLostAnswerOfMany(t *testing.T) {
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
 	b.has("#total", "1 in all")
-	b.has("#again", "Payouts that it is about: 2")
+	b.has("#again", "Payments that it is about: 2")
 	b.sound()
 	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
 		h.drive(paid)

@@ -1,0 +1,95 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"hongbao/api"
+	"hongbao/payout"
+)
+
+// bulkRefundsBody is the answer to a bulk retry of refunds.
+type bulkRefundsBody struct {
+	DryRun bool `json:"dry_run"`
+	Count  int
+	Amount int64
+	More   bool
+	Items  []struct {
+		RefundID    string `json:"refund_id"`
+		Result      string
+		Code        *string
+		OrderNo     *string `json:"order_no"`
+		SameOrderNo bool    `json:"same_order_no"`
+	}
+}
+
+// TestBulkRetryOfRefunds: as of payouts: the dry run moves nothing, large ones need a
+// second person, and what was decided under a key is told again.
+func TestBulkRetryOfRefunds(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 1000 }})
+	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
+	_, small := h.remaindered("a")
+	_, big := h.remaindered("b", "total_amount", "4000")
+	h.faults("")
+	_, paid := h.remaindered("c")
+	_, bad := h.failed()
+	bulk := func(key, body string) bulkRefundsBody {
+		t.Helper()
+		r := h.write(h.finance, "refunds/retry", key, body)
+		var b bulkRefundsBody
+		if r.json(t, &b); r.status != http.StatusOK {
+			t.Fatalf("%s", r)
+		}
+		return b
+	}
+	for body, want := range map[string]string{
+		`{"reason":"r","filter":{}}`: "filter required", `{"reason":"r","filter":{"late":true}}`: "filter.late unknown_field",
+		`{"reason":"r","filter":{"payout_ids":["` + bad + `"]}}`:                   "filter.payout_ids unknown_field",
+		`{"reason":"r","filter":{"refund_ids":["` + bad + `"]}}`:                   "filter.refund_ids[0] invalid_format",
+		`{"reason":"r","filter":{"refund_ids":["r` + nobody + `0000"]}}`:           "filter.refund_ids[0] invalid_format",
+		`{"reason":"r","filter":{"status":"failed","refund_ids":["` + big + `"]}}`: "filter.refund_ids invalid_format",
+	} {
+		if r := h.write(h.finance, "refunds/retry", "bad", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
+			t.Errorf("%s: %s", body, r)
+		}
+	}
+	const failed = `{"reason":"the bank is back","filter":{"status":"failed"}`
+	dry := bulk("dry", failed+"}")
+	if !dry.DryRun || dry.Count != 2 || dry.Amount != 3750 || len(dry.Items) != 2 || dry.Items[0].RefundID != big || dry.Items[0].Result != "needs_approval" ||
+		dry.Items[1].RefundID != small || dry.Items[1].Result != "would_retry" || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) || *dry.Items[1].Code != "declined_by_rule" {
+		t.Fatalf("%+v", dry)
+	}
+	for _, id := range []string{small, big} {
+		if st, err := h.store.PaymentState(t.Context(), id); err != nil || st.Status != payout.StatusFailed {
+			t.Errorf("a dry run moved something: %+v, %v", st, err)
+		}
+	}
+	named := `{"reason":"the bank is back","dry_run":false,"filter":{"refund_ids":["` + big + `","` + small + `","` + paid + `"]}}`
+	for range 2 {
+		real := bulk("real", named)
+		if real.DryRun || real.Count != 2 || real.Amount != 3750 || len(real.Items) != 3 || real.Items[0].Result != "needs_approval" || real.Items[1].Result != "retried" ||
+			real.Items[2].Result != "skipped" || *real.Items[2].Code != "not_retryable" {
+			t.Errorf("%+v", real)
+		}
+	}
+	if r := h.write(h.finance, "refunds/retry", "real", failed+"}"); r.code() != "idempotency_key_reused" {
+		t.Errorf("another body: %s", r)
+	}
+	var found struct{ Items []struct{ ID, Status string } }
+	h.as(h.auditor, "GET", "/v1/staff/refunds/statuses?ids="+small+","+big+",r"+nobody+"0000", "").json(t, &found)
+	if len(found.Items) != 2 || found.Items[0].ID != small || found.Items[0].Status != "pending" || found.Items[1].ID != big || found.Items[1].Status != "failed" {
+		t.Errorf("%+v", found)
+	}
+	for ids, want := range map[string]string{bad: "ids invalid_format", small + "," + small: "ids duplicate"} {
+		if r := h.as(h.auditor, "GET", "/v1/staff/refunds/statuses?ids="+ids, ""); !slices.Equal(fieldsOf(t, r), []string{want}) {
+			t.Errorf("%s: %s", ids, r)
+		}
+	}
+	if st := h.drive(small); st.Status != payout.StatusPaid {
+		t.Errorf("%+v", st)
+	}
+	if st := h.drive(big); st.Status != payout.StatusFailed { // waits for a second person
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,99 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+
+	"hongbao/payout"
+)
+
+// remainder closes a packet from which nobody took anything, while the provider
+// refuses refunds; it returns the refund, which has failed.
+func (h *house) remainder(sender string, total int) string {
+	h.t.Helper()
+	id := h.open(map[string]any{"sender_id": sender, "total_amount": total, "share_count": 2, "split": "equal"})
+	h.finish(id)
+	refund := payout.ID(payout.KindRefund, id, 0)
+	if st, err := h.store.PaymentState(h.t.Context(), refund); err != nil || st.Status != payout.StatusFailed {
+		h.t.Fatalf("the refund is %s, %v", st.Status, err)
+	}
+	return refund
+}
+
+// TestRetryManyRefunds: failed refunds are ticked, looked at and retried like payouts:
+// what was looked at is carried out, large ones wait for a second person, and the page
+// tells how far the others are; also after another sign-in.
+func TestRetryManyRefunds(t *testing.T) {
+	h := newHouse(t, nil)
+	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
+	paid, failed, large, left := h.remainder("a", 200), h.remainder("b", 300), h.remainder("c", 200_000), h.remainder("d", 400)
+	h.spoil("")
+	auditor := h.newTab("en")
+	auditor.signIn(h.auditor)
+	auditor.open("/refunds?status=failed")
+	auditor.lacks("input[name=id]", "#retry-many")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/refunds?status=paid")
+	b.lacks("input[name=id]", "#retry-many")
+	b.open("/refunds?status=failed")
+	for _, id := range []string{paid, failed, large} {
+		b.do(click(`input[value="` + id + `"]`))
+	}
+	b.has("[data-selected]", "3 selected, ¥2,005.00")
+	b.follow("#dry-run")
+	b.has("#bulk-result", "What would happen", "3 in all", "¥2,005.00", paid, failed, large, "would be retried", "needs a second person", payout.OrderNo(paid, 2))
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	for _, l := range looks["en"] {
+		b.put(l)
+		b.fits()
+		b.picture("refunds-dry-" + l.name)
+	}
+	b.desk()
+	h.decidedTimes(paid, "retry", 0)
+	b.expect("without a reason", b.follow("#retry-many"), http.StatusUnprocessableEntity)
+	b.has("#bulk #refused", "The reason")
+	b.fill("#bulk textarea", "incident 17 is over")
+	b.leave()
+	b.expect("signed out", b.follow("#retry-many"), http.StatusUnauthorized)
+	b.fill("#key", h.finance.token)
+	b.expect("signed in", b.follow(".login button"), http.StatusOK)
+	b.has("#bulk #refused", "send it once more")
+	b.has("[data-selected]", "3 selected")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "3 in all", "retried", "needs a second person")
+	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
+	for id, times := range map[string]int{paid: 1, failed: 1, large: 1, left: 0} {
+		h.decidedTimes(id, "retry", times)
+	}
+	row := func(id string) string { return `#bulk-run tr:has(a[href="/refunds/` + id + `"])` }
+	if got := h.drive(paid); got != payout.StatusPaid {
+		t.Fatalf("after the retry: %s", got)
+	}
+	b.appears(row(paid) + " .tag.good")
+	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
+	h.drive(failed)
+	b.appears(row(failed) + " .tag.bad")
+	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	b.lacks("#bulk-run[hx-post]")
+
+	// All that fit are those that were looked at, whatever fits meanwhile.
+	b.open("/refunds?status=failed&min=4&max=5")
+	b.do(click(`input[name=scope][value=all]`))
+	b.follow("#dry-run")
+	b.has("#bulk-result", "1 in all", left)
+	late := h.remainder("e", 450)
+	b.fill("#bulk textarea", "what I have seen")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "1 in all", left)
+	h.decidedTimes(left, "retry", 1)
+	h.decidedTimes(late, "retry", 0)
+	b.follow(`#bulk-run a[href="/refunds/` + left + `"]`)
+	b.has("h1", left)
+	second := h.newTab("en")
+	second.signIn(h.second)
+	second.open("/approvals")
+	second.has(".waits", large, "incident 17 is over")
+}
