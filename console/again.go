@@ -118,6 +118,8 @@ func pageOf(path string, form url.Values) string {
 		return "/" + kind + "?" + q.Encode()
 	case path == "/reconciliations":
 		return path
+	case path == "/payouts/progress", path == "/refunds/progress":
+		return "/" + kind + "?status=failed"
 	case !deep || action == "":
 		return ""
 	case kind == "payouts" || kind == "refunds" || kind == "packets":

@@ -174,6 +174,8 @@ func TestAskedWhileSignedOut(t *testing.T) {
 	v.header.Set("HX-Request", "true")
 	for at, want := range map[string]string{"": "/login", "http://desk.example/": "/login", "http://desk.example/payouts/p1?done=retry_open": "/login?next=%2Fpayouts%2Fp1",
 		"http://desk.example/payouts/p1/ask": "/login?next=%2Fpayouts%2Fp1", "http://desk.example/payouts?status=failed": "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
+		"http://desk.example/payouts/progress": "/login?next=%2Fpayouts%3Fstatus%3Dfailed", "http://desk.example/refunds/progress": "/login?next=%2Frefunds%3Fstatus%3Dfailed",
+		"http://desk.example/refunds/retry":       "/login?next=%2Frefunds%3F",
 		"https://elsewhere.example//evil.example": "/login", "%zz": "/login"} {
 		v.header.Set("HX-Current-URL", at)
 		res := v.do("GET", "/payouts/p1", nil)

@@ -21,7 +21,6 @@ var listMessages = map[string]saying{
 	"col.provider":    {"Provider", "渠道"},
 	"col.workflow":    {"Workflow", "工作流"},
 	"col.result":      {"Result", "结果"},
-	"col.code":        {"Code", "代码"},
 	"col.next_number": {"Order number sent", "将使用的单号"},
 	"col.share":       {"Share", "份"},
 	"col.shares":      {"Shares", "份数"},

@@ -55,3 +55,40 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 		t.Errorf("the title of a time is %q", title)
 	}
 }
+
+// TestShortWays: what is to be decided is one step from the top of its page, the way back
+// from a decision leads to what failed, and a bulk retry says why in the reader's words.
+func TestShortWays(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal"})
+	paid, bad, waits := h.grab(id, "alice", ""), h.grab(id, "bob~frozen", ""), h.grab(id, "carl~frozen", "")
+	h.decide(h.second, waits, "cancel", "left the company")
+	b := h.newTab("zh-CN")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed")
+	for _, one := range []string{bad, waits} {
+		b.do(click(`input[value="` + one + `"]`))
+	}
+	b.follow("#dry-run")
+	row := func(id string) string { return `#bulk-result tr:has(a[href="/payouts/` + id + `"])` }
+	b.has(row(bad), "收款账户已冻结", "account_frozen")
+	b.has(row(waits), "跳过", "另有一项决定正在等待复核或执行", "decision_pending")
+	b.follow(row(bad) + " a")
+	b.do(click("#to-decide"))
+	if top := eval[float64](b, `document.getElementById("decide-title").getBoundingClientRect().top`); top < 0 || top > eval[float64](b, "innerHeight") {
+		t.Errorf("what can be decided is at %v", top)
+	}
+	b.fill("#retry textarea", "unfrozen")
+	b.follow("#retry button")
+	b.lacks("#to-decide")
+	b.follow(".crumbs a")
+	if b.where() != "/payouts?status=failed" {
+		t.Errorf("back at %s", b.where())
+	}
+	b.open("/payouts/" + paid)
+	b.lacks("#to-decide")
+	ops := h.newTab("zh-CN")
+	ops.signIn(h.ops)
+	ops.open("/payouts/" + waits)
+	ops.lacks("#to-decide")
+}
