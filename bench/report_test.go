@@ -70,6 +70,9 @@ func TestReport(t *testing.T) {
 	if p.rows != 0 && (p.rows < fewRows || p.rows > packet.MaxShares) {
 		t.Fatalf("%d rows: a packet has up to %d shares, and the baseline %d", p.rows, packet.MaxShares, fewRows)
 	}
+	if *awake {
+		keepAwake(t)
+	}
 	picked, err := pick(sections(), *only)
 	if err != nil {
 		t.Fatal(err)
