@@ -4,8 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
-
-	"github.com/danielgtaylor/huma/v2"
+	"time"
 
 	"hongbao/money"
 	"hongbao/packet"
@@ -15,7 +14,7 @@ import (
 // ListCount says how long a list is.
 type ListCount struct {
 	Count int64 `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
-	More  bool  `json:"more" doc:"There are more than 10,000 to be looked at, of which not all were."`
+	More  bool  `json:"more" doc:"There are more to be looked at than were: more than 10,000, or than can be in two seconds."`
 }
 
 // ListSum says how long a list is, and what it comes to.
@@ -30,21 +29,8 @@ type BreakSum struct {
 	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them are about no amount, and add nothing; with more: at least."`
 }
 
-// CountedStatus is a status of packets that their rows tell.
-type CountedStatus packet.Status
-
 // countedStatuses are told by rows. The others Redis tells, packet by packet.
-var countedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
-
-// Schema implements huma.SchemaProvider.
-func (CountedStatus) Schema(huma.Registry) *huma.Schema { return enum(countedStatuses) }
-
-func checkCountedStatus(s string) *fault {
-	if f := checkPacketStatus(s); f != nil || slices.Contains(countedStatuses, packet.Status(s)) {
-		return f
-	}
-	return &fault{faultEnum, "is told packet by packet, and not counted"}
-}
+var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
 
 // tally answers with what count finds.
 func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListSum, error) {
@@ -61,7 +47,7 @@ func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListS
 
 func sumStaffPackets(r *request) (answer, error) {
 	q := readQuery(r)
-	filters := q.staffFilters(checkCountedStatus)
+	filters := q.staffFilters(checkPacketStatus)
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
@@ -73,9 +59,43 @@ func sumStaffPackets(r *request) (answer, error) {
 		if !f.overdue.IsZero() && final(f.status) {
 			return payout.Tally{}, nil // as in the list
 		}
+		if !slices.Contains(countedStatuses, f.status) {
+			return r.server.lookedAt(ctx, f, lookedMost, lookedFor)
+		}
 		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Place{}, 0))
 	})
 	return answer{status: http.StatusOK, body: out}, err
+}
+
+// Packets whose status Redis tells are looked at as for the list, so many at a time, up to
+// as many as are counted of a list, and for so long.
+const (
+	lookedStep = 500
+	lookedMost = 10_000
+	lookedFor  = 2 * time.Second
+)
+
+// lookedAt counts the packets of a filter by looking at each that may be one.
+func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.Tally, err error) {
+	began := time.Now()
+	after := packet.Place{At: f.to} // as in the list
+	for looked := 0; ; {
+		some, end, err := s.packetStep(ctx, f, after, min(lookedStep, most-looked))
+		if err != nil {
+			return t, err
+		}
+		for _, c := range some {
+			if c.known && f.passes(c.status) {
+				t.Count++
+				t.Amount += c.TotalAmount
+			}
+			after = c.at
+		}
+		looked += len(some)
+		if t.More = !end && (looked >= most || time.Since(began) > limit); end || t.More {
+			return t, nil
+		}
+	}
 }
 
 func sumApprovals(r *request) (answer, error) {

@@ -55,6 +55,8 @@ func TestTallies(t *testing.T) {
 		"packets/sum": "2 2000 false", "packets/sum?status=closed": "1 1000 false", "packets/sum?status=rejected": "0 0 false", "packets/sum?app=" + h.app.app.ID: "2 2000 false", "packets/sum?app=nobody": "0 0 false",
 		"packets/sum?sender_id=nobody": "0 0 false", "packets/sum?created_from=" + past + "&created_to=" + soon: "2 2000 false", "packets/sum?created_to=" + past: "0 0 false",
 		"packets/sum?overdue=true": "0 0 false", "packets/sum?overdue=true&status=closed": "0 0 false",
+		"packets/sum?status=open": "1 1000 false", "packets/sum?status=sold_out": "0 0 false", "packets/sum?status=scheduled": "0 0 false", "packets/sum?status=closing&app=" + h.app.app.ID: "0 0 false",
+		"packets/sum?status=open&created_to=" + past: "0 0 false", "packets/sum?status=open&sender_id=nobody": "0 0 false", "packets/sum?status=open&overdue=true": "0 0 false",
 		"approvals/sum": "2 500 false", "approvals/sum?status=waiting": "2 500 false", "approvals/sum?status=rejected": "0 0 false",
 		"breaks/count": "6 -1 false", "breaks/count?resolved=false": "5 -1 false", "breaks/count?kind=mismatch": "2 -1 false", "breaks/count?kind=mismatch&resolved=true": "1 -1 false",
 		"breaks/count?packet_id=" + id: "3 -1 false", "breaks/count?older_than_seconds=1800": "4 -1 false",
@@ -67,7 +69,7 @@ func TestTallies(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	for path, field := range map[string]string{"packets/sum?status=open": "status", "packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=false": "overdue", "approvals/sum?status=x": "status",
+	for path, field := range map[string]string{"packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=false": "overdue", "approvals/sum?status=x": "status",
 		"approvals/sum?cursor=x": "cursor", "breaks/count?resolved=x": "resolved", "breaks/sum?resolved=x": "resolved", "breaks/sum?cursor=x": "cursor", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
 		if r := h.as(h.auditor, "GET", "/v1/staff/"+path, ""); r.code() != "invalid_request" || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
 			t.Errorf("%s: %s", path, r)
@@ -84,5 +86,13 @@ func TestTallies(t *testing.T) {
 		if got := h.tallyOf(h.ops, path); got != want {
 			t.Errorf("of many, %s: %s, want %s", path, got, want)
 		}
+	}
+	// Of so many without a pool not all are looked at in time, or by their number.
+	h.exec(dsn, `UPDATE packets SET status = 'open' WHERE app_id = 'many'`)
+	if got := h.tallyOf(h.ops, "packets/sum?status=open"); !strings.HasSuffix(got, " -1 true") || strings.HasPrefix(got, "0 ") {
+		t.Errorf("of many that are open: %s", got)
+	}
+	if got := h.tallyOf(h.ops, "packets/sum?status=open&app="+h.app.app.ID); got != "1 1000 false" {
+		t.Errorf("of one app: %s", got)
 	}
 }

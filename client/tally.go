@@ -11,7 +11,7 @@ import (
 // ListCount says how long a list is.
 type ListCount struct {
 	Count int64 `json:"count"` // with More: at least
-	More  bool  `json:"more"`  // there are more than 10,000 to be looked at, of which not all were
+	More  bool  `json:"more"`  // there are more to be looked at than were: more than 10,000, or than can be in two seconds
 }
 
 // ListSum says how long a list is, and what it comes to.
@@ -27,20 +27,9 @@ type BreakSum struct {
 }
 
 // SumPackets counts the packets of all apps that a filter selects and adds up their
-// totals, as MySQL has them. Of the statuses only funding, rejected and closed are
-// counted: StatusCounted.
+// totals, as MySQL has them; those scheduled, open, sold out or closing as Redis does.
 func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*ListSum, error) {
 	return tally[ListSum](ctx, s, staffPackets+"/sum", f.values())
-}
-
-// StatusCounted reports whether SumPackets counts packets in a status; "" is all of
-// them. Which packets are in another one is told packet by packet.
-func StatusCounted(status Status) bool {
-	switch status {
-	case "", StatusFunding, StatusRejected, StatusClosed:
-		return true
-	}
-	return false
 }
 
 // SumApprovals counts the decisions that need, or needed, a second person and adds up

@@ -52,9 +52,7 @@ func (v *visit) listPackets() error {
 		return err
 	}
 	body.Items = found.Items
-	if body.Total = (&total{Uncounted: true}); client.StatusCounted(body.Status) {
-		body.Total = v.sumOf(v.staff.SumPackets(v.r.Context(), filter))
-	}
+	body.Total = v.sumOf(v.staff.SumPackets(v.r.Context(), filter))
 	if found.NextCursor != nil {
 		more := q
 		more.Set("cursor", *found.NextCursor)

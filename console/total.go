@@ -12,12 +12,11 @@ const mostCounted = 10_000
 
 // total is how long a list is, as its page says it.
 type total struct {
-	Count     int64
-	More      bool       // Count is at least
-	Sums      bool       // the list has amounts
-	Amount    *money.Fen // what they come to, not told with More; nil: that is not known
-	Uncounted bool       // nobody can count the list
-	Without   int64      // of Count: those that have no amount
+	Count   int64
+	More    bool       // Count is at least
+	Sums    bool       // the list has amounts
+	Amount  *money.Fen // what they come to, not told with More; nil: that is not known
+	Without int64      // of Count: those that have no amount
 }
 
 // Over reports whether there are more than are counted, of the list itself and not

@@ -46,12 +46,11 @@ func TestTotals(t *testing.T) {
 			}
 		}
 	}
-	uncounted := [2]string{"Not counted: whether a packet is in this status is looked up one by one.", "未统计总数：是否处于此状态须逐个红包查询。"}
 	over, fewer := [2]string{"More than 10,000 in all", "共超过 10,000 条"}, [2]string{" · their sum is told once there are fewer", " · 数量较少时才显示总额"}
 	tooLong := [2]string{over[0] + fewer[0], over[1] + fewer[1]}
 	look(says{
 		"/packets": {"2 in all, ¥1,242.88", "共 2 笔， ¥1,242.88"}, "/packets?status=closed": {"1 in all, ¥8.88", "共 1 笔， ¥8.88"}, "/packets?sender=s": {"1 in all, ¥1,234.00", "共 1 笔， ¥1,234.00"},
-		"/packets?overdue=true": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"}, "/packets?status=open": uncounted, "/packets?status=sold_out": uncounted,
+		"/packets?overdue=true": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"}, "/packets?status=open": {"1 in all, ¥1,234.00", "共 1 笔， ¥1,234.00"}, "/packets?status=sold_out": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
 		"/approvals": {"1 in all, ¥617.00", "共 1 笔， ¥617.00"}, "/approvals?status=rejected": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"}, "/approvals?status=": {"1 in all, ¥617.00", "共 1 笔， ¥617.00"},
 		"/breaks": {"3 in all, ¥617.01 · 1 of them about no amount", "共 3 笔， ¥617.01 · 其中 1 条不涉及金额"}, "/breaks?resolved=true": {"0 in all, ¥0.00", "共 0 笔， ¥0.00"},
 		"/breaks?resolved=&kind=foreign_order": {"1 in all, ¥0.01", "共 1 笔， ¥0.01"}, "/reconciliations/" + run: {"1 in all, ¥0.01", "共 1 笔， ¥0.01"},
