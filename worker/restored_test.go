@@ -40,6 +40,11 @@ func (unwatched) UnfinishedPacket(context.Context, string) (packet.Unfinished, b
 	return packet.Unfinished{}, false, nil
 }
 
+func beatingUnwatched(r *rig, cfg *worker.Config) {
+	beating(r, cfg)
+	cfg.Watch = unwatched{cfg.Watch}
+}
+
 // backup copies the database of a rig as it is at one moment, as a dump would, and
 // returns where the copy is.
 func (r *rig) backup(t *testing.T) (dsn string) {
@@ -249,10 +254,7 @@ func TestR13_Recover(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
 	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
-	old.change = func(r *rig, cfg *worker.Config) {
-		beating(r, cfg)
-		cfg.Watch = unwatched{cfg.Watch}
-	}
+	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	l := old.before(t)
@@ -425,7 +427,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
 	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
-	old.change = beating
+	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	account, outside, aged := old.create(t, spec{total: 300, count: 3}), old.create(t, spec{total: 300, count: 2}), old.create(t, spec{total: 300, count: 2})
@@ -472,6 +474,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	}
 
 	r := old.restored(t, dsn)
+	r.change = beating
 	exec(t, r.sql(t), 1, "UPDATE packets SET created_at = created_at - INTERVAL 40 DAY WHERE id = ?", aged.ID)
 	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
 	if err := heart.Beat(t.Context()); err != nil {
