@@ -150,10 +150,12 @@ func TestR10_Promises(t *testing.T) {
 		starts.Wait()
 		c.await(t, payout.StatusPaid)
 		c.ended(t, "Completed")
+		claims := func() bool { return c.runs(t, workflows.PayoutID(c.p.ID, c.claim.UserID)) == "Completed" }
+		eventually(t, soon, "the claim's run, too, is at its end", claims)
 		if again, err := r.starter.RestartPayout(t.Context(), c.claim, "demo"); err != nil || !again {
 			t.Errorf("again %t, %v", again, err)
 		}
-		eventually(t, soon, "the claim's run, too, is at its end", func() bool { return c.runs(t, workflows.PayoutID(c.p.ID, c.claim.UserID)) == "Completed" })
+		eventually(t, soon, "and so is the one that began again", claims)
 		if n, sum := c.moved(t); n != 1 || sum != 1 {
 			t.Errorf("%d movements of %d fen", n, sum)
 		}
