@@ -46,14 +46,16 @@ local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local looking = string.sub(ARGV[2], 1, 1) == '?'
 local mark = ':' .. string.sub(ARGV[2], looking and 2 or 1) .. ':'
-local function count(n) return string.format('%.0f', n) end
+-- As an argument of a command a number would be printed with all the care that %.17g
+-- needs; a batch is small enough for that to show.
+local function text(n) return string.format('%d', n) end
 
 -- What the packet itself says to a user without a claim; nil: he may take a share.
 local function refusal(p)
   if p.retired then return 'retired', '' end
   if p.state == 'funding' or p.state == 'opening' then return 'not_open_yet', '' end
   if not (p.opens_at and p.expires_at and p.remaining) then return 'unavailable', '' end
-  if now < p.opens_at then return 'not_open_yet', string.format('%.0f', p.opens_at) end
+  if now < p.opens_at then return 'not_open_yet', text(p.opens_at) end
 end
 
 -- Sorts the users of a packet: others get an answer of their own, the rest stays in
@@ -92,7 +94,7 @@ local function next_shares(p)
     p.outcome = 'unavailable'
     return nil
   end
-  local shares = redis.call('LRANGE', p.shares, 0, take - 1)
+  local shares = redis.call('LRANGE', p.shares, '0', text(take - 1))
   p.sum, p.best = string.match(shares[take] or '', '^%d+:%d+:(%d+):(%d+)$')
   if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining
     and (redis.call('LLEN', p.order) == 0) == (p.claimed == 0) then return shares end
@@ -134,7 +136,7 @@ local function hand_off(p, n, take, shares, at, won)
   local last = take == p.remaining and '1' or '0'
   redis.call('XADD', KEYS[2], '*', 'kind', 'claims', 'packet_id', p.id, 'app', p.app, 'at', at,
     'shares', shares, 'users', asked, 'profiles', told, 'last', last,
-    'epoch', epoch, 'seq', count(gate[3] + won + 1))
+    'epoch', epoch, 'seq', text(gate[3] + won + 1))
   return asked
 end
 
@@ -144,7 +146,7 @@ for n, p in ipairs(packets) do
   local shares, at = '', ''
   if p.taken then
     local take, users, profiles = #p.taken, p.users, p.profiles
-    shares, at = table.concat(p.taken, ' '), string.format('%.0f', p.at)
+    shares, at = table.concat(p.taken, ' '), text(p.at)
     local winners = hand_off(p, n, take, shares, at, won)
     won = won + take
     local tail = ':' .. at .. mark
@@ -154,9 +156,9 @@ for n, p in ipairs(packets) do
       claims[2 * i] = p.taken[i] .. tail .. (profiles[i] or '')
     end
     redis.call('HSET', p.winners, unpack(claims))
-    redis.call('RPUSH', p.order, p.claimed .. ':' .. winners)
-    redis.call('LTRIM', p.shares, take, -1)
-    redis.call('HSET', p.key, 'remaining', p.remaining - take, 'claimed_count', p.claimed + take,
+    redis.call('RPUSH', p.order, text(p.claimed) .. ':' .. winners)
+    redis.call('LTRIM', p.shares, text(take), '-1')
+    redis.call('HSET', p.key, 'remaining', text(p.remaining - take), 'claimed_count', text(p.claimed + take),
       'claimed_amount', p.sum, 'best', p.best, 'claimed_at', at)
   end
   local at_n = 5 * n - 4
@@ -164,6 +166,6 @@ for n, p in ipairs(packets) do
   reply[at_n + 4] = #p.others > 0 and cmsgpack.pack(p.others) or ''
 end
 local seq, grabs, changes = gate[3] + won, gate[5] + won, (gate[4] or 0) + won
-if won > 0 then redis.call('HSET', KEYS[1], 'seq', count(seq), 'grabs', count(grabs), mine, count(changes)) end
+if won > 0 then redis.call('HSET', KEYS[1], 'seq', text(seq), 'grabs', text(grabs), mine, text(changes)) end
 reply[#reply + 1] = {seq, changes, grabs}
 return reply
