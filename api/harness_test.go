@@ -219,7 +219,8 @@ type call struct {
 	header  map[string]string
 	base    string // "" chooses the listener by path
 	chunked bool
-	loose   bool // the answer is not checked against the document, which costs more than asking
+	loose   bool  // the answer is not checked against the document, which costs more than asking
+	most    int64 // bytes of the answer after which the caller hangs up; 0: it takes all
 }
 
 // result is an answer.
@@ -287,7 +288,11 @@ func (h *house) do(c call) result {
 		h.t.Fatalf("%s %s: %v", c.method, c.path, err)
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
+	answer := io.Reader(res.Body)
+	if c.most > 0 {
+		answer = io.LimitReader(answer, c.most)
+	}
+	raw, err := io.ReadAll(answer)
 	if err != nil {
 		h.t.Fatalf("%s %s: %v", c.method, c.path, err)
 	}
