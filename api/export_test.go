@@ -20,12 +20,13 @@ import (
 
 // listed is a list of staff that comes as a file too.
 type listed struct {
-	name   string             // of list and file
-	who    func(*house) owner // may read it
-	yuan   map[string]string  // columns with an amount in yuan, by the column with the same in fen
-	local  map[string]string  // columns with a time as people read it, by the column with the same in UTC
-	inside []string           // members whose objects come as JSON, in one column
-	ages   []string           // members that grow by themselves
+	name   string               // of list and file
+	who    func(*house) owner   // may read it
+	yuan   map[string]string    // columns with an amount in yuan, by the column with the same in fen
+	local  map[string]string    // columns with a time as people read it, by the column with the same in UTC
+	inside []string             // members whose objects come as JSON, in one column
+	ages   []string             // members that grow by themselves
+	flat   func(map[string]any) // makes of the members of an item those of its line
 }
 
 func everybodyOfStaff(h *house) owner { return h.ops }
@@ -44,6 +45,23 @@ var listedBreaks = listed{
 	name: "breaks", who: everybodyOfStaff, ages: []string{"age_seconds"},
 	yuan:  map[string]string{"amount": "amount_yuan", "payment_amount": "payment_amount_yuan"},
 	local: map[string]string{"created_at": "created_local", "last_seen_at": "last_seen_local", "resolved_at": "resolved_local"},
+}
+
+var listedApprovals = listed{
+	name: "approvals", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"},
+	local: map[string]string{"created_at": "created_local", "expires_at": "expires_local", "ended_at": "ended_local"},
+	flat: func(item map[string]any) {
+		decision, about := item["decision"].(map[string]any), item["payout"]
+		if about == nil {
+			about = item["refund"]
+		}
+		payment := about.(map[string]any)
+		item["decision_id"], item["kind"], item["reason"], item["decided_by"] = decision["id"], decision["kind"], decision["reason"], decision["by"]
+		item["payment_id"], item["packet_id"], item["user_id"], item["amount"], item["payment_status"] = payment["id"], payment["packet_id"], payment["user_id"], payment["amount"], payment["status"]
+		for _, member := range []string{"decision", "payout", "refund"} {
+			delete(item, member)
+		}
+	},
 }
 
 func (l listed) get(h *house, query string) result {
@@ -81,6 +99,9 @@ func (l listed) cells(t *testing.T, item json.RawMessage) map[string]string {
 	var members map[string]any
 	if err := d.Decode(&members); err != nil {
 		t.Fatal(err)
+	}
+	if l.flat != nil {
+		l.flat(members)
 	}
 	out := map[string]string{}
 	for name, value := range members {
@@ -350,6 +371,31 @@ func TestExportBreaks(t *testing.T) {
 	l.same(h, "", "?resolved=true", "?resolved=false", "?kind=foreign_order", "?kind=pool_lost&resolved=false", "?packet_id="+packet, "?packet_id=x", "?reconciliation_id=run1", "?reconciliation_id=run1&resolved=true", "?older_than_seconds=1800")
 	if n := len(l.lines(h, "?older_than_seconds=1800")); n != len(hostile) {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// TestExportApprovals: the list of decisions that need a second person as a file, whatever
+// people write, about payouts and refunds, in every status.
+func TestExportApprovals(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, bad := h.failed()
+	_, other := h.failed()
+	for i, text := range slices.Sorted(maps.Keys(hostile)) {
+		approval := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", fmt.Sprint("mark", i), `{"reason":`+quote(text+"\n=1")+`,"evidence":`+quote(text)+`}`), "waiting").Approval.ID
+		if r := h.write(h.colleague(), "approvals/"+approval+"/reject", fmt.Sprint("reject", i), `{"reason":`+quote(text)+`}`); r.status != http.StatusOK && r.status != http.StatusAccepted {
+			t.Fatalf("%s", r)
+		}
+	}
+	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	late := h.decided(h.write(h.finance, "payouts/"+other+"/cancel", "c2", because), "waiting").Approval.ID
+	h.exec(h.dsn, `UPDATE decisions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE approval_id = '`+late+`'`)
+	l := listedApprovals
+	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,", map[string]string{"status=x": "status"})
+	l.same(h, "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
+	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?status=expired": 1, "?status=open": 0} {
+		if n := len(l.lines(h, query)); n != want {
+			t.Errorf("%s: %d lines, want %d", query, n, want)
+		}
 	}
 }
 

@@ -429,6 +429,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"countBreaks":         read(allStaff, staff+"/breaks/count"),
 		"sumBreaks":           read(allStaff, staff+"/breaks/sum"),
 		"exportBreaks":        read(allStaff, staff+"/export/breaks.csv"),
+		"exportApprovals":     read(allStaff, staff+"/export/approvals.csv"),
 		"resolveBreak":        {who: "finance", path: staff + "/breaks/" + broken + "/resolve", body: because, status: http.StatusOK},
 
 		"getBalances": read(allStaff, staff+"/balances"),

@@ -7,12 +7,13 @@ import (
 	"hongbao/payout"
 )
 
+var approvalStatusParam = param{in: "query", name: "status", schema: "", example: string(payout.DecisionWaiting), about: "waiting, open, carried_out, overtaken, rejected or expired."}
+
 // decisionRoutes are what finance decides about payouts and refunds.
 func decisionRoutes() []*route {
 	finance := []access.Role{access.RoleFinance}
 	approvalParam := param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6C", about: "The approval's id."}
 	refundParam := param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}
-	statusParam := param{in: "query", name: "status", schema: "", example: string(payout.DecisionWaiting), about: "waiting, open, carried_out, overtaken, rejected or expired."}
 	post := func(id, path, summary, about string, with param, body, answered any, missing Code, handle func(*request) (answer, error)) *route {
 		return &route{
 			id: id, method: http.MethodPost, path: "/v1/staff/" + path, listener: listenStaff, realm: realmStaff, roles: finance, tag: "staff",
@@ -51,7 +52,7 @@ func decisionRoutes() []*route {
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List decisions that need a second person", about: "Newest first.",
-			params:   []param{statusParam, limitParam, cursorParam},
+			params:   []param{approvalStatusParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listApprovals,
 		},
@@ -60,7 +61,7 @@ func decisionRoutes() []*route {
 			summary: "Count decisions that need a second person and add up their amounts",
 			about: "Those that the list would show with the same status, and what the payouts and refunds come to that they are about; one that was decided " +
 				"about twice counts twice. As far as 10,000 decisions of the status tell, those that need nobody included.",
-			params:   []param{statusParam},
+			params:   []param{approvalStatusParam},
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: ListSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
 		},

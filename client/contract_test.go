@@ -133,6 +133,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/export/packets.csv":        {}, // no JSON
 	"get /v1/staff/export/audit.csv":          {}, // no JSON
 	"get /v1/staff/export/breaks.csv":         {}, // no JSON
+	"get /v1/staff/export/approvals.csv":      {}, // no JSON
 	"get /v1/staff/export/close.csv":          {}, // no JSON
 	"get /v1/staff/balances":                  {nil, client.Balances{}},
 	"get /v1/staff/closes":                    {nil, client.List[client.CloseSummary]{}},

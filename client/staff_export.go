@@ -31,6 +31,12 @@ func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) er
 	return s.export(ctx, "breaks", f.values(), w)
 }
 
+// ExportApprovals writes decisions that need, or needed, a second person to w as CSV, as
+// ExportPayouts does payouts; status "": all.
+func (s *Staff) ExportApprovals(ctx context.Context, status string, w io.Writer) error {
+	return s.export(ctx, "approvals", approvalValues(status), w)
+}
+
 // ExportAudit writes the entries of the audit to w as CSV, as ExportPayouts does payouts.
 // Only auditors may.
 func (s *Staff) ExportAudit(ctx context.Context, f AuditFilter, w io.Writer) error {

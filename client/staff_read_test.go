@@ -102,10 +102,17 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][1] != "kind" {
 		t.Errorf("breaks: %v, %v", lines, err)
 	}
+	none.Reset()
+	b.must(b.staff.ExportApprovals(ctx, "expired", &none))
+	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][8] != "decided_by" {
+		t.Errorf("approvals: %v, %v", lines, err)
+	}
 	for name, err := range map[string]error{
 		"breaks":  b.staff.ExportBreaks(ctx, client.BreakFilter{Kind: "é"}, io.Discard),
 		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
 		"packets": b.staff.ExportPackets(ctx, client.StaffPacketFilter{Status: "x"}, io.Discard),
+
+		"approvals": b.staff.ExportApprovals(ctx, "x", io.Discard),
 	} {
 		if !client.IsCode(err, client.CodeInvalidRequest) {
 			t.Errorf("%s with a bad filter: %v", name, err)

@@ -3,6 +3,7 @@ package console
 import (
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"hongbao/client"
 )
@@ -55,10 +56,7 @@ func (approvalsPage) Tabs() []string { return decisionStatuses }
 
 func (v *visit) listApprovals() error {
 	q := v.r.URL.Query()
-	body := approvalsPage{Status: "waiting"}
-	if q.Has("status") {
-		body.Status = q.Get("status")
-	}
+	body := approvalsPage{Status: approvalStatus(q)}
 	found, err := v.staff.ListApprovals(v.r.Context(), body.Status, client.Page{Cursor: q.Get("cursor")})
 	if err != nil {
 		return err
@@ -70,6 +68,22 @@ func (v *visit) listApprovals() error {
 	}
 	v.show("approvals", http.StatusOK, body)
 	return nil
+}
+
+// approvalStatus is the status that a list of decisions is about; "" is all of them.
+func approvalStatus(q url.Values) string {
+	if q.Has("status") {
+		return q.Get("status")
+	}
+	return "waiting"
+}
+
+// Query is the filter of the list, as a query of the console.
+func (p approvalsPage) Query() string { return url.Values{"status": {p.Status}}.Encode() }
+
+// exportApprovals hands on the file that the API makes of the same filter.
+func (v *visit) exportApprovals() error {
+	return v.export("approvals", map[string]string{"status": approvalStatus(v.r.URL.Query())})
 }
 
 // answerApproval gives the second person's yes or no.

@@ -129,6 +129,7 @@ func (c *Console) route() {
 		"GET /refunds/{id}":               (*visit).showRefund,
 		"POST /refunds/{id}/{action}":     (*visit).decideRefund,
 		"GET /approvals":                  (*visit).listApprovals,
+		"GET /approvals/export.csv":       (*visit).exportApprovals,
 		"POST /approvals/{id}/{action}":   (*visit).answerApproval,
 		"GET /packets":                    (*visit).listPackets,
 		"GET /packets/export.csv":         (*visit).exportPackets,

@@ -41,7 +41,7 @@ func TestFileOfEveryList(t *testing.T) {
 	h.finish(other)
 	bad := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"}), "a~frozen", "")
 	h.decide(h.finance, bad, "ask", nasty)
-	h.decide(h.finance, bad, "cancel", "why")
+	h.decide(h.finance, bad, "cancel", "-why")
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', '=1+1', 'seen', 'sandbox', 77, NOW(3), NOW(3)),
 		('mismatch', '`+closed+`', '`+bad+`', '@x', '-2', '', NULL, NOW(3), NOW(3))`,
 		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason) VALUES ('mismatch', '', '`+bad+`', '1', 'seen', NOW(3), NOW(3), NOW(3), 'li-na', '=2')`)
@@ -53,6 +53,8 @@ func TestFileOfEveryList(t *testing.T) {
 		"/breaks?kind=mismatch":                                   {"packet_id": closed, "payment_id": bad, "order_no": "'@x", "detail": "'-2", "amount": "", "payment_amount_yuan": "1.00", "resolved_at": ""},
 		"/breaks?resolved=true":                                   {"resolved_by": "li-na", "resolved_reason": "'=2"},
 		"/breaks?resolved=&kind=foreign_order":                    {"order_no": "'=1+1", "amount_yuan": "0.77"},
+		"/approvals":                                              {"kind": "cancel", "payment_id": bad, "reason": "'-why", "status": "waiting", "amount_yuan": "1.00", "answered_by": ""},
+		"/approvals?status=":                                      {"kind": "cancel", "payment_status": "failed"},
 		"/audit?action=ask":                                       {"action": "ask", "subject": bad, "reason": "'" + nasty, "role": "finance"},
 	} {
 		b.open(path)

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+
+	"hongbao/payout"
+)
+
+// approvalColumns are an ApprovalItem on one line: what was decided, the payout or refund
+// it is about as it is now, the second person's answer, and behind them what people read.
+var approvalColumns = []string{
+	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence", "answered_by", "answer_reason",
+	"created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local", "ended_local", "local_zone",
+}
+
+func approvalLine(a payout.Approval, form fileForm) []string {
+	item, _ := renderDecided(a.Decision)
+	d, row := a.Decision, a.Row
+	ended := ""
+	if !d.EndedAt.IsZero() {
+		ended = Stamp(d.EndedAt).String()
+	}
+	return []string{
+		d.ApprovalID, item.Status, item.Kind, row.ID, row.PacketID, cell(row.UserID), fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy), cell(d.ApproveReason),
+		Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, item.ID, row.Amount.String(), form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
+	}
+}
+
+func exportApprovals(r *request) (answer, error) {
+	q := readQuery(r)
+	filter := readApprovalFilter(q)
+	form, err := q.fileForm()
+	if err != nil {
+		return answer{}, err
+	}
+	filter.Limit = exportStep
+	store := r.server.cfg.Store
+	return r.sendFile(form, listFile{name: "approvals", columns: approvalColumns, more: func(ctx context.Context) (lines [][]string, end bool, err error) {
+		rows, err := store.Approvals(ctx, filter)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, row := range rows {
+			lines = append(lines, approvalLine(row, form))
+			filter.AfterTime, filter.AfterID = row.Decision.CreatedAt, row.Decision.ApprovalID
+		}
+		return lines, len(rows) < exportStep, nil
+	}})
+}
