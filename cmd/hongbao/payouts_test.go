@@ -30,7 +30,7 @@ func TestPayouts(t *testing.T) {
 	d := newDeskTest(t)
 	for name, test := range map[string]func(*desk, *testing.T){
 		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany, "BrokenOff": (*desk).testBrokenOff,
-		"LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile,
+		"LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds, "ManyRefunds": (*desk).testManyRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
@@ -226,7 +226,12 @@ func (d *desk) testTwoPersons(t *testing.T) {
 // many runs a retry of many with --json.
 func (d *desk) many(want int, env []string, args ...string) (m manyRetried, errs string) {
 	d.t.Helper()
-	out, errs := d.shAs(env, want, append([]string{"payouts", "retry", "--json"}, args...)...)
+	return d.manyOf("payouts", want, env, args...)
+}
+
+func (d *desk) manyOf(group string, want int, env []string, args ...string) (m manyRetried, errs string) {
+	d.t.Helper()
+	out, errs := d.shAs(env, want, append([]string{group, "retry", "--json"}, args...)...)
 	first, _, _ := strings.Cut(out, "\n")
 	if err := json.Unmarshal([]byte(first), &m); err != nil {
 		d.t.Fatalf("%v: %s", err, out)
@@ -338,25 +343,84 @@ func (d *desk) testLostAnswer(t *testing.T) {
 	}
 }
 
-func (d *desk) testRefunds(t *testing.T) {
-	ctx := t.Context()
-	request := client.CreateRequest{IdempotencyKey: "refunds", SenderID: "boss", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
+// refused is the refund of a packet that nobody has grabbed, declined by the provider.
+func (d *desk) refused(key, sender string) (packetID, refund string) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	request := client.CreateRequest{IdempotencyKey: key, SenderID: sender, TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
 	made, err := d.client.Create(ctx, request)
 	d.check(err)
 	view, err := d.pool.View(ctx, made.ID)
 	d.check(err)
 	d.fund(view.Packet)
 	d.faults(`{"rules":[{"op":"refund","kind":"decline","rate":1}]}`)
-	refund := d.closed(made.ID)
+	refund = d.closed(made.ID)
 	d.faults(`{"rules":[]}`)
-	out, _ := d.sh(exitOK, "refunds", "list", "--status", "failed", "--packet", made.ID)
+	return made.ID, refund
+}
+
+// testManyRefunds: refunds are retried by filters as payouts are; a dry run decides
+// nothing, and what is decided is decided about each once.
+func (d *desk) testManyRefunds(t *testing.T) {
+	refunds := map[string]bool{}
+	for i := range 3 {
+		_, id := d.refused(fmt.Sprintf("many-refunds-%d", i), "generous")
+		refunds[id] = true
+	}
+	_, other := d.refused("refund-of-another", "mean")
+	dry, _ := d.manyOf("refunds", exitOK, d.env(), "--user", "generous")
+	if !dry.DryRun || dry.Count != 3 || dry.Amount != moneyOf(900) || dry.Results[resultWould] != 3 || dry.Key != "" {
+		t.Fatalf("%+v", dry)
+	}
+	for _, item := range dry.Items {
+		if !refunds[item.RefundID] || item.PayoutID != "" || item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.RefundID, 2) || item.SameOrderNo || d.status(item.RefundID) != payout.StatusFailed {
+			t.Errorf("%+v is %s", item, d.status(item.RefundID))
+		}
+	}
+	out, _ := d.sh(exitOK, "refunds", "retry", other, "--dry-run")
+	contains(t, out, "refund", other, "would_retry", "the last one failed for good", "without --dry-run it is")
+	out, _ = d.sh(exitOK, "refunds", "retry", "--user", "nobody", "--yes", "--reason", "r")
+	contains(t, out, "No refund fits.")
+	auditor := d.as("HONGBAO_FINANCE_KEY", d.auditor)
+	_, errs := d.shAs(auditor, exitRefused, "refunds", "retry", "--user", "generous", "--yes", "--reason", "r")
+	contains(t, errs, "forbidden")
+
+	done, _ := d.manyOf("refunds", exitOK, d.env(), "--user", "generous", "--reason", "account opened again", "--yes")
+	if done.Results[resultRetried] != 3 || done.Key == "" {
+		t.Fatalf("%v", done.Results)
+	}
+	again, _ := d.manyOf("refunds", exitOK, d.env(), "--user", "generous", "--reason", "account opened again", "--yes", "--idempotency-key", done.Key)
+	if again.Count != 0 {
+		t.Errorf("selected again: %+v", again)
+	}
+	for id := range refunds {
+		if d.audited(id) != 1 || d.drive(id).Status != payout.StatusPaid {
+			t.Errorf("%s is %s with %d decisions", id, d.status(id), d.audited(id))
+		}
+	}
+	if d.status(other) != payout.StatusFailed || d.audited(other) != 0 {
+		t.Errorf("the refund of another sender is %s", d.status(other))
+	}
+	for args, says := range map[string]string{
+		"retry": "which refunds?", "retry p" + other[1:]: "not the id of a refund", "retry " + other + " --user u": "--user goes without an id", "retry --status paid": "only failed, returned and unknown refunds",
+		"retry --user u --yes --dry-run": "contradict",
+	} {
+		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+}
+
+func (d *desk) testRefunds(t *testing.T) {
+	packetID, refund := d.refused("refunds", "boss")
+	out, _ := d.sh(exitOK, "refunds", "list", "--status", "failed", "--packet", packetID)
 	contains(t, out, refund, "remainder", "boss", "¥3.00")
 	out, _ = d.sh(exitOK, "refunds", "show", refund)
 	contains(t, out, refund, "remainder", "failed", "declined", "refund%2F", "then sends the new order number "+payout.OrderNo(refund, 2)+": the last one failed for good")
 	if out, _ = d.sh(exitOK, "refunds", "show", refund, "--json"); !json.Valid([]byte(out)) {
 		t.Errorf("%s", out)
 	}
-	if out, _ = d.sh(exitOK, "refunds", "list", "--late", "--packet", made.ID); strings.Contains(out, refund) {
+	if out, _ = d.sh(exitOK, "refunds", "list", "--late", "--packet", packetID); strings.Contains(out, refund) {
 		t.Errorf("late before it was due for five minutes:\n%s", out)
 	}
 	d.sh(exitWaiting, "refunds", "mark-paid", refund, "--reason", "cash", "--evidence", "receipt 1")

@@ -88,25 +88,18 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 }
 
 func newRefundsRetryCommand(env environment) *cobra.Command {
-	f := newDesk()
-	cmd := &cobra.Command{
-		Use:               "retry <refund id> --reason <text>",
-		Short:             "Refund again what failed or came back",
-		Example:           "  hongbao refunds retry r3q5k9v0c1m7e2u8h4r6t0000 --reason 'sender has opened the account again'",
-		Args:              paymentID("refund", payout.KindRefund),
-		ValidArgsFunction: completeRefunds(env, &f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
-				done, err := t.staff.RetryRefund(ctx, args[0], f.decision())
-				if err != nil {
-					return err
-				}
-				return t.decidedRefund(done)
-			})
-		},
-	}
-	f.add(cmd, true)
-	return cmd
+	f := newRetryFlags(retriedRefunds)
+	return f.command(&cobra.Command{
+		Use:   "retry <refund id> --reason <text> | retry --failure-code <code> ...",
+		Short: "Refund again what failed or came back, one or all that filters select",
+		Long: `Refund again what failed or came back: every earlier order number is asked about
+before anything is sent. Without an id it is about all refunds that the filters
+select, as "hongbao payouts retry" is: without --yes nothing is decided.`,
+		Example: `  hongbao refunds retry r3q5k9v0c1m7e2u8h4r6t0000 --reason 'sender has opened the account again'
+  hongbao refunds retry --failure-code account_frozen
+  hongbao refunds retry --failure-code account_frozen --reason 'bank has unfrozen them' --yes`,
+		ValidArgsFunction: completeRefunds(env, &f.staffFlags),
+	}, env)
 }
 
 func newRefundsMarkPaidCommand(env environment) *cobra.Command {

@@ -281,7 +281,7 @@ func TestStaffHostile(t *testing.T) {
 	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
 	lines := []string{"payouts list", "payouts show " + id, "payouts retry " + id + " --reason r", "payouts retry " + id + " --dry-run", "payouts retry --user u", "payouts retry --user u --reason r --yes",
 		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e", "refunds list", "refunds show r" + id[1:],
-		"refunds retry r" + id[1:] + " --reason r", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list", "approvals approve a --reason r", "approvals reject a --reason r",
+		"refunds retry r" + id[1:] + " --reason r", "refunds retry r" + id[1:] + " --dry-run", "refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list", "approvals approve a --reason r", "approvals reject a --reason r",
 		"reconcile list", "reconcile start --reason r", "reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r",
 		"providers list", "providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {

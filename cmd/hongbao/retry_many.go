@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+
+	"hongbao/client"
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+// retried tells the retries of payouts and of refunds apart.
+type retried struct {
+	one, many string
+	kinds     []payout.Kind
+	statuses  []client.PayoutStatus // that a retry without --status is about
+	// list iterates over what filters select, newest first.
+	list func(context.Context, *client.Staff, client.PayoutFilter) iter.Seq2[manyItem, error]
+	// show reads one, with what a retry would do now.
+	show func(context.Context, *client.Staff, string) (manyItem, client.RetryPreview, error)
+	// wouldRetry is a dry run about some, at most previewStep, by id.
+	wouldRetry func(context.Context, *client.Staff, []string) (map[string]client.BulkItem, error)
+	// retry decides about one.
+	retry func(context.Context, *client.Staff, string, client.DecisionRequest) (*client.Approval, error)
+	// decide decides about one, and tells what came of it.
+	decide func(context.Context, *clerk, string, client.DecisionRequest) error
+}
+
+var retriedPayouts = retried{
+	one: "payout", many: "payouts", kinds: []payout.Kind{payout.KindPayout, payout.KindHonour},
+	statuses: []client.PayoutStatus{client.PayoutFailed, client.PayoutReturned},
+	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[manyItem, error] {
+		return itemsOf(s.Payouts(ctx, f), itemOfPayout)
+	},
+	show: func(ctx context.Context, s *client.Staff, id string) (manyItem, client.RetryPreview, error) {
+		p, err := s.Payout(ctx, id)
+		if err != nil {
+			return manyItem{}, client.RetryPreview{}, err
+		}
+		return itemOfPayout(&p.Payout), p.Retry, nil
+	},
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
+		dry, err := s.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PayoutIDs: ids}, Reason: dryReason, DryRun: true})
+		if err != nil {
+			return nil, err
+		}
+		said := map[string]client.BulkItem{}
+		for _, item := range dry.Items {
+			said[item.PayoutID] = item
+		}
+		return said, nil
+	},
+	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
+		done, err := s.RetryPayout(ctx, id, r)
+		if err != nil {
+			return nil, err
+		}
+		return done.Approval, nil
+	},
+	decide: func(ctx context.Context, t *clerk, id string, r client.DecisionRequest) error {
+		done, err := t.staff.RetryPayout(ctx, id, r)
+		if err != nil {
+			return err
+		}
+		return t.decided(done)
+	},
+}
+
+var retriedRefunds = retried{
+	one: "refund", many: "refunds", kinds: []payout.Kind{payout.KindRefund}, statuses: retriedPayouts.statuses,
+	list: func(ctx context.Context, s *client.Staff, f client.PayoutFilter) iter.Seq2[manyItem, error] {
+		return itemsOf(s.Refunds(ctx, client.RefundFilter(f)), itemOfRefund)
+	},
+	show: func(ctx context.Context, s *client.Staff, id string) (manyItem, client.RetryPreview, error) {
+		r, err := s.Refund(ctx, id)
+		if err != nil {
+			return manyItem{}, client.RetryPreview{}, err
+		}
+		return itemOfRefund(&r.Refund), r.Retry, nil
+	},
+	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
+		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryReason, DryRun: true})
+		if err != nil {
+			return nil, err
+		}
+		said := map[string]client.BulkItem{}
+		for _, item := range dry.Items {
+			said[item.RefundID] = client.BulkItem{Result: item.Result, Code: item.Code, OrderNo: item.OrderNo, SameOrderNo: item.SameOrderNo}
+		}
+		return said, nil
+	},
+	retry: func(ctx context.Context, s *client.Staff, id string, r client.DecisionRequest) (*client.Approval, error) {
+		done, err := s.RetryRefund(ctx, id, r)
+		if err != nil {
+			return nil, err
+		}
+		return done.Approval, nil
+	},
+	decide: func(ctx context.Context, t *clerk, id string, r client.DecisionRequest) error {
+		done, err := t.staff.RetryRefund(ctx, id, r)
+		if err != nil {
+			return err
+		}
+		return t.decidedRefund(done)
+	},
+}
+
+func itemOfPayout(p *client.Payout) manyItem {
+	return manyItem{PayoutID: p.ID, UserID: p.UserID, Amount: p.Amount, Status: p.Status, Failure: failureCode(p.Failure)}
+}
+
+func itemOfRefund(r *client.Refund) manyItem {
+	return manyItem{RefundID: r.ID, UserID: r.UserID, Amount: r.Amount, Status: r.Status, Failure: failureCode(r.Failure)}
+}
+
+// itemsOf turns what a list yields into items.
+func itemsOf[T any](list iter.Seq2[*T, error], of func(*T) manyItem) iter.Seq2[manyItem, error] {
+	return func(yield func(manyItem, error) bool) {
+		for each, err := range list {
+			if err != nil {
+				yield(manyItem{}, err)
+				return
+			}
+			if !yield(of(each), nil) {
+				return
+			}
+		}
+	}
+}
+
+// manyItem is what was done, or would be, about one of many payouts or refunds.
+type manyItem struct {
+	PayoutID    string              `json:"payout_id,omitempty"` // one of these two
+	RefundID    string              `json:"refund_id,omitempty"`
+	UserID      string              `json:"user_id"`
+	Amount      money.Fen           `json:"amount"`
+	Status      client.PayoutStatus `json:"status"` // when it was selected
+	Failure     string              `json:"failure_code"`
+	Result      string              `json:"result"` // as the API's, and: selected (not looked at), not_tried
+	Code        *string             `json:"code"`   // of skipped: why
+	OrderNo     *string             `json:"order_no"`
+	SameOrderNo bool                `json:"same_order_no"`
+	Why         string              `json:"why,omitempty"` // this order number and no other
+	ApprovalID  *string             `json:"approval_id"`
+}
+
+// manyRetried is what a retry of many did, or would do.
+type manyRetried struct {
+	DryRun  bool           `json:"dry_run"`
+	Key     string         `json:"idempotency_key,omitempty"`
+	Count   int            `json:"count"`  // selected
+	Amount  money.Fen      `json:"amount"` // of these
+	Results map[string]int `json:"results"`
+	Items   []manyItem     `json:"items"`
+	advice  string         // how to do what a dry run shows
+}
+
+// Results that only a retry of many has.
+const (
+	resultSelected = "selected"
+	resultNotTried = "not_tried"
+	resultWould    = "would_retry"
+	resultRetried  = "retried"
+	resultApproval = "needs_approval"
+	resultSkipped  = "skipped"
+)
+
+// id is that of the payout or refund.
+func (i *manyItem) id() string { return i.PayoutID + i.RefundID }
+
+func (m *manyRetried) plan(item manyItem) {
+	item.Result = resultSelected
+	m.Items = append(m.Items, item)
+	m.Count++
+	m.Amount += item.Amount
+}
+
+// number notes which order number a retry sends, and why that one.
+func (i *manyItem) number(orderNo *string, same bool) {
+	i.OrderNo, i.SameOrderNo = orderNo, same
+	i.Why = whyNumber(i.Status, client.RetryPreview{OrderNo: orderNo, SameOrderNo: same})
+}
+
+// previewStep is how many payouts one dry run of the API can name.
+const previewStep = 100
+
+// retrier retries payouts, or refunds, for a clerk.
+type retrier struct {
+	*clerk
+	of retried
+}
+
+// previewOne says what a retry of one would do.
+func (t retrier) previewOne(ctx context.Context, id string) error {
+	item, would, err := t.of.show(ctx, t.staff, id)
+	if err != nil {
+		return err
+	}
+	m := &manyRetried{DryRun: true, Items: []manyItem{}, advice: "without --dry-run it is"}
+	m.plan(item)
+	first := &m.Items[0]
+	switch {
+	case !would.Possible:
+		first.Result, first.Code = resultSkipped, would.Code
+	case would.SecondPerson:
+		first.Result = resultApproval
+	default:
+		first.Result = resultWould
+	}
+	first.number(would.OrderNo, would.SameOrderNo)
+	return t.tellMany(m)
+}
+
+// preview adds what the API says that a retry of each would do now.
+func (t retrier) preview(ctx context.Context, m *manyRetried) error {
+	if len(m.Items) == 0 {
+		return nil
+	}
+	bar := newMeter(t.notes, "looked at", len(m.Items))
+	defer bar.end()
+	for from := 0; from < len(m.Items); from += previewStep {
+		some := m.Items[from:min(from+previewStep, len(m.Items))]
+		ids := make([]string, len(some))
+		for i := range some {
+			ids[i] = some[i].id()
+		}
+		said, err := t.of.wouldRetry(ctx, t.staff, ids)
+		if err != nil {
+			return err
+		}
+		for i := range some {
+			s, ok := said[some[i].id()]
+			if !ok {
+				continue
+			}
+			if some[i].Result = s.Result; s.Result == resultSkipped {
+				some[i].Code = s.Code
+			}
+			some[i].number(s.OrderNo, s.SameOrderNo)
+		}
+		bar.set(from + len(some))
+	}
+	return nil
+}
+
+// many selects first, all pages, and then decides about
+// exactly these: each by a decision of its own under one idempotency key. What
+// fails again meanwhile is not selected a second time.
+func (t retrier) many(ctx context.Context, f client.PayoutFilter, key string, dry bool) error {
+	m := &manyRetried{DryRun: dry, Items: []manyItem{}, advice: "--yes with a --reason does it"}
+	statuses := []client.PayoutStatus{f.Status}
+	if f.Status == "" {
+		statuses = t.of.statuses
+	}
+	for _, status := range statuses {
+		one := f
+		one.Status = status
+		for item, err := range t.of.list(ctx, t.staff, one) {
+			if err != nil {
+				return err
+			}
+			m.plan(item)
+		}
+	}
+	if err := t.preview(ctx, m); err != nil {
+		return err
+	}
+	if dry {
+		return t.tellMany(m)
+	}
+	if m.Key = key; key == "" {
+		m.Key = rand.Text()
+	}
+	broke := t.decideMany(ctx, m)
+	err := t.tellMany(m)
+	if broke == nil || err != nil && !errors.Is(err, errSilent) {
+		return err
+	}
+	return errors.Join(broke, printf(t.notes, "Broken off. To go on, run it again with --idempotency-key %s: what was decided is not decided twice.\n", m.Key))
+}
+
+// decideMany decides about all of the plan. Refusals by the state are
+// noted and passed over; any other error ends it.
+func (t retrier) decideMany(ctx context.Context, m *manyRetried) error {
+	if len(m.Items) == 0 {
+		return nil
+	}
+	bar := newMeter(t.notes, "retried", len(m.Items))
+	defer bar.end()
+	for i := range m.Items {
+		m.Items[i].Result = resultNotTried
+	}
+	for i := range m.Items {
+		item := &m.Items[i]
+		waits, err := t.of.retry(ctx, t.staff, item.id(), client.DecisionRequest{IdempotencyKey: m.Key, Reason: t.flags.reason})
+		switch {
+		case client.IsCode(err, client.CodeNotRetryable, client.CodeDecisionPending):
+			p, _ := errors.AsType[*client.Problem](err)
+			code := string(p.Code)
+			item.Result, item.Code = resultSkipped, &code
+			item.number(nil, false)
+		case err != nil:
+			return err
+		case waits != nil:
+			item.Result, item.ApprovalID = resultApproval, &waits.ID
+		default:
+			item.Result = resultRetried
+		}
+		bar.set(i + 1)
+	}
+	return nil
+}
+
+// tellMany tells what was done, or would be, and turns it into the exit code.
+func (t retrier) tellMany(m *manyRetried) error {
+	m.Results = map[string]int{}
+	for _, item := range m.Items {
+		m.Results[item.Result]++
+	}
+	if err := t.showMany(m); err != nil || m.DryRun {
+		return err
+	}
+	switch {
+	case m.Results[resultSkipped] > 0:
+		return errSomeRefused
+	case m.Results[resultApproval] > 0:
+		return errWaits
+	}
+	return nil
+}
+
+func (t retrier) showMany(m *manyRetried) error {
+	if t.json {
+		return encodeJSON(t.out, m)
+	}
+	if m.Count == 0 {
+		return printf(t.out, "No %s fits.\n", t.of.one)
+	}
+	show := newGrid(t.out, t.of.one, "user", "amount", "was", "failure", "result", "order number", "why that number")
+	for _, item := range m.Items {
+		show.row(item.id(), item.UserID, shown(item.Amount), item.Status, item.Failure, resultText(item), orderText(item), item.Why)
+	}
+	show.render()
+	var err error
+	switch r := m.Results; {
+	case m.DryRun:
+		err = printf(t.out, "Selected: %d, %s. Nothing was decided; %s.\n", m.Count, amount(m.Amount), m.advice)
+	default:
+		err = printf(t.out, "Of %d %s, %s: %d are to be paid again, %d wait for a second person, %d were refused, %d were not tried.\n",
+			m.Count, t.of.many, amount(m.Amount), r[resultRetried], r[resultApproval], r[resultSkipped], r[resultNotTried])
+	}
+	if err == nil && m.Results[resultApproval] > 0 && !m.DryRun {
+		err = printf(t.out, "Another person has to agree: hongbao approvals list --status waiting\n")
+	}
+	return err
+}
+
+func resultText(item manyItem) string {
+	switch {
+	case item.Result == resultSkipped:
+		return "refused: " + orNone(item.Code)
+	case item.ApprovalID != nil:
+		return "needs_approval: " + *item.ApprovalID
+	case item.Result == resultSelected:
+		return "selected; not looked at closely"
+	}
+	return item.Result
+}
+
+func orderText(item manyItem) string {
+	switch {
+	case item.OrderNo == nil:
+		return ""
+	case item.SameOrderNo:
+		return *item.OrderNo + " (the same)"
+	}
+	return *item.OrderNo + " (new)"
+}
