@@ -121,8 +121,9 @@ type Workflow struct {
 // Create charges the sender and makes the packet. It returns it open or
 // scheduled, or in StatusFunding when the charge takes longer than the API
 // waits; CreateAndWait waits for that. A declined charge is a *Problem with
-// CodeFundingDeclined. After an error without a Problem it is not known whether
-// the packet was made: ask again with the IdempotencyKey of the *CallError.
+// CodeFundingDeclined. After an error without a Problem, or with one of status 5xx
+// or CodeRequestInProgress, it is not known whether the packet was made: ask again
+// with the IdempotencyKey of the *CallError.
 func (c *Client) Create(ctx context.Context, r CreateRequest) (*Packet, error) {
 	key := r.IdempotencyKey
 	if key == "" {

@@ -120,7 +120,8 @@ func newExitCodesTopic() *cobra.Command {
 		Long: "The exit codes of all commands:\n\n" + exitText() + "\n" +
 			"Answers of the API that end in 4:\n     " + names(refusals) + "\n\n" +
 			"Answers of the API that end in 2:\n     " + names(faults) + "\n\n" +
-			"An answer that does not come ends in 1: then it is not known whether a write was\n" +
-			"done, and the error says with which --idempotency-key to run it again.",
+			"An answer that does not come, or says that the API could not finish (5xx,\n" +
+			"request_in_progress), ends in 1: then it is not known whether a write was done,\n" +
+			"and the error says with which --idempotency-key to run it again.",
 	}
 }

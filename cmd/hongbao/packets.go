@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,10 +111,22 @@ func (t *teller) refused(err error) error {
 			return err
 		}
 	}
+	told := &toldProblem{p, p.Error()}
 	if p.RequestID != "" {
-		return &toldProblem{p, fmt.Sprintf("%v (request %s)", p, p.RequestID)}
+		told.text = fmt.Sprintf("%v (request %s)", p, p.RequestID)
 	}
-	return &toldProblem{p, p.Error()}
+	return askedWith(told, err)
+}
+
+// askedWith adds to an error of which it is not known whether what was asked for was
+// done the key to ask with again: under another one it would be done once more.
+func askedWith(told, err error) error {
+	call, called := errors.AsType[*client.CallError](err)
+	p, said := errors.AsType[*client.Problem](err)
+	if !called || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError && p.Code != client.CodeRequestInProgress {
+		return told
+	}
+	return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", told, call.IdempotencyKey)
 }
 
 // toldProblem is a refusal as it is shown: on one line, whatever it quotes.

@@ -117,10 +117,8 @@ func (f *createFlags) create(ctx context.Context, t *teller) error {
 			return shown
 		}
 	}
-	_, said := errors.AsType[*client.Problem](err)
-	call, called := errors.AsType[*client.CallError](err)
-	if called && call.IdempotencyKey != "" && !said {
-		return fmt.Errorf("%w\nit is not known whether the packet was made: run it again with --idempotency-key %s", err, call.IdempotencyKey)
+	if _, said := errors.AsType[*client.Problem](err); !said {
+		return askedWith(err, err)
 	}
 	return err
 }

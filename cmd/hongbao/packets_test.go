@@ -110,6 +110,14 @@ func TestPacketsCreate(t *testing.T) {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 	})
+	t.Run("ErrNotKnown", func(t *testing.T) { // it may be staged: under another key there would be a second packet
+		for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true, `403 {"code":"forbidden","detail":"d"}`: false} {
+			code, _, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {answer}}, "create", "--sender=a", "--total=1000", "--shares=4")
+			if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK || c.keys[0] == "" {
+				t.Errorf("%s: exit code %d, the key is told: %v\n%s", answer, code, got, stderr)
+			}
+		}
+	})
 	t.Run("ErrDeclined", func(t *testing.T) {
 		declined := `{"code":"funding_declined","detail":"Declined.","request_id":"req_9","packet_id":"p1","failure":{"code":"no_money","message":"Too poor."}}`
 		code, stdout, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000", "--shares=4")

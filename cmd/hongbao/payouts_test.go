@@ -170,6 +170,9 @@ func (d *desk) testMend(t *testing.T) {
 	contains(t, errs, "unauthenticated")
 	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitFailed, "payouts", "ask", id, "--reason", "r", "--timeout", "100ms")
 	contains(t, errs, "http://127.0.0.1:1: POST /v1/staff/payouts/", "it is not known whether that was done", "--idempotency-key ")
+	w, broken := d.wire(func(int, *http.Request) (bool, int) { return false, http.StatusBadGateway })
+	_, errs = d.shAs(d.as("HONGBAO_STAFF_URL", broken), exitFailed, "payouts", "ask", id, "--reason", "r")
+	contains(t, errs, "(request req_spoilt)", "it is not known whether that was done: run it again with --idempotency-key "+w.keys[0])
 	_, errs = d.shAs(d.as("HONGBAO_FINANCE_KEY", ""), exitUsage, "payouts", "list")
 	contains(t, errs, "HONGBAO_FINANCE_KEY (--finance-key) is required")
 }

@@ -79,15 +79,11 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 // when it is not known what has happened.
 func unanswered(err error, url string) error {
 	_, said := errors.AsType[*client.Problem](err)
-	call, called := errors.AsType[*client.CallError](err)
+	_, called := errors.AsType[*client.CallError](err)
 	if !called || said {
 		return err
 	}
-	err = fmt.Errorf("%s: %w", url, err)
-	if call.IdempotencyKey != "" {
-		return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", err, call.IdempotencyKey)
-	}
-	return err
+	return askedWith(fmt.Errorf("%s: %w", url, err), err)
 }
 
 // wholeSeconds turns a flag into seconds.
