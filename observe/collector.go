@@ -48,7 +48,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricPoolRefused, "Lanes of the pool that this process refuses: their gate is shut.", nil},
 		{MetricPoolGate, "Lanes of the pool by the state of their gate in the books.", []string{"state"}},
 		{MetricPoolShutAge, "For how many seconds the first of those gates that are not open has been shut.", nil},
-		{MetricPoolLost, "Grabs that may have been lost before the last rebuild of each lane.", nil},
+		{MetricPoolLost, "Grabs that were told and may be lost, by breaks that nobody has dealt with.", nil},
 		{MetricPayments, "Payments that are not at their end, or wait for a person.", []string{"kind", "status"}},
 		{MetricPaymentAge, "Age of the oldest of them in seconds.", []string{"kind", "status"}},
 		{MetricUnknown, "Payments of every kind whose outcome is unknown.", nil},

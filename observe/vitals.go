@@ -19,7 +19,7 @@ type Vitals struct {
 	// Gates are the lanes of the pool by the state of their gate in the books; Oldest
 	// is since when a gate is not open.
 	Gates []GateBacklog
-	// LostGrabs may have been lost before the last rebuilds of all lanes.
+	// LostGrabs may have been lost, by breaks that nobody has dealt with yet.
 	LostGrabs int64
 	// Payments that are not at their end, and those that wait for a person, by
 	// kind and status.

@@ -209,19 +209,26 @@ func (r *Vitals) gates(ctx context.Context, v *observe.Vitals) error {
 		State  string
 		N      int64
 		Oldest *time.Time
-		Lost   int64
 	}
-	err := r.store.read(ctx).Raw("SELECT state, COUNT(*) AS n, MIN(shut_at) AS oldest, SUM(lost) AS lost FROM pool_lanes GROUP BY state").Scan(&rows).Error
+	err := r.store.read(ctx).Raw("SELECT state, COUNT(*) AS n, MIN(shut_at) AS oldest FROM pool_lanes GROUP BY state").Scan(&rows).Error
 	found := map[string]observe.Backlog{}
 	for _, row := range rows {
 		found[row.State] = observe.Backlog{Waiting: row.N, Oldest: orZero(row.Oldest)}
-		v.LostGrabs += row.Lost
 	}
 	for _, state := range []packet.LaneState{packet.LaneOpen, packet.LaneShut, packet.LaneRebuilding} {
 		v.Gates = append(v.Gates, observe.GateBacklog{State: string(state), Backlog: found[string(state)]})
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.store.read(ctx).Raw(selectLost, string(payout.BreakPoolLost)).Scan(&v.LostGrabs).Error
 }
+
+// selectLost adds up what was lost by breaks that nobody has dealt with. A lane's last
+// rebuild would not do: the next one, seconds later perhaps, may have lost nothing.
+const selectLost = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
+	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/', -1) AS UNSIGNED)
+	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
 func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
 	var rows []struct {
