@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -41,13 +40,10 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	}
 	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."}, []string{"listener"})
 	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: observe.MetricBuild, Help: "1, with the build as labels.",
-		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
-	build.Set(1)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, build, collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

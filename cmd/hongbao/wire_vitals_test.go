@@ -1,0 +1,22 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestWorkerTellsItsVersion: the runbook has people look which versions of the worker run
+// when workflow code does not fit a history.
+func TestWorkerTellsItsVersion(t *testing.T) {
+	h, err := withMetrics(http.NotFoundHandler(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	if text := w.Body.String(); !strings.Contains(text, "hongbao_build_info{") || !strings.Contains(text, `version="`+version+`"`) {
+		t.Errorf("%d\n%s", w.Code, text)
+	}
+}
