@@ -57,11 +57,21 @@ func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
 	return out
 }
 
-// approvalCursor is the last approval of a page, with the filter of the list.
+// approvalCursor is the last approval of a page, with the filters of the list.
 type approvalCursor struct {
-	Status string    `json:"s"`
-	At     time.Time `json:"at"`
-	ID     string    `json:"id"`
+	Status    string    `json:"s"`
+	PaymentID string    `json:"p,omitempty"`
+	At        time.Time `json:"at"`
+	ID        string    `json:"id"`
+}
+
+// filter is the filter with which the list goes on; false: no page has told this cursor.
+func (c approvalCursor) filter(asked payout.ApprovalFilter) (payout.ApprovalFilter, bool) {
+	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" && checkCode(c.PaymentID) != nil ||
+		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID {
+		return asked, false
+	}
+	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, AfterTime: c.At, AfterID: c.ID}, true
 }
 
 func checkDecisionStatus(s string) *fault {
@@ -79,16 +89,20 @@ func readApprovalFilter(q *query) payout.ApprovalFilter {
 func listApprovals(r *request) (answer, error) {
 	q := readQuery(r)
 	f := readApprovalFilter(q)
+	f.PaymentID = q.text("payment_id", checkCode)
 	limit, text := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}
 	if text != "" {
 		var c approvalCursor
-		if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || f.Status != "" && string(f.Status) != c.Status {
+		ok := decodeCursor(text, &c) == nil
+		if ok {
+			f, ok = c.filter(f)
+		}
+		if !ok {
 			return answer{}, badCursor()
 		}
-		f.Status, f.AfterTime, f.AfterID = payout.DecisionStatus(c.Status), c.At, c.ID
 	}
 	f.Limit = limit + 1
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
@@ -101,7 +115,7 @@ func listApprovals(r *request) (answer, error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1].Decision
-		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), At: last.CreatedAt, ID: last.ApprovalID})
+		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), PaymentID: f.PaymentID, At: last.CreatedAt, ID: last.ApprovalID})
 	}
 	for _, row := range rows {
 		page.Items = append(page.Items, r.server.renderApproval(row))

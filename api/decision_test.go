@@ -139,6 +139,14 @@ func TestMarkPaid(t *testing.T) {
 		list.Items[1].Status != "rejected" || list.Items[1].Payout == nil || list.Items[1].Payout.ID != bad {
 		t.Errorf("%+v", list)
 	}
+	for filter, want := range map[string]int{"payment_id=" + bad: 2, "payment_id=" + bad + "&status=rejected": 1, "payment_id=p3q5k9v0c1m7e2u8h4r6t0003": 0} {
+		if h.as(h.auditor, "GET", "/v1/staff/approvals?"+filter, "").json(t, &list); len(list.Items) != want {
+			t.Errorf("%s: %+v", filter, list)
+		}
+	}
+	if r := h.as(h.auditor, "GET", "/v1/staff/approvals?payment_id=", ""); r.status != 422 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
 }
 
 func TestAsk(t *testing.T) {

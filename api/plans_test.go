@@ -110,7 +110,7 @@ func (d *desk) name() {
 	refund := one("SELECT id FROM payments WHERE kind = 'r' AND status = 'paid' ORDER BY id LIMIT 1")
 	run := one("SELECT MIN(id) FROM reconciliations")
 	d.values = map[string][]string{
-		"packet_id": {packet}, "user_id": {one("SELECT user_id FROM payments WHERE kind = 'p' GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1"), "nobody"},
+		"packet_id": {packet}, "payment_id": {failed}, "user_id": {one("SELECT user_id FROM payments WHERE kind = 'p' GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1"), "nobody"},
 		"order_no":     {one("SELECT order_no FROM payments WHERE id = '" + failed + "'")},
 		"provider_ref": {one("SELECT provider_ref FROM attempts WHERE payment_id = '" + failed + "' AND no = 1")},
 		"failure_code": {"account_frozen", "never_received"}, "older_than_seconds": {"60", "1296000"},

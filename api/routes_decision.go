@@ -52,7 +52,8 @@ func decisionRoutes() []*route {
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List decisions that need a second person", about: "Newest first.",
-			params:   []param{approvalStatusParam, limitParam, cursorParam},
+			params: []param{approvalStatusParam, {in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Of this payout or refund."},
+				limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listApprovals,
 		},

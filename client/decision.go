@@ -153,6 +153,14 @@ func (s *Staff) ListApprovals(ctx context.Context, status string, p Page) (*List
 	return page[ApprovalItem](ctx, s.caller, approvals, approvalValues(status), p)
 }
 
+// WaitingFor returns the decisions about a payout or refund that wait for a second
+// person: one at most at a time.
+func (s *Staff) WaitingFor(ctx context.Context, paymentID string) (*List[ApprovalItem], error) {
+	v := approvalValues("waiting")
+	put(v, "payment_id", paymentID)
+	return page[ApprovalItem](ctx, s.caller, approvals, v, Page{})
+}
+
 // Approvals iterates over decisions that need, or needed, a second person, newest first.
 func (s *Staff) Approvals(ctx context.Context, status string) iter.Seq2[*ApprovalItem, error] {
 	return each[ApprovalItem](ctx, s.caller, approvals, approvalValues(status))

@@ -128,15 +128,11 @@ func (v *visit) showRefund() error {
 }
 
 func (v *visit) payment(body paymentPage) error {
-	waiting, err := v.pending()
+	waiting, err := v.staff.WaitingFor(v.r.Context(), body.Payment.ID)
 	if err != nil {
 		return err
 	}
-	for _, a := range waiting {
-		if a.Payout != nil && a.Payout.ID == body.Payment.ID || a.Refund != nil && a.Refund.ID == body.Payment.ID {
-			body.Approvals = append(body.Approvals, a)
-		}
-	}
+	body.Approvals = waiting.Items
 	q := v.r.URL.Query()
 	shown, stands := body.shown(), body.stands()
 	if body.Still = v.polls() && q.Get("stands") == stands; body.Still && q.Get("shown") == shown {

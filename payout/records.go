@@ -167,7 +167,8 @@ type Approval struct {
 
 // ApprovalFilter selects approvals, newest first. Zero members do not filter.
 type ApprovalFilter struct {
-	Status DecisionStatus
+	Status    DecisionStatus
+	PaymentID string // that they are about
 	// AfterTime and AfterID (of the approval) continue a list behind its last item.
 	AfterTime time.Time
 	AfterID   string

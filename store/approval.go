@@ -144,7 +144,10 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 		return nil, err
 	}
 	index := "decisions_created"
-	if f.Status != "" {
+	switch {
+	case f.PaymentID != "":
+		index = "decisions_payment" // of which there are few
+	case f.Status != "":
 		index = "decisions_waiting" // by status, and in their order
 	}
 	q := s.read(ctx).Table("decisions FORCE INDEX (" + index + ")").Where("approval_id IS NOT NULL")
@@ -156,6 +159,9 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 		q = q.Where("(status = 'expired' OR status = 'waiting' AND expires_at <= ?)", now)
 	default:
 		q = q.Where("status = ?", string(f.Status))
+	}
+	if f.PaymentID != "" {
+		q = q.Where("payment_id = ?", f.PaymentID)
 	}
 	if f.AfterID != "" {
 		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)

@@ -288,6 +288,15 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
+	t.Run("of a payment", func(t *testing.T) {
+		for share, want := range map[int]int{5: 1, 1: 0} {
+			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: payoutID(p, share), Limit: 10})
+			must(t, err)
+			if len(of) != want || want > 0 && of[0].Decision.ApprovalID != approvals[share] {
+				t.Errorf("share %d: %+v", share, of)
+			}
+		}
+	})
 	t.Run("expired", func(t *testing.T) {
 		c.pass(approvalLife)
 		a, err := s.AnswerApproval(ctx, second("too late"), approvals[4], true, render)
