@@ -174,8 +174,10 @@ func functions(l language) template.FuncMap {
 		"query":    func(encoded string) template.URL { return template.URL(encoded) }, // of url.Values.Encode alone
 		"asset":    func(name string) string { return "/assets/" + name + "?v=" + assetVersion(name) },
 		"text":     func(s *string) string { return valueOr(s, "") },
-		"status":   func(s client.PayoutStatus) tagged { return tagged{Key: "status." + string(s), Tone: tones[string(s)]} },
-		"pstatus":  func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
+		// Of an installation that names no Temporal UI the API tells paths alone, which are not the console's.
+		"outside": func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
+		"status":  func(s client.PayoutStatus) tagged { return tagged{Key: "status." + string(s), Tone: tones[string(s)]} },
+		"pstatus": func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},

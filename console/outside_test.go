@@ -1,0 +1,51 @@
+package console
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"hongbao/access"
+	"hongbao/client"
+)
+
+// TestNoTemporalUI: an installation that names no Temporal UI (the default of
+// HONGBAO_TEMPORAL_UI_URL) has no links to it; a path alone would lead to a page that the
+// console does not have.
+func TestNoTemporalUI(t *testing.T) {
+	const payout, packet, run = "p3q5k9v0c1m7e2u8h4r6t0003", "3q5k9v0c1m7e2u8h4r6t", "7"
+	for base, link := range map[string]bool{"": false, "https://temporal.example": true} {
+		workflow := client.WorkflowLink{ID: "payout/x/u", URL: base + "/namespaces/hongbao/workflows/payout%2Fx%2Fu"}
+		staffPacket := &client.StaffPacketDetail{}
+		staffPacket.ID, staffPacket.StaffPacket.Workflow, staffPacket.Status, staffPacket.Split = packet, workflow, client.StatusOpen, "random"
+		desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: queried{newKeys(map[string]access.Role{"o": access.RoleOps}), func(r *http.Request) any {
+			return map[string]any{
+				"/v1/staff/payouts/" + payout:            client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutPaid, Workflow: workflow}},
+				"/v1/staff/reconciliations/" + run:       client.Reconciliation{ID: run, Status: "done", Workflow: workflow},
+				"/v1/staff/approvals":                    client.List[client.ApprovalItem]{},
+				"/v1/staff/breaks":                       client.List[client.Break]{},
+				"/v1/staff/packets/" + packet:            staffPacket,
+				"/v1/staff/packets/" + packet + "/grabs": client.List[client.Claim]{},
+			}[r.URL.Path]
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := newVisitor(t, desk)
+		v.signIn("o")
+		for _, path := range []string{"/payouts/" + payout, "/reconciliations/" + run, "/packets/" + packet} {
+			res := v.do("GET", path, nil)
+			page, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %d %v\n%s", path, res.StatusCode, err, page)
+			}
+			if got := strings.Contains(string(page), `href="`+workflow.URL); got != link {
+				t.Errorf("%s with a Temporal UI at %q: a link %v, want %v", path, base, got, link)
+			}
+			if !link && !strings.Contains(string(page), workflow.ID) {
+				t.Errorf("%s does not name the workflow", path)
+			}
+		}
+	}
+}
