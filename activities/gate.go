@@ -17,8 +17,9 @@ type Pacer interface {
 }
 
 // Pauses of parked payments. They come back one after the other, spread so that
-// a process asks for all it has parked pollsPerSecond times a second at most:
-// about the pace at which a provider lets them go out afterwards.
+// a process asks for all it has parked pollsPerSecond times a second: about the
+// pace at which a provider lets them go out afterwards. Beyond parkCap's worth it
+// asks more often.
 const (
 	parkFirst      = time.Second
 	parkGrown      = 20 * time.Second // a few parked payments look at least this often

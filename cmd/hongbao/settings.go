@@ -45,8 +45,8 @@ const (
 	cmdPoolMake = "pool rebuild"
 	cmdPackets  = "packets create|show|claims|grab|watch"
 	cmdDoctor   = "doctor"
-	cmdDesk     = "payouts|refunds|approvals|reconcile"
-	cmdOps      = "providers list|hold|release, packets list|recall"
+	cmdDesk     = "payouts|refunds|approvals|reconcile|close"
+	cmdOps      = "providers list|hold|release, packets list|recall, packets show --staff"
 	cmdAuditor  = "audit list, audit verify --api"
 )
 
