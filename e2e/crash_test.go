@@ -77,6 +77,7 @@ var stories = map[crash.Step]story{
 // charged once and gets exactly the remainder back, and nothing is left over. A
 // point that was not reached fails the test.
 func TestCrashPoints(t *testing.T) {
+	t.Parallel() // on a stack of its own, beside the other test that mostly waits for leases
 	c := startCrashes(t)
 	began := time.Now()
 	ordinary := slices.DeleteFunc(crash.Steps(), func(s crash.Step) bool { return stories[s] != nil || s.Path == crash.PathRecover })
