@@ -61,17 +61,19 @@ func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
 type approvalCursor struct {
 	Status    string    `json:"s"`
 	PaymentID string    `json:"p,omitempty"`
+	NotBy     string    `json:"n,omitempty"`
 	At        time.Time `json:"at"`
 	ID        string    `json:"id"`
 }
 
-// filter is the filter with which the list goes on; false: no page has told this cursor.
-func (c approvalCursor) filter(asked payout.ApprovalFilter) (payout.ApprovalFilter, bool) {
-	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" && checkCode(c.PaymentID) != nil ||
-		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID {
+// filter is the filter with which the list goes on; false: no page has told this cursor
+// to whoever asks with it.
+func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payout.ApprovalFilter, bool) {
+	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" && checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
+		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID || asked.NotBy != "" && asked.NotBy != c.NotBy {
 		return asked, false
 	}
-	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, AfterTime: c.At, AfterID: c.ID}, true
+	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At, AfterID: c.ID}, true
 }
 
 func checkDecisionStatus(s string) *fault {
@@ -82,14 +84,18 @@ func checkDecisionStatus(s string) *fault {
 	return &fault{faultEnum, "is not a status of decisions"}
 }
 
-func readApprovalFilter(q *query) payout.ApprovalFilter {
-	return payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus))}
+// readApprovalFilter reads the filter of whoever has this key.
+func readApprovalFilter(q *query, owner string) payout.ApprovalFilter {
+	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)), PaymentID: q.text("payment_id", checkCode)}
+	if q.text("by_others", checkTrue) != "" {
+		f.NotBy = owner
+	}
+	return f
 }
 
 func listApprovals(r *request) (answer, error) {
 	q := readQuery(r)
-	f := readApprovalFilter(q)
-	f.PaymentID = q.text("payment_id", checkCode)
+	f := readApprovalFilter(q, r.caller.key.Owner)
 	limit, text := q.page()
 	if err := q.done(); err != nil {
 		return answer{}, err
@@ -98,7 +104,7 @@ func listApprovals(r *request) (answer, error) {
 		var c approvalCursor
 		ok := decodeCursor(text, &c) == nil
 		if ok {
-			f, ok = c.filter(f)
+			f, ok = c.filter(f, r.caller.key.Owner)
 		}
 		if !ok {
 			return answer{}, badCursor()
@@ -115,7 +121,7 @@ func listApprovals(r *request) (answer, error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1].Decision
-		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), PaymentID: f.PaymentID, At: last.CreatedAt, ID: last.ApprovalID})
+		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), PaymentID: f.PaymentID, NotBy: f.NotBy, At: last.CreatedAt, ID: last.ApprovalID})
 	}
 	for _, row := range rows {
 		page.Items = append(page.Items, r.server.renderApproval(row))

@@ -28,7 +28,7 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 
 func exportApprovals(r *request) (answer, error) {
 	q := readQuery(r)
-	filter := readApprovalFilter(q)
+	filter := readApprovalFilter(q, r.caller.key.Owner)
 	form, err := q.fileForm()
 	if err != nil {
 		return answer{}, err

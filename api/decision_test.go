@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -146,6 +147,51 @@ func TestMarkPaid(t *testing.T) {
 	}
 	if r := h.as(h.auditor, "GET", "/v1/staff/approvals?payment_id=", ""); r.status != 422 {
 		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+// TestWaitsForMe: by_others leaves out what one has decided oneself, on every page, and a
+// cursor is good for nobody else.
+func TestWaitsForMe(t *testing.T) {
+	h := newHouse(t, parts{})
+	colleague := h.colleague()
+	var mine, others []string
+	for i := range 3 {
+		_, bad := h.failed()
+		mine = append(mine, h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", fmt.Sprint("m", i), because), "waiting").Approval.ID)
+		_, bad = h.failed()
+		others = append(others, h.decided(h.write(colleague, "payouts/"+bad+"/cancel", fmt.Sprint("o", i), because), "waiting").Approval.ID)
+	}
+	for _, tc := range []struct {
+		who  owner
+		want []string
+	}{{h.finance, others}, {colleague, mine}, {h.auditor, append(slices.Clone(mine), others...)}} {
+		var got []string
+		next := ""
+		for more := true; more; {
+			var page struct {
+				Items []struct{ ID string }
+				Next  *string `json:"next_cursor"`
+			}
+			h.as(tc.who, "GET", "/v1/staff/approvals?status=waiting&by_others=true&limit=2"+next, "").json(t, &page)
+			for _, item := range page.Items {
+				got = append(got, item.ID)
+			}
+			if more = page.Next != nil; !more {
+				break
+			}
+			next = "&cursor=" + url.QueryEscape(*page.Next)
+			if tc.who.token == colleague.token {
+				if r := h.as(h.finance, "GET", "/v1/staff/approvals?cursor="+url.QueryEscape(*page.Next), ""); r.code() != "invalid_request" {
+					t.Errorf("another person's cursor: %s", r)
+				}
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(tc.want)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.who.key.Owner, got, tc.want)
+		}
 	}
 }
 

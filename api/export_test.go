@@ -390,9 +390,9 @@ func TestExportApprovals(t *testing.T) {
 	late := h.decided(h.write(h.finance, "payouts/"+other+"/cancel", "c2", because), "waiting").Approval.ID
 	h.exec(h.dsn, `UPDATE decisions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE approval_id = '`+late+`'`)
 	l := listedApprovals
-	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,", map[string]string{"status=x": "status"})
-	l.same(h, "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
-	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?status=expired": 1, "?status=open": 0} {
+	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,", map[string]string{"status=x": "status", "by_others=1": "by_others"})
+	l.same(h, "?payment_id="+bad, "?by_others=true", "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
+	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?payment_id=" + other: 1, "?status=expired": 1, "?status=open": 0} {
 		if n := len(l.lines(h, query)); n != want {
 			t.Errorf("%s: %d lines, want %d", query, n, want)
 		}

@@ -121,7 +121,7 @@ func (d *desk) name() {
 		"created_from": {time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339)}, "created_to": {time.Now().AddDate(0, 0, -3).UTC().Format(time.RFC3339)},
 		"kind": {"amount", "not_in_statement"}, "reconciliation_id": {run}, "resolved": {"true", "false"},
 		"role": {}, "app": {d.app.app.ID}, "app_id": {d.app.app.ID}, "sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"},
-		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {},
+		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "by_others": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {},
 	}
 	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run}
 }

@@ -7,7 +7,14 @@ import (
 	"hongbao/payout"
 )
 
-var approvalStatusParam = param{in: "query", name: "status", schema: "", example: string(payout.DecisionWaiting), about: "waiting, open, carried_out, overtaken, rejected or expired."}
+// approvalFilters are those of every form of the list of decisions.
+func approvalFilters() []param {
+	return []param{
+		{in: "query", name: "status", schema: "", example: string(payout.DecisionWaiting), about: "waiting, open, carried_out, overtaken, rejected or expired."},
+		{in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Of this payout or refund."},
+		{in: "query", name: "by_others", schema: true, example: true, about: "true: what other people have decided; of those that wait, the ones that you may answer."},
+	}
+}
 
 // decisionRoutes are what finance decides about payouts and refunds.
 func decisionRoutes() []*route {
@@ -52,17 +59,16 @@ func decisionRoutes() []*route {
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List decisions that need a second person", about: "Newest first.",
-			params: []param{approvalStatusParam, {in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Of this payout or refund."},
-				limitParam, cursorParam},
+			params:   append(approvalFilters(), limitParam, cursorParam),
 			answers:  []reply{{status: http.StatusOK, about: "A page of approvals.", body: Approvals{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listApprovals,
 		},
 		{
 			id: "sumApprovals", method: http.MethodGet, path: "/v1/staff/approvals/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Count decisions that need a second person and add up their amounts",
-			about: "Those that the list would show with the same status, and what the payouts and refunds come to that they are about; one that was decided " +
+			about: "Those that the list would show with the same filters, and what the payouts and refunds come to that they are about; one that was decided " +
 				"about twice counts twice. As far as 10,000 decisions of the status tell, those that need nobody included.",
-			params:   []param{approvalStatusParam},
+			params:   approvalFilters(),
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: ListSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
 		},

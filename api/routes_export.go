@@ -42,7 +42,7 @@ func exportRoutes() []*route {
 		exportRoute("exportPackets", "packets", "amounts are whole fen, those that end in _yuan the same in yuan, metadata is JSON, ", packetColumns,
 			slices.Concat([]param{packetStatusParam}, staffPacketFilters()), nil, exportPackets),
 		exportRoute("exportApprovals", "approvals", "user_id is the user of the payout or refund that payment_id names, amount its amount in whole fen, amount_yuan the same in yuan, payment_status how it is now, ",
-			approvalColumns, []param{approvalStatusParam}, nil, exportApprovals),
+			approvalColumns, approvalFilters(), nil, exportApprovals),
 		exportRoute("exportBreaks", "breaks", "amounts are whole fen, those that end in _yuan the same in yuan, ", breakFileColumns, breakFilters(), nil, exportBreaks),
 		exportRoute("exportAudit", "audit", "before and after are JSON, ", auditColumns, auditFilters(), auditReaders, exportAudit),
 	}

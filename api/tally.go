@@ -100,7 +100,7 @@ func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit t
 
 func sumApprovals(r *request) (answer, error) {
 	q := readQuery(r)
-	f := readApprovalFilter(q)
+	f := readApprovalFilter(q, r.caller.key.Owner)
 	if err := q.done(); err != nil {
 		return answer{}, err
 	}

@@ -58,6 +58,7 @@ func TestTallies(t *testing.T) {
 		"packets/sum?status=open": "1 1000 false", "packets/sum?status=sold_out": "0 0 false", "packets/sum?status=scheduled": "0 0 false", "packets/sum?status=closing&app=" + h.app.app.ID: "0 0 false",
 		"packets/sum?status=open&created_to=" + past: "0 0 false", "packets/sum?status=open&sender_id=nobody": "0 0 false", "packets/sum?status=open&overdue=true": "0 0 false",
 		"approvals/sum": "2 500 false", "approvals/sum?status=waiting": "2 500 false", "approvals/sum?status=rejected": "0 0 false",
+		"approvals/sum?payment_id=" + bad: "1 250 false", "approvals/sum?payment_id=x": "0 0 false", "approvals/sum?by_others=true": "2 500 false", "approvals/sum?status=waiting&by_others=true&payment_id=" + bad: "1 250 false",
 		"breaks/count": "6 -1 false", "breaks/count?resolved=false": "5 -1 false", "breaks/count?kind=mismatch": "2 -1 false", "breaks/count?kind=mismatch&resolved=true": "1 -1 false",
 		"breaks/count?packet_id=" + id: "3 -1 false", "breaks/count?older_than_seconds=1800": "4 -1 false",
 		"breaks/sum": "6 1991 false 1", "breaks/sum?resolved=true": "1 250 false 0", "breaks/sum?packet_id=" + id: "3 507 false 0", "breaks/sum?kind=foreign_order": "1 1234 false 0",
@@ -69,8 +70,14 @@ func TestTallies(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
+	if got := h.tallyOf(h.finance, "approvals/sum?status=waiting&by_others=true"); got != "0 0 false" {
+		t.Errorf("what one has decided oneself: %s", got)
+	}
+	if got := h.tallyOf(h.colleague(), "approvals/sum?status=waiting&by_others=true"); got != "2 500 false" {
+		t.Errorf("what a colleague has decided: %s", got)
+	}
 	for path, field := range map[string]string{"packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=false": "overdue", "approvals/sum?status=x": "status",
-		"approvals/sum?cursor=x": "cursor", "breaks/count?resolved=x": "resolved", "breaks/sum?resolved=x": "resolved", "breaks/sum?cursor=x": "cursor", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
+		"approvals/sum?cursor=x": "cursor", "approvals/sum?by_others=false": "by_others", "approvals/sum?payment_id=": "payment_id", "breaks/count?resolved=x": "resolved", "breaks/sum?resolved=x": "resolved", "breaks/sum?cursor=x": "cursor", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
 		if r := h.as(h.auditor, "GET", "/v1/staff/"+path, ""); r.code() != "invalid_request" || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
 			t.Errorf("%s: %s", path, r)
 		}

@@ -147,29 +147,31 @@ func (s *Staff) MarkRefundPaid(ctx context.Context, id string, r MarkPaidRequest
 
 const approvals = "/v1/staff/approvals"
 
-// ListApprovals returns one page of decisions that need, or needed, a second
-// person; status "": all.
-func (s *Staff) ListApprovals(ctx context.Context, status string, p Page) (*List[ApprovalItem], error) {
-	return page[ApprovalItem](ctx, s.caller, approvals, approvalValues(status), p)
+// ApprovalFilter narrows the list of decisions that need, or needed, a second person.
+type ApprovalFilter struct {
+	Status    string // "": all of them
+	PaymentID string // of this payout or refund
+	ByOthers  bool   // than the owner of the key: of those that wait, the ones that he may answer
 }
 
-// WaitingFor returns the decisions about a payout or refund that wait for a second
-// person: one at most at a time.
-func (s *Staff) WaitingFor(ctx context.Context, paymentID string) (*List[ApprovalItem], error) {
-	v := approvalValues("waiting")
-	put(v, "payment_id", paymentID)
-	return page[ApprovalItem](ctx, s.caller, approvals, v, Page{})
+func (f ApprovalFilter) values() url.Values {
+	v := url.Values{}
+	put(v, "status", f.Status)
+	put(v, "payment_id", f.PaymentID)
+	if f.ByOthers {
+		put(v, "by_others", "true")
+	}
+	return v
+}
+
+// ListApprovals returns one page of decisions that need, or needed, a second person.
+func (s *Staff) ListApprovals(ctx context.Context, f ApprovalFilter, p Page) (*List[ApprovalItem], error) {
+	return page[ApprovalItem](ctx, s.caller, approvals, f.values(), p)
 }
 
 // Approvals iterates over decisions that need, or needed, a second person, newest first.
-func (s *Staff) Approvals(ctx context.Context, status string) iter.Seq2[*ApprovalItem, error] {
-	return each[ApprovalItem](ctx, s.caller, approvals, approvalValues(status))
-}
-
-func approvalValues(status string) url.Values {
-	v := url.Values{}
-	put(v, "status", status)
-	return v
+func (s *Staff) Approvals(ctx context.Context, f ApprovalFilter) iter.Seq2[*ApprovalItem, error] {
+	return each[ApprovalItem](ctx, s.caller, approvals, f.values())
 }
 
 // Approve agrees to another person's decision. One's own is a problem with

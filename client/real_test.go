@@ -278,7 +278,7 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err, client.CodeForbidden) {
 		b.t.Errorf("approved by the one who asked: %v", err)
 	}
-	for item, err := range b.staff.Approvals(ctx, "waiting") {
+	for item, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "waiting"}) {
 		b.must(err)
 		if item.ID != decided.Approval.ID || item.Payout == nil || item.Payout.ID != payoutID || item.Refund != nil || item.AnsweredBy != nil {
 			b.t.Errorf("approval %+v", item)

@@ -32,9 +32,9 @@ func (s *Staff) ExportBreaks(ctx context.Context, f BreakFilter, w io.Writer) er
 }
 
 // ExportApprovals writes decisions that need, or needed, a second person to w as CSV, as
-// ExportPayouts does payouts; status "": all.
-func (s *Staff) ExportApprovals(ctx context.Context, status string, w io.Writer) error {
-	return s.export(ctx, "approvals", approvalValues(status), w)
+// ExportPayouts does payouts.
+func (s *Staff) ExportApprovals(ctx context.Context, f ApprovalFilter, w io.Writer) error {
+	return s.export(ctx, "approvals", f.values(), w)
 }
 
 // ExportAudit writes the entries of the audit to w as CSV, as ExportPayouts does payouts.

@@ -103,7 +103,7 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 		t.Errorf("breaks: %v, %v", lines, err)
 	}
 	none.Reset()
-	b.must(b.staff.ExportApprovals(ctx, "expired", &none))
+	b.must(b.staff.ExportApprovals(ctx, client.ApprovalFilter{Status: "expired"}, &none))
 	if lines, err := csv.NewReader(&none).ReadAll(); err != nil || len(lines) != 1 || lines[0][8] != "decided_by" {
 		t.Errorf("approvals: %v, %v", lines, err)
 	}
@@ -112,7 +112,7 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 		"refunds": b.staff.ExportRefunds(ctx, client.RefundFilter{Status: "x"}, io.Discard),
 		"packets": b.staff.ExportPackets(ctx, client.StaffPacketFilter{Status: "x"}, io.Discard),
 
-		"approvals": b.staff.ExportApprovals(ctx, "x", io.Discard),
+		"approvals": b.staff.ExportApprovals(ctx, client.ApprovalFilter{Status: "x"}, io.Discard),
 	} {
 		if !client.IsCode(err, client.CodeInvalidRequest) {
 			t.Errorf("%s with a bad filter: %v", name, err)
@@ -139,11 +139,11 @@ func (b *bank) testTallies(t *testing.T, p *client.Packet) {
 		}
 	}
 	all := 0
-	for _, err := range b.staff.Approvals(ctx, "rejected") {
+	for _, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "rejected"}) {
 		b.must(err)
 		all++
 	}
-	if sum, err = b.staff.SumApprovals(ctx, "rejected"); err != nil || sum.Count != int64(all) || sum.Amount == nil {
+	if sum, err = b.staff.SumApprovals(ctx, client.ApprovalFilter{Status: "rejected"}); err != nil || sum.Count != int64(all) || sum.Amount == nil {
 		t.Errorf("%d approvals: %+v, %v", all, sum, err)
 	}
 	if n, err := b.staff.CountBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {

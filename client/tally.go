@@ -33,11 +33,9 @@ func (s *Staff) SumPackets(ctx context.Context, f StaffPacketFilter) (*ListSum, 
 }
 
 // SumApprovals counts the decisions that need, or needed, a second person and adds up
-// the amounts of their payments; status "": all of them.
-func (s *Staff) SumApprovals(ctx context.Context, status string) (*ListSum, error) {
-	v := url.Values{}
-	put(v, "status", status)
-	return tally[ListSum](ctx, s, approvals+"/sum", v)
+// the amounts of their payments.
+func (s *Staff) SumApprovals(ctx context.Context, f ApprovalFilter) (*ListSum, error) {
+	return tally[ListSum](ctx, s, approvals+"/sum", f.values())
 }
 
 // CountBreaks counts the breaks that a filter selects.

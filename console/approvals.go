@@ -8,82 +8,107 @@ import (
 	"hongbao/client"
 )
 
-// maxPending is how many waiting decisions are looked through.
-const maxPending = 200
-
-// pending are the decisions that wait for a second person, newest first.
-func (v *visit) pending() ([]client.ApprovalItem, error) {
-	found, err := v.staff.ListApprovals(v.r.Context(), "waiting", client.Page{Limit: maxPending})
-	if err != nil {
-		return nil, err
-	}
-	return found.Items, nil
-}
-
 // waiting counts the decisions that wait for this person: of finance, and not the
 // one who asked. A page is shown without the number when it cannot be read.
-func (v *visit) waiting() int {
+func (v *visit) waiting() (count int64, more bool) {
 	if !(page{Role: v.role}).Finance() {
-		return 0
+		return 0, false
 	}
-	found, err := v.pending()
+	found, err := v.staff.SumApprovals(v.r.Context(), waitsForMe)
 	if err != nil {
 		slog.WarnContext(v.r.Context(), "waiting decisions were not counted", slog.Any("error", err))
-		return 0
+		return 0, false
 	}
-	n := 0
-	for _, a := range found {
-		if a.Decision.By != v.owner {
-			n++
-		}
-	}
-	return n
+	return found.Count, found.More
 }
+
+// waitsForMe is what a person of finance may answer.
+var waitsForMe = client.ApprovalFilter{Status: "waiting", ByOthers: true}
 
 // approvalsPage are decisions that need, or needed, two persons.
 type approvalsPage struct {
-	Status string
+	Filter client.ApprovalFilter
+	Tabs   []approvalsTab
 	Items  []client.ApprovalItem
 	Total  *total // nil: it could not be read
 	Next   string
 }
 
+// approvalsTab is a part of the list to choose.
+type approvalsTab struct {
+	Key, Query string
+	Current    bool
+}
+
 // decisionStatuses are the tabs of the list of decisions; "" is all of them.
 var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "rejected", "expired", ""}
 
-// Tabs are the statuses to choose from.
-func (approvalsPage) Tabs() []string { return decisionStatuses }
+// tabsOf are the parts of the list that a person can choose.
+func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
+	add := func(key string, f client.ApprovalFilter) {
+		tabs = append(tabs, approvalsTab{key, approvalQuery(f).Encode(), f == now})
+	}
+	if finance {
+		add("filter.for_me", waitsForMe)
+	}
+	for _, status := range decisionStatuses {
+		key := "approval." + status
+		if status == "" {
+			key = "filter.all"
+		}
+		add(key, client.ApprovalFilter{Status: status})
+	}
+	return tabs
+}
+
+// approvalFilter reads the filter of a list of decisions: at first what waits, for this
+// person if it can.
+func (v *visit) approvalFilter() client.ApprovalFilter {
+	q := v.r.URL.Query()
+	switch {
+	case q.Has("status"):
+		return client.ApprovalFilter{Status: q.Get("status"), ByOthers: q.Get("by_others") == "true"}
+	case (page{Role: v.role}).Finance():
+		return waitsForMe
+	}
+	return client.ApprovalFilter{Status: "waiting"}
+}
+
+// approvalQuery is a filter as a query of the console. An empty status stands there too.
+func approvalQuery(f client.ApprovalFilter) url.Values {
+	q := url.Values{"status": {f.Status}}
+	if f.ByOthers {
+		q.Set("by_others", "true")
+	}
+	return q
+}
+
+// Query is the filter of the list, as a query of the console.
+func (p approvalsPage) Query() string { return approvalQuery(p.Filter).Encode() }
 
 func (v *visit) listApprovals() error {
-	q := v.r.URL.Query()
-	body := approvalsPage{Status: approvalStatus(q)}
-	found, err := v.staff.ListApprovals(v.r.Context(), body.Status, client.Page{Cursor: q.Get("cursor")})
+	f := v.approvalFilter()
+	found, err := v.staff.ListApprovals(v.r.Context(), f, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
 	if err != nil {
 		return err
 	}
-	body.Items = found.Items
-	body.Total = v.sumOf(v.staff.SumApprovals(v.r.Context(), body.Status))
+	body := approvalsPage{Filter: f, Tabs: tabsOf(f, (page{Role: v.role}).Finance()), Items: found.Items, Total: v.sumOf(v.staff.SumApprovals(v.r.Context(), f))}
 	if found.NextCursor != nil {
-		body.Next = nextQuery("status", body.Status, *found.NextCursor)
+		q := approvalQuery(f)
+		q.Set("cursor", *found.NextCursor)
+		body.Next = q.Encode()
 	}
 	v.show("approvals", http.StatusOK, body)
 	return nil
 }
 
-// approvalStatus is the status that a list of decisions is about; "" is all of them.
-func approvalStatus(q url.Values) string {
-	if q.Has("status") {
-		return q.Get("status")
-	}
-	return "waiting"
-}
-
-// Query is the filter of the list, as a query of the console.
-func (p approvalsPage) Query() string { return url.Values{"status": {p.Status}}.Encode() }
-
 // exportApprovals hands on the file that the API makes of the same filter.
 func (v *visit) exportApprovals() error {
-	return v.export("approvals", map[string]string{"status": approvalStatus(v.r.URL.Query())})
+	filters := map[string]string{}
+	for name, value := range approvalQuery(v.approvalFilter()) {
+		filters[name] = value[0]
+	}
+	return v.export("approvals", filters)
 }
 
 // answerApproval gives the second person's yes or no.

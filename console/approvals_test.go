@@ -19,7 +19,7 @@ func TestWaitingAmongMany(t *testing.T) {
 	pending := "decision_pending"
 	mine := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "cancel", Reason: "the oldest of all", By: "somebody"}, Payout: &client.Payout{ID: payout}}
 	var others client.List[client.ApprovalItem]
-	for i := range maxPending {
+	for i := range 200 {
 		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting", Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
 	desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}), func(r *http.Request) any {

@@ -39,6 +39,7 @@ var decisionMessages = map[string]saying{
 	"second.answered_by":     {"Answered by", "复核人"},
 	"second.answer":          {"Answer", "复核意见"},
 	"second.not_yours":       {"You have asked for it: another person has to answer.", "由您申请，须另一人复核。"},
+	"filter.for_me":          {"waits for me", "等我复核"},
 	"approval.waiting":       {"waiting", "等待复核"},
 	"approval.open":          {"being carried out", "执行中"},
 	"approval.carried_out":   {"carried out", "已执行"},

@@ -128,7 +128,7 @@ func (v *visit) showRefund() error {
 }
 
 func (v *visit) payment(body paymentPage) error {
-	waiting, err := v.staff.WaitingFor(v.r.Context(), body.Payment.ID)
+	waiting, err := v.staff.ListApprovals(v.r.Context(), client.ApprovalFilter{Status: "waiting", PaymentID: body.Payment.ID}, client.Page{})
 	if err != nil {
 		return err
 	}

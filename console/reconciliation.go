@@ -45,13 +45,16 @@ type reconciliationPage struct {
 	Total  *total // nil: it could not be read
 }
 
+// maxShown is how many breaks of a reconciliation its page shows.
+const maxShown = 200
+
 func (v *visit) showReconciliation() error {
 	run, err := v.staff.Reconciliation(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	filter := client.BreakFilter{ReconciliationID: run.ID}
-	found, err := v.staff.ListBreaks(v.r.Context(), filter, client.Page{Limit: maxPending})
+	found, err := v.staff.ListBreaks(v.r.Context(), filter, client.Page{Limit: maxShown})
 	if err != nil {
 		return err
 	}

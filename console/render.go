@@ -40,7 +40,8 @@ type page struct {
 	Owner   string // "": nobody is signed in
 	Role    access.Role
 	CSRF    string
-	Waiting int    // decisions that wait for this person
+	Waiting int64  // decisions that wait for this person
+	AndMore bool   // Waiting is at least
 	Done    string // what was just done
 	Problem *notice
 	Sent    *attempt // what was sent and not carried out
@@ -113,7 +114,7 @@ func (v *visit) show(name string, status int, body any) {
 			p.Done = "done." + done
 		}
 	}
-	p.Waiting = v.waiting()
+	p.Waiting, p.AndMore = v.waiting()
 	v.console.write(v.w, v.r, name, status, p)
 }
 

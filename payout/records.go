@@ -169,6 +169,7 @@ type Approval struct {
 type ApprovalFilter struct {
 	Status    DecisionStatus
 	PaymentID string // that they are about
+	NotBy     string // whoever has decided; what waits for this person, when Status is waiting
 	// AfterTime and AfterID (of the approval) continue a list behind its last item.
 	AfterTime time.Time
 	AfterID   string

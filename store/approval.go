@@ -163,6 +163,9 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	if f.PaymentID != "" {
 		q = q.Where("payment_id = ?", f.PaymentID)
 	}
+	if f.NotBy != "" {
+		q = q.Where("decided_by <> ?", f.NotBy)
+	}
 	if f.AfterID != "" {
 		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
 	}

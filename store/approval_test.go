@@ -288,6 +288,17 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
+	t.Run("of others", func(t *testing.T) {
+		for who, want := range map[string]int{"finance": 0, "finance2": 4} {
+			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who, Limit: 10})
+			must(t, err)
+			sum, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})
+			must(t, err)
+			if len(of) != want || sum.Count != int64(want) {
+				t.Errorf("%s: %d, %+v", who, len(of), sum)
+			}
+		}
+	})
 	t.Run("of a payment", func(t *testing.T) {
 		for share, want := range map[int]int{5: 1, 1: 0} {
 			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: payoutID(p, share), Limit: 10})

@@ -141,6 +141,13 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	default:
 		c.within.and("status = ?", string(f.Status))
 	}
+	if f.PaymentID != "" {
+		c.from = "decisions FORCE INDEX (decisions_payment)"
+		c.within.and("payment_id = ?", f.PaymentID)
+	}
+	if f.NotBy != "" {
+		c.fits.and("decided_by <> ?", f.NotBy)
+	}
 	return s.tally(ctx, c)
 }
 

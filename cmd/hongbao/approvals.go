@@ -41,14 +41,14 @@ func oneOfFlag(name, value string, values []string) error {
 }
 
 func newApprovalsListCommand(env environment) *cobra.Command {
-	f, page, status := newDesk(), pageFlags{}, ""
+	f, page, filter := newDesk(), pageFlags{}, client.ApprovalFilter{}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List decisions that need, or needed, a second person, newest first",
-		Example: "  hongbao approvals list --status waiting",
+		Example: "  hongbao approvals list --status waiting\n  hongbao approvals list --status waiting --by-others   # what you may answer",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOfFlag("status", status, decisionStatuses); err != nil {
+			if err := oneOfFlag("status", filter.Status, decisionStatuses); err != nil {
 				return err
 			}
 			if err := page.check(); err != nil {
@@ -56,7 +56,7 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.ApprovalItem], error) {
-					return t.staff.ListApprovals(ctx, status, p)
+					return t.staff.ListApprovals(ctx, filter, p)
 				}
 				columns := []any{"approval", "what", "about", "amount", "to", "asked by", "why", "evidence", "status", "answered by", "until"}
 				return tellList(ctx, t, page, fetch, columns, approvalRow)
@@ -65,8 +65,12 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 	}
 	f.add(cmd, false)
 	page.add(cmd)
-	cmd.Flags().StringVar(&status, "status", "", "in this `status`: "+strings.Join(decisionStatuses, ", "))
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Status, "status", "", "in this `status`: "+strings.Join(decisionStatuses, ", "))
+	flags.StringVar(&filter.PaymentID, "payment", "", "about this payout or refund: its `id`")
+	flags.BoolVar(&filter.ByOthers, "by-others", false, "decided by others than you; of those that wait, what you may answer")
 	complete(cmd, "status", decisionStatuses...)
+	complete(cmd, "payment")
 	return cmd
 }
 
@@ -129,7 +133,7 @@ func oneID(cmd *cobra.Command, args []string) error {
 
 func completeApprovals(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListApprovals(ctx, string(payout.DecisionWaiting), client.Page{Limit: 20})
+		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: true}, client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}

@@ -129,6 +129,11 @@ func TestTwoPersons(t *testing.T) {
 	b.has("#preview", "not possible now", "Another decision")
 	b.lacks("#retry", "#mark-paid", ".badge")
 	b.picture("waits")
+	b.open("/approvals") // what waits for this person
+	b.has("#total", "0 in all")
+	b.lacks(".waits")
+	b.follow(`.tabs a[href="/approvals?status=waiting"]`)
+	b.has(".waits", "slip 4711")
 
 	c := h.newTab("en")
 	c.signIn(h.second)
