@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"hongbao/crash"
@@ -110,6 +111,9 @@ func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, erro
 		return false, err
 	}
 	settled := now.Add(-payout.LedgerSettled)
+	if err := s.forgetAhead(ctx, settled); err != nil {
+		return false, err
+	}
 	totals, from, err := s.lastMark(ctx, settled)
 	if err != nil {
 		return false, err
@@ -145,4 +149,18 @@ func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, erro
 		err = nil
 	}
 	return err == nil, err
+}
+
+// forgetAhead forgets the sums of moments that are not settled: MySQL's clock was ahead
+// when they were written down, and was set back since. What is posted from now on may
+// belong before them, and would be missing in them and in all that follow. Those of a day
+// that is final stay.
+func (s *Store) forgetAhead(ctx context.Context, settled time.Time) error {
+	const ahead = " FROM ledger_closes WHERE closed_to > ? AND final_at IS NULL"
+	var n int64
+	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {
+		return classify(err)
+	}
+	slog.WarnContext(ctx, "Sums of the ledger are of moments to come: MySQL's clock was set back. They are added up anew.", slog.Int64("sums", n))
+	return s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.Exec("DELETE"+ahead, settled.UTC()).Error })
 }
