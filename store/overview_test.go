@@ -80,3 +80,26 @@ func TestOverviewInTurns(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
+
+// TestOverviewOfHugeAmounts: an app may have asked for any number of charges of the
+// largest amount, and all were declined; people still see what there is.
+func TestOverviewOfHugeAmounts(t *testing.T) {
+	s, _ := newStore(t)
+	p := recorded(t, s, samplePacket(money.Max, 1))
+	fail(t, s, chargeID(p))
+	const more = 1100 // 1,024 such amounts are more than an int64 holds
+	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no,
+		failure_code, created_at, updated_at, settled_at)
+		SELECT CONCAT('c', n.id, '0000'), kind, n.id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, CONCAT('c', n.id, '000001'),
+		failure_code, created_at, updated_at, settled_at FROM payments JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
+	o, err := s.Overview(t.Context())
+	must(t, err)
+	if len(o.Payments) != 1 || o.Payments[0].Count != more+1 || o.Payments[0].Amount != money.Max {
+		t.Errorf("%+v", o.Payments)
+	}
+	sum, _, err := s.PaymentSum(t.Context(), payout.Filter{Kind: payout.KindCharge})
+	must(t, err)
+	if sum.Count != more+1 || sum.Amount != money.Max {
+		t.Errorf("%+v", sum)
+	}
+}
