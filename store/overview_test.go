@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hongbao/money"
+	"hongbao/observe"
 	"hongbao/payout"
 )
 
@@ -81,17 +82,15 @@ func TestOverviewInTurns(t *testing.T) {
 	}
 }
 
-// TestOverviewOfHugeAmounts: an app may have asked for any number of charges of the
-// largest amount, and all were declined; people still see what there is.
+// TestOverviewOfHugeAmounts: an app may ask for any number of charges of the largest
+// amount; people still see what there is.
 func TestOverviewOfHugeAmounts(t *testing.T) {
 	s, _ := newStore(t)
-	p := recorded(t, s, samplePacket(money.Max, 1))
-	fail(t, s, chargeID(p))
+	recorded(t, s, samplePacket(money.Max, 1))
 	const more = 1100 // 1,024 such amounts are more than an int64 holds
-	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no,
-		failure_code, created_at, updated_at, settled_at)
-		SELECT CONCAT('c', n.id, '0000'), kind, n.id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, CONCAT('c', n.id, '000001'),
-		failure_code, created_at, updated_at, settled_at FROM payments JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
+	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at)
+		SELECT CONCAT('c', LPAD(n.seq, 20, '0'), '0000'), kind, LPAD(n.seq, 20, '0'), app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at
+		FROM payments JOIN seq_1_to_1100 n`).Error)
 	o, err := s.Overview(t.Context())
 	must(t, err)
 	if len(o.Payments) != 1 || o.Payments[0].Count != more+1 || o.Payments[0].Amount != money.Max {
@@ -101,5 +100,27 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 	must(t, err)
 	if sum.Count != more+1 || sum.Amount != money.Max {
 		t.Errorf("%+v", sum)
+	}
+}
+
+// TestDeclinedChargesAreAtTheirEnd: nobody is called for them, and counting what is left
+// does not read them: there are more and more.
+func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
+	s, _ := newStore(t)
+	fail(t, s, chargeID(recorded(t, s, samplePacket(1000, 4))))
+	failed := funded(t, s, 1000, 4)
+	claim(t, s, failed, 0, "u")
+	fail(t, s, payoutID(failed, 0))
+	o, err := s.Overview(t.Context())
+	must(t, err)
+	if len(o.Payments) != 1 || o.Payments[0].Kind != payout.KindPayout || o.Payments[0].Count != 1 {
+		t.Errorf("%+v", o.Payments)
+	}
+	v := &observe.Vitals{}
+	must(t, NewVitals(s).payments(t.Context(), v))
+	for _, p := range v.Payments {
+		if want := map[bool]int64{true: 1}[p.Kind == "payout" && p.Status == "failed"]; p.Waiting != want {
+			t.Errorf("%s %s: %d wait, want %d", p.Kind, p.Status, p.Waiting, want)
+		}
 	}
 }

@@ -57,9 +57,7 @@ func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
 // too: a series that is there can be alarmed on.
 func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 	var rows []backlogRow
-	err := r.store.read(ctx).Raw(`SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status)
-		WHERE kind IN ('c', 'p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
-		GROUP BY kind, status`).Scan(&rows).Error
+	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished + " GROUP BY kind, status").Scan(&rows).Error
 	if err != nil {
 		return err
 	}
