@@ -315,7 +315,7 @@ func TestStaffCompletion(t *testing.T) {
 	answers := map[string][]string{
 		"GET /v1/staff/payouts?limit=20&status=failed":    {payouts},
 		"GET /v1/staff/refunds?limit=20&status=failed":    {payouts},
-		"GET /v1/staff/approvals?limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
+		"GET /v1/staff/approvals?by_others=true&limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
 		"GET /v1/staff/providers":                         {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
 		"GET /v1/staff/packets?limit=20":                  {`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
 	}
