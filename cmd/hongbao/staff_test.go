@@ -313,11 +313,11 @@ func TestStaffCompletion(t *testing.T) {
 	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
 	payouts := `200 {"items":[{"id":"` + id + `","amount":250,"user_id":"b\u001bob","failure":{"code":"account_frozen"}}],"next_cursor":null}`
 	answers := map[string][]string{
-		"GET /v1/staff/payouts?limit=20&status=failed":    {payouts},
-		"GET /v1/staff/refunds?limit=20&status=failed":    {payouts},
+		"GET /v1/staff/payouts?limit=20&status=failed":                   {payouts},
+		"GET /v1/staff/refunds?limit=20&status=failed":                   {payouts},
 		"GET /v1/staff/approvals?by_others=true&limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
-		"GET /v1/staff/providers":                         {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
-		"GET /v1/staff/packets?limit=20":                  {`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
+		"GET /v1/staff/providers":                                        {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
+		"GET /v1/staff/packets?limit=20":                                 {`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
 	}
 	for args, want := range map[string]string{
 		"payouts list --status ":        "pending\nsending\n",
