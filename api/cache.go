@@ -75,9 +75,16 @@ func (c *cache[V]) put(key string, v V) {
 type (
 	factCache = cache[facts]
 	// luckCache holds the share with the best luck of packets that give out
-	// nothing any more; nil: nobody has claimed anything.
-	luckCache = cache[*int]
+	// nothing any more.
+	luckCache = cache[luck]
 )
 
+// luck is which share had the best luck; nil: nobody has claimed anything. A pool that was
+// made again may give out shares once more: then its epoch is another one (rule R9).
+type luck struct {
+	share *int
+	epoch int64
+}
+
 func newFactCache(limit int) *factCache { return newCache[facts](limit) }
-func newLuckCache(limit int) *luckCache { return newCache[*int](limit) }
+func newLuckCache(limit int) *luckCache { return newCache[luck](limit) }

@@ -79,6 +79,8 @@ func (instant) ClaimsPage(_ context.Context, id string, _, _ int) ([]packet.Clai
 	return []packet.Claim{{PacketID: id, UserID: "winner"}}, 1, nil
 }
 
+func (instant) WinnersCount(context.Context, string) (int, error) { return 1, nil }
+
 func (instant) SaveApps(context.Context, []byte) error { return nil }
 
 // oneKey knows one app.

@@ -138,12 +138,12 @@ func (s *Server) statuses(ctx context.Context, claims []packet.Claim, limit time
 // claimed, and when nobody has claimed anything.
 func (s *Server) luck(l location) *int {
 	id := l.snapshot().ID
-	if best, ok := s.lucky.get(id); ok {
-		return best
+	if known, ok := s.lucky.get(id); ok && known.epoch == l.epoch {
+		return known.share
 	}
 	best, final := l.bestLuck()
 	if final {
-		s.lucky.put(id, best)
+		s.lucky.put(id, luck{best, l.epoch})
 	}
 	return best
 }

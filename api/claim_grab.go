@@ -143,8 +143,9 @@ func (r *request) luckAsKnown(ctx context.Context, id string) *int {
 }
 
 func (r *request) bestLuck(ctx context.Context, id string) (*int, error) {
-	if best, ok := r.server.lucky.get(id); ok {
-		return best, nil
+	epoch, open := r.server.cfg.Gate(id)
+	if known, ok := r.server.lucky.get(id); ok && open && known.epoch == epoch {
+		return known.share, nil
 	}
 	l, err := r.server.locate(ctx, id)
 	if err != nil {

@@ -18,6 +18,7 @@ type location struct {
 	// settled: the row (when not alive) knows every claim there ever was.
 	settled bool
 	now     time.Time // by the clock of this process
+	epoch   int64     // of the pool, before anybody was asked
 }
 
 // snapshot joins what is known.
@@ -34,9 +35,10 @@ func (l location) snapshot() snapshot {
 // locate asks Redis, and MySQL when Redis does not hold the pool. Errors:
 // CodePacketNotFound, CodeUnavailable.
 func (s *Server) locate(ctx context.Context, id string) (location, error) {
+	epoch, _ := s.cfg.Gate(id)
 	view, err := s.cfg.Pool.View(ctx, id)
 	if err == nil && !view.Retired {
-		return location{view: view, alive: true}, nil
+		return location{view: view, alive: true, epoch: epoch}, nil
 	}
 	away := errors.Is(err, packet.ErrUnavailable)
 	unknown := errors.Is(err, packet.ErrNotFound)
@@ -56,7 +58,7 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 	if away && !settled {
 		return location{}, unavailable(err) // the row of a live packet is behind
 	}
-	return location{rec: rec, settled: settled, now: s.cfg.Now()}, nil
+	return location{rec: rec, settled: settled, now: s.cfg.Now(), epoch: epoch}, nil
 }
 
 // settled reports whether the row of a packet whose pool is not in Redis can

@@ -28,6 +28,7 @@ type Grabs interface {
 	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.Grabbed, error)
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
+	WinnersCount(ctx context.Context, id string) (int, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -296,4 +297,73 @@ func TestR10_PagesOfAPacket(t *testing.T) {
 			}
 		}
 	}
+}
+
+// madeAgain makes the pool of a packet again from its rows, as a rebuild of its lane does.
+func (p proven) madeAgain() {
+	p.t.Helper()
+	ctx := p.t.Context()
+	lane := packet.Lane(p.id, p.pool.Lanes())
+	db := p.database(p.dsn)
+	move := func(state string) {
+		p.t.Helper()
+		_, err := db.ExecContext(ctx, "UPDATE pool_lanes SET epoch = 2, seen = 0, seen_grabs = 0, "+state+" WHERE lane = ?", lane)
+		p.check(err)
+	}
+	move("state = 'shut', reason = 'by_hand', shut_at = UTC_TIMESTAMP(3)")
+	p.check(p.pool.ShutGate(ctx, lane, 2))
+	rows, found, err := p.store.PoolOf(ctx, p.id)
+	if p.check(err); !found {
+		p.t.Fatal("the books have no pool of the packet")
+	}
+	p.check(p.pool.Restore(ctx, 2, rows, func(index int) ([]packet.Share, error) { return p.store.SharesAfter(ctx, p.id, index, 100) }))
+	move("state = 'open', reason = NULL, shut_at = NULL")
+	p.check(p.pool.OpenGate(ctx, lane, 2, 0))
+	p.eventually("the gate is open in the new epoch", func() bool {
+		epoch, open := p.pool.Gate(p.id)
+		return open && epoch == 2
+	})
+}
+
+// TestR10_SoldOutOfAPoolMadeAgain: a pool that was made again from the books has its
+// promises beside the claims. A process that learns from it who has won knows both.
+func TestR10_SoldOutOfAPoolMadeAgain(t *testing.T) {
+	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
+	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
+	id := p.promised("late", 0)
+	p.madeAgain()
+	p.told("late", 0, id, "failed")
+	p.tooLate(p.id)
+	p.told("late", 0, id, "failed")
+}
+
+// TestR9_LuckOfAPoolMadeAgain: a packet whose recall was lost with Redis gives out shares
+// again. Whoever is luckier then has the best luck, whatever was told before.
+func TestR9_LuckOfAPoolMadeAgain(t *testing.T) {
+	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
+	var p proven
+	for lucky := false; !lucky; { // the second share is the larger one
+		p = proven{h, h.open(h.app, with("share_count", "2", "total_amount", "100000"))}
+		shares, err := p.store.SharesAfter(t.Context(), p.id, -1, 2)
+		p.check(err)
+		lucky = shares[1].Amount > shares[0].Amount
+	}
+	p.payoutOf("first")
+	if r := p.as(p.app, "POST", "/v1/packets/"+p.id+"/close", ""); r.status != http.StatusAccepted {
+		t.Fatalf("%s", r)
+	}
+	best := func(want string) {
+		t.Helper()
+		for _, c := range p.claims(p.app, p.id, "").Items {
+			if c.BestLuck != (c.UserID == want) {
+				t.Errorf("%s has the best luck: %+v", want, c)
+			}
+		}
+	}
+	best("first")
+	p.madeAgain()
+	if r := p.grab(p.app, p.id, "second"); r.status != http.StatusCreated {
+		t.Fatalf("%s", r)
+	}
+	best("second")
 }

@@ -138,12 +138,12 @@ func (s *soldOut) end() {
 // from MySQL once the pool is retired. Less than n are no answer.
 func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) {
 	hashes := make([]uint64, 0, n)
-	page, promised := s.fromPool, func(context.Context, string) ([]string, error) { return nil, nil } // Redis has told them itself
+	page, promised := s.fromPool, s.toldBeside
 	for len(hashes) < n {
 		began := time.Now()
 		users, err := page(ctx, id, n-len(hashes))
 		if errors.Is(err, packet.ErrNotFound) && len(hashes) == 0 {
-			page, promised = s.fromBooks, s.books.PromisedUsers
+			page, promised = s.fromBooks, s.promised
 			users, err = page(ctx, id, n)
 		}
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *soldOut) read(ctx context.Context, id string, n int) ([]uint64, error) 
 	if n < 1 || len(hashes) != n || len(slices.Compact(hashes)) != n {
 		return nil, fmt.Errorf("%w: %d of %d", errNotFinal, len(hashes), n)
 	}
-	users, err := promised(ctx, id)
+	users, err := promised(ctx, id, n)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +183,24 @@ func (s *soldOut) fromPool(ctx context.Context, id string, upTo int) (users []st
 		users = append(users, c.UserID)
 	}
 	return users, nil
+}
+
+// toldBeside reads who was told that he has won besides the winners of the n shares: a
+// pool that was made again has such users, but not in the order of its claims (rule R10).
+func (s *soldOut) toldBeside(ctx context.Context, id string, n int) (users []string, err error) {
+	told, err := s.grabs.WinnersCount(ctx, id)
+	if err != nil || told == n { // as nearly always; then MySQL need not be there
+		return nil, err
+	}
+	users, err = s.promised(ctx, id, n)
+	if err == nil && told > n+len(users) {
+		err = fmt.Errorf("%w: %d were told that they have won, %d of them by promise", errNotFinal, told, len(users))
+	}
+	return users, err
+}
+
+func (s *soldOut) promised(ctx context.Context, id string, _ int) ([]string, error) {
+	return s.books.PromisedUsers(ctx, id)
 }
 
 // fromBooks reads a page of the winners of the shares below upTo.
