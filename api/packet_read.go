@@ -75,7 +75,7 @@ func (s *Server) find(ctx context.Context, id string) (snapshot, error) {
 		return snapshot{}, err
 	}
 	if l.alive && l.view.State == packet.PoolClosing {
-		rec, err := s.record(ctx, id)
+		rec, err := s.row(ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) && !errors.Is(err, packet.ErrUnavailable) {
 			return snapshot{}, err
 		}
@@ -89,6 +89,13 @@ func (s *Server) record(ctx context.Context, id string) (packet.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return s.cfg.Store.Packet(ctx, id)
+}
+
+// row is record where others count the claims.
+func (s *Server) row(ctx context.Context, id string) (packet.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	return s.cfg.Store.PacketRow(ctx, id)
 }
 
 // merge joins a pool that gives out nothing any more with its row: Redis knows

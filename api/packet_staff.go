@@ -163,7 +163,7 @@ func getStaffPacket(r *request) (answer, error) {
 		return answer{}, err
 	}
 	if snap.stored == "" { // Redis spoke for it; MySQL may know more
-		rec, err := r.server.record(r.ctx, id)
+		rec, err := r.server.row(r.ctx, id)
 		if err != nil && !errors.Is(err, packet.ErrNotFound) {
 			return answer{}, err
 		}

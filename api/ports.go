@@ -50,6 +50,7 @@ type Pool interface {
 // Books reads packets and claims from MySQL.
 type Books interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
+	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
 	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error)
 	ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error)

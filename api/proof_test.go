@@ -1,9 +1,13 @@
 package api_test
 
 import (
+	"context"
 	"crypto/rand"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -159,4 +163,70 @@ func TestProofOfEveryEnd(t *testing.T) {
 		p.drive(st.PaymentID)
 		p.shows("booked", sums{paid: 250, remaining: 750})
 	})
+}
+
+// paying pays one more winner whenever the ledger was read.
+type paying struct {
+	api.Store
+	pay func()
+}
+
+func (s *paying) Balances(ctx context.Context, packetID string) (payout.Balances, error) {
+	b, err := s.Store.Balances(ctx, packetID)
+	if s.pay != nil {
+		s.pay()
+	}
+	return b, err
+}
+
+// TestProofWhileItIsPaid: what was paid and booked while the sources were read is in
+// flight, however fast payments end and however long it takes to read the ledger.
+func TestProofWhileItIsPaid(t *testing.T) {
+	books := &paying{}
+	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
+	p := proven{h, h.open(h.app, with("share_count", "40", "split", `"equal"`))}
+	n := 0
+	books.pay = func() {
+		n++
+		p.payoutOf(fmt.Sprint("crowd", n))
+	}
+	got := p.proof(p.app, p.id)
+	books.pay = nil
+	if !got.Balanced || len(got.Differences) != 0 || got.InFlight == 0 {
+		t.Errorf("while winners are paid: %+v", got)
+	}
+	p.shows("at rest", sums{paid: int64(n) * 25, remaining: 1000 - int64(n)*25})
+}
+
+// counting counts how often the claims of a packet are counted.
+type counting struct {
+	api.Store
+	n atomic.Int32
+}
+
+func (s *counting) Packet(ctx context.Context, id string) (packet.Record, error) {
+	s.n.Add(1)
+	return s.Store.Packet(ctx, id)
+}
+
+// TestClosingIsNotCounted: until the books of a packet are closed, which takes as long as
+// its winners are many, Redis and the ledger tell how much was claimed. To count a million
+// claims whenever somebody looks would cost MySQL a second each time.
+func TestClosingIsNotCounted(t *testing.T) {
+	books := &counting{}
+	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
+	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+	p.payoutOf("w")
+	_, err := p.store.BeginClosing(t.Context(), p.id, packet.CloseRecalled)
+	p.check(err)
+	_, err = p.pool.ClosePool(t.Context(), p.id, packet.CloseRecalled)
+	p.check(err)
+	books.n.Store(0)
+	if got := p.packet(p.app, p.id); got.Status != "closing" || got.ClaimedCount != 1 || got.ClaimedAmount != 250 {
+		t.Errorf("%+v", got)
+	}
+	p.shows("closing", sums{paid: 250, remaining: 750})
+	if n := books.n.Load(); n != 0 {
+		t.Errorf("claims were counted %d times", n)
+	}
 }

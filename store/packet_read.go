@@ -15,6 +15,16 @@ import (
 
 // Packet reads a packet with its counts. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
+	rec, err := s.PacketRow(ctx, id)
+	if err == nil && rec.BooksClosedAt.IsZero() {
+		err = s.countClaims(ctx, &rec)
+	}
+	return rec, err
+}
+
+// PacketRow is Packet without what has to be counted as long as the books are open:
+// claims, and the best luck among them. Its cost does not grow with the packet.
+func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
 	var row packetRow
 	if err := s.read(ctx).Raw("SELECT * FROM packets WHERE id = ?", id).Scan(&row).Error; err != nil {
 		return packet.Record{}, classify(err)
@@ -25,11 +35,6 @@ func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
 	rec, err := row.record()
 	if err != nil {
 		return rec, err
-	}
-	if rec.BooksClosedAt.IsZero() {
-		if err := s.countClaims(ctx, &rec); err != nil {
-			return rec, err
-		}
 	}
 	refunded, err := s.refunded(ctx, []string{id})
 	rec.RefundedAmount = refunded[id]
