@@ -18,23 +18,29 @@ local listed = redis.call('GET', KEYS[3]) or '0-0'
 if #newest == 0 or newest[1][1] == listed then return {listed, listed} end
 redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
 
-local entries = redis.call('XRANGE', KEYS[1], '(' .. listed, '+', 'COUNT', 100)
-if #entries == 0 then return {listed, listed} end
-local places = {}
-for _, entry in ipairs(entries) do
-  local f = {}
-  for i = 1, #entry[2], 2 do f[entry[2][i]] = entry[2][i + 1] end
-  local ok, users = pcall(cmsgpack.unpack, f.users or '')
-  if f.kind == 'claims' and ok and f.app and f.packet_id and tonumber(f.at) then -- else it is put aside by who reads it
-    local owner, place = f.app .. '\0', '\0' .. string.format('%015.0f', f.at) .. '\0' .. f.packet_id
-    for _, user in ipairs(users) do
-      places[#places + 1] = '0'
-      places[#places + 1] = owner .. user .. place
+-- A hand-off has one claim or hundreds, so they are read in steps that begin with one:
+-- what is read and not listed now would be read again by every call.
+local places, read, step = {}, 0, 1
+while read < 100 and #places < 2 * ARGV[1] do
+  local entries = redis.call('XRANGE', KEYS[1], '(' .. listed, '+', 'COUNT', step)
+  if #entries == 0 then break end
+  for _, entry in ipairs(entries) do
+    local f = {}
+    for i = 1, #entry[2], 2 do f[entry[2][i]] = entry[2][i + 1] end
+    local ok, users = pcall(cmsgpack.unpack, f.users or '')
+    if f.kind == 'claims' and ok and f.app and f.packet_id and tonumber(f.at) then -- else it is put aside by who reads it
+      local owner, place = f.app .. '\0', '\0' .. string.format('%015.0f', f.at) .. '\0' .. f.packet_id
+      for _, user in ipairs(users) do
+        places[#places + 1] = '0'
+        places[#places + 1] = owner .. user .. place
+      end
     end
+    listed = entry[1]
+    if #places >= 2 * ARGV[1] then break end
   end
-  listed = entry[1]
-  if #places >= 2 * ARGV[1] then break end
+  read, step = read + #entries, math.min(2 * step, 16)
 end
+if read == 0 then return {listed, listed} end
 
 redis.call('SET', KEYS[3], listed)
 for from = 1, #places, 1000 do

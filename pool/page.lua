@@ -30,21 +30,25 @@ if oldest == newest then return {'done', newest, {}} end
 
 local function before(part) return tonumber(string.match(part, '^(%d+):')) end
 
--- The part that has the claim before newest: the last one that begins before it.
-local low, high = 0, redis.call('LLEN', KEYS[3]) - 1
-while low < high do
-  local middle = math.ceil((low + high) / 2)
-  if before(redis.call('LINDEX', KEYS[3], middle)) < newest then low = middle else high = middle - 1 end
+-- The part with the n-th claim, among those from low to high: the last one that begins
+-- before it.
+local function part_with(n, low, high)
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    if before(redis.call('LINDEX', KEYS[3], middle)) < n then low = middle else high = middle - 1 end
+  end
+  return low
 end
 
--- Each part has one claim at least, so there are not more parts than claims.
-local parts = redis.call('LRANGE', KEYS[3], math.max(low - (newest - oldest) + 1, 0), low)
+-- A part has one claim or hundreds. Each has one at least, so there are not more parts
+-- than claims, but so many would be far too much to read when all of them are large.
+local last = part_with(newest, 0, redis.call('LLEN', KEYS[3]) - 1)
+local parts = redis.call('LRANGE', KEYS[3], part_with(oldest + 1, math.max(last - (newest - oldest) + 1, 0), last), last)
 local users = {}
 for i = #parts, 1, -1 do
   local first = before(parts[i])
   local some = cmsgpack.unpack(string.sub(parts[i], string.find(parts[i], ':', 1, true) + 1))
   for n = math.min(newest - first, #some), math.max(oldest - first, 0) + 1, -1 do users[#users + 1] = some[n] end
-  if first <= oldest then break end
 end
 local records = redis.call('HMGET', KEYS[4], unpack(users))
 local out = {}

@@ -18,9 +18,12 @@ for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
   local of = {}
   for i = 1, #group, 2 do of[group[i]] = group[i + 1] end
   if of['name'] == ARGV[1] then
-    for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', of['last-delivered-id'], 'COUNT', ARGV[2])) do
-      if #redis.call('XPENDING', KEYS[1], ARGV[1], entry[1], entry[1], 1) > 0 then break end
+    local from = '-'
+    while #ids < tonumber(ARGV[2]) do -- one by one: the first is none nearly always, and they may be large
+      local entry = redis.call('XRANGE', KEYS[1], from, of['last-delivered-id'], 'COUNT', 1)[1]
+      if not entry or #redis.call('XPENDING', KEYS[1], ARGV[1], entry[1], entry[1], 1) > 0 then break end
       ids[#ids + 1] = entry[1]
+      from = '(' .. entry[1]
     end
   end
 end
