@@ -16,7 +16,7 @@ var advice = map[Code]string{
 	CodeMalformedRequest:  "Check the HTTP client: request line, headers, percent-encoding of the path.",
 	CodeKeyRequired:       "Choose a key per logical operation, your order id is best, keep it, and send it with every repeat.",
 	CodeUnauthenticated:   "Send `Authorization: Bearer <key>`. A revoked, expired or mistyped key looks the same as an unknown one.",
-	CodeFundingDeclined:   "Tell the sender why (`failure`). Nothing was taken; the packet stays readable as `rejected`. A new attempt needs a new Idempotency-Key.",
+	CodeFundingDeclined:   "Tell the sender why (`failure`). Nothing was taken; the packet stays readable as `rejected`. Should the provider charge him after all, he gets all of it back by itself. A new attempt needs a new Idempotency-Key.",
 	CodeForbidden:         "Use a key of the right role: app keys for app paths, staff keys for staff paths, finance for decisions, admin for keys.",
 	CodeNotEligible:       "Show the user that this packet is not for him. It will not change.",
 	CodeNotFound:          "Check the path against `/openapi.json`, and whether it belongs to the other listener.",

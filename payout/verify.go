@@ -153,7 +153,7 @@ func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[AccountSuspens
 func (v *PacketVerifier) totals() {
 	p, k := v.packet, v.byKind
 	charged := p.Total
-	if p.Status == "rejected" || p.Status == "funding" && k[PostCharge] == 0 { // while funding the charge may be through
+	if k[PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may be through
 		charged = 0
 	}
 	if k[PostCharge] != charged {
@@ -186,7 +186,7 @@ func (v *PacketVerifier) status() {
 			v.add(RuleSettled, "", "%s, but its books are closed", p.Status)
 		}
 	}
-	if p.Status == "rejected" && v.moved {
+	if p.Status == "rejected" && v.moved && !v.givenBack() {
 		v.add(RuleStatus, "", "rejected, but money moved")
 	}
 	if p.Status == "open" && p.ShareRows == 0 {
@@ -195,6 +195,13 @@ func (v *PacketVerifier) status() {
 	if !p.BooksClosedAt.IsZero() && v.balance[AccountHolding] != 0 {
 		v.add(RuleStatus, "", "its books are closed, and %d is still held", v.balance[AccountHolding])
 	}
+}
+
+// givenBack: a charge went through after its packet had been rejected, and all of it goes
+// back to the sender.
+func (v *PacketVerifier) givenBack() bool {
+	k := v.byKind
+	return k[PostCharge] == v.packet.Total && k[PostClose] == v.packet.Total && k[PostClaim] == 0
 }
 
 func (v *PacketVerifier) claims() {
@@ -206,7 +213,7 @@ func (v *PacketVerifier) claims() {
 		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.ClaimStrays)
 	}
 	if p.BooksClosedAt.IsZero() {
-		if k[PostClose] != 0 {
+		if k[PostClose] != 0 && !(p.Status == "rejected" && v.givenBack()) {
 			v.add(RuleRemainder, "", "its books are open, but %d was posted as remainder", k[PostClose])
 		}
 		return

@@ -214,6 +214,12 @@ func TestVerifierOfUnfinished(t *testing.T) {
 			b.transfers, b.payments = nil, nil
 			b.add(KindCharge, 0, 1000, StatusFailed)
 		}},
+		{"rejected, charged after all, on its way back", func(b *folio) {
+			b.packet = LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "rejected"}
+			b.transfers, b.payments = b.transfers[:1], b.payments[:1]
+			b.post(PostClose, ID(KindRefund, booksID, 0), 1000)
+			b.add(KindRefund, 0, 1000, StatusPending)
+		}},
 		{"charged, closed unopened", func(b *folio) {
 			b.packet = LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closing", BooksClosedAt: booksAt, Remainder: 1000}
 			b.transfers, b.payments = b.transfers[:1], b.payments[:1]

@@ -323,7 +323,7 @@ func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int, limi
 }
 
 // Settle applies one observation: rows, postings, breaks and timeline in one
-// transaction. Settling the same observation twice changes nothing. Errors:
+// transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
 // ErrNotFound for an order number that is not ours, ErrUnavailable.
 func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	parts, err := payout.Parse(asked)
@@ -356,7 +356,10 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 		if !set.Changed {
 			return nil
 		}
-		return tx.writeSettlement(row, set, o)
+		if err := tx.writeSettlement(row, set, o); err != nil {
+			return err
+		}
+		return tx.giveBack(row, set.Payment)
 	})
 	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"time"
 
+	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/provider"
 )
@@ -318,6 +319,26 @@ var lateRows = []faultRow{
 			s.mustLand(s.heldSend(), "processing")
 		},
 		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
+	{what: "says refused twice, the packet is rejected, then the money moves and a notification comes: all of it goes back", ops: charges, suffix: "~pending",
+		set: func(s *scene) {
+			s.line.between = func(x *exchange, forward func() reply) reply {
+				if s.of(x) && !s.isReleased() {
+					if x.Send {
+						s.held <- x
+					}
+					return s.declinedOrder(x)
+				}
+				return forward()
+			}
+		},
+		then: func(s *scene) {
+			s.await(payout.StatusFailed)
+			s.awaitPacket(packet.StatusRejected)
+			s.release()
+			s.mustLand(s.heldSend(), "processing")
+			s.awaitRefund()
+		},
+		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success", ends: packet.StatusRejected},
 	{what: "refused, finance retries, then the superseded number succeeds after all", ops: transfers, suffix: "~pending",
 		set: lies,
 		then: func(s *scene) {

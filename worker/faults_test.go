@@ -44,12 +44,13 @@ type faultRow struct {
 
 	calls  string // that the provider saw, as callPattern reads them
 	status payout.Status
-	money  string // that moved: as moneyOf says
-	code   string // of the failure
-	breaks string // kinds, sorted
-	tries  int    // order numbers used; 0: one
-	loose  bool   // calls overlap: the timeline need not have one line for each
-	adrift bool   // the provider did what our books cannot show
+	money  string        // that moved: as moneyOf says
+	code   string        // of the failure
+	breaks string        // kinds, sorted
+	tries  int           // order numbers used; 0: one
+	loose  bool          // calls overlap: the timeline need not have one line for each
+	adrift bool          // the provider did what our books cannot show
+	ends   packet.Status // of the packet; empty: it is closed, after everything in it is paid
 }
 
 var (
@@ -404,15 +405,12 @@ func (s *scene) checkRun(row faultRow) {
 // checkClosed: the packet comes to its end, and ledger and provider tell the same.
 func (s *scene) checkClosed(row faultRow) {
 	s.Helper()
-	if s.op == payout.OpCharge {
+	if s.op == payout.OpCharge && row.ends == "" {
 		s.r.awaitPool(s)
 		s.r.grab(s, s.packet.ID, "somebody else")
 	}
-	eventually(s, rowWithin, "packet is closed", func() bool {
-		rec, err := s.r.store.Packet(s.Context(), s.packet.ID)
-		return err == nil && rec.Stored == packet.StatusClosed
-	})
-	if s.op == payout.OpCharge {
+	s.awaitPacket(cmp.Or(row.ends, packet.StatusClosed))
+	if s.op == payout.OpCharge && row.ends == "" {
 		eventually(s, rowWithin, "the winner is paid", func() bool {
 			p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindPayout, s.packet.ID, 0))
 			return err == nil && p.Status == payout.StatusPaid
@@ -421,6 +419,23 @@ func (s *scene) checkClosed(row faultRow) {
 	if !row.adrift {
 		s.tied()
 	}
+}
+
+func (s *scene) awaitPacket(status packet.Status) {
+	s.Helper()
+	eventually(s, rowWithin, "packet is "+string(status), func() bool {
+		rec, err := s.r.store.Packet(s.Context(), s.packet.ID)
+		return err == nil && rec.Stored == status
+	})
+}
+
+// awaitRefund waits until the sender has the remainder.
+func (s *scene) awaitRefund() {
+	s.Helper()
+	eventually(s, rowWithin, "the remainder is refunded", func() bool {
+		p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindRefund, s.packet.ID, 0))
+		return err == nil && p.Status == payout.StatusPaid
+	})
 }
 
 // tied: the ledger sums to the packet's total, no account of it is overdrawn,

@@ -1,0 +1,29 @@
+package store
+
+import (
+	"hongbao/money"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// giveBack sends a sender's money home whose charge went through after all, when its
+// packet had been rejected because the provider had called it failed: he was told that
+// nothing is taken. All of it is the remainder of that packet, which stays rejected; the
+// refund is one like any other. A packet that is still funding goes on with its charge.
+//
+// The packet is locked after its charge here, and before it everywhere else: who meets the
+// other in a deadlock begins again, and this happens hardly ever.
+func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
+	if now.Kind != payout.KindCharge || payout.Status(was.Status) != payout.StatusFailed || now.Status != payout.StatusPaid {
+		return nil
+	}
+	row, err := tx.lockPacket(was.PacketID)
+	if err != nil || row.Status != string(packet.StatusRejected) {
+		return err
+	}
+	var refunds int64
+	if err := tx.Raw("SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Scan(&refunds).Error; err != nil || refunds > 0 {
+		return err
+	}
+	return tx.owedRefund(row, money.Fen(was.Amount), was.Provider)
+}
