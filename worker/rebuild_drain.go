@@ -164,7 +164,7 @@ func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []pa
 func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) error {
 	quiet, told := time.Now(), time.Now()
 	for {
-		runs, err := r.runs.list(ctx)
+		runs, looked, err := r.runs.list(ctx)
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,8 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 			waited[c] = true
 		}
 		underway := r.cfg.Underway(b.Lane)
-		if time.Since(quiet) >= r.cfg.Pace.Settle && underway == 0 {
+		// By when the look began: a long list takes its time, and says nothing of that.
+		if looked.Sub(quiet) >= r.cfg.Pace.Settle && underway == 0 {
 			return nil
 		}
 		r.tell(ctx, &told, "Rebuild waits until no run turns up that is not in the books.",
@@ -291,17 +292,20 @@ type openRuns struct {
 	ids     []string
 }
 
-func (o *openRuns) list(ctx context.Context) ([]string, error) {
+// list returns their ids, and when the look that found them began. Who has waited for a
+// look of another lane that began since he asked takes what it found.
+func (o *openRuns) list(ctx context.Context) (ids []string, at time.Time, err error) {
+	asked := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
-	if now.Sub(o.at) < runsFresh {
-		return o.ids, nil
+	if asked.Sub(o.at) < runsFresh {
+		return o.ids, o.at, nil
 	}
-	ids, err := o.starter.openRuns(ctx, now.Add(-packetRuns))
+	now := time.Now()
+	ids, err = o.starter.openRuns(ctx, now.Add(-packetRuns))
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	o.at, o.ids = now, ids
-	return ids, nil
+	return ids, now, nil
 }
