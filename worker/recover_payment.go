@@ -141,23 +141,29 @@ func (r *Recover) beyond(ctx context.Context, p payout.Payment) error {
 	}
 }
 
-// next puts the next number of a payment back, when the provider knows it.
+// next puts the next number of a payment back, when the provider knows it. A number that the
+// books have is passed over: the one that counts is an earlier one, when the provider
+// carried that out after it had refused it.
 func (r *Recover) next(ctx context.Context, p payout.Payment) (bool, error) {
-	no := payout.OrderNo(p.ID, p.Attempt+1)
-	seen, err := r.askToBook(ctx, no)
-	if err != nil || seen.Kind == payout.ObsNeverReceived {
-		return false, err
+	for n := p.Attempt + 1; n <= payout.MaxAttempts; n++ {
+		no := payout.OrderNo(p.ID, n)
+		seen, err := r.askToBook(ctx, no)
+		if err != nil || seen.Kind == payout.ObsNeverReceived {
+			return false, err
+		}
+		// If the books at the time of the backup did not have it, it was sent since then.
+		put, err := r.number(ctx, p, n)
+		if errors.Is(err, payout.ErrUndecided) {
+			return false, r.undecided(ctx, p.PacketID, no, err.Error())
+		}
+		if err == nil {
+			_, err = r.Store.Settle(ctx, seen, no)
+		}
+		if put || err != nil {
+			return err == nil, err
+		}
 	}
-	// The books at the time of the backup did not have it: it was sent since then.
-	_, err = r.number(ctx, p, p.Attempt+1)
-	if errors.Is(err, payout.ErrUndecided) {
-		return false, r.undecided(ctx, p.PacketID, no, err.Error())
-	}
-	if err != nil {
-		return false, err
-	}
-	_, err = r.Store.Settle(ctx, seen, no)
-	return err == nil, err
+	return false, nil
 }
 
 // number puts a number back that was sent since the backup.
