@@ -148,8 +148,15 @@ func nextOfCancel(p Payment, attempts []Attempt) Step {
 
 // over reports whether asking on about a number would tell nothing new.
 func (a Attempt) over() bool {
+	if a.ReturnBooked && a.Statement != ObsReturned { // what came back may have gone again
+		return a.holds() || a.Forgotten
+	}
 	return a.refused() || a.Statement == ObsNeverReceived || a.Forgotten || a.Booked
 }
+
+// holds reports whether the recipient has the money of a number: it did not come back, or
+// the provider has said since that it has moved.
+func (a Attempt) holds() bool { return a.Booked && (!a.ReturnBooked || a.Statement == ObsSucceeded) }
 
 // CarryOut ends the open decision of a payment once every number was asked
 // about: cancelled, and the postings that go with it; or overtaken, when money
@@ -161,7 +168,7 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e Effect, ok bool,
 	}
 	p.UpdatedAt = now
 	for _, a := range attempts {
-		if a.Booked && !a.ReturnBooked { // the recipient has the money
+		if a.holds() {
 			p.Deciding = ""
 			return Effect{Status: DecisionOvertaken}, true, nil
 		}

@@ -94,11 +94,13 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		return nil // it may simply have forgotten: its last word stands
 	case o.Kind == ObsNeverReceived:
 		s.addBreak(BreakForgotten, "the provider does not know an order it had carried out")
-	case o.Kind.Definite() || p.Status.Open():
+	case o.Kind.Definite() || p.Status.Open() || p.Deciding != "":
 		s.contradiction(o)
 	}
-	if p.Status.Open() {
+	if p.Status.Open() || p.Deciding != "" { // money is about to move: what it says last counts
 		a.Statement = o.Kind
+	}
+	if p.Status.Open() {
 		return p.Move(StatusUnknown)
 	}
 	// What wanted it asked, the news of a return perhaps, is not answered yet.

@@ -193,12 +193,18 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 		s.secondReturned(now)
 	case o.Kind == ObsSucceeded && a.ReturnBooked:
 		s.contradiction(o)
+		if s.Payment.Deciding != "" { // a cancel loses against it
+			a.Statement = o.Kind
+		}
 	case o.Kind == ObsSucceeded:
 		a.Statement = o.Kind
 		if !a.Booked {
 			s.secondSuccess(now)
 		}
 	case o.Source == SourceAsk && (o.Kind.Definite() || o.Kind == ObsNeverReceived):
+		a.Statement = o.Kind
+	case o.Source == SourceAsk && o.Kind.usable() && s.Payment.Deciding != "":
+		s.contradiction(o) // under way again: its money may still move
 		a.Statement = o.Kind
 	}
 }
@@ -296,6 +302,9 @@ func (s *Settlement) askAgainAsUnknown(now time.Time) error {
 	s.askAgain(now)
 	if s.Payment.Status.Open() {
 		return s.Payment.Move(StatusUnknown)
+	}
+	if s.Payment.Deciding != "" {
+		s.Attempt.AskedAt = time.Time{}
 	}
 	return nil
 }

@@ -1,0 +1,49 @@
+package payout
+
+import "testing"
+
+// TestR5_CancelOfWhatIsPaidAgain: a payout came back, two persons cancel it, and the provider,
+// asked, says that the money has moved after all. The cancel loses against it, as a retry
+// would: the sender gets nothing that the recipient has.
+func TestR5_CancelOfWhatIsPaidAgain(t *testing.T) {
+	returned := func() *script {
+		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+		s.must(s.decide(DecisionCancel, true))
+		return s.after(1).next(ActionAsk, 1)
+	}
+	carries := func(s *script, want DecisionStatus, status Status) {
+		t.Helper()
+		if got, err := s.carryOut(); got != want || err != nil {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+		s.is(status)
+	}
+	carries(returned().asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
+	s := returned().asks(1, ObsSucceeded).broke(BreakContradiction).next(ActionCarryOut, 0)
+	carries(s, DecisionOvertaken, StatusReturned)
+	s.owes(amount).next(ActionEnd, 0)
+	s.must(s.decide(DecisionMarkPaid, true)) // it waits for people again
+	// Under way, refused or not known: asked about until it is back, or has moved.
+	for _, kind := range []ObservationKind{ObsPending, ObsNeedsRecipient, ObsDeclined, ObsNeverReceived} {
+		s := returned().asks(1, kind).next(ActionAsk, 1)
+		carries(s, DecisionOpen, StatusReturned)
+		carries(s.asks(1, ObsReturned).next(ActionCarryOut, 0), DecisionCarriedOut, StatusCancelled)
+	}
+	// The same of a number that a later one has taken the place of.
+	for _, kind := range []ObservationKind{ObsSucceeded, ObsPending} {
+		s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsSucceeded).asks(2, ObsReturned)
+		s.must(s.decide(DecisionCancel, true))
+		s.after(1).asks(1, kind).asks(2, ObsReturned)
+		if status, err := s.carryOut(); status == DecisionCarriedOut || err != nil || s.p.Status == StatusCancelled {
+			t.Errorf("%s of a superseded number: %s, %v, %s", kind, status, err, s.p.Status)
+		}
+	}
+}
+
+// TestR5_CancelAfterAContradiction: after a success that was said once, one refusal is not
+// enough for a cancel, as it is not for a failure.
+func TestR5_CancelAfterAContradiction(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
+	s.must(s.decide(DecisionCancel, true))
+	s.after(1).asks(1, ObsSucceeded).asks(1, ObsDeclined).next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionCarryOut, 0)
+}
