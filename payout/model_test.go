@@ -85,13 +85,16 @@ func (l *liar) judgeFailure(t *rapid.T, no int, o Observation) {
 		t.Fatalf("failed by the answer to a send: %+v", o)
 	}
 	heard := l.heard[no]
+	if o.Kind == ObsReturned && l.p.Kind != KindCharge { // which has no status for what came back
+		t.Fatalf("failed by %+v", o)
+	}
 	switch o.Kind {
-	case ObsDeclined:
+	case ObsDeclined, ObsReturned:
 		agree := 0
 		for _, h := range slices.Backward(heard) {
-			if h.Kind == ObsDeclined {
+			if h.Kind == o.Kind {
 				agree++
-			} else if h.Kind == ObsSucceeded || h.Kind == ObsReturned {
+			} else if h.Kind.Definite() {
 				break
 			}
 		}

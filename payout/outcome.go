@@ -120,8 +120,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	}
 	a.Statement = ObsReturned
 	if p.Kind == KindCharge {
-		s.addBreak(BreakContradiction, "the provider reports a charge as returned")
-		return s.askAgainAsUnknown(now)
+		return s.chargeReturned(was, o, now)
 	}
 	switch p.Status {
 	case StatusReturned, StatusCancelled, StatusPaidOutside, StatusFailed, StatusPending:
@@ -149,6 +148,17 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 		s.Postings = append(s.Postings, NewPosting(returnPosting(p.Kind), a.OrderNo, p.Amount))
 	}
 	return nil
+}
+
+// chargeReturned: the sender has his money back. Of a charge that is booked a person has to
+// look; one that is not has failed when that is said twice, the second time asked: its
+// packet never opens (rule R2).
+func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time.Time) error {
+	s.addBreak(BreakContradiction, "the provider reports a charge as returned")
+	if was == ObsReturned && o.Source == SourceAsk && !s.Attempt.Booked {
+		return s.fail("returned", s.Attempt.Message, now)
+	}
+	return s.askAgainAsUnknown(now)
 }
 
 // askedDeclined: a final failure needs two statements, the second by asking.

@@ -236,6 +236,17 @@ func loseSends(s *scene) {
 	}
 }
 
+// loseSuccess loses every answer that the payment has succeeded.
+func loseSuccess(s *scene) {
+	s.line.between = func(x *exchange, forward func() reply) reply {
+		a := forward()
+		if s.of(x) && a.says() == "succeeded" {
+			a.silent, a.label = true, "succeeded, lost"
+		}
+		return a
+	}
+}
+
 // lateRows: calls that the network delivers late, and decisions in between.
 var lateRows = []faultRow{
 	{what: "send held beyond the question, sent again, then the first one lands", ops: everyOp, set: keepFirst(nil),
@@ -279,16 +290,11 @@ var lateRows = []faultRow{
 		then:  func(s *scene) { askedAfterForgetting(s); s.mustLand(s.heldSend(), "succeeded") },
 		calls: "send internal; ...; ask order_not_found; ask order_not_found; ask succeeded+", status: payout.StatusPaid, money: "once"},
 	{what: "returned before paid is known", ops: []payout.Op{payout.OpTransfer}, suffix: "~returned",
-		set: func(s *scene) {
-			s.line.between = func(x *exchange, forward func() reply) reply {
-				a := forward()
-				if s.of(x) && a.says() == "succeeded" {
-					a.silent, a.label = true, "succeeded, lost"
-				}
-				return a
-			}
-		},
+		set:   loseSuccess,
 		calls: "send succeeded, lost; ask succeeded, lost*; ask returned+", status: payout.StatusReturned, money: "once, came back", code: "returned"},
+	{what: "the charge came back before its success is known: the packet is rejected", ops: charges, suffix: "~returned",
+		set:   loseSuccess,
+		calls: "send succeeded, lost; ask succeeded, lost*; ask returned; ask returned", status: payout.StatusFailed, money: "once, came back", code: "returned", breaks: "contradiction", adrift: true},
 	{what: "says refused twice though the money moved; finance retries", ops: transfers,
 		set: func(s *scene) {
 			s.line.between = func(x *exchange, forward func() reply) reply {

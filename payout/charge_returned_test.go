@@ -1,0 +1,21 @@
+package payout
+
+import "testing"
+
+// TestR2_ChargeThatCameBack: of a charge whose success nobody heard of the provider says
+// that it came back. Said twice, it has failed: the packet is rejected, and does not stay
+// funding for ever.
+func TestR2_ChargeThatCameBack(t *testing.T) {
+	s := story(t, KindCharge).sends(ObsNoAnswer)
+	for range 20 {
+		if s.step().Do != ActionAsk {
+			break
+		}
+		s.now = maxTime(s.now, s.step().At)
+		s.asks(1, ObsReturned)
+	}
+	s.is(StatusFailed).next(ActionEnd, 0)
+	if len(s.posted) != 0 || s.p.Failure.Code != "returned" {
+		t.Errorf("posted %v, failed with %+v", s.posted, s.p.Failure)
+	}
+}
