@@ -118,6 +118,7 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		return Effect{}, err
 	}
 	p.DecidedAt, p.Failure, p.NewNumberAgreed = now, nil, agreed
+	p.Attempt = len(attempts) // it may have been paid under an earlier number, and come back
 	forgetAnswers(attempts)
 	return Effect{Status: DecisionCarriedOut, Postings: honoured, AskFirst: true}, nil
 }

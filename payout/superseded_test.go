@@ -1,0 +1,31 @@
+package payout
+
+import "testing"
+
+// TestR5_LaterNumberThanThePaidOne: the second number was refused, and then the first one,
+// refused before, was carried out after all and came back. A retry asks about both; one
+// answer that contradicts makes the outcome unknown. From then on the provider says
+// the same as ever, and people may decide again.
+func TestR5_LaterNumberThanThePaidOne(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
+	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
+	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	s.asks(1, ObsReturned).is(StatusReturned).owes(amount).retries()
+	s.asks(1, ObsPending).is(StatusUnknown)
+	for range 20 {
+		step := s.step()
+		if step.Do != ActionAsk {
+			break
+		}
+		s.now = maxTime(s.now, step.At)
+		if step.OrderNo == s.attempt(1).OrderNo {
+			s.asks(1, ObsReturned)
+		} else {
+			s.asks(2, ObsDeclined)
+		}
+	}
+	if s.p.Status.Open() {
+		t.Fatalf("%s, and next is %+v", s.p.Status, s.step())
+	}
+	s.owes(amount)
+}
