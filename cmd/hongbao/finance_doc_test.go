@@ -59,7 +59,7 @@ func TestFinanceWalk(t *testing.T) {
 			t.Errorf("exit code %d: told %v", e.code, told)
 		}
 	}
-	if len(blocks) != 3 || len(blocks[0]) != 5 || len(blocks[1]) != 3 || len(blocks[2]) != 2 {
+	if len(blocks) != 3 || len(blocks[0]) != 5 || len(blocks[1]) != 3 || len(blocks[2]) != 3 {
 		t.Fatalf("blocks %q", blocks)
 	}
 	_, paid := d.grabbed(100, "one~frozen", "two~frozen", "many~frozen", "more~frozen")
