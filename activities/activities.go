@@ -83,7 +83,7 @@ type LatePools interface {
 // PoolReader reads what a pool holds.
 type PoolReader interface {
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+	EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	Eligible(ctx context.Context, id string) ([]string, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -249,20 +250,17 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 
 // missing are the winners of a pool for whom MySQL does not account.
 func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Claim, err error) {
-	claims, err := a.Pool.Claims(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	for len(claims) > 0 {
-		part := claims[:min(compareSets, len(claims))]
-		claims = claims[len(part):]
-		unrecorded, err := a.Books.Unrecorded(ctx, id, part)
-		if err != nil {
-			return nil, err
+	err = a.Pool.EachClaim(ctx, id, func(some []packet.Claim) error {
+		for part := range slices.Chunk(some, compareSets) {
+			unrecorded, err := a.Books.Unrecorded(ctx, id, part)
+			if err != nil {
+				return err
+			}
+			missing = append(missing, unrecorded...)
 		}
-		missing = append(missing, unrecorded...)
-	}
-	return missing, nil
+		return nil
+	})
+	return missing, err
 }
 
 // CloseBooks closes the packet's books and returns the remainder; a remainder

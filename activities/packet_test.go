@@ -29,7 +29,9 @@ func (l *lostHandOffs) View(context.Context, string) (packet.PoolView, error) {
 	return packet.PoolView{ClaimedCount: len(l.winners)}, nil
 }
 
-func (l *lostHandOffs) Claims(context.Context, string) ([]packet.Claim, error) { return l.winners, nil }
+func (l *lostHandOffs) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) error {
+	return tell(l.winners)
+}
 
 func (*lostHandOffs) PromisedUsers(context.Context, string) ([]string, error) { return nil, nil }
 

@@ -42,44 +42,20 @@ func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, 
 	return c, err == nil, err
 }
 
-// Claims returns all claims of a packet by share index: every claim made before
-// the call, and perhaps some made during it. There are none when the packet is
-// not in Redis or retired.
+// Claims returns all claims of a packet by share index, as EachClaim tells them. A
+// million of them are some hundreds of MiB.
 //
 // Errors: ErrUnavailable, packet.ErrBadClaim.
 func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
-	keys, err := p.keysOf(id)
-	if err != nil {
-		return nil, nil //nolint:nilerr // what cannot exist has no claims
-	}
-	at, err := p.admitted(packet.Lane(id, p.cfg.Lanes))
-	if err != nil {
-		return nil, fmt.Errorf("claims of packet %s: %w", id, err)
-	}
 	seen := map[string]packet.Claim{} // a scan may show an element twice
-	for cursor := uint64(0); ; {
-		var some *redis.ScanCmd
-		if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { some = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
-			return nil, fmt.Errorf("claims of packet %s: %w", id, err)
+	err := p.EachClaim(ctx, id, func(some []packet.Claim) error {
+		for _, c := range some {
+			seen[c.UserID] = c
 		}
-		pairs, next, err := some.Result()
-		if err != nil {
-			return nil, redisError("claims of packet "+id, err)
-		}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if seen[pairs[i]], err = packet.DecodeClaim(id, pairs[i], pairs[i+1]); err != nil {
-				return nil, err
-			}
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
-	}
-	if now, err := p.admitted(packet.Lane(id, p.cfg.Lanes)); err != nil || now != at {
-		return nil, fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrGate) // a scan of two halves
-	}
-	if err := p.followed(ctx, packet.Lane(id, p.cfg.Lanes), ""); err != nil { // payouts are started for them
-		return nil, redisError("claims of packet "+id, err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	claims := make([]packet.Claim, 0, len(seen))
 	for _, c := range seen {
@@ -87,6 +63,51 @@ func (p *Pool) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
 	}
 	slices.SortFunc(claims, byShare)
 	return claims, nil
+}
+
+// EachClaim tells all claims of a packet, some at a time and in no order: every claim made
+// before the call, and perhaps some made during it; one may be told twice. There are none
+// when the packet is not in Redis or retired. It ends with the first error of tell.
+//
+// Errors: ErrUnavailable, packet.ErrBadClaim, and what tell returns.
+func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return nil //nolint:nilerr // what cannot exist has no claims
+	}
+	lane := packet.Lane(id, p.cfg.Lanes)
+	at, err := p.admitted(lane)
+	if err != nil {
+		return fmt.Errorf("claims of packet %s: %w", id, err)
+	}
+	for cursor := uint64(0); ; {
+		var found *redis.ScanCmd
+		if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
+			return fmt.Errorf("claims of packet %s: %w", id, err)
+		}
+		pairs, next, err := found.Result()
+		if err != nil {
+			return redisError("claims of packet "+id, err)
+		}
+		if now, err := p.admitted(lane); err != nil || now != at {
+			return fmt.Errorf("claims of packet %s: rebuilt meanwhile: %w", id, ErrGate) // a scan of two halves
+		}
+		if err := p.followed(ctx, lane, ""); err != nil { // payouts are started for them
+			return redisError("claims of packet "+id, err)
+		}
+		some := make([]packet.Claim, len(pairs)/2)
+		for i := range some {
+			if some[i], err = packet.DecodeClaim(id, pairs[2*i], pairs[2*i+1]); err != nil {
+				return err
+			}
+		}
+		if err := tell(some); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
 }
 
 func byShare(a, b packet.Claim) int { return cmp.Compare(a.ShareIndex, b.ShareIndex) }

@@ -153,13 +153,17 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 	return v, err
 }
 
-func (p *pool) Claims(context.Context, string) (claims []packet.Claim, err error) {
+func (p *pool) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) (err error) {
+	var claims []packet.Claim
 	p.world.look(func() {
 		if claims = slices.Clone(p.winners); p.shut || p.gone {
 			err = p.away()
 		}
 	})
-	return claims, err
+	if err != nil || len(claims) == 0 {
+		return err
+	}
+	return tell(claims)
 }
 
 func (p *pool) Eligible(context.Context, string) (list []string, err error) {

@@ -40,7 +40,7 @@ const (
 	slotLife   = 2 * time.Second // a dead worker's entries are taken over after that
 	slotRenew  = 500 * time.Millisecond
 	takeOver   = time.Second // how often dead consumers are looked for
-	readCount  = 100
+	readCount  = 16          // entries at once: a crowd's have hundreds of claims each, and Temporal is slower anyway
 	readBlock  = 2 * time.Second
 	laneLimit  = 2000 // unpacked claims a lane may have in this process
 	startLimit = 32   // starts in flight in this process

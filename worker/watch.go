@@ -45,7 +45,7 @@ type LivePools interface {
 	LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
-	Claims(ctx context.Context, id string) ([]packet.Claim, error)
+	EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	Retire(ctx context.Context, id string) error
 	Gates
 }
@@ -69,7 +69,8 @@ type Pace struct {
 	// Ask is for how long a question may be due before the watch puts it itself.
 	Ask time.Duration
 	// Pages is for how long a round goes on with the next page of a list as long as
-	// every page had something to repair. Then the other lists have their turn.
+	// every page had something to repair, and puts questions to the provider itself. Then
+	// the others have their turn.
 	Pages time.Duration
 }
 
@@ -103,9 +104,11 @@ type Watch struct {
 	lanes    []laneWatch
 	packets  map[packet.Status]packet.Place
 	payments map[watched]packet.Place
-	patience *patience
-	ended    *endedRuns
-	repairs  atomic.Int64 // made by this watch
+	// asksUntil is until when this round puts questions to the provider itself.
+	asksUntil time.Time
+	patience  *patience
+	ended     *endedRuns
+	repairs   atomic.Int64 // made by this watch
 }
 
 // NewWatch prepares a watch; Run does the work.

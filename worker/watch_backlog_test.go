@@ -2,11 +2,13 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
 	"hongbao/devstack/stacktest"
@@ -40,15 +42,20 @@ func (h *heldRelay) Read(ctx context.Context, lane int, consumer string, count i
 	return h.Handoffs.Read(ctx, lane, consumer, count, block)
 }
 
-// counting counts how often the watch has looked at winners.
+// counting counts how often the watch has looked at lanes, and at winners.
 type counting struct {
 	worker.LivePools
-	claims atomic.Int64
+	lanes, claims atomic.Int64
 }
 
-func (c *counting) Claims(ctx context.Context, id string) ([]packet.Claim, error) {
+func (c *counting) LivePage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error) {
+	defer c.lanes.Add(1)
+	return c.LivePools.LivePage(ctx, lane, from, limit)
+}
+
+func (c *counting) EachClaim(ctx context.Context, id string, tell func([]packet.Claim) error) error {
 	defer c.claims.Add(1)
-	return c.LivePools.Claims(ctx, id)
+	return c.LivePools.EachClaim(ctx, id, tell)
 }
 
 // TestR11_BacklogIsTheRelays: the watch starts the payout of a winner whose
@@ -92,7 +99,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	pools := &counting{LivePools: r.pool}
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute}})
+		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()
@@ -107,4 +114,47 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	}
 	relay.held.Store(false)
 	r.awaitPayout(t, waits, payout.StatusPaid, soon)
+}
+
+// TestR11_GiantBacklogIsLeftAlone: as long as the relay gets on with them, ten thousand
+// winners and more are not all read again in every round of the watch.
+func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	relay := &heldRelay{}
+	server, ns := stacktest.FreshTemporal(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+		relay.Handoffs = cfg.Handoffs
+		cfg.Handoffs = relay
+	})
+	const winners = 10_001
+	p := r.create(t, spec{total: winners, count: winners})
+	r.awaitOpen(t, p.ID)
+	relay.held.Store(true)
+	eventually(t, soon, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	var crowd errgroup.Group
+	crowd.SetLimit(500)
+	for i := range winners {
+		crowd.Go(func() error {
+			_, err := r.pool.Grab(t.Context(), p.ID, fmt.Sprint("u", i), packet.Profile{})
+			return err
+		})
+	}
+	if err := crowd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	pools := &counting{LivePools: r.pool}
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Pace:     worker.Pace{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	const rounds = 40
+	eventually(t, soon, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes })
+	// Once at first, and then after five, ten, twenty seconds.
+	if n := pools.claims.Load(); n < 1 || n > rounds/4 {
+		t.Errorf("all winners were read %d times in %d rounds", n, pools.lanes.Load()/testLanes)
+	}
 }

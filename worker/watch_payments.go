@@ -29,6 +29,7 @@ type watched struct {
 // that cannot be gone through keeps no other from its turn.
 func (w *Watch) watchPayments(ctx context.Context) error {
 	var faults []error
+	w.asksUntil = time.Now().Add(w.cfg.Pace.Pages)
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
 			if !status.Open() {
@@ -79,8 +80,8 @@ func (w *Watch) overdue(ctx context.Context, p payout.Waiting, overdue time.Dura
 		w.repaired(ctx, RepairPaymentRun, p.ID, slog.String("status", string(p.Status)))
 		return nil
 	}
-	if overdue < w.cfg.Pace.Ask {
-		return nil
+	if overdue < w.cfg.Pace.Ask || time.Now().After(w.asksUntil) {
+		return nil // a provider that hangs keeps neither lanes nor packets from their turn
 	}
 	id := workflows.PaymentWorkflowID(p.Payment)
 	if p.Kind == payout.KindCharge {

@@ -19,6 +19,9 @@ const (
 	rejectedKept = 10 * time.Minute
 	// compareUsers is how many winners one look at MySQL asks about.
 	compareUsers = 500
+	// manyWinners is from how many on they are not all looked through in every round while
+	// the relay gets on with them: a million take seconds of Redis.
+	manyWinners = 10_000
 	// relayStuck is for how long a lane's oldest hand-off may be the same one before
 	// the watch no longer counts on the relay.
 	relayStuck = time.Minute
@@ -217,27 +220,30 @@ func (l *laneWatch) winners(ctx context.Context, id string, view packet.PoolView
 	if err != nil {
 		return err
 	}
-	key := "winners/" + id
+	key, waits := "winners/"+id, "carried/"+id
 	if recorded >= view.ClaimedCount && len(promised) == 0 {
 		l.settled.note(id, view.ClaimedCount, now)
 		w.patience.right(key)
+		w.patience.right(waits)
 		return nil
-	}
-	if !w.patience.try(key, now) {
-		return nil
-	}
-	claims, err := w.cfg.Pools.Claims(ctx, id)
-	if err != nil {
-		return err
-	}
-	if behind, err := l.unpromised(ctx, id, promised, claims); behind || err != nil {
-		return err
 	}
 	carried, err := l.carried(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := w.missingWinners(ctx, id, view, claims, carried)
+	switch {
+	case carried.IsZero():
+		w.patience.right(waits)
+	case view.ClaimedCount > manyWinners && !w.patience.try(waits, now):
+		return nil // the relay gets on with them: so many are looked through ever more rarely
+	}
+	if !w.patience.try(key, now) {
+		return nil
+	}
+	if behind, err := l.unpromised(ctx, id, promised); behind || err != nil {
+		return err
+	}
+	found, err := w.missingWinners(ctx, id, view, carried)
 	if err != nil {
 		return err
 	}
@@ -273,15 +279,23 @@ func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 }
 
 // unpromised does the same for promises: whoever was told that he has won is told so
-// again. claims were read after promised.
-func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string, claims []packet.Claim) (bool, error) {
-	told := make(map[string]bool, len(promised))
-	for _, c := range claims {
-		told[c.UserID] = true
-	}
-	lacks := slices.IndexFunc(promised, func(user string) bool { return !told[user] })
-	if lacks < 0 {
+// again. The pool is read after the promises.
+func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string) (bool, error) {
+	if len(promised) == 0 {
 		return false, nil
+	}
+	lacks := make(map[string]bool, len(promised))
+	for _, user := range promised {
+		lacks[user] = true
+	}
+	err := l.watch.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
+		for _, c := range some {
+			delete(lacks, c.UserID)
+		}
+		return nil
+	})
+	if err != nil || len(lacks) == 0 {
+		return false, err
 	}
 	cfg := l.watch.cfg
 	switch _, err := cfg.Pools.ClaimedCount(ctx, id); {
@@ -290,7 +304,7 @@ func (l *laneWatch) unpromised(ctx context.Context, id string, promised []string
 	case err != nil:
 		return false, err
 	}
-	cfg.Logger.WarnContext(ctx, "The books know a promise that the pool lacks.", slog.String("packet_id", id), slog.String("user_id", promised[lacks]))
+	cfg.Logger.WarnContext(ctx, "The books know promises that the pool lacks.", slog.String("packet_id", id), slog.Int("users", len(lacks)))
 	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
 }
 
@@ -310,40 +324,51 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 
 // missed is what came of a look at the winners of a packet.
 type missed struct {
-	missing int // for whom the books do not account
+	missing int // for whom the books do not account, or who were not looked at
 	asked   int // those of them that Temporal was asked to start: the others wait elsewhere
 	started int // those that it had to start, or that had to be booked: the others wait there
 }
 
 // missingWinners starts the payout of every winner that MySQL does not account for
-// and whose claim is not carried to Temporal at the moment.
-func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, claims []packet.Claim, carried time.Time) (n missed, err error) {
-	for len(claims) > 0 {
-		some := claims[:min(compareUsers, len(claims))]
-		claims = claims[len(some):]
-		unrecorded, err := w.cfg.Store.Unrecorded(ctx, id, some)
-		if err != nil {
-			return n, err
-		}
-		n.missing += len(unrecorded)
-		for _, c := range unrecorded {
+// and whose claim is not carried to Temporal at the moment. Claims are read after carried.
+func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missed, err error) {
+	err = w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
+		all := len(some)
+		some = slices.DeleteFunc(some, func(c packet.Claim) bool {
 			// The relay is normally much faster; a dead one is taken over.
-			if view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried) {
-				continue
-			}
-			if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
-				continue // seen for the first time: a run that was started just now is about to record it
-			}
-			n.asked++
-			started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
+			return view.Now.Sub(c.ClaimedAt) < w.cfg.Pace.Grace || !carried.IsZero() && !c.ClaimedAt.Before(carried)
+		})
+		n.missing += all - len(some) // as far as was looked
+		for part := range slices.Chunk(some, compareUsers) {
+			unrecorded, err := w.cfg.Store.Unrecorded(ctx, id, part)
 			if err != nil {
-				return n, err
+				return err
 			}
-			if started {
-				n.started++
-				w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
+			n.missing += len(unrecorded)
+			if err := w.startWinners(ctx, view, unrecorded, &n); err != nil {
+				return err
 			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// startWinners starts the payouts of winners that the books do not have.
+func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missed) error {
+	for _, c := range unrecorded {
+		if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
+			continue // seen for the first time: a run that was started just now is about to record it
+		}
+		n.asked++
+		started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
+		if err != nil {
+			return err
+		}
+		if started {
+			n.started++
+			w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
 		}
 	}
-	return n, nil
+	return nil
 }
