@@ -50,6 +50,7 @@ var listMessages = map[string]saying{
 	"filter.older_604800": {"7 days", "7 天前"},
 	"filter.kind":         {"Kind", "种类"},
 	"filter.packet":       {"Packet", "红包"},
+	"filter.run":          {"Reconciliation", "对账"},
 	"filter.user":         {"User", "用户"},
 	"filter.order":        {"Order number", "商户单号"},
 	"filter.min":          {"From ¥", "金额不低于（元）"},

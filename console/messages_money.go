@@ -70,6 +70,7 @@ var moneyMessages = map[string]saying{
 	"reconcile.matched":     {"Matched", "相符"},
 	"reconcile.in_flight":   {"On their way", "在途"},
 	"reconcile.repaired":    {"Repaired", "已修复"},
+	"reconcile.all_breaks":  {"All breaks of this reconciliation", "本次对账的全部差异"},
 	"reconcile.theirs":      {"Provider", "渠道"},
 	"reconcile.ours":        {"Books", "账本"},
 	"reconcile.provisional": {"before the day was over", "当日未结束"},

@@ -43,6 +43,12 @@ type reconciliationPage struct {
 	Run    *client.Reconciliation
 	Breaks []client.Break
 	Total  *total // nil: it could not be read
+	More   bool   // it saw others
+}
+
+// Query is the list of all of its breaks, as a query of the console.
+func (p reconciliationPage) Query() string {
+	return url.Values{"run": {p.Run.ID}, "resolved": {""}}.Encode()
 }
 
 // maxShown is how many breaks of a reconciliation its page shows.
@@ -58,7 +64,8 @@ func (v *visit) showReconciliation() error {
 	if err != nil {
 		return err
 	}
-	v.show("reconciliation", http.StatusOK, reconciliationPage{Run: run, Breaks: found.Items, Total: v.breaksOf(v.staff.SumBreaks(v.r.Context(), filter))})
+	v.show("reconciliation", http.StatusOK, reconciliationPage{Run: run, Breaks: found.Items, More: found.NextCursor != nil,
+		Total: v.breaksOf(v.staff.SumBreaks(v.r.Context(), filter))})
 	return nil
 }
 
@@ -66,6 +73,7 @@ func (v *visit) showReconciliation() error {
 type breaksPage struct {
 	Kind     string
 	Packet   string
+	Run      string // the reconciliation that saw them last
 	Resolved string // true, false or "" for both
 	Items    []client.Break
 	Total    *total // nil: it could not be read
@@ -84,7 +92,7 @@ func (breaksPage) Kinds() []string { return breakKinds }
 
 // With is the query of the same list of breaks that were dealt with, or were not.
 func (p breaksPage) With(resolved string) string {
-	q := queryOf(map[string]string{"kind": p.Kind, "packet": p.Packet})
+	q := queryOf(map[string]string{"kind": p.Kind, "packet": p.Packet, "run": p.Run})
 	q.Set("resolved", resolved)
 	return q.Encode()
 }
@@ -93,7 +101,7 @@ func (p breaksPage) With(resolved string) string {
 func (p breaksPage) Query() string { return p.With(p.Resolved) }
 
 func readBreaksPage(q url.Values) breaksPage {
-	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Resolved: "false"}
+	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Run: strings.TrimSpace(q.Get("run")), Resolved: "false"}
 	if q.Has("resolved") {
 		p.Resolved = q.Get("resolved")
 	}
@@ -103,13 +111,13 @@ func readBreaksPage(q url.Values) breaksPage {
 // exportBreaks hands on the file that the API makes of the same filter.
 func (v *visit) exportBreaks() error {
 	p := readBreaksPage(v.r.URL.Query())
-	return v.export("breaks", map[string]string{"kind": p.Kind, "packet_id": p.Packet, "resolved": p.Resolved})
+	return v.export("breaks", map[string]string{"kind": p.Kind, "packet_id": p.Packet, "reconciliation_id": p.Run, "resolved": p.Resolved})
 }
 
 func (v *visit) listBreaks() error {
 	q := v.r.URL.Query()
 	body := readBreaksPage(q)
-	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet}
+	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet, ReconciliationID: body.Run}
 	if yes, err := strconv.ParseBool(body.Resolved); err == nil {
 		f.Resolved = &yes
 	}

@@ -38,7 +38,7 @@ func TestBreaksAreFound(t *testing.T) {
 	}
 	b.fill("input[name=kind]", "share_conflict")
 	b.follow("details.filter button")
-	if b.where() != "/breaks?resolved=false&kind=share_conflict&packet=" {
+	if b.where() != "/breaks?resolved=false&kind=share_conflict&packet=&run=" {
 		t.Errorf("at %s", b.where())
 	}
 	shown(2)
@@ -118,4 +118,33 @@ func TestBreaksInWords(t *testing.T) {
 		b.lacks("main section.card .about:empty")
 		b.has("main section.card .todo", map[string]string{"en": "Tell operations at once", "zh-CN": "立即通知运维"}[lang])
 	}
+}
+
+// TestBreaksOfARun: the page of a reconciliation leads to all breaks that it saw, and to
+// the file of them, however many there are.
+func TestBreaksOfARun(t *testing.T) {
+	h := newHouse(t, nil)
+	run := h.compare("month end", "x")
+	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, reconciliation_id, created_at, last_seen)
+		SELECT 'foreign_order', '', '', CONCAT('F', seq), 'seen', 'sandbox', 1, '`+run+`', NOW(3) - INTERVAL 1 HOUR, NOW(3) FROM seq_1_to_204`,
+		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', 'other', 'seen', 'sandbox', 1, NOW(3), NOW(3))`)
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/reconciliations/" + run)
+	b.has("#total", "205 in all, ¥2.05")
+	if lines := linesOf(t, b.download("#csv")); len(lines) != 206 {
+		t.Errorf("%d lines", len(lines))
+	}
+	b.follow("#all")
+	b.has("#total", "205 in all, ¥2.05")
+	if got := eval[string](b, `document.querySelector("input[name=run]").value`); got != run {
+		t.Errorf("the filter is %q at %s", got, b.where())
+	}
+	if lines := linesOf(t, b.download("#csv")); len(lines) != 206 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.fits()
 }
