@@ -58,12 +58,16 @@ func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]b
 			return err
 		}
 	}
-	defer func() { l.unseen = err != nil }()
+	lost := false
+	defer func() { l.unseen = err != nil || lost }()
 	consumers, err := r.handoffs.Consumers(ctx, l.lane)
 	if err != nil {
 		return err
 	}
 	for _, c := range consumers {
+		if c.Name == l.consumer {
+			lost = r.lost(ctx, l, c.Pending)
+		}
 		if alive[c.Name] {
 			continue
 		}
@@ -77,6 +81,19 @@ func (r *relay) adoptLane(ctx context.Context, l *laneReader, alive map[string]b
 		}
 	}
 	return r.adoptStrays(ctx, l)
+}
+
+// lost reports whether entries that we never got are pending under our name, twice in a
+// row: what Redis has just given is on its way. A worker that held our slot before, and
+// stood still until it was ours, has reads in line under its name; it drops what it is
+// given once it notices.
+func (r *relay) lost(ctx context.Context, l *laneReader, pending int) bool {
+	before := l.more
+	l.more = !l.knows(pending)
+	if before && l.more {
+		r.logger.WarnContext(ctx, "Hand-offs were given to somebody else under this worker's name; it reads them again.", slog.Int("lane", l.lane), slog.Int("pending", pending))
+	}
+	return before && l.more
 }
 
 // adoptStrays takes hand-offs that no reader has: else nobody would ever pay them, or

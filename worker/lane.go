@@ -27,9 +27,12 @@ type laneReader struct {
 	consumer string
 	sched    *scheduler
 	room     *semaphore.Weighted // claims of this lane that wait here
-	unseen   bool                // entries may be pending under our name that we never got; only adopt looks at it
+	// Only adopt looks at these. unseen: entries may be pending under our name that we never
+	// got. more: more were pending at the last look than we knew of.
+	unseen, more bool
 
 	mu       sync.Mutex
+	taking   int             // batches of which not every entry is underway yet
 	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
 	held     map[string]int  // claims of each packet that wait here
 	later    map[string][]string
@@ -82,6 +85,7 @@ func (l *laneReader) readPending(ctx context.Context) error {
 // take schedules a batch. It blocks while the lane has no room: a lane is not
 // read further than what this process can hold.
 func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
+	defer l.taken()()
 	parts := map[string]int{}
 	for _, b := range batch.Bad {
 		parts[b.EntryID]++
@@ -138,6 +142,25 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		e.finish()
 	}
 	return nil
+}
+
+// taken says that a batch is being taken, until the returned function is called.
+func (l *laneReader) taken() (end func()) {
+	add := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.taking += n
+	}
+	add(1)
+	return func() { add(-1) }
+}
+
+// knows reports whether no more entries can be pending under our name than we have; not
+// while a batch is being taken.
+func (l *laneReader) knows(pending int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taking > 0 || pending <= len(l.underway)
 }
 
 func (l *laneReader) begin(id string) bool {
