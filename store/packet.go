@@ -240,7 +240,7 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, 255)})
+			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
 	})
 }
 

@@ -49,7 +49,7 @@ func newPaymentRow(p payout.Payment) paymentRow {
 		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
 	}
 	if p.Failure != nil {
-		row.FailureCode, row.FailureMessage = optString(code(p.Failure.Code)), optString(clip(p.Failure.Message, 255))
+		row.FailureCode, row.FailureMessage = optString(code(p.Failure.Code)), optString(clip(p.Failure.Message, messageLen))
 	}
 	return row
 }
@@ -132,7 +132,7 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested,
-		Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, 255), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
+		Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
 		StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(), EndedAt: optTime(a.EndedAt),
 	}
 }
@@ -175,8 +175,16 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	return row, attempts, nil
 }
 
+// state is the program counter, with the failure as the row has it: Temporal refuses a code,
+// which is a search attribute of the run, that is longer than some, and the run would never end.
 func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
-	return payout.State{PaymentID: p.ID, Status: p.Status, Failure: p.Failure, Step: payout.Next(p, attempts), Clock: tx.now}
+	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.Next(p, attempts), Clock: tx.now}
+	if p.Failure != nil {
+		f := *p.Failure
+		f.Code, f.Message = code(f.Code), clip(f.Message, messageLen)
+		st.Failure = &f
+	}
+	return st
 }
 
 // PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.

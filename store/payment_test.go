@@ -312,6 +312,9 @@ func TestSettleTakesAnyText(t *testing.T) {
 		if err != nil || st.Status != payout.StatusFailed {
 			t.Errorf("%d: %+v, %v", i, st, err)
 		}
+		if kept, err := s.PaymentState(t.Context(), id); err != nil || *st.Failure != *kept.Failure {
+			t.Errorf("%d: the run is told code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure, err)
+		}
 		obs.ID, obs.OrderNo = "mismatch", text
 		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
 			t.Errorf("%d: %v", i, err)

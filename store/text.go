@@ -37,6 +37,9 @@ func clipBytes(s string, n int) string {
 // codeLen is the width of every column of codes, which are ASCII.
 const codeLen = 64
 
+// messageLen is the width of every column of messages, in characters.
+const messageLen = 255
+
 // code returns a provider's code as a column of codes holds it: what is not
 // printable ASCII is replaced.
 func code(s string) string {
