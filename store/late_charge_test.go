@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -70,5 +71,30 @@ func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 	}
 	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r' AND packet_id = ?", p.ID); n != 0 {
 		t.Errorf("%d refunds", n)
+	}
+}
+
+// TestLateChargeRefundedOutside: its refund failed and people made it by other means. Its
+// packet stays rejected, and nobody waits for that to change: no run is started for ever.
+func TestLateChargeRefundedOutside(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 1))
+	o := fail(t, s, chargeID(p))
+	must(t, s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}))
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	refused := fail(t, s, refundID(p))
+	agreed(t, s, refundID(p), payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	c.pass(time.Second)
+	settle(t, s, payout.SourceAsk, refused.OrderNo, payout.ObsDeclined) // asked once more
+	_, err := s.FinishPacket(ctx, p.ID, nil)
+	must(t, err)
+	c.pass(time.Minute)
+	if got := due(t, s, 10); len(got) != 0 || len(dueKinds(t, s, refundID(p))) != 0 {
+		t.Errorf("due %v, outbox %v", got, dueKinds(t, s, refundID(p)))
+	}
+	if _, found := verified(t, s); len(found) != 0 {
+		t.Errorf("%+v", found)
 	}
 }

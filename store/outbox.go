@@ -16,7 +16,7 @@ const (
 	outboxAsk   = "ask"   // moved when no attempt wants to be asked about
 	// outboxDecide: moved when the open decision is carried out, or overtaken.
 	outboxDecide = "decide"
-	// outboxFinish: moved when the packet of a refund made outside is closed.
+	// outboxFinish: moved when the packet of a refund made outside is closed, or was rejected.
 	outboxFinish = "finish"
 )
 
@@ -131,7 +131,7 @@ func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attemp
 	case outboxFinish:
 		var status string
 		err := tx.Raw("SELECT status FROM packets WHERE id = ?", p.PacketID).Scan(&status).Error
-		return status == string(packet.StatusClosed), err
+		return status == string(packet.StatusClosed) || status == string(packet.StatusRejected), err // see giveBack
 	}
 	for _, a := range attempts {
 		if a.AskRequested {
