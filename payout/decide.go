@@ -149,7 +149,7 @@ func nextOfCancel(p Payment, attempts []Attempt) Step {
 
 // over reports whether asking on about a number would tell nothing new.
 func (a Attempt) over() bool {
-	if a.ReturnBooked && a.Statement != ObsReturned { // what came back may have gone again
+	if a.ReturnBooked && !a.refused() { // what came back may have gone again
 		return a.holds() || a.Forgotten
 	}
 	return a.refused() || a.Statement == ObsNeverReceived || a.Forgotten || a.Booked

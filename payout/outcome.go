@@ -98,7 +98,7 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		s.contradiction(o)
 	}
 	if p.Status.Open() || p.Deciding != "" { // money is about to move: what it says last counts
-		a.Statement = o.Kind
+		s.says(o.Kind)
 	}
 	if p.Status.Open() {
 		return p.Move(StatusUnknown)
@@ -106,6 +106,16 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 	// What wanted it asked, the news of a return perhaps, is not answered yet.
 	a.AskRequested = !a.ReturnBooked && now.Before(a.AskUntil)
 	return nil
+}
+
+// says keeps the last word about a number that is booked. That it was refused counts for a
+// cancel when it is said twice: nobody has the money then, whichever is true.
+func (s *Settlement) says(kind ObservationKind) {
+	a := &s.Attempt
+	if s.Payment.Deciding != "" && kind == ObsDeclined && a.Statement != kind {
+		a.AskedAt = time.Time{}
+	}
+	a.Statement = kind
 }
 
 // returned: the money moved and came back, perhaps before we knew that it had moved.

@@ -189,6 +189,9 @@ func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	switch {
 	case a.Booked && (o.Kind == ObsDeclined || o.Kind == ObsNeverReceived):
 		s.contradiction(o)
+		if s.Payment.Deciding != "" && o.Kind == ObsDeclined && o.Source == SourceAsk && a.ReturnBooked && !a.refused() {
+			s.says(o.Kind)
+		}
 	case o.Kind == ObsReturned && a.Booked && !a.ReturnBooked:
 		s.secondReturned(now)
 	case o.Kind == ObsSucceeded && a.ReturnBooked:

@@ -1,0 +1,32 @@
+package payout
+
+import "testing"
+
+// TestR5_CancelOfWhatIsCalledRefused: a payout came back, two persons cancel it, and from
+// then on the provider says that it was refused. Said twice, the recipient does not have the
+// money: the cancel is carried out, and does not stay open for ever.
+func TestR5_CancelOfWhatIsCalledRefused(t *testing.T) {
+	ends := func(s *script, says map[int]ObservationKind) {
+		t.Helper()
+		for range 200 {
+			step := s.step()
+			s.now = maxTime(s.now, step.At)
+			if step.Do != ActionAsk {
+				break
+			}
+			parts, err := Parse(step.OrderNo)
+			s.must(err)
+			s.asks(parts.Attempt, says[parts.Attempt])
+		}
+		if got, err := s.carryOut(); got != DecisionCarriedOut || err != nil {
+			t.Errorf("%s, %v; next %+v", got, err, s.step())
+		}
+	}
+	s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+	s.must(s.decide(DecisionCancel, true))
+	ends(s.after(1), map[int]ObservationKind{1: ObsDeclined})
+
+	s = story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsSucceeded).asks(2, ObsReturned)
+	s.must(s.decide(DecisionCancel, true))
+	ends(s.after(1).asks(1, ObsPending), map[int]ObservationKind{1: ObsDeclined, 2: ObsReturned})
+}
