@@ -118,7 +118,7 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {
-		return rec, err == nil && rec.Stored != packet.StatusRejected, err
+		return rec, err == nil, err
 	}
 	p, open, err := r.lostPacket(ctx, id)
 	if err != nil {

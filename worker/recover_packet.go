@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hongbao/packet"
@@ -16,6 +17,9 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 	rec, known, err := r.record(ctx, id)
 	if err != nil || !known {
 		return err
+	}
+	if rec.Stored == packet.StatusRejected {
+		return r.givenBack(ctx, id)
 	}
 	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
 	if err != nil {
@@ -50,6 +54,25 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		return err
 	}
 	return r.remembered(ctx, id)
+}
+
+// givenBack looks at a packet that was rejected. It has no money, unless its charge went
+// through after that: then all of it goes back to the sender (Store.Settle).
+func (r *Recover) givenBack(ctx context.Context, id string) error {
+	open, err := r.Store.UnsettledPayments(ctx, id)
+	refunds := slices.ContainsFunc(open, func(p payout.Payment) bool { return p.Kind == payout.KindRefund })
+	if err != nil || len(r.lines[id]) == 0 && !refunds {
+		return err
+	}
+	for range 2 { // it was refused: that it was paid counts when it is said twice
+		if _, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0)); err != nil {
+			return err
+		}
+	}
+	if err := r.payments(ctx, id); err != nil {
+		return err
+	}
+	return r.explained(ctx, id)
 }
 
 // rejected rejects a packet whose sender was told that nothing is taken: a charge that
