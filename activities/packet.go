@@ -132,7 +132,15 @@ func (a *Packets) RejectPacket(ctx context.Context, id string, f payout.Failure)
 	if err := a.Books.RejectPacket(ctx, id, failure); err != nil {
 		return typed(err)
 	}
-	err := a.Pool.Reject(ctx, id, failure)
+	// What the sender was told stays, also when its charge says something else by now.
+	rec, err := a.Books.Packet(ctx, id)
+	if err != nil {
+		return typed(err)
+	}
+	if rec.Failure != nil {
+		failure = *rec.Failure
+	}
+	err = a.Pool.Reject(ctx, id, failure)
 	if errors.Is(err, packet.ErrGone) || errors.Is(err, packet.ErrNotFound) {
 		return nil // the pool was lost; the row says the same
 	}

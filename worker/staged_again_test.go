@@ -54,3 +54,34 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 	t.Run("its run is forgotten", func(t *testing.T) { again(t, "h", false) })
 	t.Run("with another body", func(t *testing.T) { again(t, "other", false) })
 }
+
+// TestR7_RejectedStagedAgain: a packet was rejected, its charge went through after all, and
+// Redis has forgotten the packet. Who repeats the create is told why it was rejected, as before.
+func TestR7_RejectedStagedAgain(t *testing.T) {
+	t.Parallel()
+	r := sharedRig(t)
+	p := r.create(t, spec{total: 100, count: 1, sender: "poor~broke"})
+	r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+	rejected := func() (v packet.PoolView, ok bool) {
+		v, err := r.pool.View(t.Context(), p.ID)
+		return v, err == nil && v.State == packet.PoolRejected && v.Failure != nil
+	}
+	eventually(t, soon, "told", func() bool { _, ok := rejected(); return ok })
+	before, _ := rejected()
+	for _, id := range []string{"late/1", "late/2"} {
+		now := must(r.store.Clock(t.Context()))(t)
+		o := payout.Observation{ID: id, Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: payout.OrderNo(payout.ID(payout.KindCharge, p.ID, 0), 1), StartedAt: now, EndedAt: now}
+		if _, err := r.store.Settle(t.Context(), o, o.OrderNo); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hands["delete"](t, r, workflows.PacketID(p.ID))
+	r.forgetPool(t, p.ID)
+	if _, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, soon, "told again", func() bool { _, ok := rejected(); return ok })
+	if after, _ := rejected(); *after.Failure != *before.Failure {
+		t.Errorf("%+v, before %+v", after.Failure, before.Failure)
+	}
+}
