@@ -72,7 +72,10 @@ func (r *Recover) givenBack(ctx context.Context, id string) error {
 	if err := r.payments(ctx, id); err != nil {
 		return err
 	}
-	return r.explained(ctx, id)
+	if err := r.explained(ctx, id); err != nil {
+		return err
+	}
+	return r.remembered(ctx, id)
 }
 
 // rejected rejects a packet whose sender was told that nothing is taken: a charge that
