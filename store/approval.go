@@ -154,7 +154,7 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	switch f.Status {
 	case "":
 	case payout.DecisionWaiting:
-		q = q.Where("status = 'waiting' AND expires_at > ?", now)
+		q = q.Where(stillWaits, now.Add(-approvalLife), now)
 	case payout.DecisionExpired:
 		q = q.Where("(status = 'expired' OR status = 'waiting' AND expires_at <= ?)", now)
 	default:
@@ -188,6 +188,14 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	return out, nil
 }
 
+// stillWaits is true of decisions that wait for a second person, as stillWaitsWithin is as
+// far as an index knows: those that have waited too long keep their rows, and there are
+// more and more.
+const (
+	stillWaits       = stillWaitsWithin + " AND expires_at > ?"
+	stillWaitsWithin = "status = 'waiting' AND created_at > ?"
+)
+
 // waitingDecisions counts the decisions that wait for a second person. One that has
 // waited too long keeps its row until somebody decides about the payment again, and
 // waits for nobody.
@@ -196,8 +204,8 @@ func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error
 	if err != nil {
 		return row, err
 	}
-	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE status = 'waiting' AND expires_at > ?",
-		now).Scan(&row).Error
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE "+stillWaits,
+		now.Add(-approvalLife), now).Scan(&row).Error
 	return row, classify(err)
 }
 

@@ -133,7 +133,7 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 		c.from = "decisions FORCE INDEX (decisions_approval)"
 		c.within.and("approval_id IS NOT NULL")
 	case payout.DecisionWaiting:
-		c.within.and("status = 'waiting'")
+		c.within.and(stillWaitsWithin, now.Add(-approvalLife))
 		c.fits.and("expires_at > ?", now)
 	case payout.DecisionExpired:
 		c.within.and("status IN ('expired', 'waiting')")
