@@ -43,7 +43,11 @@ type Books struct {
 func (b Books) Judge(known int64, rise bool, now time.Time) Books {
 	switch {
 	case b.State == BooksRestored:
-		b.Known = max(b.Known, known)
+		// They had come further than anybody knew of: they were recovered and restored again, to
+		// a backup of this time. What was noted in between may be under way.
+		if known > b.Known {
+			b.Known, b.RestoredAt = known, now
+		}
 	case b.Number < known:
 		b.State, b.Known, b.RestoredAt = BooksRestored, known, now
 	case rise:

@@ -18,14 +18,15 @@ func TestR13_BooksAreJudged(t *testing.T) {
 		rise   bool
 		want   Books
 	}{
-		"equal":                   {normal, 5, false, normal},
-		"equal, rises":            {normal, 5, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
-		"nobody knows":            {normal, 0, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
-		"lower":                   {normal, 6, false, restored},
-		"lower, does not rise":    {normal, 6, true, restored},
-		"nothing ever beat":       {Books{State: BooksNormal}, 1, true, Books{State: BooksRestored, Known: 1, RestoredAt: now}},
-		"stays restored":          {restored, 0, true, restored},
-		"restored, more is known": {restored, 9, true, Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 9, RestoredAt: now}},
+		"equal":                {normal, 5, false, normal},
+		"equal, rises":         {normal, 5, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
+		"nobody knows":         {normal, 0, true, Books{Number: 6, State: BooksNormal, BeatAt: now}},
+		"lower":                {normal, 6, false, restored},
+		"lower, does not rise": {normal, 6, true, restored},
+		"nothing ever beat":    {Books{State: BooksNormal}, 1, true, Books{State: BooksRestored, Known: 1, RestoredAt: now}},
+		"stays restored":       {restored, 0, true, restored},
+		"restored, more is known": {Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 6, RestoredAt: then}, 9, true,
+			Books{Number: 5, State: BooksRestored, BeatAt: then, Known: 9, RestoredAt: now}},
 	} {
 		if got := tc.before.Judge(tc.known, tc.rise, now); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
