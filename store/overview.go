@@ -22,9 +22,10 @@ const (
 )
 
 // ledgerSums remembers the sums over all postings up to one that is settled. The
-// ledger is append-only, so they never change.
+// ledger is append-only, so they never change, unless MySQL was restored.
 type ledgerSums struct {
 	mu   sync.Mutex
+	of   time.Time // when the books that they are of were restored last
 	upTo int64
 	rows map[ledgerKey]int64
 	// patience 0 means ledgerPatience.
@@ -113,8 +114,12 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	if err != nil {
 		return err
 	}
-	if l.rows == nil {
-		l.rows = map[ledgerKey]int64{}
+	books, err := s.Books(ctx)
+	if err != nil {
+		return err
+	}
+	if l.rows == nil || !books.RestoredAt.Equal(l.of) {
+		l.of, l.upTo, l.rows = books.RestoredAt, 0, map[ledgerKey]int64{}
 	}
 	patience, cancel := context.WithTimeout(ctx, cmp.Or(l.patience, ledgerPatience))
 	defer cancel()

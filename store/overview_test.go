@@ -65,6 +65,37 @@ func TestOverviewSums(t *testing.T) {
 	}
 }
 
+// TestR13_OverviewOfRestoredBooks: a process that lives through a restore of MySQL does not
+// tell sums of postings that are not in the books any more.
+func TestR13_OverviewOfRestoredBooks(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	older, _ := newStore(t)
+	kept := funded(t, older, 300, 2)
+	for range 3 {
+		funded(t, s, 1000, 4)
+		_, err := s.BeatBooks(ctx, 0)
+		must(t, err)
+	}
+	c.pass(2 * ledgerSettled)
+	if o, err := s.Overview(ctx); err != nil || o.Ledger.ByKind[payout.PostCharge] != 3000 || s.ledger.upTo == 0 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	b, err := s.CompareBooks(ctx, 0)
+	must(t, err)
+	if b.State != payout.BooksRestored {
+		t.Fatalf("%+v", b)
+	}
+	o, err := s.Overview(ctx)
+	must(t, err)
+	want, err := s.Balances(ctx, kept.ID)
+	must(t, err)
+	if !maps.Equal(o.Ledger.ByKind, want.ByKind) || o.Summed != o.Posted {
+		t.Errorf("%v, want %v; up to %d of %d", o.Ledger.ByKind, want.ByKind, o.Summed, o.Posted)
+	}
+}
+
 // TestOverviewInTurns: a ledger that takes longer than one call is added up in turns.
 func TestOverviewInTurns(t *testing.T) {
 	s, c := newStore(t)
