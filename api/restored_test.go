@@ -17,7 +17,8 @@ func TestR13_DecisionsRefused(t *testing.T) {
 	h := newHouse(t, parts{change: func(c *api.Config) { c.BooksBelieved = c.Store.(*store.Store).BooksBelieved }})
 	ctx := t.Context()
 	id, bad := h.failed()
-	if _, err := h.store.CompareBooks(ctx, 7); err != nil {
+	found, err := h.store.CompareBooks(ctx, 7)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -38,7 +39,7 @@ func TestR13_DecisionsRefused(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
-	if _, err := h.store.EndRestored(ctx, w, 7, "sandbox", nil); err != nil {
+	if _, err := h.store.EndRestored(ctx, w, found, 7, "sandbox", nil); err != nil {
 		t.Fatal(err)
 	}
 	path := "payouts/" + bad + "/retry"

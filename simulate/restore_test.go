@@ -209,7 +209,7 @@ func (b restoredBooks) DeclareRestored(context.Context, payout.StaffWrite, int64
 	return payout.Books{}, errors.New("nobody declares anything here")
 }
 
-func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, known int64, _ string, _ any) (st payout.Books, err error) {
+func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, _ payout.Books, known int64, _ string, _ any) (st payout.Books, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		b.state = b.state.Recovered(known, b.world.now())
 		st = b.state
@@ -262,6 +262,9 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 		}
 		r := b.rows[payout.ID(payout.KindCharge, id, 0)]
 		p := r.Payment
+		if p.Status == payout.StatusPaid {
+			return errors.New("no charge goes through here that was refused")
+		}
 		if err := payout.RefuseRecovered(&p, payout.NewFailure(f.Code, f.Message), b.world.now()); err != nil {
 			return err
 		}

@@ -169,8 +169,8 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 }
 
 // RecoverRejected rejects a packet of which Redis remembers that it was, and whose
-// charge the provider has never received. Errors: ErrNotFound, payout.ErrUndecided
-// when the charge was paid, ErrUnavailable.
+// charge the provider has never received; or has carried out after all: then all of it
+// goes back to the sender, as giveBack has it. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
@@ -184,8 +184,17 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err != nil {
 			return err
 		}
-		p := row.payment()
-		failure := payout.NewFailure(f.Code, f.Message)
+		p, failure := row.payment(), payout.NewFailure(f.Code, f.Message)
+		reject := func() error {
+			return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
+				map[string]any{"failure_code": code(failure.Code), "failure_message": clip(failure.Message, 255)})
+		}
+		if p.Status == payout.StatusPaid {
+			if err := reject(); err != nil {
+				return err
+			}
+			return tx.owedRefund(prow, p.Amount, p.Provider)
+		}
 		if err := payout.RefuseRecovered(&p, failure, tx.now); err != nil {
 			return err
 		}
@@ -195,8 +204,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider never received it"); err != nil {
 			return err
 		}
-		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
-			map[string]any{"failure_code": code(failure.Code), "failure_message": clip(failure.Message, 255)})
+		return reject()
 	})
 }
 
@@ -276,13 +284,21 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 
 // EndRestored makes restored books normal again, at a number above all that is
 // known, and lets the payments of a provider go on. With the audit entry, which
-// keeps report. Books that are normal stay as they are. Errors: ErrUnavailable.
-func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, known int64, provider string, report any) (payout.Books, error) {
+// keeps report. found is how the recovery found them: books that were restored once more
+// since do not have what it has put back. Books that are normal stay as they are. Errors:
+// ErrMoved when these are other books, ErrUnavailable.
+func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string, report any) (payout.Books, error) {
 	var out payout.Books
 	err := s.inTx(ctx, crash.RecoverEnd, func(tx tx) error {
 		b, err := tx.lockBooks()
-		if out = b; err != nil || b.State == payout.BooksNormal {
+		out = b
+		switch {
+		case err != nil:
 			return err
+		case !b.RestoredAt.Equal(found.RestoredAt):
+			return fmt.Errorf("the books were restored once more while they were recovered: %w", ErrMoved)
+		case b.State == payout.BooksNormal:
+			return nil
 		}
 		out = b.Recovered(max(known, s.sight.number.Load()), tx.now)
 		if err := tx.saveBooks(out); err != nil {

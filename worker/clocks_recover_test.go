@@ -92,7 +92,8 @@ func TestR13_RecoverByTheBooksClock(t *testing.T) {
 			t.Fatal("nothing is heard of the recovery")
 		}
 		stop()
-		if _, err := r.store.EndRestored(t.Context(), payout.StaffWrite{Owner: "operator", Role: "operator", Reason: "test"}, 0, "sandbox", nil); err != nil {
+		found := must(r.store.Books(t.Context()))(t)
+		if _, err := r.store.EndRestored(t.Context(), payout.StaffWrite{Owner: "operator", Role: "operator", Reason: "test"}, found, 0, "sandbox", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ type RestoredBooks interface {
 	Books(ctx context.Context) (payout.Books, error)
 	CompareBooks(ctx context.Context, known int64) (payout.Books, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.Books, error)
-	EndRestored(ctx context.Context, w payout.StaffWrite, known int64, provider string, report any) (payout.Books, error)
+	EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string, report any) (payout.Books, error)
 	NoteUndecided(ctx context.Context, packetID, subject, detail string) error
 	activities.Clock
 }
@@ -207,7 +207,7 @@ func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	r.report.Ended = true
 	audited := r.report
 	audited.Undecided = audited.Undecided[:min(len(audited.Undecided), auditedMost)] // all of them are breaks
-	books, err = r.Store.EndRestored(ctx, r.write("what happened since the backup was put back"), known, r.Provider.Name(), audited)
+	books, err = r.Store.EndRestored(ctx, r.write("what happened since the backup was put back"), books, known, r.Provider.Name(), audited)
 	if r.report.Books = books; err != nil {
 		r.report.Ended = false
 		return r.report, err

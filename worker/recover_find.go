@@ -113,8 +113,7 @@ func (r *Recover) addUnknown(ctx context.Context, ids []string, found map[string
 }
 
 // record makes sure that the books know a packet. It reports false for one that
-// they need not know: it was rejected, or nothing says that anybody was charged,
-// and nothing goes on with it.
+// they need not know: nothing says that anybody was charged, and nothing goes on with it.
 func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, error) {
 	rec, err := r.Store.Packet(ctx, id)
 	if !errors.Is(err, packet.ErrNotFound) {

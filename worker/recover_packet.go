@@ -28,7 +28,10 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 	if rec.Stored == packet.StatusFunding {
 		switch {
 		case charge.Status == payout.StatusPaid:
-			err = r.fund(ctx, rec)
+			var rejected bool
+			if rejected, err = r.charged(ctx, rec); err == nil && rejected {
+				return r.givenBack(ctx, id)
+			}
 		case charge.Status.Open():
 			err = r.rejected(ctx, id, charge)
 		}
@@ -92,11 +95,29 @@ func (r *Recover) rejected(ctx context.Context, id string, charge payout.Payment
 	if err != nil || seen.Kind != payout.ObsNeverReceived {
 		return err // it is asked about, and ends as the provider says
 	}
-	var f packet.Failure // a tombstone does not keep it
-	if view.Failure != nil {
-		f = *view.Failure
+	return r.Store.RecoverRejected(ctx, id, failureOf(view))
+}
+
+// failureOf is why a packet was rejected, as Redis remembers it: a tombstone does not.
+func failureOf(view packet.PoolView) packet.Failure {
+	if view.Failure == nil {
+		return packet.Failure{}
 	}
-	return r.Store.RecoverRejected(ctx, id, f)
+	return *view.Failure
+}
+
+// charged goes on with a packet whose charge turned out to be paid: its shares are written,
+// unless it was rejected since, and charged after all. Its sender was told that nothing is
+// taken: it is rejected again, and all of it goes back. It reports whether that is so.
+func (r *Recover) charged(ctx context.Context, rec packet.Record) (rejected bool, err error) {
+	view, err := r.view(ctx, rec.ID)
+	switch {
+	case err == nil && view.State == packet.PoolRejected:
+		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
+	case err != nil && !errors.Is(err, packet.ErrNotFound):
+		return false, err
+	}
+	return false, r.fund(ctx, rec)
 }
 
 // payments brings every payment of a packet to where the provider has it, those

@@ -1,0 +1,85 @@
+package worker_test
+
+import (
+	"net/http"
+	"testing"
+
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// TestR13_ChargedAfterAll: a charge was refused, its packet rejected, and then the provider
+// has carried the charge out after all. The backup is of before the refusal, or of after it.
+// The sender was told that nothing is taken: the packet is rejected after the recovery too,
+// and all of it goes back to him.
+func TestR13_ChargedAfterAll(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]bool{"backup of before the refusal": true, "backup of after it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chargedAfterAll(t, early)
+		})
+	}
+}
+
+func chargedAfterAll(t *testing.T, early bool) {
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	eventually(t, soon, "the provider has the charge", func() bool {
+		c, err := old.store.PaymentOf(t.Context(), charge)
+		return err == nil && c.Status == payout.StatusAwaitingRecipient
+	})
+	hands["terminate"](t, old, workflows.PacketID(p.ID))
+	var dsn string
+	if early {
+		dsn = old.backup(t)
+	}
+	old.refused(t, p)
+	if !early {
+		dsn = old.backup(t)
+	}
+	until := must(old.store.Books(t.Context()))(t).Number
+	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
+	eventually(t, soon, "charged", func() bool { return old.moved(t, p.ID, "charge") == 1 })
+	eventually(t, soon, "the books have beaten since", func() bool {
+		known, err := old.pool.BooksNumber(t.Context())
+		return err == nil && known > until+1
+	})
+	stop()
+
+	r := old.restored(t, dsn)
+	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
+	if err := heart.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || len(told.Undecided) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
+		t.Fatalf("%s, %+v", rec.Stored, rec.Failure)
+	}
+	back := r.awaitRefund(t, p.ID, 0, payout.StatusAwaitingRecipient) // this sender's account is like that
+	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(back.ID, 1), nil, nil)
+	if back = r.awaitRefund(t, p.ID, 0, payout.StatusPaid); back.Amount != p.TotalAmount {
+		t.Errorf("%+v", back)
+	}
+	r.verified(t)
+}
+
+// refused rejects a packet as its run does once the provider has refused its charge.
+func (r *rig) refused(t *testing.T, p packet.Packet) {
+	t.Helper()
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	exec(t, r.sql(t), 1, "UPDATE payments SET status = 'failed', failure_code = 'payer_declined', settled_at = NOW(6) WHERE id = ?", charge)
+	exec(t, r.sql(t), 1, "UPDATE attempts SET statement = 'declined' WHERE payment_id = ?", charge)
+	exec(t, r.sql(t), 1, "UPDATE packets SET status = 'rejected', failure_code = 'payer_declined', failure_message = 'm' WHERE id = ?", p.ID)
+	if err := r.pool.Reject(t.Context(), p.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+}
