@@ -563,6 +563,16 @@ func (p past) PacketsSince(context.Context, time.Time) ([]string, error) {
 	return []string{p.packet.ID}, nil
 }
 
+func (p past) WinnersSince(context.Context, time.Time) (map[string][]string, error) {
+	users := map[string][]string{}
+	p.look(func() {
+		for _, c := range p.started {
+			users[c.PacketID] = append(users[c.PacketID], c.UserID)
+		}
+	})
+	return users, nil
+}
+
 func (p past) PacketOf(context.Context, string) (packet.Packet, bool, bool, error) {
 	return p.packet, true, true, nil
 }

@@ -88,6 +88,7 @@ type RestoredProvider interface {
 type RestoredRuns interface {
 	ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error)
 	PacketsSince(ctx context.Context, since time.Time) ([]string, error)
+	WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error)
 	PacketOf(ctx context.Context, packetID string) (p packet.Packet, open, found bool, err error)
 	EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error)
 }

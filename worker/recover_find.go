@@ -12,14 +12,14 @@ import (
 
 // candidates are the packets to which something may have happened that the books do
 // not know: those that are not at their end in the books, or have a payment that is
-// not, those with a movement that is not booked, and those that the books do not
-// know and Redis or Temporal does.
+// not, those with a movement that is not booked, those that the books do not
+// know and Redis or Temporal does, and those of claims that only Temporal knows.
 func (r *Recover) candidates(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for id := range r.lines {
 		found[id] = true
 	}
-	for _, find := range []func(context.Context, map[string]bool) error{r.unfinished, r.waiting, r.live, r.started} {
+	for _, find := range []func(context.Context, map[string]bool) error{r.unfinished, r.waiting, r.live, r.started, r.claimed} {
 		if err := find(ctx, found); err != nil {
 			return nil, err
 		}
@@ -91,6 +91,31 @@ func (r *Recover) started(ctx context.Context, found map[string]bool) error {
 	for some := range slices.Chunk(ids, recoverPage) {
 		if err := r.addUnknown(ctx, some, found); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// claimed adds the packets with a claim that Temporal was told of since the backup and
+// that the books do not have: of one that had ended before, it is a promise (rule R10).
+func (r *Recover) claimed(ctx context.Context, found map[string]bool) error {
+	winners, err := r.Starter.WinnersSince(ctx, r.since)
+	if err != nil {
+		return err
+	}
+	for id, users := range winners {
+		for some := range slices.Chunk(users, compareUsers) {
+			if found[id] {
+				break
+			}
+			have, err := r.Store.Recorded(ctx, id, some)
+			if err != nil {
+				return err
+			}
+			found[id] = slices.ContainsFunc(some, func(user string) bool { return !have[user] })
+		}
+		if !found[id] {
+			delete(found, id)
 		}
 	}
 	return nil

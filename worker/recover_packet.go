@@ -39,11 +39,17 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if rec.BooksClosedAt.IsZero() && charge.Status == payout.StatusPaid {
+	switch {
+	case charge.Status != payout.StatusPaid:
+	case rec.BooksClosedAt.IsZero():
 		if err := r.claims(ctx, rec); err != nil {
 			return err
 		}
 		if err := r.shares(ctx, id); err != nil {
+			return err
+		}
+	default: // what turned up since is a promise
+		if err := r.eachLost(ctx, id, r.bookAll); err != nil {
 			return err
 		}
 	}

@@ -55,6 +55,21 @@ func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, 
 	return ids, err
 }
 
+// WinnersSince names, by packet, the users whose payouts were started since then.
+func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error) {
+	users := map[string][]string{}
+	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PayoutWorkflow, since.UTC().Format(time.RFC3339Nano))
+	err := s.past(ctx, query, func(id, _ string) error {
+		_, rest, _ := strings.Cut(id, "/")
+		packetID, user, _ := strings.Cut(rest, "/")
+		if packet.ValidID(packetID) && id == workflows.PayoutID(packetID, user) {
+			users[packetID] = append(users[packetID], user)
+		}
+		return nil
+	})
+	return users, err
+}
+
 // ClaimsOf returns the claims of a packet with which payouts were started, but for
 // those of users that known reports: a user's id is part of the run's.
 func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error) {
