@@ -23,6 +23,7 @@ const (
 // auditWalk is how far the chain of the audit was checked.
 type auditWalk struct {
 	mu      sync.Mutex
+	of      time.Time // when the books that it is of were restored last
 	began   time.Time
 	chain   payout.AuditChain
 	checked int64 // number of the last entry
@@ -51,6 +52,13 @@ func (w *auditWalk) on(ctx context.Context, s *Store) (out payout.AuditWatch, er
 		return out, err
 	}
 	copy(out.Head.Hash[:], hash)
+	books, err := s.Books(ctx)
+	if err != nil {
+		return out, err
+	}
+	if !books.RestoredAt.Equal(w.of) { // what was checked may be gone, and other entries in its place
+		w.of, w.began = books.RestoredAt, time.Time{}
+	}
 	if w.began.IsZero() || w.checked > out.Head.Seq || w.ended && now.Sub(w.began) > auditAgain || now.Before(w.began) {
 		w.began, w.chain, w.checked = now, payout.AuditChain{}, 0
 	}

@@ -40,6 +40,30 @@ func TestAuditWatched(t *testing.T) {
 	}
 }
 
+// TestR13_AuditOfRestoredBooks: a process that lives through a restore of MySQL checks the
+// chain of the books as they are, which has other entries behind those of the backup.
+func TestR13_AuditOfRestoredBooks(t *testing.T) {
+	s, _ := newStore(t)
+	older, _ := newStore(t)
+	appended(t, s, 12)
+	appended(t, older, 10)
+	_, err := s.BeatBooks(t.Context(), 0)
+	must(t, err)
+	if w, err := s.AuditWatched(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 12 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	b, err := s.CompareBooks(t.Context(), 0)
+	must(t, err)
+	if b.State != payout.BooksRestored {
+		t.Fatalf("%+v", b)
+	}
+	appended(t, s, 5)
+	if w, err := s.AuditWatched(t.Context()); err != nil || w.FirstBad != nil || w.Checked != 15 {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
 // TestAuditWatchedEnd: entries that were cut off are missed.
 func TestAuditWatchedEnd(t *testing.T) {
 	s, _ := newStore(t)
