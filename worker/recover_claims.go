@@ -36,8 +36,33 @@ func (r *Recover) claims(ctx context.Context, rec packet.Record) error {
 		if err := r.refundedAsBooked(ctx, rec, refund); err != nil {
 			return err
 		}
+	} else if twofold, err := r.twofold(ctx, rec.ID); err != nil {
+		return err
+	} else if twofold {
+		if err := r.eachLost(ctx, rec.ID, r.bookSent); err != nil {
+			return err
+		}
 	}
 	return r.eachLost(ctx, rec.ID, r.bookAll)
+}
+
+// twofold reports whether two may have been told the same share of a packet, of which one
+// has a promise (rule R10): Redis tells of more users than have shares, or only Temporal
+// tells of any. Whom the provider has paid comes first then; nothing else says whose it is.
+func (r *Recover) twofold(ctx context.Context, id string) (bool, error) {
+	view, err := r.view(ctx, id)
+	switch {
+	case errors.Is(err, packet.ErrNotFound), err == nil && view.Retired:
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	told := 0
+	err = r.Pools.RemainingClaims(ctx, id, func(claims []packet.Claim) error {
+		told += len(claims)
+		return nil
+	})
+	return told > view.ClaimedCount, err
 }
 
 // eachLost does something with the claims that the books do not have, some at a time.
