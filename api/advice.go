@@ -26,7 +26,7 @@ var advice = map[Code]string{
 	CodeRefundNotFound:    "Check the id: `/v1/staff/refunds?packet_id=` lists the refunds of a packet.",
 	CodeMethodNotAllowed:  "Use one of the methods in the Allow header.",
 	CodeRequestTimeout:    "Send the request again, faster. A create with the same Idempotency-Key and a grab of the same user are safe to repeat.",
-	CodeNotOpenYet:        "Show a countdown to `opens_at` (absent while the packet is being funded) and ask again then; Retry-After says when.",
+	CodeNotOpenYet:        "Show a countdown to `opens_at` and ask again then; Retry-After says when. A packet that is still being funded may open later than `opens_at`.",
 	CodeSoldOut:           "Show that all shares are gone. It stays the answer for everybody who has no claim.",
 	CodeRequestInProgress: "The first request with this key has not ended. Wait for Retry-After and send the same again; it takes at most 10 s.",
 	CodeNotRetryable:      "Read the payout: only `failed` and `returned` can be retried, and somebody may have been faster.",
