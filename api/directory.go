@@ -41,6 +41,9 @@ func (u *keyUse) note(now time.Time) {
 	}
 }
 
+// pending reports whether MySQL does not know of the last use yet.
+func (u *keyUse) pending() bool { return u.seen.Load() > u.noted.Load() }
+
 // accessList is everything the directory knows; its JSON is what Redis mirrors.
 type accessList struct {
 	Apps  []access.App         `json:"apps"`
@@ -61,12 +64,13 @@ type directory struct {
 	mu     sync.Mutex                         // one load at a time
 	last   time.Time                          // of the last load, good or bad
 	fresh  bool                               // loaded from MySQL at least once
+	gone   map[string]*keyUse                 // of keys that have ended, and whose last use MySQL does not know of yet; under mu
 
 	reached atomic.Bool // MySQL answered the last load
 }
 
 func newDirectory(keys Keys, mirror KeyMirror, now func() time.Time) *directory {
-	return &directory{keys: keys, mirror: mirror, now: now}
+	return &directory{keys: keys, mirror: mirror, now: now, gone: map[string]*keyUse{}}
 }
 
 // ready reports whether keys can be told apart.
@@ -189,10 +193,16 @@ func (d *directory) noteUse(ctx context.Context) error {
 	if list == nil || !d.reached.Load() {
 		return nil
 	}
-	used, minutes := map[string]time.Time{}, map[*keyUse]int64{}
+	d.mu.Lock()
+	uses := maps.Clone(d.gone)
+	d.mu.Unlock()
 	for id, who := range *list {
-		if minute := who.used.seen.Load(); minute > who.used.noted.Load() {
-			used[id], minutes[who.used] = time.Unix(minute*60, 0), minute
+		uses[id] = who.used
+	}
+	used, minutes := map[string]time.Time{}, map[*keyUse]int64{}
+	for id, use := range uses {
+		if minute := use.seen.Load(); minute > use.noted.Load() {
+			used[id], minutes[use] = time.Unix(minute*60, 0), minute
 		}
 	}
 	if len(used) == 0 {
@@ -206,6 +216,9 @@ func (d *directory) noteUse(ctx context.Context) error {
 	for use, minute := range minutes {
 		use.noted.Store(minute)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.gone, func(_ string, use *keyUse) bool { return !use.pending() })
 	return nil
 }
 
@@ -299,6 +312,8 @@ func (d *directory) use(found accessList) {
 		who := &caller{key: k, used: new(keyUse)}
 		if before != nil && (*before)[k.ID] != nil {
 			who.used = (*before)[k.ID].used
+		} else if used := d.gone[k.ID]; used != nil {
+			who.used = used
 		}
 		if k.Role == access.RoleApp {
 			app, ok := apps[k.AppID]
@@ -309,5 +324,19 @@ func (d *directory) use(found accessList) {
 		}
 		list[k.ID] = who
 	}
+	d.keepUses(before, list)
 	d.list.Store(&list)
+}
+
+// keepUses keeps when keys were used that are not in the list any more: whoever has
+// revoked one asks for that first of all.
+func (d *directory) keepUses(before *map[string]*caller, list map[string]*caller) {
+	if before == nil {
+		return
+	}
+	for id, who := range *before {
+		if list[id] == nil && who.used.pending() {
+			d.gone[id] = who.used
+		}
+	}
 }

@@ -182,6 +182,26 @@ func TestKeyCreateOnce(t *testing.T) {
 	}
 }
 
+// TestKeyLastUseOfEnded: when a key was used last is known also of one that was ended
+// right after it.
+func TestKeyLastUseOfEnded(t *testing.T) {
+	h := newHouse(t, parts{})
+	admin := h.administrator()
+	_, revoked := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","reason":"r"}`)
+	_, rotated := h.issue(admin, "keys", "k2", `{"role":"ops","owner":"zhou","reason":"r"}`)
+	if a, b := h.opens("", revoked), h.opens("", rotated); a != "" || b != "" {
+		t.Fatalf("%q, %q", a, b)
+	}
+	if r := h.write(admin, "keys/"+revoked.key.ID+"/revoke", "k3", `{"reason":"it leaked"}`); r.status != http.StatusOK {
+		t.Fatalf("%s", r)
+	}
+	h.issue(admin, "keys/"+rotated.key.ID+"/rotate", "k4", `{"grace_seconds":0,"reason":"it leaked"}`)
+	h.eventually("the last use of ended keys is known", func() bool {
+		all := h.keys(admin, "&role=ops")
+		return all[revoked.key.ID].LastUsedAt != nil && all[rotated.key.ID].LastUsedAt != nil
+	})
+}
+
 func TestKeyRotateAndRevoke(t *testing.T) {
 	h := newHouse(t, parts{})
 	admin := h.administrator()
