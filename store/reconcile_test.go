@@ -175,6 +175,26 @@ func TestReconcileAgrees(t *testing.T) {
 	}
 }
 
+// TestReconcileHugeAmounts: a statement may hold any amounts, of orders that are not ours
+// too. The day comes to its end all the same: no other run of it could be started.
+func TestReconcileHugeAmounts(t *testing.T) {
+	x := newStatement(t)
+	const lines = 3 // of amounts that stand for those of hundreds
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	for i := range lines {
+		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign", Account: "a", Amount: 1 << 62, At: x.s.Now()})
+	}
+	r := x.reconcile(day)
+	for _, sum := range r.Sums {
+		if sum.Op == payout.OpTransfer && (sum.Provider.Count != lines || sum.Provider.Amount != money.Max) {
+			t.Errorf("%+v", sum)
+		}
+	}
+	if r.Lines != lines {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestReconcileRepairsByAsking: the machine books what the provider says when
 // asked; the break is resolved without a person.
 func TestReconcileRepairsByAsking(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hongbao/crash"
+	"hongbao/money"
 	"hongbao/payout"
 )
 
@@ -229,15 +230,18 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 
 type lineCounts struct{ all, matched, inFlight, repaired int64 }
 
-// lineSums adds up the lines of a reconciliation's day, by operation and verdict.
+// lineSums adds up the lines of a reconciliation's day, by operation and verdict, up to
+// money.Max.
 func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 	var rows []struct {
 		Op, Verdict    string
 		N, Amount      int64
 		Known, Entered int64
 	}
-	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, COALESCE(SUM(amount), 0) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
-		COALESCE(SUM(booked), 0) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`, r.Provider, r.Day).Scan(&rows).Error
+	// A statement may hold any amounts, foreign ones too: together they may be more than 64 bits hold.
+	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
+		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
+		int64(money.Max), int64(money.Max), r.Provider, r.Day).Scan(&rows).Error
 	var counts lineCounts
 	sums := []payout.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
 	for _, row := range rows {
@@ -252,9 +256,10 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 			counts.inFlight += row.N
 		}
 		for i := range sums {
-			if sums[i].Op == payout.Op(row.Op) {
-				addSum(&sums[i].Provider, row.N, row.Amount)
-				addSum(&sums[i].Books, row.Known, row.Entered)
+			if one := &sums[i]; one.Op == payout.Op(row.Op) {
+				addSum(&one.Provider, row.N, row.Amount)
+				addSum(&one.Books, row.Known, row.Entered)
+				one.Provider.Amount, one.Books.Amount = min(one.Provider.Amount, money.Max), min(one.Books.Amount, money.Max)
 			}
 		}
 	}
