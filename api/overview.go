@@ -13,7 +13,7 @@ const overviewLimit = 8 * time.Second
 
 // Overview is where all the money is, and what is not at its end.
 type Overview struct {
-	Money     Nullable[Funds] `json:"money" doc:"The ledger over all packets; null while a large one is added up for the first time after the start of a process."`
+	Money     Nullable[Funds] `json:"money" doc:"The ledger over all packets; null while a large one is added up for the first time after the start of a process, and when it comes to more than 64 bits hold."`
 	Payments  []Unfinished    `json:"payments" nullable:"false" doc:"Payments that are not at their end, by kind and status; kinds and statuses with none left out."`
 	Breaks    Pile            `json:"breaks" doc:"Breaks that nobody has resolved."`
 	Approvals Pile            `json:"approvals" doc:"Decisions that wait for a second person."`

@@ -10,6 +10,7 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones, whatever the machine has
 
+	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -39,13 +40,13 @@ type Summary struct {
 // SentSummary is what a user sent.
 type SentSummary struct {
 	Count  int `json:"count" minimum:"0" doc:"How many packets."`
-	Amount Fen `json:"amount" doc:"The sum of their total_amount."`
+	Amount Fen `json:"amount" doc:"The sum of their total_amount, up to 2^53-1."`
 }
 
 // ReceivedSummary is what a user received.
 type ReceivedSummary struct {
 	Count    int `json:"count" minimum:"0" doc:"How many claims."`
-	Amount   Fen `json:"amount" doc:"The sum of their amounts."`
+	Amount   Fen `json:"amount" doc:"The sum of their amounts, up to 2^53-1."`
 	BestLuck int `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
 }
 
@@ -234,7 +235,7 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 			}
 			ids = append(ids, c.PacketID)
 			held.ReceivedCount++
-			held.ReceivedAmount += c.Amount
+			held.ReceivedAmount = min(held.ReceivedAmount+c.Amount, money.Max)
 			if live.best(c, notRecorded(claimed(c))) {
 				best = append(best, c)
 			}
@@ -253,7 +254,7 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 	defer cancel()
 	sums, err := r.server.cfg.Store.Sums(ctx, r.caller.app.ID, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount
-	sums.ReceivedAmount += held.ReceivedAmount
+	sums.ReceivedAmount = min(sums.ReceivedAmount+held.ReceivedAmount, money.Max)
 	sums.BestLuckCount += held.BestLuckCount
 	return sums, err
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -28,6 +30,8 @@ type ledgerSums struct {
 	of   time.Time // when the books that they are of were restored last
 	upTo int64
 	rows map[ledgerKey]int64
+	// beyond: a sum is more than 64 bits hold, and stays so.
+	beyond bool
 	// patience 0 means ledgerPatience.
 	patience time.Duration
 }
@@ -51,7 +55,7 @@ const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending'
 // Overview adds up the ledger over all packets and counts what is not at its end.
 // Each statement reads an index from where work is left; of the ledger only what
 // was posted since the last call. Amounts of what is not at its end are told up to
-// money.Max. Errors: ErrUnavailable.
+// money.Max; the ledger is left out when a sum is more than 64 bits hold. Errors: ErrUnavailable.
 func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	var out payout.Overview
 	if err := s.sumLedger(ctx, &out); err != nil {
@@ -104,6 +108,9 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	l := &s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := s.read(ctx).Raw("SELECT COALESCE(MAX(id), 0) FROM transfers").Scan(&out.Posted).Error; err != nil || l.beyond {
+		return err
+	}
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return err
@@ -129,8 +136,8 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 		if err != nil {
 			return err
 		}
-		for _, r := range some {
-			l.rows[r.Key] += r.Sum
+		if l.beyond = !addUp(l.rows, some); l.beyond {
+			return nil
 		}
 		l.upTo = to
 	}
@@ -144,16 +151,34 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 	if err != nil {
 		return err
 	}
-	for key, sum := range l.rows {
-		tail = append(tail, ledgerSum{Key: key, Sum: sum})
+	all := maps.Clone(l.rows)
+	if l.beyond = !addUp(all, tail); l.beyond {
+		out.Summed = 0
+		return nil
 	}
-	out.Ledger, out.Summed = balancesOf(tail), out.Posted
+	var rows []ledgerSum
+	for key, sum := range all {
+		rows = append(rows, ledgerSum{Key: key, Sum: sum})
+	}
+	out.Ledger, out.Summed = balancesOf(rows), out.Posted
 	return nil
 }
 
+// addUp adds sums to others; false: one is more than 64 bits hold.
+func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
+	for _, r := range some {
+		if r.Sum > math.MaxInt64-1-to[r.Key] {
+			return false
+		}
+		to[r.Key] += r.Sum
+	}
+	return true
+}
+
 // sumPostings adds up the postings behind after, up to and with upTo; nil: to the newest.
+// What is more than 64 bits hold is the largest that they do.
 func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
-	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, SUM(amount) AS sum").Where("id > ?", after)
+	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum", int64(math.MaxInt64)).Where("id > ?", after)
 	if upTo != nil {
 		q = q.Where("id <= ?", *upTo)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/money"
 	"hongbao/observe"
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -152,6 +153,36 @@ func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
 	for _, p := range v.Payments {
 		if want := map[bool]int64{true: 1}[p.Kind == "payout" && p.Status == "failed"]; p.Waiting != want {
 			t.Errorf("%s %s: %d wait, want %d", p.Kind, p.Status, p.Waiting, want)
+		}
+	}
+}
+
+// TestLedgerOfHugeAmounts: an app may fund any number of packets of the largest amount.
+// The ledger over all of them is left out then, at once and for good, and the rest is told.
+func TestLedgerOfHugeAmounts(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		s, c := newStore(t)
+		p := funded(t, s, money.Max, 1)
+		const more = 1100 // 1,024 such amounts are more than an int64 holds
+		must(t, s.read(t.Context()).Exec(`INSERT INTO transfers (packet_id, debit, credit, amount, order_no, kind, reference, created_at)
+			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at FROM transfers JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
+		if settled {
+			c.pass(2 * ledgerSettled)
+		}
+		for range 2 {
+			o, err := s.Overview(t.Context())
+			must(t, err)
+			if o.Posted != more+1 || o.Summed == o.Posted || len(o.Ledger.ByKind) != 0 {
+				t.Errorf("settled %v: %+v", settled, o)
+			}
+		}
+		year := packet.Span{From: p.CreatedAt.Add(-time.Hour), To: p.CreatedAt.Add(time.Hour)}
+		must(t, s.read(t.Context()).Exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed,
+			status, created_at, opens_at, expires_at, updated_at) SELECT LPAD(seq, 20, '0'), app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
+			commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at FROM packets JOIN seq_1_to_1100`).Error)
+		sums, err := s.Sums(t.Context(), p.App, p.SenderID, year, nil)
+		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Max {
+			t.Errorf("%+v, %v", sums, err)
 		}
 	}
 }
