@@ -272,8 +272,8 @@ const (
 
 // wholeOnPurpose are the forms of statements that look at everything, and why.
 var wholeOnPurpose = map[string]string{
-	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, SUM(amount) AS sum FROM `transfers` WHERE id > ? AND id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
-	"SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq":                                                                  "the whole chain is verified, when somebody asks for it",
+	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, LEAST(SUM(amount), ?) AS sum FROM `transfers` WHERE id > ? AND id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
+	"SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq":                                                                            "the whole chain is verified, when somebody asks for it",
 }
 
 // offence says what is wrong with how a statement is carried out; "": nothing.
