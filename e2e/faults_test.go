@@ -21,8 +21,16 @@ func fault(op, kind string, rate float64) map[string]any {
 	return map[string]any{"op": op, "kind": kind, "rate": rate}
 }
 
+// times is a fault that ends after it has fired n times.
+func times(n int, f map[string]any) map[string]any {
+	f["times"] = n
+	return f
+}
+
 // TestMixedFaults: a crowd while the provider misbehaves in every way at once;
-// each winner is paid exactly once all the same.
+// each winner is paid exactly once all the same. The lies about orders end at some time:
+// whoever is told one more of them with each question is asked about every 15 s for as long
+// as that goes on, and no deadline holds for all of fifty.
 func TestMixedFaults(t *testing.T) {
 	s := running
 	defer s.setFaults(t)
@@ -31,7 +39,7 @@ func TestMixedFaults(t *testing.T) {
 		fault("transfer", "error_before", 0.1), fault("transfer", "error_after", 0.1), fault("transfer", "timeout_before", 0.03),
 		fault("transfer", "timeout_after", 0.03), fault("transfer", "rate_limit", 0.1), fault("transfer", "pending", 0.1),
 		fault("transfer", "low_balance", 0.05), fault("transfer", "contradict", 0.05), fault("transfer", "notify_twice", 0.3),
-		fault("query", "not_found_yet", 0.2), fault("query", "error_before", 0.1), fault("query", "contradict", 0.05),
+		times(30, fault("query", "not_found_yet", 0.2)), times(15, fault("query", "error_before", 0.1)), times(8, fault("query", "contradict", 0.05)),
 		fault("refund", "error_after", 0.5))
 	const total = 40_000
 	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})

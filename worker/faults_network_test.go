@@ -308,17 +308,7 @@ var lateRows = []faultRow{
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.release(); s.mustRetry() },
 		calls: "send declined; ask declined; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "contradiction"},
 	{what: "says refused twice, then the money moves and a notification comes", ops: transfers, suffix: "~pending",
-		set: func(s *scene) {
-			s.line.between = func(x *exchange, forward func() reply) reply {
-				if s.of(x) && !s.isReleased() {
-					if x.Send {
-						s.held <- x
-					}
-					return s.declinedOrder(x)
-				}
-				return forward()
-			}
-		},
+		set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			s.release()
@@ -326,17 +316,7 @@ var lateRows = []faultRow{
 		},
 		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
 	{what: "says refused twice, the packet is rejected, then the money moves and a notification comes: all of it goes back", ops: charges, suffix: "~pending",
-		set: func(s *scene) {
-			s.line.between = func(x *exchange, forward func() reply) reply {
-				if s.of(x) && !s.isReleased() {
-					if x.Send {
-						s.held <- x
-					}
-					return s.declinedOrder(x)
-				}
-				return forward()
-			}
-		},
+		set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			s.awaitPacket(packet.StatusRejected)

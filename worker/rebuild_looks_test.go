@@ -12,7 +12,6 @@ import (
 
 	"hongbao/money"
 	"hongbao/packet"
-	"hongbao/store"
 	"hongbao/worker"
 )
 
@@ -42,20 +41,13 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	lane := packet.Lane(p.ID, testLanes)
-	db := must(store.OpenSQL(r.dsn))(t)
-	t.Cleanup(func() { _ = db.Close() })
+	db := r.sql(t)
 	var amount int64
 	if err := db.QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0", p.ID).Scan(&amount); err != nil {
 		t.Fatal(err)
 	}
 	held := packet.Claim{PacketID: p.ID, UserID: "held", Amount: money.Fen(amount), ClaimedAt: time.Now().UTC().Truncate(time.Millisecond), Epoch: 1, Seq: 2}
-	// Nothing is booked while somebody else holds the packet's row.
-	lock := must(db.BeginTx(ctx, nil))(t)
-	if _, err := lock.ExecContext(ctx, "SELECT id FROM packets WHERE id = ? FOR UPDATE", p.ID); err != nil {
-		t.Fatal(err)
-	}
-	release := sync.OnceFunc(func() { _ = lock.Rollback() })
-	defer release()
+	release := heldRow(t, db, p.ID)
 	r.flush(t)
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)

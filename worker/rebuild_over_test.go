@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
-	"hongbao/store"
 	"hongbao/worker"
 )
 
@@ -375,6 +375,22 @@ func (a asked) Unrecorded(ctx context.Context, packetID string, claims []packet.
 	return a.RebuildRows.Unrecorded(ctx, packetID, claims)
 }
 
+// heldRow holds a packet's row: nothing is booked before it is released.
+func heldRow(t *testing.T, db *sql.DB, packetID string) (release func()) {
+	t.Helper()
+	lock := must(db.BeginTx(t.Context(), nil))(t)
+	if _, err := lock.ExecContext(t.Context(), "SELECT id FROM packets WHERE id = ? FOR UPDATE", packetID); err != nil {
+		t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() {
+		if err := lock.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(release)
+	return release
+}
+
 // TestR9_RebuildWaitsForRuns: a grab that Redis lost, and that Temporal has, is in the
 // books before its lane is made again: its share goes to nobody else.
 func TestR9_RebuildWaitsForRuns(t *testing.T) {
@@ -384,13 +400,7 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	lane := packet.Lane(p.ID, testLanes)
-	// Nothing is booked while somebody else holds the packet's row.
-	db := must(store.OpenSQL(r.dsn))(t)
-	t.Cleanup(func() { _ = db.Close() })
-	lock := must(db.BeginTx(ctx, nil))(t)
-	if _, err := lock.ExecContext(ctx, "SELECT id FROM packets WHERE id = ? FOR UPDATE", p.ID); err != nil {
-		t.Fatal(err)
-	}
+	release := heldRow(t, r.sql(t), p.ID)
 	g := r.grab(t, p.ID, "first")
 	r.quietLanes(t) // Temporal has it
 	r.flush(t)
@@ -400,16 +410,14 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	looks := 0
 	cfg.Rows = asked{r.store, "first", func() {
 		if looks++; looks == 3 {
-			if err := lock.Rollback(); err != nil {
-				t.Error(err)
-			}
+			release()
 		}
 	}}
 	rebuilder := worker.NewRebuilder(cfg)
 	rebuilder.OnStep(func(_ int, done string) {
 		if done == "settled" && looks < 3 {
 			t.Error("the lane is made without waiting for a run that is under way")
-			_ = lock.Rollback()
+			release()
 		}
 	})
 	b, did, err := rebuilder.Lane(ctx, lane)

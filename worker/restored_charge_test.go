@@ -6,7 +6,6 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -44,17 +43,11 @@ func chargedAfterAll(t *testing.T, early bool) {
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
 	eventually(t, soon, "charged", func() bool { return old.moved(t, p.ID, "charge") == 1 })
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until+1
-	})
+	old.awaitBeat(t, until+1)
 	stop()
 
 	r := old.restored(t, dsn)
-	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
-	if err := heart.Beat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.beat(t)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)

@@ -31,10 +31,7 @@ func TestR13_RunHearsOfTheEnd(t *testing.T) {
 	old.paid(t, p, "late")
 	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	eventually(t, soon, "run ended", func() bool { return old.runs(t, workflows.PacketID(p.ID)) == "Completed" })
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until
-	})
+	old.awaitBeat(t, until)
 	stop()
 
 	r := old.restored(t, dsn)

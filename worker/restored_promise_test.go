@@ -6,7 +6,6 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
-	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -34,18 +33,12 @@ func TestR13_PromiseAfterTheEnd(t *testing.T) {
 		told, err := old.store.Claim(t.Context(), p.ID, late.UserID)
 		return err == nil && told.PayoutID[0] == 'h' && old.runs(t, workflows.PayoutID(p.ID, late.UserID)) == "Failed"
 	})
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until+1
-	})
+	old.awaitBeat(t, until+1)
 	stop()
 	want := old.movements(t, p.ID)
 
 	r := old.restored(t, dsn)
-	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
-	if err := heart.Beat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.beat(t)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)

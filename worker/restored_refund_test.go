@@ -52,10 +52,7 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.PayoutID[0] == 'h'
 	}
 	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until
-	})
+	old.awaitBeat(t, until)
 	stop()
 	want := old.movements(t, p.ID)
 
@@ -110,10 +107,7 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.PayoutID[0] == 'h'
 	}
 	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until
-	})
+	old.awaitBeat(t, until)
 	stop()
 	want := old.movements(t, p.ID)
 

@@ -95,6 +95,25 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 	return &back
 }
 
+// awaitBeat waits until Redis has a later number of the books than the given one: restored
+// to it, they are noticed.
+func (r *rig) awaitBeat(t testing.TB, than int64) {
+	t.Helper()
+	eventually(t, soon, "the books have beaten since", func() bool {
+		known, err := r.pool.BooksNumber(t.Context())
+		return err == nil && known > than
+	})
+}
+
+// beat compares the books with Redis once, as every process does.
+func (r *rig) beat(t testing.TB) {
+	t.Helper()
+	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
+	if err := heart.Beat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recovery is a recovery of the rig's books as the command makes it, on a machine
 // whose clock is ten minutes behind.
 func (r *rig) recovery(t testing.TB) *worker.Recover {
@@ -476,10 +495,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	r := old.restored(t, dsn)
 	r.change = beating
 	exec(t, r.sql(t), 1, "UPDATE packets SET created_at = created_at - INTERVAL 40 DAY WHERE id = ?", aged.ID)
-	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
-	if err := heart.Beat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.beat(t)
 	recovery := r.recovery(t)
 	recovery.Since = time.Now().Add(-50 * 24 * time.Hour)
 	told, err := recovery.Run(t.Context())

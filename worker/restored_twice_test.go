@@ -35,19 +35,13 @@ func TestR13_RestoredAgainMeanwhile(t *testing.T) {
 	first, second := old.backup(t), old.backup(t)
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.paid(t, p, "late")
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until
-	})
+	old.awaitBeat(t, until)
 	stop()
 
 	once, r := old.restored(t, first), old.restored(t, second)
 	recovery := once.recovery(t)
 	for _, books := range []*rig{once, r} { // as the workers notice it each time
-		heart := worker.Heartbeat{Books: books.store, Copy: r.pool, Logger: r.logger}
-		if err := heart.Beat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		books.beat(t)
 	}
 	recovery.Store = &restoredAgain{once.store, r.store}
 	told, err := recovery.Run(t.Context())

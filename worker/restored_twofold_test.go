@@ -8,7 +8,6 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
-	"hongbao/worker"
 )
 
 // TestR13_ToldToTwo: after the backup one share was told to two: to one who lost it with
@@ -32,10 +31,7 @@ func TestR13_ToldToTwo(t *testing.T) {
 		return err == nil && told.PayoutID[0] == 'h'
 	}
 	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
-	eventually(t, soon, "the books have beaten since", func() bool {
-		known, err := old.pool.BooksNumber(t.Context())
-		return err == nil && known > until+1
-	})
+	old.awaitBeat(t, until+1)
 	stop()
 	rdb := redis.NewClient(&redis.Options{Addr: old.redis})
 	defer func() { _ = rdb.Close() }()
@@ -47,10 +43,7 @@ func TestR13_ToldToTwo(t *testing.T) {
 	}
 
 	r := old.restored(t, dsn)
-	heart := worker.Heartbeat{Books: r.store, Copy: r.pool, Logger: r.logger}
-	if err := heart.Beat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.beat(t)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Errorf("%+v, %v", told, err)
