@@ -107,6 +107,9 @@ type Recover struct {
 	Lanes    int
 	// By is who recovers, for the audit.
 	By string
+	// Leave are order numbers that are left to a person when the provider gives no usable
+	// answer about them; any other one that it says nothing of keeps the books restored.
+	Leave []string
 	// Since, if set, is until when the books hold everything, instead of their last
 	// heartbeat. Books that are normal are declared restored by it.
 	Since time.Time
@@ -126,6 +129,8 @@ type Recover struct {
 	report  Recovery
 	lines   map[string]map[string]movedAt // packet -> order number
 	left    map[string]bool               // what was left to a person
+	// unanswered are order numbers about which the provider says nothing, see silent
+	unanswered []string
 }
 
 // movedAt is what the statement says of an order number.
@@ -176,7 +181,7 @@ var ErrNoSince = errors.New("the books do not say until when they are complete: 
 // Run recovers. The books are normal when it returns without an error; of books
 // that were normal before, nothing is changed. An error leaves them restored: what
 // was put back stays, and a further run goes on. Errors: ErrNoSince, those of the
-// stores, of Temporal and of the provider.
+// stores, of Temporal and of the provider; ErrSilent names orders, see Leave.
 func (r *Recover) Run(ctx context.Context) (Recovery, error) {
 	books, known, err := r.begin(ctx)
 	if err != nil || books.State == payout.BooksNormal {
@@ -246,7 +251,7 @@ func (r *Recover) begin(ctx context.Context) (payout.Books, int64, error) {
 	if !r.Since.IsZero() && (r.Since.Before(until) || books.Number == 0) {
 		until = r.Since
 	}
-	r.left = map[string]bool{}
+	r.report, r.left, r.unanswered = Recovery{}, map[string]bool{}, nil
 	r.since, r.report.Since, r.report.DryRun = until.Add(-recoverMargin), until.Add(-recoverMargin), r.DryRun
 	r.began, r.horizon = now, now.Add(24*time.Hour-r.Provider.Limits().Remembers)
 	if books.State == payout.BooksRestored && books.Number == 0 && r.Since.IsZero() {
@@ -359,7 +364,7 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 	done := 0
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := r.packet(gctx, id); err != nil {
+			if err := r.silent(gctx, r.packet(gctx, id)); err != nil {
 				return fmt.Errorf("packet %s: %w", id, err)
 			}
 			r.mu.Lock()
@@ -370,7 +375,10 @@ func (r *Recover) each(ctx context.Context, ids []string) error {
 			return nil
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return r.unansweredOrders()
 }
 
 // note counts something in the report.
@@ -378,18 +386,4 @@ func (r *Recover) note(count func(*Recovery)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	count(&r.report)
-}
-
-// undecided leaves something to a person, once.
-func (r *Recover) undecided(ctx context.Context, packetID, subject, why string) error {
-	r.mu.Lock()
-	told := r.left[subject]
-	r.left[subject] = true
-	r.mu.Unlock()
-	if told {
-		return nil
-	}
-	r.Logger.WarnContext(ctx, "The recovery leaves something to a person.", slog.String("packet_id", packetID), slog.String("subject", subject), slog.String("why", why))
-	r.note(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
-	return r.Store.NoteUndecided(ctx, packetID, subject, why)
 }

@@ -17,33 +17,28 @@ import (
 // provider knows the refund of the remainder, those come first that it knows too: with them
 // the refund may be just what the books leave, and whoever else was told that he has a share
 // had lost it with Redis. Booked before, his share would stand against the refund.
-func (r *Recover) claims(ctx context.Context, rec packet.Record) error {
-	no, _ := r.refunded(rec.ID)
+func (r *Recover) claims(ctx context.Context, id string) error {
+	no, _ := r.refunded(id)
 	refund, err := r.ask(ctx, no)
-	if err != nil {
+	known, sentFirst := err == nil && refund.Kind != payout.ObsNeverReceived, true
+	switch {
+	case known:
+		err = r.refundedAsBooked(ctx, id, refund)
+	case err == nil:
+		sentFirst, err = r.twofold(ctx, id)
+	default:
+		err = r.silent(ctx, err)
+	}
+	if err == nil && sentFirst {
+		err = r.eachLost(ctx, id, r.bookSent)
+	}
+	if err == nil && known && !r.waits(id) {
+		err = r.refundedAsBooked(ctx, id, refund)
+	}
+	if err != nil || r.waits(id) {
 		return err
 	}
-	if refund.Kind != payout.ObsNeverReceived {
-		if err := r.refundedAsBooked(ctx, rec, refund); err != nil {
-			return err
-		}
-		if err := r.eachLost(ctx, rec.ID, r.bookSent); err != nil {
-			return err
-		}
-		if rec, err = r.Store.Packet(ctx, rec.ID); err != nil {
-			return err
-		}
-		if err := r.refundedAsBooked(ctx, rec, refund); err != nil {
-			return err
-		}
-	} else if twofold, err := r.twofold(ctx, rec.ID); err != nil {
-		return err
-	} else if twofold {
-		if err := r.eachLost(ctx, rec.ID, r.bookSent); err != nil {
-			return err
-		}
-	}
-	return r.eachLost(ctx, rec.ID, r.bookAll)
+	return r.eachLost(ctx, id, r.bookAll)
 }
 
 // twofold reports whether two may have been told the same share of a packet, of which one
@@ -98,7 +93,7 @@ func (r *Recover) bookSent(ctx context.Context, claims []packet.Claim) error {
 		group.Go(func() error {
 			seen, err := r.ask(gctx, payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1))
 			sent[i] = err == nil && seen.Kind != payout.ObsNeverReceived && seen.Account == c.Account()
-			return err
+			return r.silent(gctx, err)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -150,7 +145,7 @@ func (r *Recover) shares(ctx context.Context, id string) error {
 		group, gctx := errgroup.WithContext(ctx)
 		group.SetLimit(recoverAsks)
 		for _, share := range left {
-			group.Go(func() error { return r.share(gctx, id, share) })
+			group.Go(func() error { return r.silent(gctx, r.share(gctx, id, share)) })
 		}
 		if err := group.Wait(); err != nil {
 			return err

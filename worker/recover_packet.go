@@ -39,30 +39,24 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 			return err
 		}
 	}
+	type step = func(ctx context.Context, id string) error
+	steps := []step{r.payments, r.remainder, r.explained, r.remembered}
 	switch {
 	case charge.Status != payout.StatusPaid:
 	case rec.BooksClosedAt.IsZero():
-		if err := r.claims(ctx, rec); err != nil {
-			return err
-		}
-		if err := r.shares(ctx, id); err != nil {
-			return err
-		}
+		steps = append([]step{r.claims, r.shares}, steps...)
 	default: // what turned up since is a promise
-		if err := r.eachLost(ctx, id, r.bookAll); err != nil {
+		steps = append([]step{func(ctx context.Context, id string) error { return r.eachLost(ctx, id, r.bookAll) }}, steps...)
+	}
+	for _, step := range steps {
+		if r.waits(id) {
+			return nil
+		}
+		if err := r.silent(ctx, step(ctx, id)); err != nil {
 			return err
 		}
 	}
-	if err := r.payments(ctx, id); err != nil {
-		return err
-	}
-	if err := r.remainder(ctx, id); err != nil {
-		return err
-	}
-	if err := r.explained(ctx, id); err != nil {
-		return err
-	}
-	return r.remembered(ctx, id)
+	return nil
 }
 
 // givenBack looks at a packet that was rejected. It has no money, unless its charge went
@@ -78,7 +72,7 @@ func (r *Recover) givenBack(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := r.payments(ctx, id); err != nil {
+	if err := r.payments(ctx, id); err != nil || r.waits(id) {
 		return err
 	}
 	if err := r.explained(ctx, id); err != nil {
@@ -155,7 +149,7 @@ func (r *Recover) payments(ctx context.Context, id string) error {
 		if err == nil {
 			err = r.outside(ctx, paymentID)
 		}
-		if err != nil {
+		if err = r.silent(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -247,11 +241,12 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 // refundedAsBooked closes the books of a packet whose refund, as the provider knows it, is
 // just what they leave: nobody else had a share then. Whoever was told that he has one, and
 // had lost it with Redis, is promised it (rule R10) and gets none of this packet.
-func (r *Recover) refundedAsBooked(ctx context.Context, rec packet.Record, refund payout.Observation) error {
-	if refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
-		return nil
+func (r *Recover) refundedAsBooked(ctx context.Context, id string, refund payout.Observation) error {
+	rec, err := r.Store.Packet(ctx, id)
+	if err != nil || refund.Amount != rec.TotalAmount-rec.ClaimedAmount {
+		return err
 	}
-	return r.remainder(ctx, rec.ID)
+	return r.remainder(ctx, id)
 }
 
 // refunded returns the number under which a packet's remainder went back by the

@@ -3,55 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"hongbao/payout"
 )
 
-const (
-	// recoverTries is how often the provider is asked until it gives a usable answer,
-	// and recoverAgain the pause between.
-	recoverTries = 10
-	recoverAgain = 500 * time.Millisecond
-	// recoverLooks bounds the questions about one number: it is said twice what counts.
-	recoverLooks = 4
-)
-
-// ErrSilent means that the provider gave no usable answer about an order.
-var ErrSilent = errors.New("the provider does not say what became of an order")
-
-// ask asks about a number until there is an answer: never_received is one.
-func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error) {
-	parts, err := payout.Parse(no)
-	if err != nil {
-		return payout.Observation{}, err
-	}
-	for range recoverTries {
-		seen := r.Provider.Ask(ctx, payout.OpOf(parts.Kind), no)
-		r.note(func(v *Recovery) { v.Asked++ })
-		switch seen.Kind {
-		case payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent, payout.ObsRetryAfter:
-		default:
-			return seen, nil
-		}
-		if !pause(ctx, max(recoverAgain, seen.RetryAfter)) {
-			return payout.Observation{}, ctx.Err()
-		}
-	}
-	return payout.Observation{}, fmt.Errorf("order %s: %w", no, ErrSilent)
-}
-
-// askToBook is ask for what is booked: it was put at a time of the books' clock (rule R5).
-func (r *Recover) askToBook(ctx context.Context, no string) (payout.Observation, error) {
-	asked, err := r.Store.Clock(ctx)
-	if err != nil {
-		return payout.Observation{}, err
-	}
-	seen, err := r.ask(ctx, no)
-	seen.StartedAt, seen.EndedAt = asked, asked.Add(seen.EndedAt.Sub(seen.StartedAt))
-	return seen, err
-}
+// recoverLooks bounds the questions about one number: it is said twice what counts.
+const recoverLooks = 4
 
 // payment brings a payment to where the provider has it: what was noted is asked
 // about, so is a number that has failed, which may have been sent again; and of one that

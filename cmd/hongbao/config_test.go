@@ -191,7 +191,7 @@ func TestHelp(t *testing.T) {
 		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
 		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
-	own := map[string]int{cmdDevSeed: 3, cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 5, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
+	own := map[string]int{cmdDevSeed: 3, cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer

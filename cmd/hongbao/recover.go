@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -20,6 +21,7 @@ type recoverFlags struct {
 	since  string
 	lanes  bool
 	by     string
+	leave  []string
 }
 
 func newRecoverCommand(env environment) *cobra.Command {
@@ -37,7 +39,9 @@ nothing. It may be stopped at any time and run again; what is in the books is no
 put in twice. Books that are not restored stay as they are.
 
 What cannot be told becomes a break of kind restored, and its packet stays as it is
-until a person has resolved that.
+until a person has resolved that. An order about which the provider gives no usable
+answer is named, and keeps the books restored: ask the provider, and run it again; or
+leave it to a person (--leave).
 
 Exit code: 0 the books are normal (or --dry-run); 1 they are not, or something is
 left to a person; 2 wrong settings.`,
@@ -53,6 +57,11 @@ left to a person; 2 wrong settings.`,
 					return &usageError{fmt.Errorf("--since: not a time like 2026-03-01T04:10:00Z: %q", f.since)}
 				}
 			}
+			for _, no := range f.leave {
+				if parts, err := payout.Parse(no); err != nil || parts.Attempt == 0 {
+					return &usageError{fmt.Errorf("--leave: not an order number: %q", no)}
+				}
+			}
 			if f.by == "" {
 				return &usageError{fmt.Errorf("--by %w: who recovers, for the audit", errMissing)}
 			}
@@ -65,7 +74,9 @@ left to a person; 2 wrong settings.`,
 	flags.StringVar(&f.since, "since", "", "until when the books hold everything, as `time` in RFC 3339, when that is earlier than their last heartbeat; also declares books restored of which nobody has noticed it")
 	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: have every lane of the pool made again from the books, once they are normal")
 	flags.StringVar(&f.by, "by", "", "`name` of who recovers, for the audit")
+	flags.StringSliceVar(&f.leave, "leave", nil, "`orders` that are left to a person when the provider gives no usable answer about them")
 	complete(cmd, "since")
+	complete(cmd, "leave")
 	complete(cmd, "by")
 	addSettings(cmd, cmdRecover)
 	return cmd
@@ -78,7 +89,7 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 		return err
 	}
 	defer end()
-	r.By, r.Since, r.DryRun, r.Rebuild = f.by, since, f.dryRun, f.lanes
+	r.By, r.Since, r.DryRun, r.Rebuild, r.Leave = f.by, since, f.dryRun, f.lanes, f.leave
 	var shown meter
 	r.Progress = func(done, of int) {
 		if shown == nil {
@@ -89,6 +100,9 @@ func (f recoverFlags) recover(ctx context.Context, c config, since time.Time, ou
 	told, err := r.Run(ctx)
 	if shown != nil {
 		shown.end()
+	}
+	if errors.Is(err, worker.ErrSilent) {
+		return fmt.Errorf("%w: ask the provider and run it again, or leave them to a person with --leave", err)
 	}
 	if err != nil {
 		return err
