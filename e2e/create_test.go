@@ -63,7 +63,7 @@ func (s *stack) flushAll(t *testing.T) {
 // by the death of a process or the loss of Redis, and is repeated with the same
 // key, makes one packet and one charge.
 func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
-	t.Parallel() // with TestCrashPoints, which has its own stack
+	t.Parallel() // with TestCrashPoints and TestCrashPointsOfRebuilds, which have their own stacks
 	s := running
 	kill := func(child string) func() {
 		return func() { _ = syscall.Kill(s.pid(t, child), syscall.SIGKILL) }

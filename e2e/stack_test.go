@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -123,13 +124,21 @@ func start(home string, settings ...string) (*stack, error) {
 	return s, fmt.Errorf("the stack did not become ready:\n%s", tail)
 }
 
+// ports are those that freePort has given out: two stacks may be started at once.
+var ports sync.Map
+
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		_ = l.Close()
+		if _, given := ports.LoadOrStore(port, true); !given {
+			return port, nil
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // stop ends the stack by SIGTERM to its process group and waits at most 30 s. Then
