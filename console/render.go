@@ -295,9 +295,10 @@ func age(l language, d time.Duration) string {
 }
 
 var (
-	toldBySend   = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
-	toldByAsk    = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
-	toldByPerson = regexp.MustCompile(`(?s)^(retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
+	toldBySend = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
+	toldByAsk  = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
+	// How a cancel ended is said by the worker, and first: it may have ended without one.
+	toldByPerson = regexp.MustCompile(`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
 )
 
 // event puts a line of the API's timeline into the reader's language, where it has
@@ -327,7 +328,11 @@ func event(l language, what string) string {
 		return say("event.asked", m[1], outcome(m[2], m[3]))
 	}
 	if m := toldByPerson.FindStringSubmatch(what); m != nil {
-		return say("event.person", say("decision."+m[1]), m[2], m[3])
+		key := "decision." + m[1]
+		if _, ok := catalogue[key]; !ok {
+			key = "action." + m[1]
+		}
+		return say("event.person", say(key), m[2], m[3])
 	}
 	if text, ok := elsewhere(say, what); ok {
 		return text

@@ -15,6 +15,10 @@ func TestTimelineLines(t *testing.T) {
 		"run to be started or woken: ask, tries 3":                      "待发起或唤醒流程（查询渠道），已尝试 3 次",
 		"run to be started or woken: other, tries 0":                    "待发起或唤醒流程（other），已尝试 0 次",
 		"not booked yet":                                                "尚未入账：交接记录等待处理，或流程等待 MySQL",
+		"cancel by li.na: gone":                                         "取消，操作人 li.na：gone",
+		"approve_cancel by wang: seen":                                  "同意，操作人 wang：seen",
+		"cancel_carried_out by worker: every order number was asked":    "取消已执行，操作人 worker：every order number was asked",
+		"cancel_overtaken by worker: every order number was asked":      "未取消：款项其实已付，操作人 worker：every order number was asked",
 		"something else":                                                "something else",
 	} {
 		if got := event(chinese, what); got != want {
