@@ -87,7 +87,7 @@ func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit t
 		for _, c := range some {
 			if c.known && f.passes(c.status) {
 				t.Count++
-				t.Amount += c.TotalAmount
+				t.Amount = min(t.Amount+c.TotalAmount, money.Max+1) // a thousand of the largest are more than 64 bits hold
 			}
 			after = c.at
 		}
