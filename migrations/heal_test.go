@@ -167,7 +167,7 @@ var before = map[int64][]string{
 
 // repeated are the migrations that may be carried out twice, which the server does
 // not refuse: they change what is there to something of the same name.
-var repeated = []string{"00020_shares_user.sql", "00049_transfers_second_returned.sql", "00055_transfers_voided.sql", "00065_staff_idempotency_owner.sql"}
+var repeated = []string{"00020_shares_user.sql", "00049_transfers_second_returned.sql", "00055_transfers_voided.sql", "00065_staff_idempotency_owner.sql", "00068_breaks_reason.sql"}
 
 // sameNames are those of which nothing but the expression of a check changes.
 var sameNames = []string{"00049_transfers_second_returned.sql", "00055_transfers_voided.sql"}
