@@ -67,7 +67,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricQueue, "Tasks in a task queue of Temporal that no worker has taken, about.", []string{"queue", "kind"}},
 		{MetricQueueAge, "Age of the oldest of them in seconds.", []string{"queue", "kind"}},
 		{MetricImbalance, "Packets posted to lately whose ledger does not add up, or has an account below zero.", nil},
-		{MetricSuspense, "Money in fen that moved twice in packets posted to lately.", nil},
+		{MetricSuspense, "Money in fen that moved twice and has not come back, by breaks that nobody has dealt with.", nil},
 		{MetricRestored, "1: MySQL was restored from an older backup; nothing is sent, closed or decided until hongbao recover has run.", nil},
 	} {
 		c.descs[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)

@@ -46,7 +46,8 @@ type Vitals struct {
 	// Imbalanced counts the packets, of those posted to lately, whose ledger does not
 	// add up or has an account below zero.
 	Imbalanced int64
-	// Suspense is what moved twice in them, in fen.
+	// Suspense is what moved twice and has not come back, in fen, by breaks that nobody
+	// has dealt with yet.
 	Suspense int64
 	// BooksRestored: MySQL is older than reality (rule R13).
 	BooksRestored bool
