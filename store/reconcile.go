@@ -172,7 +172,7 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 	if err != nil {
 		return page, classify(err)
 	}
-	read, err := t.readDays(r.Provider)
+	read, err := t.readDays(r.Provider, r.Day.Add(1)) // clocks differ
 	if err != nil {
 		return page, classify(err)
 	}
@@ -220,13 +220,14 @@ func (o orders) posted(row transferRow, provider string) (payout.Posted, bool) {
 	return p, err == nil
 }
 
-// readDays tells up to when each day of a provider's statement was read.
-func (tx tx) readDays(provider string) (func(payout.Day) time.Time, error) {
+// readDays tells up to when each day of a provider's statement was read, up to a last one
+// and back for longer than any provider knows an order.
+func (tx tx) readDays(provider string, last payout.Day) (func(payout.Day) time.Time, error) {
 	var rows []struct {
 		Day    string
 		ReadAt time.Time
 	}
-	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? ORDER BY day DESC LIMIT 100", provider).Scan(&rows).Error
+	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? AND day <= ? ORDER BY day DESC LIMIT 100", provider, string(last)).Scan(&rows).Error
 	read := make(map[payout.Day]time.Time, len(rows))
 	for _, row := range rows {
 		read[payout.Day(row.Day)] = row.ReadAt.UTC()
