@@ -71,7 +71,7 @@ func (f filterForm) filter() (out client.PayoutFilter, fault string) {
 	var ok [2]bool
 	out.AmountMin, ok[0] = parseYuan(f.Min)
 	out.AmountMax, ok[1] = parseYuan(f.Max)
-	if !ok[0] || !ok[1] {
+	if !ok[0] || !ok[1] || f.Max != "" && out.AmountMax == 0 { // nothing is that small, and 0 would mean no bound
 		return out, "filter.bad_amount"
 	}
 	return out, ""

@@ -26,3 +26,16 @@ func TestTimelineLines(t *testing.T) {
 		}
 	}
 }
+
+// TestNoBoundIsNotNothing: who looks for payments of nothing at most is not shown, and
+// does not retry, all of them.
+func TestNoBoundIsNotNothing(t *testing.T) {
+	for _, text := range []string{"0", "0.00", "¥0.0"} {
+		if _, fault := (filterForm{Max: text}).filter(); fault != "filter.bad_amount" {
+			t.Errorf("at most %s: %q", text, fault)
+		}
+		if _, fault := (filterForm{Min: text}).filter(); fault != "" {
+			t.Errorf("at least %s: %q", text, fault)
+		}
+	}
+}
