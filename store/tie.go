@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"hongbao/crash"
@@ -15,8 +16,8 @@ import (
 const (
 	// tieStep is how many lines, or postings, are put beside each other at once.
 	tieStep = 2000
-	// tieDays is how many days back a day is still tied again: as long as the provider
-	// knows its orders.
+	// tieDays is how many days back a day is tied again by itself: as long as the provider
+	// knows its orders. One before them is when it is among as many last reconciliations.
 	tieDays = 40
 	// tiePatience is the shortest time between two looks at the same day and the same
 	// statement; a large day is looked at less often.
@@ -210,9 +211,9 @@ func (s *Store) TieDays(ctx context.Context, provider string, zone *time.Locatio
 	if err != nil {
 		return 0, err
 	}
+	days, err := s.daysToTie(ctx, provider, payout.DayOf(now, zone))
 	written := 0
-	for n := 1; n <= tieDays; n++ {
-		day := payout.DayOf(now, zone).Add(-n)
+	for _, day := range days {
 		r, err := s.readDay(ctx, provider, day)
 		if err != nil {
 			return written, err
@@ -228,7 +229,23 @@ func (s *Store) TieDays(ctx context.Context, provider string, zone *time.Locatio
 			written++
 		}
 	}
-	return written, nil
+	return written, err
+}
+
+// daysToTie are the days before today that may become final: the last ones, and of those
+// before them the ones that were reconciled again lately.
+func (s *Store) daysToTie(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
+	var days []payout.Day
+	for n := 1; n <= tieDays; n++ {
+		days = append(days, today.Add(-n))
+	}
+	lately, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Provider: provider, Limit: tieDays})
+	for _, r := range lately {
+		if r.Day < days[tieDays-1] && !slices.Contains(days, r.Day) {
+			days = append(days, r.Day)
+		}
+	}
+	return days, err
 }
 
 // readDay returns the reconciliation of a day that has ended last; its id is empty
