@@ -36,9 +36,9 @@ var (
 )
 
 // checkPages are where one sees what a check has counted.
-var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks", "under_way": "/payouts?status=pending", "unsent": "/payouts?status=pending",
+var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": "/payouts?status=pending", "unsent": "/payouts?status=pending",
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": "/payouts?status=unknown",
-	"last_run": "/reconciliations", "overdue": "/packets", "held": "#hold"}
+	"last_run": "/reconciliations", "overdue": "/packets?overdue=true", "held": "#hold"}
 
 // viewHealth puts health into words; nil says that it could not be read.
 func viewHealth(l language, h *client.Health) healthView {
