@@ -73,11 +73,13 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 }
 
 // SealStatement notes that a day's statement was read to its end: it says what
-// had moved by readAt. Lines that an earlier reading had and this one has not
-// are gone. Errors: ErrUnavailable.
+// had moved by readAt, when its run began. Lines that an earlier reading had and this
+// one has not are gone; those of a run beside this one stay, which reads the same day
+// for its own: its are as new. Errors: ErrUnavailable.
 func (s *Store) SealStatement(ctx context.Context, runID, provider string, day payout.Day, readAt time.Time) error {
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
-		err := tx.Exec("DELETE FROM statement_lines WHERE provider = ? AND day = ? AND reconciliation_id <> ?", provider, string(day), runID).Error
+		err := tx.Exec(`DELETE FROM statement_lines WHERE provider = ? AND day = ? AND reconciliation_id <> ? AND reconciliation_id NOT IN
+			(SELECT id FROM reconciliations WHERE active OR ended_at > ?)`, provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Error
 		if err != nil {
 			return err
 		}
