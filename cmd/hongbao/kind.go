@@ -35,6 +35,8 @@ var (
 	kindRedisMode = kind{"mode", oneOf(string(pool.ModeSingle), string(pool.ModeCluster), string(pool.ModeSentinel))}
 	kindRebuild   = kind{"auto|manual", oneOf(rebuildAuto, rebuildManual)}
 	kindURL       = kind{"url", checkURL}
+	kindBaseURL   = kind{"url", checkBaseURL} // paths are added to it
+	kindHostURL   = kind{"url", checkHostURL} // and it has none of its own
 	kindDSN       = kind{"dsn", checkDSN}
 	kindBool      = kind{"bool", checkBool}
 	kindPort      = kind{"port", between(1, 65535)}
@@ -130,6 +132,29 @@ func checkURL(value string) error {
 	}
 	if u.User != nil {
 		return errors.New("holds a user name or password")
+	}
+	if port := u.Port(); port != "" && between(1, 65535)(port) != nil {
+		return errors.New("names a port that is not from 1 to 65535")
+	}
+	return nil
+}
+
+func checkBaseURL(value string) error {
+	if err := checkURL(value); err != nil {
+		return err
+	}
+	if strings.ContainsAny(value, "?#") {
+		return errors.New("holds a query or fragment")
+	}
+	return nil
+}
+
+func checkHostURL(value string) error {
+	if err := checkBaseURL(value); err != nil {
+		return err
+	}
+	if u, err := url.Parse(value); err != nil || strings.Trim(u.Path, "/") != "" {
+		return errors.New("is more than http(s)://host:port")
 	}
 	return nil
 }
