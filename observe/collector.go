@@ -18,7 +18,8 @@ const (
 	vitalsTimeout = 3 * time.Second
 )
 
-// Source reads part of the vitals into v. What it cannot read it leaves and says so.
+// Source reads part of the vitals into v, which others fill in at the same time. What it
+// cannot read it leaves and says so.
 type Source func(ctx context.Context, v *Vitals) error
 
 // Collector shows vitals as metrics. When a source is away, the others are shown
@@ -97,7 +98,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(MetricVitalsAge, now.Sub(c.read).Seconds())
 	c.show(now, gauge)
-	for kind, made := range c.vitals.Repairs { // none unless they were read
+	if !c.vitals.FromMySQL {
+		return
+	}
+	for kind, made := range c.vitals.Repairs { // zeros in place of them would be a counter that began anew
 		out <- prometheus.MustNewConstMetric(c.descs[MetricRepairs], prometheus.CounterValue, float64(made), kind)
 	}
 }
@@ -121,9 +125,17 @@ func (c *Collector) refresh(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // a scrape has no context, and others may share what it reads
 	defer cancel()
 	v := Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-	for name, source := range c.sources {
-		c.failed[name] = source(ctx, &v) != nil
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for name, source := range c.sources { // at the same time: one that hangs takes none of the others' time
+		all.Go(func() {
+			err := source(ctx, &v)
+			mu.Lock()
+			defer mu.Unlock()
+			c.failed[name] = err != nil
+		})
 	}
+	all.Wait()
 	c.vitals, c.read = v, now
 }
 

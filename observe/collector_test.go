@@ -21,6 +21,7 @@ func TestCollector(t *testing.T) {
 	reads, away := 0, false
 	c := NewCollector(map[string]Source{
 		"mysql": func(_ context.Context, v *Vitals) error {
+			v.Repairs["packet_without_run"] = 0 // as every process begins to read
 			if reads++; away {
 				return errors.New("away")
 			}
@@ -80,13 +81,40 @@ func TestCollector(t *testing.T) {
 	}
 	now, away = at.Add(vitalsFresh), true
 	got = scrape(t, registry)
-	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") {
+	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") || strings.Contains(got, "hongbao_repairs_total{") {
 		t.Errorf("%d readings; shown of a source that is away: %s", reads, got)
 	}
 	for _, line := range []string{`hongbao_vitals_up{source="mysql"} 0`, `hongbao_vitals_up{source="redis"} 1`, "hongbao_handoffs 12"} {
 		if !strings.Contains(got, "\n"+line+"\n") {
 			t.Errorf("not shown: %s", line)
 		}
+	}
+}
+
+// TestHangingSource: a source that does not answer in the time of a reading leaves the
+// others theirs, whichever is asked first.
+func TestHangingSource(t *testing.T) {
+	meet := make(chan struct{})
+	c := NewCollector(map[string]Source{
+		"mysql": func(context.Context, *Vitals) error { meet <- struct{}{}; return errors.New("hangs") },
+		"redis": func(_ context.Context, v *Vitals) error {
+			v.Handoffs, v.FromRedis = Backlog{Waiting: 12, Oldest: at}, true
+			<-meet
+			return nil
+		},
+	})
+	failed := make(chan bool)
+	go func() {
+		v := c.Vitals()
+		failed <- !v.FromRedis || v.Handoffs.Waiting != 12 || !c.failed["mysql"] || c.failed["redis"]
+	}()
+	select {
+	case wrong := <-failed:
+		if wrong {
+			t.Errorf("read %+v, failed %v", c.vitals, c.failed)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("one source waits for the other")
 	}
 }
 
