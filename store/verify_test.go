@@ -208,6 +208,32 @@ func TestVitals(t *testing.T) {
 	}
 }
 
+// TestR13_VitalsOfRestoredBooks: a process that lives through a restore of MySQL looks at
+// what is posted to from then on, although it had come farther before.
+func TestR13_VitalsOfRestoredBooks(t *testing.T) {
+	s, _ := newStore(t)
+	older, _ := newStore(t)
+	funded(t, older, 300, 2)
+	tamper(t, older.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
+	for range 5 {
+		funded(t, s, 1000, 4)
+		_, err := s.BeatBooks(t.Context(), 0)
+		must(t, err)
+	}
+	r, v := NewVitals(s), newVitals()
+	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 0 || r.posted == 0 {
+		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
+	}
+	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.BooksRestored {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 1 {
+		t.Errorf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
+	}
+}
+
 // TestVitalsReadIndexes: none of the statements reads what is finished.
 func TestVitalsReadIndexes(t *testing.T) {
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))

@@ -19,6 +19,7 @@ type Vitals struct {
 	store *Store
 
 	mu     sync.Mutex
+	of     time.Time           // when the books that posted is of were restored last
 	posted int64               // the last transfer that was looked at
 	off    map[string]struct{} // packets whose ledger was wrong
 }
@@ -260,11 +261,18 @@ const (
 func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	books, err := r.store.Books(ctx)
+	if err != nil {
+		return err
+	}
+	if !books.RestoredAt.Equal(r.of) { // what was posted up to there may be gone, and more be posted under its numbers
+		r.of, r.posted = books.RestoredAt, 0
+	}
 	var rows []struct {
 		ID       int64
 		PacketID string
 	}
-	err := r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted, vitalsTransfers).Scan(&rows).Error
+	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted, vitalsTransfers).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
