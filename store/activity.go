@@ -27,6 +27,7 @@ const (
 // moment that is settled.
 type minuteSums struct {
 	mu     sync.Mutex
+	of     time.Time // when the books that they are of were restored last
 	upTo   time.Time // exclusive
 	booked map[int64]payout.Minute
 	// patience 0 means activityPatience.
@@ -44,6 +45,13 @@ func (s *Store) Activity(ctx context.Context) ([]payout.Minute, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return nil, err
+	}
+	books, err := s.Books(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !books.RestoredAt.Equal(m.of) { // what is remembered may be gone
+		m.of, m.booked = books.RestoredAt, nil
 	}
 	last := now.Truncate(time.Minute)
 	first := last.Add(-(payout.ActivitySpan - 1) * time.Minute)

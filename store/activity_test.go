@@ -127,3 +127,34 @@ func TestActivityReadsItsRange(t *testing.T) {
 		t.Errorf("%d statements: %q", read, rec.texts)
 	}
 }
+
+// TestR13_ActivityOfRestoredBooks: a process that lives through a restore of MySQL does not
+// tell bookings that are not in the books any more.
+func TestR13_ActivityOfRestoredBooks(t *testing.T) {
+	s, c := newStore(t)
+	older, _ := newStore(t)
+	s.minutes.patience = time.Minute
+	p := funded(t, s, 1000, 4)
+	claim(t, s, p, 0, "u")
+	_, err := s.BeatBooks(t.Context(), 0)
+	must(t, err)
+	booked := func() (n int64) {
+		minutes, err := s.Activity(t.Context())
+		must(t, err)
+		for _, m := range minutes {
+			n += m.Grabs.Count
+		}
+		return n
+	}
+	c.pass(5 * time.Minute)
+	if n := booked(); n != 1 || len(s.minutes.booked) == 0 {
+		t.Fatalf("%d booked, remembered %v", n, s.minutes.booked)
+	}
+	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.BooksRestored {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if n := booked(); n != 0 {
+		t.Errorf("%d booked in books that have none", n)
+	}
+}
