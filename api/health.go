@@ -37,28 +37,8 @@ func getLiveness(*request) (answer, error) {
 // take writes; without the others the API is degraded.
 func getReadiness(r *request) (answer, error) {
 	s := r.server
-	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
-	if s.cfg.PingTemporal != nil {
-		probes["temporal"] = s.cfg.PingTemporal
-	}
-	if s.cfg.BooksBelieved != nil {
-		probes["books"] = s.cfg.BooksBelieved
-	}
-	if s.cfg.GatesOpen != nil {
-		probes["pool"] = s.cfg.GatesOpen
-	}
-	out := Readiness{Status: "ok", Dependencies: map[string]Dependency{}}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for name, probe := range probes {
-		all.Go(func() {
-			d := ask(r.ctx, name, probe)
-			mu.Lock()
-			defer mu.Unlock()
-			out.Dependencies[name] = d
-		})
-	}
-	all.Wait()
+	asked, _, _ := s.probing.Do("", func() (any, error) { return s.probe(context.WithoutCancel(r.ctx)), nil })
+	out := Readiness{Status: "ok", Dependencies: asked.(map[string]Dependency)}
 	for _, d := range out.Dependencies {
 		if d.Status != "ok" {
 			out.Status = "degraded"
@@ -77,6 +57,34 @@ func getReadiness(r *request) (answer, error) {
 		return answer{status: http.StatusServiceUnavailable, body: out}, nil
 	}
 	return answer{status: http.StatusOK, body: out}, nil
+}
+
+// probe asks every dependency. Whoever wants to know meanwhile gets the same answer:
+// nobody needs a key to ask, and each question takes a connection of each of them.
+func (s *Server) probe(ctx context.Context) map[string]Dependency {
+	probes := map[string]func(context.Context) error{"redis": s.cfg.Pool.Durable, "mysql": s.cfg.Store.Ping}
+	if s.cfg.PingTemporal != nil {
+		probes["temporal"] = s.cfg.PingTemporal
+	}
+	if s.cfg.BooksBelieved != nil {
+		probes["books"] = s.cfg.BooksBelieved
+	}
+	if s.cfg.GatesOpen != nil {
+		probes["pool"] = s.cfg.GatesOpen
+	}
+	out := map[string]Dependency{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for name, probe := range probes {
+		all.Go(func() {
+			d := ask(ctx, name, probe)
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = d
+		})
+	}
+	all.Wait()
+	return out
 }
 
 // ask waits for one dependency, no longer than probeTimeout even when it does

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Server serves both listeners. Use New, Listen and Serve, in this order.
@@ -38,6 +40,7 @@ type Server struct {
 	base     context.Context
 	stopBase context.CancelFunc
 	draining atomic.Bool
+	probing  singleflight.Group // of dependencies
 	// lasting is the parent of answers that go on until somebody ends them. It ends when
 	// the drain begins.
 	lasting    context.Context

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +70,35 @@ func TestReadyHangs(t *testing.T) {
 	start := time.Now()
 	if r := h.get("/readyz"); r.status != 200 || time.Since(start) > 3*time.Second {
 		t.Errorf("%s after %v", r, time.Since(start))
+	}
+}
+
+// TestReadyOnce: however many ask at once, and nobody needs a key for it, a dependency is
+// asked once at a time.
+func TestReadyOnce(t *testing.T) {
+	var at, most atomic.Int64
+	h := newHouse(t, parts{change: func(c *api.Config) {
+		c.PingTemporal = func(ctx context.Context) error {
+			n := at.Add(1)
+			defer at.Add(-1)
+			for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+			}
+			return c.Store.Ping(ctx)
+		}
+	}})
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			for range 20 {
+				if r := h.get("/readyz"); r.status != 200 {
+					t.Errorf("%s", r)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 {
+		t.Errorf("asked %d times at once", most.Load())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -77,17 +78,20 @@ func (f filterForm) filter() (out client.PayoutFilter, fault string) {
 	return out, ""
 }
 
-// parseYuan reads what people write for an amount: 12, 12.3 or 12.34; "" is 0.
+// wholeYuan: thousands are separated by commas, if at all: 1,50 is not 150.
+var wholeYuan = regexp.MustCompile(`^(\d*|\d{1,3}(,\d{3})+)(\.|$)`)
+
+// parseYuan reads what people write for an amount: 12, 12.3, 12.34 or 1,234.5; "" is 0.
 func parseYuan(s string) (money.Fen, bool) {
 	if s == "" {
 		return 0, true
 	}
-	s = strings.ReplaceAll(strings.TrimLeft(s, "¥￥"), ",", "")
+	s = strings.TrimLeft(s, "¥￥")
 	whole, cents, _ := strings.Cut(s, ".")
-	if len(cents) > 2 {
+	if len(cents) > 2 || !wholeYuan.MatchString(s) {
 		return 0, false
 	}
-	f, err := money.Parse(whole + "." + cents + strings.Repeat("0", 2-len(cents)))
+	f, err := money.Parse(strings.ReplaceAll(whole, ",", "") + "." + cents + strings.Repeat("0", 2-len(cents)))
 	return f, err == nil
 }
 

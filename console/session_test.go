@@ -502,12 +502,12 @@ func TestYuan(t *testing.T) {
 			t.Errorf("%d: %s, want %s", fen, got, want)
 		}
 	}
-	for text, want := range map[string]money.Fen{"": 0, "12": 1200, "12.3": 1230, "12.34": 1234, "¥1,000.01": 100001, "0.01": 1} {
+	for text, want := range map[string]money.Fen{"": 0, "12": 1200, "12.3": 1230, "12.34": 1234, "¥1,000.01": 100001, "1,234,567.8": 123456780, "1234567": 123456700, "0.01": 1} {
 		if got, ok := parseYuan(text); !ok || got != want {
 			t.Errorf("%q: %d %v, want %d", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"x", "-1", "1.234", ".", "1.", "1e3", "99999999999999999999"} {
+	for _, text := range []string{"x", "-1", "1.234", ".", "1.", "1e3", "99999999999999999999", "1,50", "1,5000", ",100", "1.2,3", "1,,000"} {
 		if got, ok := parseYuan(text); ok && text != "1." {
 			t.Errorf("%q: %d", text, got)
 		}
