@@ -13,8 +13,8 @@ import (
 )
 
 // maxAnswer is the largest answer in bytes that is read. A page of 200 packets
-// with all their metadata has less than 1 MiB.
-const maxAnswer = 4 << 20
+// has up to 5.1 MB: 4 KiB of metadata each, of which JSON may make 24 KiB.
+const maxAnswer = 16 << 20
 
 // ErrAnswer is wrapped by errors about an answer that is not one of the API:
 // too large, not JSON, or a list that does not go on.

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/api"
 	"hongbao/client"
+	"hongbao/packet"
 )
 
 // script answers one step a request, and the last one for ever.
@@ -253,4 +256,24 @@ func TestRetryEnds(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// One app's texts must not keep an iterator, or staff who list the packets of all
+// apps, from going on: the largest page is read.
+func TestLargestPage(t *testing.T) {
+	p := api.Packet{
+		ID: strings.Repeat("v", 20), Status: api.PacketStatus(packet.StatusClosed), SenderID: strings.Repeat(`"`, packet.MaxUserIDBytes),
+		Greeting: strings.Repeat("\u2028", packet.MaxGreeting),
+		// JSON needs six bytes for each of these.
+		Metadata: map[string]string{strings.Repeat("\x00", packet.MaxMetadata): strings.Repeat("\x00", packet.MaxMetadata)},
+	}
+	body, err := json.Marshal(api.Packets{Items: slices.Repeat([]api.Packet{p}, 200)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, _ := scripted(t, client.Retry{}, give(http.StatusOK, string(body)))
+	list, err := c.ListPackets(t.Context(), client.PacketFilter{}, client.Page{Limit: 200})
+	if err != nil || len(list.Items) != 200 {
+		t.Errorf("%d bytes: %v", len(body), err)
+	}
 }
