@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"time"
+	"unicode/utf8"
 )
 
 // maxAnswer is the largest answer in bytes that is read. A page of 200 packets
@@ -20,13 +22,17 @@ const maxAnswer = 16 << 20
 // too large, not JSON, or a list that does not go on.
 var ErrAnswer = errors.New("not an answer of the API")
 
+// ErrText is wrapped by errors about a text that is not UTF-8, of which JSON would
+// make another one: two such user ids would become the same user. Nothing was sent.
+var ErrText = errors.New("a text is not UTF-8")
+
 // CallError is the error of every call that was made: what was asked, how often,
 // and why it ended. Unwrap leads to the *Problem, to the error of the
 // connection, or to ErrAnswer.
 type CallError struct {
 	Method string
 	Path   string // percent-encoded, without query
-	Tries  int
+	Tries  int    // 0: it was not sent
 	// IdempotencyKey is the key that was sent, "" for calls without. Asking again
 	// with it later, in another process too, cannot do the thing twice.
 	IdempotencyKey string
@@ -80,6 +86,9 @@ func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (agai
 	}
 	var body []byte
 	if q.body != nil {
+		if !wellFormed(reflect.ValueOf(q.body)) {
+			return fail(ErrText)
+		}
 		var err error
 		if body, err = json.Marshal(q.body); err != nil {
 			return fail(fmt.Errorf("encode request: %w", err))
@@ -107,6 +116,36 @@ func (c *caller) repeat(ctx context.Context, q call, try func(body []byte) (agai
 			return fail(errors.Join(waitErr, err))
 		}
 	}
+}
+
+// wellFormed reports whether every text of a request is UTF-8: encoding/json
+// replaces what is not without a word.
+func wellFormed(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return utf8.ValidString(v.String())
+	case reflect.Pointer, reflect.Interface:
+		return v.IsNil() || wellFormed(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if !wellFormed(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Map:
+		for name, value := range v.Seq2() {
+			if !wellFormed(name) || !wellFormed(value) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && !wellFormed(v.Field(i)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // try makes the request once. again: a repeat may help.

@@ -59,6 +59,39 @@ func TestSegment(t *testing.T) {
 	}
 }
 
+// TestTextIsNotChanged: two ids that are not UTF-8 would become the same user, who
+// would be paid.
+func TestTextIsNotChanged(t *testing.T) {
+	c, s, _ := scripted(t, client.Retry{}, give(201, `{}`))
+	const bad = "\xff"
+	for name, call := range map[string]func() error{
+		"user": func() error { _, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: bad}); return err },
+		"recipient": func() error {
+			_, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: "bob", Recipient: bad})
+			return err
+		},
+		"eligible": func() error {
+			_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "ann", EligibleUserIDs: []string{"bob", bad}})
+			return err
+		},
+		"metadata": func() error {
+			_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "ann", Metadata: map[string]string{bad: ""}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := call()
+			var e *client.CallError
+			if !errors.Is(err, client.ErrText) || !errors.As(err, &e) || e.Tries != 0 || s.calls() != 0 {
+				t.Errorf("%d calls: %v", s.calls(), err)
+			}
+		})
+	}
+	if _, err := c.Grab(t.Context(), "p1", client.GrabRequest{UserID: "\ufffd"}); err != nil || s.calls() != 1 {
+		t.Errorf("%d calls: %v", s.calls(), err)
+	}
+}
+
 func TestRequests(t *testing.T) {
 	c, s, _ := scripted(t, client.Retry{}, give(200, `{"items":[],"next_cursor":null}`))
 	ctx := t.Context()

@@ -70,7 +70,7 @@ func exitOf(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case usage, client.IsCode(err, faults...):
+	case usage, errors.Is(err, client.ErrText), client.IsCode(err, faults...):
 		return exitUsage
 	case errors.Is(err, errLeftOver):
 		return exitLeft

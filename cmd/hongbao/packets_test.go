@@ -224,6 +224,15 @@ func TestPacketsGrab(t *testing.T) {
 	if code != exitRefused || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" || len(c.asked) != 1 {
 		t.Errorf("exit code %d, asked %q\n%s%s", code, c.asked, stdout, stderr)
 	}
+	// A terminal that is not in UTF-8: JSON would pay another user.
+	code, _, stderr, c = packets(t, won, "grab", "p1", "--user", "\xd5\xc5")
+	if code != exitUsage || len(c.asked) != 0 || !strings.Contains(stderr, "UTF-8") {
+		t.Errorf("exit code %d, asked %q, %s", code, c.asked, stderr)
+	}
+	code, _, stderr, c = packets(t, nil, "create", "--sender=\xd5\xc5", "--total=1", "--shares=1")
+	if code != exitUsage || len(c.asked) != 0 || strings.Contains(stderr, "idempotency-key") {
+		t.Errorf("exit code %d, asked %q, %s", code, c.asked, stderr)
+	}
 	if code, _, stderr, _ := packets(t, nil, "grab", "p1"); code != exitUsage || !strings.Contains(stderr, "--user is required") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
