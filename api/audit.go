@@ -159,7 +159,7 @@ func filtersOf(kept map[string]string) *query {
 func (q *query) instant(name string) time.Time {
 	var at time.Time
 	q.text(name, func(s string) *fault {
-		parsed, err := time.Parse(time.RFC3339, s)
+		parsed, err := parseTime(s)
 		if err != nil {
 			return &fault{faultFormat, "must be an RFC 3339 time, such as 2026-02-17T20:00:00Z; write + as %2B"}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -123,11 +124,23 @@ func readSplit(o *object, q *createRequest) {
 	}
 }
 
+// rfc3339 is the shape of a time. time.Parse also takes hours of one digit, commas
+// for points and zones of a whole day.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// parseTime reads an RFC 3339 time.
+func parseTime(s string) (time.Time, error) {
+	if !rfc3339.MatchString(s) {
+		return time.Time{}, errors.New("not a time as RFC 3339 has it")
+	}
+	return time.Parse(time.RFC3339, s)
+}
+
 // readTime reads an RFC 3339 time; what is finer than a millisecond is cut off.
 func readTime(o *object, name string) *time.Time {
 	var at time.Time
 	text := o.text(name, false, func(s string) *fault {
-		parsed, err := time.Parse(time.RFC3339, s)
+		parsed, err := parseTime(s)
 		at = parsed.UTC().Truncate(time.Millisecond)
 		if err != nil || at.Year() < 1 || at.Year() > 9999 { // a zone can lead out of the years that can be written
 			return &fault{faultFormat, "must be an RFC 3339 time such as 2026-02-17T20:00:00.000Z"}
