@@ -109,3 +109,18 @@ func TestCache(t *testing.T) {
 		t.Error("the first one is still there")
 	}
 }
+
+func TestParseTime(t *testing.T) {
+	want := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	for _, s := range []string{"2026-02-17T12:00:00Z", "2026-02-17T12:00:00.000Z", "2026-02-17T20:00:00+08:00", "2026-02-17T12:00:00-00:00", "2026-02-18T11:59:00+23:59"} {
+		if at, err := parseTime(s); err != nil || !at.Equal(want) {
+			t.Errorf("%q: %v %v", s, at, err)
+		}
+	}
+	// What is not RFC 3339, although time.Parse takes it.
+	for _, s := range []string{"2026-02-17T1:00:00Z", "2026-02-17T12:00:00,5Z", "2026-02-17T12:00:00+24:00", "2026-02-17T12:00:00+08:60"} {
+		if at, err := parseTime(s); err == nil {
+			t.Errorf("%q: %v", s, at)
+		}
+	}
+}
