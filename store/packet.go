@@ -155,9 +155,19 @@ func remark(packetID string) string { return "hongbao " + packetID }
 // Fund moves the packet from funding to open and writes one row a share, in one
 // transaction. A packet that is open or later is left as it is. Returns the
 // row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
-// paid, ErrConflict when the amounts are not the packet's total in its number of
-// shares, ErrUnavailable.
+// paid, payout.ErrBooksRestored (see charged), ErrConflict when the amounts are not the
+// packet's total in its number of shares, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
+	return s.fund(ctx, id, amounts, tx.charged)
+}
+
+// RecoverFund does what Fund does, on books that are being recovered. Errors: as Fund;
+// ErrMoved when the books are normal.
+func (s *Store) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
+	return s.fund(ctx, id, amounts, tx.chargeRecovered)
+}
+
+func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charged func(tx, string) error) (packet.Status, error) {
 	var status packet.Status
 	err := s.inTx(ctx, crash.CreateFund, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -167,7 +177,7 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packe
 		if status = packet.Status(row.Status); status != packet.StatusFunding {
 			return nil
 		}
-		if err := tx.charged(id); err != nil {
+		if err := charged(tx, id); err != nil {
 			return err
 		}
 		if sum, err := money.Sum(amounts...); err != nil || int64(sum) != row.TotalAmount || len(amounts) != row.ShareCount {
@@ -183,14 +193,25 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packe
 }
 
 // charged returns ErrMoved unless the packet's charge is paid: nothing may be
-// promised, and nothing refunded, of money that did not come.
+// promised, and nothing refunded, of money that did not come. Of one that a recovery has left
+// to people it returns payout.ErrBooksRestored, also once they have resolved its break: whom
+// the packet has paid since the backup nobody has looked for, and all of it would go back to
+// the sender. A further recovery does, and has its shares written (rule R13).
 func (tx tx) charged(id string) error {
-	var status string
-	if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindCharge, id, 0)).Scan(&status).Error; err != nil {
-		return err
+	no := payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1)
+	var charge struct {
+		Status     string
+		LeftBehind bool
 	}
-	if payout.Status(status) != payout.StatusPaid {
-		return fmt.Errorf("packet %s: charge is %q: %w", id, status, ErrMoved)
+	err := tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ?) AS left_behind
+		FROM payments p WHERE p.id = ?`, no, string(payout.BreakRestored), payout.ID(payout.KindCharge, id, 0)).Scan(&charge).Error
+	switch {
+	case err != nil:
+		return err
+	case payout.Status(charge.Status) != payout.StatusPaid:
+		return fmt.Errorf("packet %s: charge is %q: %w", id, charge.Status, ErrMoved)
+	case charge.LeftBehind:
+		return fmt.Errorf("packet %s: the recovery left its charge to people, recover again: %w", id, payout.ErrBooksRestored)
 	}
 	return nil
 }
@@ -260,8 +281,8 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 			status = from
 			return nil
 		}
-		if err := tx.charged(id); err != nil {
-			return err
+		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+			return err // one that is open was funded in spite of that: by a recovery
 		}
 		if from == packet.StatusFunding { // that it gave out nothing is not for older books to say
 			if err := tx.believed(id); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,18 @@ func (tx tx) restoredOnly() error {
 	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
 	if b := row.books(); err == nil && b.State != payout.BooksRestored {
 		err = fmt.Errorf("the books are %s: %w", b.State, ErrMoved)
+	}
+	return err
+}
+
+// chargeRecovered is charged for books that are being recovered.
+func (tx tx) chargeRecovered(packetID string) error {
+	if err := tx.restoredOnly(); err != nil {
+		return err
+	}
+	err := tx.charged(packetID)
+	if errors.Is(err, payout.ErrBooksRestored) {
+		return nil
 	}
 	return err
 }
@@ -223,7 +236,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 			return err
 		}
 		if from := packet.Status(row.Status); from != packet.StatusClosing {
-			if err := tx.charged(id); err != nil {
+			if err := tx.chargeRecovered(id); err != nil {
 				return err
 			}
 			if err := tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)}); err != nil {

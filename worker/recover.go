@@ -32,7 +32,7 @@ type RestoredBooks interface {
 // RestoredPackets is the part of MySQL that gets packets and claims back.
 type RestoredPackets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
-	Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
+	RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error

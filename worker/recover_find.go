@@ -201,6 +201,6 @@ func (r *Recover) fund(ctx context.Context, rec packet.Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Store.Fund(ctx, rec.ID, shares)
+	_, err = r.Store.RecoverFund(ctx, rec.ID, shares)
 	return err
 }

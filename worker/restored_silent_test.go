@@ -3,12 +3,15 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/worker"
+	"hongbao/workflows"
 )
 
 // mute is a provider that gives no usable answer about one order, ever.
@@ -78,4 +81,101 @@ func TestR13_RecoverSilentOrder(t *testing.T) {
 	must(r.pool.Recall(t.Context(), p.ID))(t)
 	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
+}
+
+// TestR13_LeftChargeIsRecoveredAgain: the charge of a packet that was sold out, paid and
+// closed since the backup is left to a person. Once its break is resolved the charge is
+// asked about, and nothing of the packet goes back to the sender: who was paid is for a
+// further recovery to find out.
+func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 600, count: 2, sender: "s~confirm", life: 40 * time.Second})
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	no := payout.OrderNo(charge, 1)
+	eventually(t, soon, "the provider has the charge", func() bool {
+		c, err := old.store.PaymentOf(t.Context(), charge)
+		return err == nil && c.Status == payout.StatusAwaitingRecipient
+	})
+	dsn, at := old.backup(t), time.Now()
+	until := must(old.store.Books(t.Context()))(t).Number
+	old.call(t, http.MethodPost, "/_confirm/"+no, nil, nil)
+	old.watchFast(t)
+	old.awaitOpen(t, p.ID)
+	old.paid(t, p, "first", "second")
+	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitBeat(t, until+1)
+	stop()
+
+	r := old.restored(t, dsn)
+	r.beat(t)
+	r.leave(t, no)
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.watchFast(t)
+	r.resolve(t, payout.BreakRestored, p.ID)
+	eventually(t, soon, "it closes, and may not", func() bool { return r.doing(t, workflows.PacketID(p.ID), "BeginClosing") })
+	if c, err := r.store.PaymentOf(t.Context(), charge); err != nil || c.Status != payout.StatusPaid {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	r.recoveredAgain(t, at, 2)
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != 0 {
+		t.Errorf("%d go back", rec.Remainder)
+	}
+	r.paidOnce(t, p, "first", "second")
+	r.verified(t)
+}
+
+// TestR13_LeftShareIsRecoveredAgain: of one share only the provider knows that it was paid,
+// and it said nothing of it until the order was left to a person. A further recovery finds
+// out whose it is, before the break is resolved and the rest goes back to the sender.
+func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 1000, count: 4})
+	old.awaitOpen(t, p.ID)
+	dsn, at := old.backup(t), time.Now()
+	lost := old.won(t, p, "lost")
+	old.awaitPayout(t, lost, payout.StatusPaid, soon)
+	stop()
+	old.deleted(t, workflows.PayoutID(p.ID, "lost"))
+
+	r := old.restored(t, dsn)
+	r.flush(t)
+	if _, err := r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, at); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.leave(t, payout.OrderNo(payout.ID(payout.KindPayout, p.ID, lost.ShareIndex), 1))
+	r.awaitRebuilt(t, 0)
+	r.watchFast(t)
+	r.recoveredAgain(t, at, 1)
+	r.resolve(t, payout.BreakRestored, p.ID)
+	eventually(t, soon, "recalled", func() bool { _, err := r.pool.Recall(t.Context(), p.ID); return err == nil })
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != p.TotalAmount-lost.Amount {
+		t.Errorf("%d go back of %d, of which %d were paid", rec.Remainder, p.TotalAmount, lost.Amount)
+	}
+	r.verified(t)
+}
+
+// leave recovers with an order about which the provider says nothing, and which is left to
+// a person.
+func (r *rig) leave(t *testing.T, no string) {
+	t.Helper()
+	recovery := r.recovery(t)
+	recovery.Provider, recovery.Leave = mute{recovery.Provider, no}, []string{no}
+	if told, err := recovery.Run(t.Context()); err != nil || !told.Ended || len(told.Undecided) != 1 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+}
+
+// recoveredAgain recovers books that are normal once more, when the provider answers.
+func (r *rig) recoveredAgain(t *testing.T, since time.Time, claims int) {
+	t.Helper()
+	recovery := r.recovery(t)
+	recovery.Since = since
+	if told, err := recovery.Run(t.Context()); err != nil || !told.Ended || told.Claims != claims || len(told.Undecided) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
 }

@@ -41,7 +41,8 @@ put in twice. Books that are not restored stay as they are.
 What cannot be told becomes a break of kind restored, and its packet stays as it is
 until a person has resolved that. An order about which the provider gives no usable
 answer is named, and keeps the books restored: ask the provider, and run it again; or
-leave it to a person (--leave).
+leave it to a person (--leave). When the provider answers at last, recover again
+(--since) before that break is resolved.
 
 Exit code: 0 the books are normal (or --dry-run); 1 they are not, or something is
 left to a person; 2 wrong settings.`,
