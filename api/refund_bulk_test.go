@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"hongbao/api"
 	"hongbao/payout"
@@ -91,5 +92,31 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	}
 	if st := h.drive(big); st.Status != payout.StatusFailed { // waits for a second person
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestBulkRetryPassesOverUndecided: of a packet that a recovery of the books has left to a
+// person nothing is decided; a bulk retry skips it, and decides about all the others.
+func TestBulkRetryPassesOverUndecided(t *testing.T) {
+	h := newHouse(t, parts{})
+	_, small := h.failed()
+	left, bad := h.failed()
+	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
+	books, err := h.store.DeclareRestored(t.Context(), w, 0, time.Now())
+	h.check(err)
+	h.check(h.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
+	_, err = h.store.EndRestored(t.Context(), w, books, 0, "sandbox", nil)
+	h.check(err)
+	for range 2 {
+		r := h.write(h.finance, "payouts/retry", "real", `{"reason":"r","dry_run":false,"filter":{"status":"failed"}}`)
+		var b bulkBody
+		r.json(t, &b)
+		if r.status != http.StatusOK || b.Count != 1 || len(b.Items) != 2 || b.Items[0].PayoutID != bad || b.Items[0].Result != "skipped" || *b.Items[0].Code != "not_retryable" ||
+			b.Items[1].PayoutID != small || b.Items[1].Result != "retried" {
+			t.Fatalf("%s", r)
+		}
+	}
+	if r := h.write(h.finance, "payouts/"+bad+"/retry", "one", because); r.status != http.StatusServiceUnavailable {
+		t.Errorf("%s", r)
 	}
 }

@@ -134,8 +134,8 @@ func (tx tx) seen() int64 {
 }
 
 // believed refuses what must not be done on books that are older than reality, or
-// to a packet that their recovery could not decide; packetID may be empty. It is
-// part of the transaction that would do it.
+// to a packet that their recovery could not decide, which is payout.ErrUndecided too;
+// packetID may be empty. It is part of the transaction that would do it.
 func (tx tx) believed(packetID string) error {
 	row, err := tx.normalBooks()
 	if err != nil {
@@ -143,7 +143,7 @@ func (tx tx) believed(packetID string) error {
 	}
 	undecided, err := tx.undecided(row, packetID)
 	if err == nil && undecided {
-		err = fmt.Errorf("packet %s: its break of kind %s is open: %w", packetID, payout.BreakRestored, payout.ErrBooksRestored)
+		err = fmt.Errorf("packet %s: its break of kind %s is open: %w: %w", packetID, payout.BreakRestored, payout.ErrUndecided, payout.ErrBooksRestored)
 	}
 	return err
 }
