@@ -218,6 +218,10 @@ func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, _ pay
 	return st, err
 }
 
+func (b restoredBooks) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
+	return b.Fund(ctx, id, amounts)
+}
+
 func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
 	return b.recordClaim(c, provider, true)
 }
