@@ -85,6 +85,9 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	if err := payout.Permits(p, attempts, c.Kind); err != nil {
 		return p, err
 	}
+	if err := tx.cancelLeft(p, c.Kind); err != nil {
+		return p, err
+	}
 	if c.Kind != payout.DecisionAsk {
 		if err := tx.noneWaiting(p.ID); err != nil {
 			return p, err
@@ -121,6 +124,9 @@ func (tx tx) noneWaiting(paymentID string) error {
 // and outbox. second tells that two persons made it.
 func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
 	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
+	if err == nil && second { // without one it was looked at just now
+		err = tx.cancelLeft(*p, d.Kind)
+	}
 	if err != nil {
 		return err
 	}

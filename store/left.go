@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"time"
 
 	"hongbao/payout"
@@ -41,4 +42,21 @@ func (tx tx) askAboutLeft(row paymentRow, p payout.Payment, a payout.Attempt, li
 		return payout.State{}, err
 	}
 	return tx.stateOf(p.ID)
+}
+
+// cancelLeft refuses to pay a payout again of which the last recovery could not tell whether
+// it had been cancelled: the sender may have its money by that refund. It can be cancelled,
+// which asks about the refund, or marked as paid; a further recovery tells.
+func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
+	if p.Kind != payout.KindPayout || kind != payout.DecisionRetry {
+		return nil
+	}
+	refund := payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
+	var left bool
+	err := tx.Raw("SELECT EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = ? AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at)",
+		refund, payout.OrderNo(refund, 1), string(payout.BreakRestored)).Scan(&left).Error
+	if err == nil && left {
+		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrUndecided, payout.ErrBooksRestored)
+	}
+	return err
 }

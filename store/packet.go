@@ -203,7 +203,7 @@ func (tx tx) charged(id string) error {
 		Status     string
 		LeftBehind bool
 	}
-	err := tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ?) AS left_behind
+	err := tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
 		FROM payments p WHERE p.id = ?`, no, string(payout.BreakRestored), payout.ID(payout.KindCharge, id, 0)).Scan(&charge).Error
 	switch {
 	case err != nil:

@@ -159,6 +159,44 @@ func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
 	r.verified(t)
 }
 
+// TestR13_LeftCancelIsNotPaidAgain: a payout was cancelled since the backup, and the order of
+// the refund is left to a person. Once its break is resolved the payout is not paid again;
+// cancelled again, the refund is asked about and not sent a second time.
+func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 600, count: 2})
+	old.awaitOpen(t, p.ID)
+	c := old.grab(t, p.ID, "left~frozen").Claim
+	id := payout.ID(payout.KindPayout, p.ID, c.ShareIndex)
+	old.awaitPayout(t, c, payout.StatusFailed, soon)
+	dsn := old.backup(t)
+	until := must(old.store.Books(t.Context()))(t).Number
+	old.twoPersons(t, id, cancel)
+	back := old.awaitRefund(t, p.ID, c.ShareIndex+1, payout.StatusPaid)
+	old.awaitBeat(t, until+1)
+	stop()
+	want := len(old.movements(t, p.ID))
+
+	r := old.restored(t, dsn)
+	r.beat(t)
+	r.leave(t, payout.OrderNo(back.ID, 1))
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.watchFast(t)
+	r.resolve(t, payout.BreakRestored, p.ID)
+	r.call(t, http.MethodPost, "/_unfreeze/left~frozen", nil, nil)
+	if err := r.decideOn(t, c, payout.DecisionRetry, "again"); !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("it is paid again, after it went back to the sender: %v", err)
+	}
+	r.twoPersons(t, id, cancel)
+	r.awaitRefund(t, p.ID, c.ShareIndex+1, payout.StatusPaid)
+	if got := r.movements(t, p.ID); len(got) != want {
+		t.Errorf("%d movements, there were %d: %v", len(got), want, got)
+	}
+	r.verified(t)
+}
+
 // leave recovers with an order about which the provider says nothing, and which is left to
 // a person.
 func (r *rig) leave(t *testing.T, no string) {
