@@ -16,6 +16,8 @@ const (
 	// and recoverAgain the pause between.
 	recoverTries = 10
 	recoverAgain = 500 * time.Millisecond
+	// recoverPause is the longest pause, also when the provider wants a longer one.
+	recoverPause = 30 * time.Second
 	// silentMost is how many orders without an answer end a recovery at once: the provider
 	// is down, rather than at a loss about one of them.
 	silentMost = 20
@@ -90,7 +92,7 @@ func (r *Recover) ask(ctx context.Context, no string) (payout.Observation, error
 		default:
 			return seen, nil
 		}
-		if !pause(ctx, max(recoverAgain, seen.RetryAfter)) {
+		if !pause(ctx, min(max(recoverAgain, seen.RetryAfter), recoverPause)) {
 			return payout.Observation{}, ctx.Err()
 		}
 	}
