@@ -412,8 +412,7 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, parts{redis: ownRedis(t)})
+	h := newHouse(t, parts{})
 	const n = 2500
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)
 		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox', IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))

@@ -103,7 +103,6 @@ func (h *house) refused(when, id string) {
 // answers 503 to whoever wants to create, grab or recall in that lane, to those of another
 // process too, which was not there when it happened: it goes by what the books have heard.
 func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
-	t.Parallel()
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t)
@@ -174,7 +173,6 @@ func (h *house) reads(open, closed string) {
 // TestR9_OnlyTheNewcomerKnows: the process that was told has died with Redis; a new one
 // goes by the books alone.
 func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
-	t.Parallel()
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t)
@@ -205,7 +203,6 @@ func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
 // TestR9_ReplicaThatLacksGrabs: a replica takes over that lacks what its master told last,
 // because nobody waited for it: a process that meets it refuses.
 func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
-	t.Parallel()
 	master, replica := stacktest.FreshRedis(t), stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: master.Addr})
 	client := redis.NewClient(&redis.Options{Addr: replica.Addr})

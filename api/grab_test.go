@@ -213,7 +213,6 @@ func TestCrowd(t *testing.T) {
 
 // TestMySQLAway: grabs go on, creates are staged, reads that need MySQL say so.
 func TestMySQLAway(t *testing.T) {
-	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})

@@ -102,13 +102,6 @@ func newHouse(t *testing.T, p parts) *house {
 	return h
 }
 
-// ownRedis is for the house of a test that runs beside others: two sets of books that
-// share a Redis shut each other's lanes.
-func ownRedis(t *testing.T) string {
-	t.Helper()
-	return stacktest.FreshRedis(t).Addr
-}
-
 func (h *house) openStores(p parts) {
 	t := h.t
 	stacktest.Migrate(t, p.dsn)

@@ -49,7 +49,6 @@ type matrix struct {
 // statement says. An operation without a row fails, and so does a row that says
 // something else than the document.
 func TestRoleMatrix(t *testing.T) {
-	t.Parallel()
 	m := newMatrix(t)
 	refused := 0
 	before := m.verdict().Entries
@@ -261,7 +260,7 @@ func (m *matrix) expect(id, caller string, c call, want int) {
 // newMatrix makes one of everything that can be asked for.
 func newMatrix(t *testing.T) *matrix {
 	t.Helper()
-	m := &matrix{house: newHouse(t, parts{redis: ownRedis(t)})}
+	m := &matrix{house: newHouse(t, parts{})}
 	m.callers = map[string]string{"without key": "", "malformed key": "not_a_key", "key with a typing error": m.finance.token + "A",
 		"unknown staff key": tokenOf(access.RoleFinance), "unknown app key": tokenOf(access.RoleApp),
 		"revoked app key": m.revoked(access.RoleApp), "revoked finance key": m.revoked(access.RoleFinance),

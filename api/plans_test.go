@@ -37,7 +37,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	_, dsn := stacktest.FreshMariaDB(t)
-	d := &desk{house: newHouse(t, parts{redis: ownRedis(t), dsn: dsn})}
+	d := &desk{house: newHouse(t, parts{dsn: dsn})}
 	past, err := history.New(history.Config{
 		Payouts: plansPayouts, Days: 30, Number: 1, Until: time.Now(), App: d.app.app.ID, Salt: d.app.app.Salt, SeedKey: d.cfg.SeedKey, Provider: d.sandbox.Name(),
 		Limits: d.sandbox.Limits(), Encode: d.sandbox.EncodeRequest, Staff: []string{"li-na", "wang-wei", "zhang-min"}, ApproveFrom: api.DefaultApprovalAmount,
@@ -355,7 +355,6 @@ func (d *desk) judge(statements map[string]string) (offences []string) {
 // pair of filters, and looks at how MariaDB carries out each statement that this
 // causes: none goes through a large table, or sorts one.
 func TestPlans(t *testing.T) {
-	t.Parallel()
 	d := newDesk(t)
 	requests := d.requests()
 	statements := d.statements(requests)

@@ -29,8 +29,20 @@ func beating(r *rig, cfg *worker.Config) {
 	cfg.Heartbeat = &worker.Heartbeat{Books: r.store, Copy: r.pool, Beats: true, Every: 100 * time.Millisecond, Logger: r.logger}
 }
 
-// unwatched hides packets from the watch: one whose run is gone stays without.
-type unwatched struct{ worker.WatchStore }
+// unwatched hides packets from the watch, and unseen their pools: one whose run is gone
+// stays without.
+type (
+	unwatched struct{ worker.WatchStore }
+	unseen    struct{ worker.LivePools }
+)
+
+func (unseen) LivePage(context.Context, int, time.Time, int) ([]pool.LivePacket, error) {
+	return nil, nil
+}
+
+func (unwatched) WaitingPayments(context.Context, payout.Kind, payout.Status, packet.Place, int) ([]payout.Waiting, error) {
+	return nil, nil
+}
 
 func (unwatched) UnfinishedPackets(context.Context, packet.Status, packet.Place, int) ([]packet.Unfinished, error) {
 	return nil, nil
@@ -42,7 +54,7 @@ func (unwatched) UnfinishedPacket(context.Context, string) (packet.Unfinished, b
 
 func beatingUnwatched(r *rig, cfg *worker.Config) {
 	beating(r, cfg)
-	cfg.Watch = unwatched{cfg.Watch}
+	cfg.Watch, cfg.Live = unwatched{cfg.Watch}, unseen{cfg.Live}
 }
 
 // backup copies the database of a rig as it is at one moment, as a dump would, and
