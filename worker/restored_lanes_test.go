@@ -135,9 +135,7 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 
 	r := old.restored(t, dsn)
 	r.flush(t) // nothing tells any more that the books are older
-	if _, err := r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, at); err != nil {
-		t.Fatal(err)
-	}
+	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneKeyMissing)

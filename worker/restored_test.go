@@ -126,6 +126,12 @@ func (r *rig) beat(t testing.TB) {
 	}
 }
 
+// declareRestored has an operator say that the books hold everything until a time only.
+func (r *rig) declareRestored(t testing.TB, until time.Time) {
+	t.Helper()
+	must(r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, until))(t)
+}
+
 // recovery is a recovery of the rig's books as the command makes it, on a machine
 // whose clock is ten minutes behind.
 func (r *rig) recovery(t testing.TB) *worker.Recover {

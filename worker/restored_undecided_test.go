@@ -43,9 +43,7 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 
 	r := old.restored(t, dsn)
 	r.flush(t)
-	if _, err := r.store.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}, 0, at); err != nil {
-		t.Fatal(err)
-	}
+	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	told, err := r.recovery(t).Run(t.Context())
