@@ -292,7 +292,7 @@ func (r *request) bulkItem(w payout.StaffWrite, id string, dryRun bool) (BulkIte
 }
 
 func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending)
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided)
 }
 
 // bulkDecide decides about one payout, also when the preview said no: one

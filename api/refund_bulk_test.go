@@ -107,14 +107,24 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	h.check(h.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
 	_, err = h.store.EndRestored(t.Context(), w, books, 0, "sandbox", nil)
 	h.check(err)
-	for range 2 {
-		r := h.write(h.finance, "payouts/retry", "real", `{"reason":"r","dry_run":false,"filter":{"status":"failed"}}`)
+	for _, c := range []struct{ key, dryRun, small string }{{"dry", "true", "would_retry"}, {"real", "false", "retried"}, {"real", "false", "retried"}} {
+		r := h.write(h.finance, "payouts/retry", c.key, `{"reason":"r","dry_run":`+c.dryRun+`,"filter":{"status":"failed"}}`)
 		var b bulkBody
 		r.json(t, &b)
 		if r.status != http.StatusOK || b.Count != 1 || len(b.Items) != 2 || b.Items[0].PayoutID != bad || b.Items[0].Result != "skipped" || *b.Items[0].Code != "not_retryable" ||
-			b.Items[1].PayoutID != small || b.Items[1].Result != "retried" {
+			b.Items[1].PayoutID != small || b.Items[1].Result != c.small {
 			t.Fatalf("%s", r)
 		}
+	}
+	var detail struct {
+		Retry struct {
+			Possible bool
+			Code     *string
+		}
+	}
+	h.as(h.finance, "GET", "/v1/staff/payouts/"+bad, "").json(t, &detail)
+	if detail.Retry.Possible || detail.Retry.Code == nil || *detail.Retry.Code != "not_retryable" {
+		t.Errorf("%+v", detail)
 	}
 	if r := h.write(h.finance, "payouts/"+bad+"/retry", "one", because); r.status != http.StatusServiceUnavailable {
 		t.Errorf("%s", r)

@@ -182,12 +182,17 @@ func (tx tx) undecided(row booksRow, packetID string) (bool, error) {
 // nobody has resolved that since. Errors: ErrUnavailable.
 func (s *Store) Undecided(ctx context.Context, packetID string) (bool, error) {
 	tx := tx{DB: s.read(ctx)} // what time it is decides nothing here
+	left, err := tx.left(packetID)
+	return left, classify(err)
+}
+
+// left is undecided for who has not read the books' row.
+func (tx tx) left(packetID string) (bool, error) {
 	var row booksRow
 	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
-		return false, classify(err)
+		return false, err
 	}
-	undecided, err := tx.undecided(row, packetID)
-	return undecided, classify(err)
+	return tx.undecided(row, packetID)
 }
 
 // sending returns what keeps a packet's payments from being sent through a

@@ -90,7 +90,8 @@ func (s *Store) endPlanned(ctx context.Context, step crash.Step, w payout.StaffW
 }
 
 // PreviewDecision says what a decision would do now, and changes nothing.
-// Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending, ErrUnavailable.
+// Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
+// payout.ErrUndecided while its packet is left to a person, ErrUnavailable.
 func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -109,6 +110,13 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command
 	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND expires_at > ?", id, t.now).Scan(&waiting).Error
 	if err == nil && waiting > 0 {
 		return v, payout.ErrDecisionPending
+	}
+	if err != nil {
+		return v, classify(err)
+	}
+	left, err := t.left(row.PacketID)
+	if err == nil && left {
+		return v, fmt.Errorf("packet %s: %w", row.PacketID, payout.ErrUndecided)
 	}
 	return v, classify(err)
 }
