@@ -199,16 +199,12 @@ func testSecondSupervisor(t *testing.T, s *stack) {
 		t.Errorf("same home: %v", err)
 	}
 	other := t.TempDir()
-	began := time.Now()
 	err = Run(t.Context(), Options{Home: other, Ports: s.options.Ports, Tools: s.options.Tools})
 	if !errors.Is(err, ErrPortBusy) || !strings.Contains(fmt.Sprint(err), "HONGBAO_PORT_TEMPORAL_UI") {
 		t.Errorf("same ports: %v", err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("busy ports are reported after %v", took)
-	}
-	if _, err := os.Stat(filepath.Join(other, "data", "mysql")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("something was started: %v", err)
+	if data, err := os.ReadDir(filepath.Join(other, "data")); err != nil && !errors.Is(err, fs.ErrNotExist) || len(data) > 0 {
+		t.Errorf("something was started: %v, %v", data, err)
 	}
 	if _, err := os.Stat(s.home.EnvFile()); err != nil {
 		t.Errorf("dev.env of the running stack: %v", err)
