@@ -108,8 +108,8 @@ func CancelRecovered(p *Payment, now time.Time) error {
 	return nil
 }
 
-// RefuseRecovered fails a charge that the provider has never received and whose
-// packet was rejected: the sender was told that nothing is taken (rule R13). Errors:
+// RefuseRecovered fails a charge that the provider has never received, or has refused, and
+// whose packet was rejected: the sender was told that nothing is taken (rule R13). Errors:
 // ErrUndecided when it was paid.
 func RefuseRecovered(p *Payment, f *Failure, now time.Time) error {
 	path := []Status{StatusFailed}

@@ -181,8 +181,8 @@ func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, er
 	return refund, err
 }
 
-// RecoverRejected rejects a packet of which Redis remembers that it was, and whose
-// charge the provider has never received; or has carried out after all: then all of it
+// RecoverRejected rejects a packet of which Redis remembers that it was, and whose charge
+// the provider has never received, or has refused; or has carried out after all: then all of it
 // goes back to the sender, as giveBack has it. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
@@ -214,7 +214,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 		if err := tx.casPayment(row, p); err != nil {
 			return err
 		}
-		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider never received it"); err != nil {
+		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider has not carried it out"); err != nil {
 			return err
 		}
 		return reject()

@@ -27,9 +27,9 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 	}
 	if rec.Stored == packet.StatusFunding {
 		switch {
-		case charge.Status == payout.StatusPaid:
+		case charge.Status == payout.StatusPaid, charge.Status == payout.StatusFailed:
 			var rejected bool
-			if rejected, err = r.charged(ctx, rec); err == nil && rejected {
+			if rejected, err = r.charged(ctx, rec, charge); err == nil && rejected {
 				return r.givenBack(ctx, id)
 			}
 		case charge.Status.Open():
@@ -108,14 +108,17 @@ func failureOf(view packet.PoolView) packet.Failure {
 
 // charged goes on with a packet whose charge turned out to be paid: its shares are written,
 // unless it was rejected since, and charged after all. Its sender was told that nothing is
-// taken: it is rejected again, and all of it goes back. It reports whether that is so.
-func (r *Recover) charged(ctx context.Context, rec packet.Record) (rejected bool, err error) {
+// taken: it is rejected again, and all of it goes back. So is one whose charge has failed:
+// the provider may say of it later that it went through. It reports whether that is so.
+func (r *Recover) charged(ctx context.Context, rec packet.Record, charge payout.Payment) (rejected bool, err error) {
 	view, err := r.view(ctx, rec.ID)
 	switch {
 	case err == nil && view.State == packet.PoolRejected:
 		return true, r.Store.RecoverRejected(ctx, rec.ID, failureOf(view))
 	case err != nil && !errors.Is(err, packet.ErrNotFound):
 		return false, err
+	case charge.Status != payout.StatusPaid:
+		return false, nil
 	}
 	return false, r.fund(ctx, rec)
 }

@@ -10,20 +10,22 @@ import (
 )
 
 // TestR13_ChargedAfterAll: a charge was refused, its packet rejected, and then the provider
-// has carried the charge out after all. The backup is of before the refusal, or of after it.
+// has carried the charge out after all. The backup is of before the refusal, of after it, or
+// of between, when the charge had failed and its packet was not rejected yet.
 // The sender was told that nothing is taken: the packet is rejected after the recovery too,
 // and all of it goes back to him.
 func TestR13_ChargedAfterAll(t *testing.T) {
 	t.Parallel()
-	for name, early := range map[string]bool{"backup of before the refusal": true, "backup of after it": false} {
+	for i, name := range []string{"backup of before the refusal", "backup of between", "backup of after the rejection"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chargedAfterAll(t, early)
+			chargedAfterAll(t, i)
 		})
 	}
 }
 
-func chargedAfterAll(t *testing.T, early bool) {
+// chargedAfterAll takes the backup after that many steps of the rejection.
+func chargedAfterAll(t *testing.T, after int) {
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
@@ -33,12 +35,10 @@ func chargedAfterAll(t *testing.T, early bool) {
 	})
 	hands["terminate"](t, old, workflows.PacketID(p.ID))
 	var dsn string
-	if early {
-		dsn = old.backup(t)
-	}
-	old.refused(t, p)
-	if !early {
-		dsn = old.backup(t)
+	for i, step := range []func(*testing.T, packet.Packet){func(*testing.T, packet.Packet) {}, old.refused, old.rejects} {
+		if step(t, p); i == after {
+			dsn = old.backup(t)
+		}
 	}
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
@@ -65,12 +65,17 @@ func chargedAfterAll(t *testing.T, early bool) {
 	r.verified(t)
 }
 
-// refused rejects a packet as its run does once the provider has refused its charge.
+// refused has the charge of a packet refused.
 func (r *rig) refused(t *testing.T, p packet.Packet) {
 	t.Helper()
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
 	exec(t, r.sql(t), 1, "UPDATE payments SET status = 'failed', failure_code = 'payer_declined', settled_at = NOW(6) WHERE id = ?", charge)
 	exec(t, r.sql(t), 1, "UPDATE attempts SET statement = 'declined' WHERE payment_id = ?", charge)
+}
+
+// rejects rejects a packet as its run does once the provider has refused its charge.
+func (r *rig) rejects(t *testing.T, p packet.Packet) {
+	t.Helper()
 	exec(t, r.sql(t), 1, "UPDATE packets SET status = 'rejected', failure_code = 'payer_declined', failure_message = 'm' WHERE id = ?", p.ID)
 	if err := r.pool.Reject(t.Context(), p.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
 		t.Fatal(err)
