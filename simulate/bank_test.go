@@ -30,6 +30,8 @@ type order struct {
 type landing struct {
 	at time.Time
 	o  payout.Order
+	// refused: it was refused at the door, and is carried out all the same.
+	refused bool
 }
 
 // bank is the provider: it remembers order numbers, and carries out each once.
@@ -84,7 +86,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		b.arrive(o, now)
 	case 2: // the request is lost
 	case 3: // the request is slow; it lands while the send is open
-		b.late = append(b.late, landing{now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o})
+		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
 	case 4: // the answer says nothing
 		b.arrive(o, now)
 		seen.Kind = payout.ObsUnknown
@@ -95,6 +97,9 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	case 7: // refused at the door: nothing is stored under the number
 		if b.orders[o.OrderNo] == nil {
 			seen.Kind, seen.Code = payout.ObsDeclined, "declined_by_rule"
+			if o.Op == payout.OpCharge && w.hit("and yet", 40) {
+				b.late = append(b.late, landing{now.Add(b.later()), o, true})
+			}
 		} else {
 			b.answer(&seen, b.orders[o.OrderNo])
 		}
@@ -177,23 +182,28 @@ func (b *bank) arrive(sent payout.Order, at time.Time) *order {
 	return o
 }
 
+// later draws after which time the provider does something by itself.
+func (b *bank) later() time.Duration {
+	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
+	if b.world.briefly {
+		d = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
+	}
+	return d[b.world.dice.n("when", len(d))]
+}
+
 // fate draws what becomes of a new order.
 func (b *bank) fate(o *order) {
 	w := b.world
-	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
-	if w.briefly {
-		d = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
-	}
-	later := func(now, then payout.ObservationKind) {
-		o.kind, o.then, o.at = now, then, w.now().Add(d[w.dice.n("when", len(d))])
-	}
+	later := func(now, then payout.ObservationKind) { o.kind, o.then, o.at = now, then, w.now().Add(b.later()) }
 	charge := o.ins.Op == payout.OpCharge
 	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without money there is no story
 		return
 	}
 	switch w.dice.n("fate", 12) {
 	case 6:
-		o.kind = payout.ObsDeclined
+		if o.kind = payout.ObsDeclined; charge && w.hit("turns", 60) {
+			later(payout.ObsDeclined, payout.ObsSucceeded)
+		}
 	case 7:
 		later(payout.ObsPending, payout.ObsSucceeded)
 	case 8:
@@ -207,7 +217,7 @@ func (b *bank) fate(o *order) {
 			later(payout.ObsSucceeded, payout.ObsReturned)
 		}
 	case 11:
-		if !charge && w.hit("turns", 40) { // refused, and yet
+		if w.hit("turns", 60) { // refused, and yet
 			later(payout.ObsDeclined, payout.ObsSucceeded)
 		} else {
 			o.kind = payout.ObsDeclined
@@ -240,7 +250,12 @@ func (b *bank) advance() {
 		}
 		b.late = slices.Delete(b.late, i, i+1)
 		w.note("landed late: %s", l.o.OrderNo)
-		b.arrive(l.o, l.at)
+		fresh := b.orders[l.o.OrderNo] == nil
+		if o := b.arrive(l.o, l.at); l.refused && fresh {
+			if o.turned = true; !w.hit("notice lost", 20) {
+				b.notices = append(b.notices, o.no)
+			}
+		}
 	}
 	for _, no := range b.numbers {
 		o := b.orders[no]

@@ -126,8 +126,10 @@ func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (s
 			b.hear(asked, o)
 			r.attempts = slices.Clone(r.attempts)
 			r.attempts[parts.Attempt-1] = set.Attempt
+			was := r.Status
 			b.save(r, set.Payment)
 			b.post(set.Postings...)
+			b.giveBack(was, set.Payment)
 			b.breaks = append(b.breaks, set.Breaks...)
 			if set.Overtaken != "" {
 				b.endOpen(r.ID, payout.DecisionOvertaken)
@@ -225,7 +227,7 @@ func (b *books) moved(w want) bool {
 	case wantDecide:
 		return r.Deciding == ""
 	case wantFinish:
-		return b.rec.Stored == packet.StatusClosed
+		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
 	}
 	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
 }

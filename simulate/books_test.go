@@ -206,6 +206,9 @@ func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseRea
 					return err
 				}
 			}
+			if s == packet.StatusFunding {
+				b.world.reached["charged when it was too late to open"]++
+			}
 			b.rec.Reason = reason
 			b.move(packet.StatusClosing)
 		}
@@ -252,14 +255,39 @@ func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder mon
 		if remainder == 0 {
 			return nil
 		}
-		id := payout.ID(payout.KindRefund, b.rec.ID, 0)
-		b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1, Account: b.rec.SenderID,
-			Amount: remainder, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
-		b.post(payout.NewPosting(payout.PostClose, id, remainder))
-		b.wants(id, wantBegin)
+		b.owesRefund(remainder, provider)
 		return nil
 	})
 	return remainder, err
+}
+
+// owesRefund makes what goes back to the sender a payment. The lock is held.
+func (b *books) owesRefund(amount money.Fen, provider string) {
+	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
+	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1, Account: b.rec.SenderID,
+		Amount: amount, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+	b.post(payout.NewPosting(payout.PostClose, id, amount))
+	b.wants(id, wantBegin)
+}
+
+// giveBack sends a sender's money home whose charge went through after its packet had been
+// rejected (rule R2). The lock is held.
+func (b *books) giveBack(was payout.Status, now payout.Payment) {
+	if !payout.LateCharge(was, now) {
+		return
+	}
+	_, known := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)]
+	switch rejected := b.rec.Stored == packet.StatusRejected; {
+	case !rejected && was == payout.StatusFailed:
+		b.world.reached["charged late, and not rejected yet"]++
+	case rejected && !known:
+		b.owesRefund(now.Amount, now.Provider)
+		b.world.note("charged after it was rejected: all of it goes back")
+		b.world.reached["charged after it was rejected"]++
+		if b.restored() {
+			b.world.reached["charged after it was rejected, recovered"]++
+		}
+	}
 }
 
 func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (closed bool, err error) {

@@ -9,7 +9,8 @@
 // that is silent until it has forgotten its orders, has no balance, or is held; a
 // process that dies before or after a transaction, steps that are repeated, several
 // runs at work on one row, runs that go on as new ones, hand-offs and notifications
-// that are lost or come twice; a Redis that lacks its last grabs, or everything, so
+// that are lost or come twice; a charge that goes through after its packet has expired, or
+// after the provider had refused it and the packet was rejected; a Redis that lacks its last grabs, or everything, so
 // that claims cannot be booked, or whose loss is noticed: then its gate is shut, and the
 // pool made again from the books (rule R9); books that are put back to an older moment,
 // and recovered (rule R13). Then all faults end, and everything has to come to its end by

@@ -3,6 +3,7 @@ package simulate
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"hongbao/money"
 	"hongbao/packet"
@@ -35,6 +36,7 @@ func (w *world) judge(after string) {
 		w.violated("after %s: %d fen in suspense and no break", after, f.suspense)
 	}
 	w.judgeStatuses(after, f)
+	w.judgeRejected(after, f)
 	w.judgeClaims(after)
 	w.judgePromises(after)
 	if !b.restored() { // until they are recovered they know less than the provider
@@ -71,6 +73,19 @@ func (w *world) judgeStatuses(after string, f figures) {
 	}
 	if _, claimed := b.claimed(); b.byKind[payout.PostClaim] != claimed {
 		w.violated("after %s: %d fen posted as claimed, %d claimed", after, b.byKind[payout.PostClaim], claimed)
+	}
+}
+
+// judgeRejected: of a packet that was rejected nobody gets anything, and it stays rejected.
+// What was charged all the same goes back at once and as a whole (rule R2).
+func (w *world) judgeRejected(after string, f figures) {
+	stored, pool := w.books.rec.Stored, w.pool.state
+	w.refused = w.refused || pool == packet.PoolRejected
+	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen || pool == packet.PoolClosing) {
+		w.violated("after %s: the sender was told that nothing is taken, and the packet is %s, its pool %s", after, stored, pool)
+	}
+	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.books.shares) > 0) {
+		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.books.shares))
 	}
 }
 
@@ -206,7 +221,21 @@ func (w *world) bookedAgain(r *row, o *order) bool {
 // need not be told of it.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
-	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts))
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no)
+}
+
+// statementMargin is how much earlier than the backup a recovery reads the statement.
+const statementMargin = time.Hour
+
+// toGoBack reports whether an order is what a charge goes back by that went through after its
+// packet was rejected, so long before the backup that the recovery did not read of it: the
+// books were about to hear of it, and hear of it again. The refund is sent again then, by the
+// same number and request. What has moved since the backup the recovery has to find.
+func (w *world) toGoBack(no string) bool {
+	b, refund := w.books, payout.ID(payout.KindRefund, w.packet.ID, 0)
+	charge, o := w.bank.orders[payout.OrderNo(payout.ID(payout.KindCharge, w.packet.ID, 0), 1)], w.bank.orders[no]
+	return strings.HasPrefix(no, refund) && b.rows[refund] == nil && b.rec.Stored == packet.StatusRejected && !b.state.RestoredAt.IsZero() &&
+		charge != nil && charge.movedAt.Before(w.backup.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
 }
 
 // cancelledInVain reports whether an order is the refund of a cancelled payout that the
@@ -284,7 +313,7 @@ func (w *world) judgeFailed(after string) {
 				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
 			}
 			for _, l := range w.bank.late {
-				if l.o.OrderNo == a.OrderNo && w.bank.orders[a.OrderNo] == nil {
+				if l.o.OrderNo == a.OrderNo && !l.refused && w.bank.orders[a.OrderNo] == nil {
 					w.violated("after %s: %s has failed, and a send of %s is under way", after, id, a.OrderNo)
 				}
 			}

@@ -450,6 +450,9 @@ func (c census) count(w *world) {
 	for kind := range w.books.honours.byKind {
 		c["posted "+string(kind)]++
 	}
+	if r := w.books.rows[payout.ID(payout.KindRefund, w.packet.ID, 0)]; r != nil && w.books.rec.Stored == packet.StatusRejected {
+		c["given back by "+string(r.Status)]++
+	}
 	for _, d := range w.books.decisions {
 		if d.blind && !d.at.IsZero() {
 			c["forgotten, "+string(d.Kind)+" by two"]++
@@ -469,8 +472,9 @@ var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "not on the list",
 		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "books restored", "books recovered"}
-	rarely = []string{"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered"}
+	rarely = []string{"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
+		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
 		"forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
 		"recovered claims", "recovered numbers", "recovered closings", "a recovery shuts the lane"}
 )

@@ -115,6 +115,7 @@ func (m *model) restore() {
 		}
 		known := max(b.state.Number, m.copied) + 1
 		*b = *m.kept.books.clone()
+		m.backup = m.kept.at
 		m.copied, b.state = known, b.state.Judge(known, false, m.clock)
 		m.note("MySQL restored: the books are of %s", m.kept.at.Sub(born))
 		m.reached["books restored"]++
@@ -267,7 +268,11 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 		r := b.rows[payout.ID(payout.KindCharge, id, 0)]
 		p := r.Payment
 		if p.Status == payout.StatusPaid {
-			return errors.New("no charge goes through here that was refused")
+			b.rec.Failure = &f
+			b.move(packet.StatusRejected)
+			b.owesRefund(p.Amount, p.Provider)
+			b.world.reached["charged after it was rejected, rejected again"]++
+			return nil
 		}
 		if err := payout.RefuseRecovered(&p, payout.NewFailure(f.Code, f.Message), b.world.now()); err != nil {
 			return err
@@ -279,7 +284,7 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 	})
 }
 
-func (b restoredBooks) RecoverRemainder(_ context.Context, id string, amount money.Fen, reason packet.CloseReason, provider string) error {
+func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason, provider string) error {
 	return b.world.do("recover remainder", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			return nil
@@ -303,11 +308,7 @@ func (b restoredBooks) RecoverRemainder(_ context.Context, id string, amount mon
 		if left == 0 {
 			return nil
 		}
-		refund := payout.ID(payout.KindRefund, id, 0)
-		b.insert(payout.Payment{ID: refund, Kind: payout.KindRefund, PacketID: id, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1, Account: b.rec.SenderID,
-			Amount: left, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
-		b.post(payout.NewPosting(payout.PostClose, refund, left))
-		b.wants(refund, wantBegin)
+		b.owesRefund(left, provider)
 		return nil
 	})
 }

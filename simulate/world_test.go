@@ -70,6 +70,10 @@ type world struct {
 	// taken with it.
 	told   []packet.Claim
 	missed map[string]bool
+	// backup is of when the books were that were restored last.
+	backup time.Time
+	// refused: the sender was told that his packet was rejected.
+	refused bool
 	// lost are the claims that a rebuild has reported as lost (rule R9), late the
 	// hand-offs that come when it is over.
 	lost map[told]bool

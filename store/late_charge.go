@@ -14,12 +14,7 @@ import (
 // The packet is locked after its charge here, and before it everywhere else: who meets the
 // other in a deadlock begins again, and this happens hardly ever.
 func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
-	if now.Kind != payout.KindCharge || now.Status != payout.StatusPaid {
-		return nil
-	}
-	switch payout.Status(was.Status) {
-	case payout.StatusFailed, payout.StatusUnknown: // a recovery may have put it back to unknown (rule R13)
-	default:
+	if !payout.LateCharge(payout.Status(was.Status), now) {
 		return nil
 	}
 	row, err := tx.lockPacket(was.PacketID)
