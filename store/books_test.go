@@ -88,6 +88,9 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	unopened := samplePacket(100, 2)
 	recorded(t, s, unopened)
 	pay(t, s, chargeID(unopened))
+	charged, refused := recorded(t, s, samplePacket(100, 2)), recorded(t, s, samplePacket(100, 2))
+	pay(t, s, chargeID(charged))
+	failAs(t, s, chargeID(refused), "declined")
 	first := owing(t, s)
 	failed, cancelled, waiting := owing(t, s), owing(t, s), owing(t, s)
 	for _, id := range []string{failed, cancelled, waiting} {
@@ -142,7 +145,9 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			_, err := s.BeginClosing(ctx, unopened.ID, packet.CloseUnopened)
 			return err
 		},
-		"send": func(s *Store) error { return held(s.BeginSend(ctx, first, limits, encode)) },
+		"write the shares": func(s *Store) error { _, err := s.Fund(ctx, charged.ID, even(charged)); return err },
+		"reject":           func(s *Store) error { return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"}) },
+		"send":             func(s *Store) error { return held(s.BeginSend(ctx, first, limits, encode)) },
 		"book and send": func(s *Store) error {
 			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), provider, limits, encode))
 		},
@@ -197,7 +202,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"), query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"),
 			query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") + query[int64](t, s, "SELECT COUNT(*) FROM audit"),
 			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
-				query[int64](t, s, "SELECT COUNT(*) FROM shares WHERE user_id IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
+				query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") + query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
 		}
 	}
 	refuse := func(t *testing.T, s *Store) {

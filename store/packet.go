@@ -155,10 +155,19 @@ func remark(packetID string) string { return "hongbao " + packetID }
 // Fund moves the packet from funding to open and writes one row a share, in one
 // transaction. A packet that is open or later is left as it is. Returns the
 // row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
-// paid, payout.ErrBooksRestored (see charged), ErrConflict when the amounts are not the
+// paid, payout.ErrBooksRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
 // packet's total in its number of shares, ErrUnavailable.
 func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
-	return s.fund(ctx, id, amounts, tx.charged)
+	return s.fund(ctx, id, amounts, tx.chargeBelieved)
+}
+
+// chargeBelieved is charged for books that are normal. Older ones do not know whether the
+// packet was rejected since, before its charge went through after all (rule R13).
+func (tx tx) chargeBelieved(id string) error {
+	if err := tx.charged(id); err != nil {
+		return err
+	}
+	return tx.believed(id)
 }
 
 // RecoverFund does what Fund does, on books that are being recovered. Errors: as Fund;
@@ -245,8 +254,10 @@ func (tx tx) lockPacket(id string) (packetRow, error) {
 
 // RejectPacket moves funding to rejected after the charge has failed for that reason:
 // its row says so (rules R3 and R4), whatever a run knows. In books that were restored it
-// may be pending again, and is charged after all. Repeatable. Errors: ErrNotFound,
-// packet.ErrNotDeclined and ErrMoved when the row says something else, ErrUnavailable.
+// may be pending again, and is charged after all; or the charge that has failed in them went
+// through since, and the packet was opened. Repeatable. Errors: ErrNotFound,
+// packet.ErrNotDeclined and ErrMoved when the row says something else,
+// payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
 	return s.inTx(ctx, crash.RejectRow, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -259,6 +270,9 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		}
 		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != code(f.Code) {
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
+		}
+		if err := tx.believed(id); err != nil {
+			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
 			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
