@@ -162,9 +162,14 @@ func (b *books) charged() error {
 }
 
 func (b *books) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
+	return b.fund(amounts, b.believed)
+}
+
+// fund writes the shares; only their recovery does so on restored books.
+func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
-			if err := b.charged(); err != nil {
+			if err := errors.Join(b.charged(), allowed()); err != nil {
 				return err
 			}
 			b.move(packet.StatusOpen)
@@ -186,6 +191,9 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 		case packet.StatusFunding:
 			charge := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)]
 			if charge.Status == payout.StatusFailed && charge.Failure.Code == f.Code {
+				if err := b.believed(); err != nil {
+					return err
+				}
 				b.rec.Failure = &f
 				b.move(packet.StatusRejected)
 				return nil

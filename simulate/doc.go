@@ -13,7 +13,7 @@
 // after the provider had refused it and the packet was rejected; a Redis that lacks its last grabs, or everything, so
 // that claims cannot be booked, or whose loss is noticed: then its gate is shut, and the
 // pool made again from the books (rule R9); books that are put back to an older moment,
-// and recovered (rule R13). Then all faults end, and everything has to come to its end by
+// and recovered (rule R13), once and again: after a recovery, before it, and while it runs. Then all faults end, and everything has to come to its end by
 // itself, but for what only people can move.
 //
 // TestModel draws lifetimes with rapid and takes the steps itself, one after the other,

@@ -84,6 +84,9 @@ func (w *world) judgeRejected(after string, f figures) {
 	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen || pool == packet.PoolClosing) {
 		w.violated("after %s: the sender was told that nothing is taken, and the packet is %s, its pool %s", after, stored, pool)
 	}
+	if stored == packet.StatusRejected && (pool == packet.PoolOpen || pool == packet.PoolClosing) {
+		w.violated("after %s: the packet is rejected, and its pool is %s", after, pool)
+	}
 	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.books.shares) > 0) {
 		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.books.shares))
 	}
@@ -221,7 +224,18 @@ func (w *world) bookedAgain(r *row, o *order) bool {
 // need not be told of it.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
-	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no)
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) || w.charged(no)
+}
+
+// charged reports whether an order is a charge of which the provider had said that there was
+// none, or that it was refused, when books were recovered that know no send of it. It is sent
+// by the same number and request if it is pending; if its packet was rejected again, only the
+// statement says that it went through after all.
+func (w *world) charged(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := w.books.rows[parts.PaymentID]
+	return parts.Kind == payout.KindCharge && w.bank.orders[no].turned && len(r.attempts) == 0 && !w.books.state.RestoredAt.IsZero() &&
+		(r.Status == payout.StatusPending || w.books.rec.Stored == packet.StatusRejected)
 }
 
 // statementMargin is how much earlier than the backup a recovery reads the statement.
@@ -235,7 +249,7 @@ func (w *world) toGoBack(no string) bool {
 	b, refund := w.books, payout.ID(payout.KindRefund, w.packet.ID, 0)
 	charge, o := w.bank.orders[payout.OrderNo(payout.ID(payout.KindCharge, w.packet.ID, 0), 1)], w.bank.orders[no]
 	return strings.HasPrefix(no, refund) && b.rows[refund] == nil && b.rec.Stored == packet.StatusRejected && !b.state.RestoredAt.IsZero() &&
-		charge != nil && charge.movedAt.Before(w.backup.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
+		charge != nil && charge.movedAt.Before(w.complete.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
 }
 
 // cancelledInVain reports whether an order is the refund of a cancelled payout that the
@@ -382,8 +396,12 @@ func (w *world) reconcile() (asked bool) {
 			parts, _ := payout.Parse(no)
 			row := w.books.rows[parts.PaymentID]
 			if row == nil || len(row.attempts) < parts.Attempt {
-				if w.books.known(no) || w.explained(no) {
-					continue // people are told
+				if w.charged(no) && !w.books.known(no) {
+					w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+					w.reached["charged after it was rejected, the statement tells"]++
+				}
+				if w.books.known(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
+					continue // people are told, or need not be
 				}
 				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
 				continue

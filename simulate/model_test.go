@@ -62,13 +62,20 @@ type model struct {
 	lives []*life
 	made  int // runs
 	asked map[string]bool
-	kept  *backup // of the books; nil: none yet
+	kept  []*backup // of the books, the oldest first
+	// lossy: a lifetime whose books are lost more often, and again after they were recovered.
+	lossy bool
+	// firstLoss is when they were lost first, recovered how far all had come when they were
+	// recovered last.
+	firstLoss time.Time
+	recovered marks
 }
 
 func newModel(d dice) *model {
 	m := &model{clock: born, asked: map[string]bool{}}
 	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
 	m.lives = append(m.lives, m.newLife())
+	m.lossy = m.dice.n("lossy", 4) == 3
 	return m
 }
 
@@ -253,12 +260,15 @@ func (m *model) next() time.Duration {
 
 // act does one thing that is drawn.
 func (m *model) act() {
-	if (m.books.restored() || m.books.guarded) && m.dice.n("recover", 8) == 7 {
+	if (m.books.restored() || m.books.guarded) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
 		m.mended()
 		return
 	}
 	if m.pool.shut && !m.books.restored() && m.dice.n("rebuild", 4) == 3 {
 		m.rebuild()
+		return
+	}
+	if m.lossy && m.loss() {
 		return
 	}
 	switch m.dice.n("act", 24) {
@@ -341,6 +351,27 @@ func (m *model) act() {
 			m.take(func() error { return m.books.setHold(false) })
 		}
 	}
+}
+
+// loss keeps or loses the books in a lifetime in which that happens more often; mostly when
+// something was claimed and sent since they were recovered. It reports whether it did.
+func (m *model) loss() bool {
+	switch m.dice.n("books", 16) {
+	case 13, 14:
+		m.keepBackup()
+		return true
+	case 12:
+		m.pool.grab(user(m.dice.n("user", 8)))
+		return true
+	case 15:
+		if m.reached["books recovered"] > 0 && !m.goneOn() && m.dice.n("nothing new", 4) > 0 {
+			return false
+		}
+		m.pass(unnoticed) // or else it might not be noticed
+		m.restore()
+		return true
+	}
+	return false
 }
 
 // steps after which a lifetime has to have come to its end by itself: a payment that is
@@ -472,9 +503,11 @@ var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "not on the list",
 		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered"}
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between"}
 	rarely = []string{"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
+		"books restored again, to before the first loss", "books restored again, not recovered yet", "books restored again, while they were recovered", "books restored to a restored backup",
+		"charged after it was rejected, recovered", "charged after it was rejected, rejected again",
 		"forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
 		"recovered claims", "recovered numbers", "recovered closings", "a recovery shuts the lane"}
 )

@@ -105,7 +105,9 @@ func (p *pool) Reject(context.Context, string, packet.Failure) error {
 		if p.gone {
 			return packet.ErrGone
 		}
-		p.state = packet.PoolRejected
+		if p.state == packet.PoolFunding { // what is open stays so
+			p.state = packet.PoolRejected
+		}
 		return nil
 	})
 }

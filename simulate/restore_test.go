@@ -80,51 +80,103 @@ func (b *books) believed() error {
 	return nil
 }
 
-// keepBackup copies the books. Their number rises in that moment, and again soon after.
+// backups is how many backups are kept.
+const backups = 3
+
+// keepBackup copies the books. The number of books that are normal rises in that moment, and
+// again soon after.
 func (m *model) keepBackup() {
 	m.look(func() {
-		if b := m.books; b.recorded && !b.restored() {
-			b.state.Number, b.state.BeatAt, b.state.State = b.state.Number+1, m.clock, payout.BooksNormal
-			m.kept = &backup{b.clone(), m.clock}
-			m.note("backup %d", b.state.Number)
+		b := m.books
+		if !b.recorded {
+			return
 		}
+		if !b.restored() {
+			b.state.Number, b.state.BeatAt, b.state.State = b.state.Number+1, m.clock, payout.BooksNormal
+		}
+		m.kept = append(m.kept[max(len(m.kept)-backups+1, 0):], &backup{b.clone(), m.clock})
+		m.note("backup %d", b.state.Number)
 	})
 }
 
-// restore puts the books back to their backup, unless what nobody can tell again has
+// restore puts the books back to one of their backups, also a second time: after they were
+// recovered, or before.
+func (m *model) restore() {
+	if len(m.kept) == 0 {
+		return
+	}
+	to := m.kept[m.dice.n("backup", len(m.kept))]
+	m.look(func() { m.restoreTo(to) })
+}
+
+// restoreTo puts the books back to a backup, unless what nobody can tell again has
 // happened: a payment by other means since, or something with a promise; or a loss of
 // Redis, noticed or not, after which a share was told to two, and the provider knows one.
-func (m *model) restore() {
-	m.look(func() {
-		b := m.books
-		if m.kept == nil || b.restored() || b.guarded || m.clock.Sub(m.kept.at) < unnoticed || m.limits.Remembers != remembersLong {
-			return
-		}
-		if m.reached["redis restored"]+m.reached["redis emptied"] > 0 {
-			m.reached["not restored: nobody could tell"]++
-			return
-		}
-		twice := slices.ContainsFunc(m.told, func(c packet.Claim) bool {
-			o := m.bank.orders[payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1)]
-			return m.lost[toldOf(c)] && o != nil
-		})
-		untold := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(m.kept.at) })
-		if twice || untold || len(b.promises) != len(m.kept.books.promises) || !maps.Equal(b.honours.byKind, m.kept.books.honours.byKind) {
-			m.reached["not restored: nobody could tell"]++
-			return
-		}
-		known := max(b.state.Number, m.copied) + 1
-		*b = *m.kept.books.clone()
-		m.backup = m.kept.at
-		m.copied, b.state = known, b.state.Judge(known, false, m.clock)
-		m.note("MySQL restored: the books are of %s", m.kept.at.Sub(born))
-		m.reached["books restored"]++
-		if b.charged() != nil {
-			m.reached["books restored, not charged yet"]++
-		}
-		m.judge("restore")
+// The lock is held.
+func (m *model) restoreTo(to *backup) {
+	b := m.books
+	if m.clock.Sub(to.at) < unnoticed || m.limits.Remembers != remembersLong {
+		return
+	}
+	if m.reached["redis restored"]+m.reached["redis emptied"] > 0 {
+		m.reached["not restored: nobody could tell"]++
+		return
+	}
+	twice := slices.ContainsFunc(m.told, func(c packet.Claim) bool {
+		o := m.bank.orders[payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1)]
+		return m.lost[toldOf(c)] && o != nil
 	})
+	untold := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
+	if twice || untold || len(b.promises) != len(to.books.promises) || !maps.Equal(b.honours.byKind, to.books.honours.byKind) {
+		m.reached["not restored: nobody could tell"]++
+		return
+	}
+	m.countAgain(to)
+	known := max(b.state.Number, m.copied) + 1
+	*b = *to.books.clone()
+	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
+	m.complete = b.state.BeatAt
+	m.copied, b.state = known, b.state.Judge(known, false, m.clock)
+	m.held = false // what other books have noted says nothing
+	m.note("MySQL restored: the books are of %s", to.at.Sub(born))
+	m.reached["books restored"]++
+	if b.charged() != nil {
+		m.reached["books restored, not charged yet"]++
+	}
+	m.judge("restore")
 }
+
+// countAgain counts in which way books are restored that were restored before.
+func (m *model) countAgain(to *backup) {
+	if to.books.restored() {
+		m.reached["books restored to a restored backup"]++
+	}
+	switch {
+	case m.recovering:
+		m.reached["books restored again, while they were recovered"]++
+	case m.books.restored():
+		m.reached["books restored again, not recovered yet"]++
+	case m.reached["books recovered"] > 0:
+		m.reached["books restored again"]++
+		if m.firstLoss.After(to.at) {
+			m.reached["books restored again, to before the first loss"]++
+		}
+		if m.goneOn() {
+			m.reached["books restored again, orders and claims between"]++
+		}
+	}
+	if m.firstLoss.IsZero() {
+		m.firstLoss = m.clock
+	}
+}
+
+// goneOn reports whether there were claims and orders since the books were recovered.
+func (m *model) goneOn() bool {
+	return len(m.bank.numbers) > m.recovered.orders && len(m.told) > m.recovered.claims
+}
+
+// marks is how far a lifetime had come.
+type marks struct{ orders, claims int }
 
 // recovers runs the product's recovery, which may be killed, once no send can be under way.
 func (m *model) recovers() {
@@ -139,12 +191,23 @@ func (m *model) recovers() {
 	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
 		m.diesAfter = 1 + m.dice.n("after", 8)
 	}
+	if n := len(m.kept); !m.calm && n > 0 && m.dice.n("restored meanwhile", 6) == 5 {
+		to := m.kept[m.dice.n("backup", n)]
+		m.losesAfter = 1 + m.dice.n("after", 8)
+		m.loses = func() {
+			m.clock = m.clock.Add(time.Millisecond) // it is another moment
+			m.restoreTo(to)
+		}
+	}
 	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey, By: "ops",
 		Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
+	began := m.clock
 	told, err := r.Run(ctx)
-	m.recovering = false
+	m.recovering, m.losesAfter = false, 0
 	m.look(func() {
-		switch {
+		switch again := m.books.state.RestoredAt.After(began); {
+		case err == nil && again:
+			m.violated("the recovery called books complete that were restored once more while it ran")
 		case err == nil && !told.Ended:
 			m.violated("the recovery found nothing to recover: %+v", told)
 		case err == nil:
@@ -155,10 +218,13 @@ func (m *model) recovers() {
 					m.reached[what] += n
 				}
 			}
+			m.recovered = marks{len(m.bank.numbers), len(m.told)}
 			m.judge("recovery")
 		case errors.Is(err, errDied):
 			m.note("the recovery died")
 			m.reached["a recovery died"]++
+		case again && m.books.restored():
+			m.note("the recovery ended: %v", err)
 		default:
 			m.violated("recovery: %v", err)
 		}
@@ -210,8 +276,11 @@ func (b restoredBooks) DeclareRestored(context.Context, payout.StaffWrite, int64
 	return payout.Books{}, errors.New("nobody declares anything here")
 }
 
-func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, _ payout.Books, known int64, _ string, _ any) (st payout.Books, err error) {
+func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string, _ any) (st payout.Books, err error) {
 	err = b.world.do("end of the recovery", func() error {
+		if !b.state.RestoredAt.Equal(found.RestoredAt) {
+			return fmt.Errorf("the books were restored once more while they were recovered: %w", errMoved)
+		}
 		b.state = b.state.Recovered(known, b.world.now())
 		st = b.state
 		return nil
@@ -219,8 +288,8 @@ func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, _ pay
 	return st, err
 }
 
-func (b restoredBooks) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
-	return b.Fund(ctx, id, amounts)
+func (b restoredBooks) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
+	return b.fund(amounts, func() error { return nil })
 }
 
 func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
@@ -316,6 +385,9 @@ func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount mone
 func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund string, err error) {
 	err = b.world.do("recover cancel", func() error {
 		r := b.rows[id]
+		if r == nil { // the books were restored once more
+			return packet.ErrNotFound
+		}
 		p := r.Payment
 		refund = payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
 		if p.Status == payout.StatusCancelled {
@@ -337,6 +409,9 @@ func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund strin
 func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits, encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = b.world.do("recover number", func() error {
 		r := b.rows[id]
+		if r == nil { // the books were restored once more
+			return packet.ErrNotFound
+		}
 		p := r.Payment
 		attempts := slices.Clone(r.attempts)
 		switch put = false; no - len(attempts) {
@@ -694,7 +769,7 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 			m := newModel(tc.dice)
 			l := m.lives[0]
 			for l.stage != stageReject {
-				if m.kept == nil {
+				if len(m.kept) == 0 {
 					m.keepBackup()
 				}
 				if ready := m.ready(); len(ready) > 0 {

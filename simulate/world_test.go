@@ -70,8 +70,8 @@ type world struct {
 	// taken with it.
 	told   []packet.Claim
 	missed map[string]bool
-	// backup is of when the books were that were restored last.
-	backup time.Time
+	// complete is until when the books were that were restored last.
+	complete time.Time
 	// refused: the sender was told that his packet was rejected.
 	refused bool
 	// lost are the claims that a rebuild has reported as lost (rule R9), late the
@@ -83,6 +83,10 @@ type world struct {
 	copied     int64
 	recovering bool
 	diesAfter  int
+	// losesAfter so many changes of a recovery the books are restored once more, by loses;
+	// 0: they are not.
+	losesAfter int
+	loses      func()
 	// started are the claims that runs were started with, ended how the last run of a
 	// payment has ended: Temporal remembers.
 	started []packet.Claim
@@ -187,6 +191,11 @@ func (w *world) do(what string, change func() error) error {
 		if w.diesAfter--; w.diesAfter == 0 {
 			w.diesAfter = 1 // for all that is under way
 			return errDied
+		}
+	}
+	if w.recovering && w.losesAfter > 0 {
+		if w.losesAfter--; w.losesAfter == 0 {
+			w.loses()
 		}
 	}
 	fate := 0
