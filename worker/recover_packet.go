@@ -22,6 +22,9 @@ func (r *Recover) packet(ctx context.Context, id string) error {
 		return r.givenBack(ctx, id)
 	}
 	charge, err := r.payment(ctx, payout.ID(payout.KindCharge, id, 0))
+	if err == nil && charge.Status == payout.StatusFailed { // that it was paid all the same counts when it is said twice
+		charge, err = r.payment(ctx, charge.ID)
+	}
 	if err != nil {
 		return err
 	}

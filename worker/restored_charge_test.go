@@ -3,6 +3,7 @@ package worker_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"hongbao/packet"
 	"hongbao/payout"
@@ -80,4 +81,49 @@ func (r *rig) rejects(t *testing.T, p packet.Packet) {
 	if err := r.pool.Reject(t.Context(), p.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestR13_ChargedBeforeItWasRejected: a charge was refused, and carried out after all before
+// its packet was rejected: the packet was opened, sold out and closed. The backup is of when
+// the charge had failed. That it was paid counts when it is said twice; the recovery hears it
+// so before it looks for whom the packet has paid, and nothing goes back to the sender.
+func TestR13_ChargedBeforeItWasRejected(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 600, count: 2, sender: "s~confirm", life: 30 * time.Second})
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	is := func(want payout.Status) func() bool {
+		return func() bool {
+			c, err := old.store.PaymentOf(t.Context(), charge)
+			return err == nil && c.Status == want
+		}
+	}
+	eventually(t, soon, "the provider has the charge", is(payout.StatusAwaitingRecipient))
+	hands["terminate"](t, old, workflows.PacketID(p.ID))
+	old.refused(t, p)
+	dsn := old.backup(t)
+	until := must(old.store.Books(t.Context()))(t).Number
+	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
+	eventually(t, soon, "charged", is(payout.StatusPaid))
+	old.watchFast(t)
+	old.awaitOpen(t, p.ID)
+	old.paid(t, p, "first", "second")
+	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitBeat(t, until+1)
+	stop()
+
+	r := old.restored(t, dsn)
+	r.beat(t)
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || told.Claims != 2 || len(told.Undecided) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.watchFast(t)
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != 0 {
+		t.Errorf("%d go back", rec.Remainder)
+	}
+	r.paidOnce(t, p, "first", "second")
+	r.verified(t)
 }
