@@ -75,6 +75,7 @@ func options(cfg Config) *redis.UniversalOptions {
 			Mode: maintnotifications.ModeDisabled, // a feature of Redis Enterprise
 		},
 	}
+	cfg.Access.addTo(opt, cfg.Timeout)
 	if !cfg.AllowVolatile {
 		// A restarted Redis, and a replica that takes over, is met by new
 		// connections, so its settings are checked before the first grab reaches it.

@@ -15,17 +15,23 @@ type VolatileError struct {
 	AppendOnly      string // must be yes
 	AppendFsync     string // must be always
 	MaxMemoryPolicy string // must be noeviction
+	// Denied: our user may not ask for them (config|get), which makes it an ErrRights.
+	Denied bool
 }
 
 // Error implements error.
 func (e *VolatileError) Error() string {
-	return fmt.Sprintf("redis may lose acknowledged writes: appendonly %s (needs yes), appendfsync %s (needs always), maxmemory-policy %s (needs noeviction)",
+	text := fmt.Sprintf("redis may lose acknowledged writes: appendonly %s (needs yes), appendfsync %s (needs always), maxmemory-policy %s (needs noeviction)",
 		e.AppendOnly, e.AppendFsync, e.MaxMemoryPolicy)
+	if e.Denied {
+		text += "; our user may not ask for them, rights are missing: +config|get"
+	}
+	return text
 }
 
-// Is makes it an ErrVolatile and an ErrUnavailable.
+// Is makes it an ErrVolatile and an ErrUnavailable, and an ErrRights when it is denied.
 func (e *VolatileError) Is(target error) bool {
-	return target == ErrVolatile || target == ErrUnavailable
+	return target == ErrVolatile || target == ErrUnavailable || e.Denied && (target == ErrRights || target == ErrAccess)
 }
 
 // Durable checks again that Redis keeps what it acknowledges: three
@@ -57,6 +63,7 @@ func checkDurable(ctx context.Context, c redis.Cmdable) error {
 	found := &VolatileError{AppendOnly: unknownSetting, AppendFsync: unknownSetting, MaxMemoryPolicy: unknownSetting}
 	err := found.fromConfig(ctx, c)
 	if err != nil && isReply(err) && !redis.IsLoadingError(err) {
+		found.Denied = redis.IsPermissionError(err)
 		err = found.fromInfo(ctx, c) // CONFIG is forbidden, as hosted servers do
 	}
 	if err != nil {

@@ -31,6 +31,18 @@ var (
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
 	// ErrLanes: this Redis is in use with another number of lanes.
 	ErrLanes = errors.New("number of lanes differs from the one in use")
+	// ErrAccess: Redis is there, and this process is not let in, or does not trust it: an
+	// ErrAuth, ErrRights or ErrTLS. It comes with ErrUnavailable, but does not pass before
+	// somebody corrects settings, here or there.
+	ErrAccess = errors.New("no access to redis")
+	// ErrAuth: the user or the password is wrong, or one is missing.
+	ErrAuth = fmt.Errorf("%w: user or password is wrong or missing", ErrAccess)
+	// ErrSentinelAuth: it is the sentinels that say so. It is an ErrAuth.
+	ErrSentinelAuth = fmt.Errorf("the sentinels: %w", ErrAuth)
+	// ErrRights: the user may not do what we need; a *RightsError names it when it was looked for.
+	ErrRights = fmt.Errorf("%w: rights are missing", ErrAccess)
+	// ErrTLS: the two sides do not agree about TLS, or the certificate is not to be trusted.
+	ErrTLS = fmt.Errorf("%w: TLS", ErrAccess)
 	// ErrClusterNode: Redis is a node of a Cluster, but the mode is single.
 	ErrClusterNode = errors.New("redis is a node of a cluster: set the mode to cluster")
 
@@ -75,7 +87,11 @@ func redisError(op string, err error) error {
 		return fmt.Errorf("%s: %w", op, err)
 	case redis.HasErrorPrefix(err, gateCode):
 		return fmt.Errorf("%s: %w", op, ErrGate)
-	case errors.Is(err, ErrUnavailable), !isReply(err), isTransient(err):
+	case accessKind(err) != nil:
+		return fmt.Errorf("%s: %w: %w: %w", op, ErrUnavailable, accessKind(err), err)
+	case errors.Is(err, ErrUnavailable):
+		return fmt.Errorf("%s: %w", op, err)
+	case errors.Is(err, ErrAccess), !isReply(err), isTransient(err):
 		return fmt.Errorf("%s: %w: %w", op, ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
@@ -88,6 +104,22 @@ func isReply(err error) bool {
 	return ok
 }
 
+// accessKind returns the ErrAccess that an error of the client or of Redis is; nil: none,
+// or it is one already.
+func accessKind(err error) error {
+	switch {
+	case errors.Is(err, ErrAccess):
+		return nil
+	case redis.IsAuthError(err): // NOAUTH, WRONGPASS
+		return ErrAuth
+	case redis.IsPermissionError(err): // NOPERM
+		return ErrRights
+	case isAlert(err):
+		return ErrTLS
+	}
+	return nil
+}
+
 // isTransient reports whether an error reply says that Redis cannot do it now.
 // MOVED and ASK only come out of the client when it may not repeat a call.
 func isTransient(err error) bool {
@@ -97,7 +129,7 @@ func isTransient(err error) bool {
 	case moved, ask:
 		return true
 	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err), redis.IsTryAgainError(err),
-		redis.IsMasterDownError(err), redis.IsMaxClientsError(err), redis.IsAuthError(err), redis.IsPermissionError(err),
+		redis.IsMasterDownError(err), redis.IsMaxClientsError(err),
 		redis.IsOOMError(err), redis.IsNoReplicasError(err), redis.IsExecAbortError(err):
 		return true
 	}

@@ -33,6 +33,8 @@ type ServerSeen struct {
 	Err error
 	// Volatile says which settings lose acknowledged writes; nil: none does.
 	Volatile *VolatileError
+	// Rights is nil when our user may do all that we need; else an ErrRights.
+	Rights error
 	// Replicas is nil when as many replicas keep up as are configured.
 	Replicas error
 	// Ahead is how far its clock is ahead of this machine's, as far as can be
@@ -44,9 +46,10 @@ type ServerSeen struct {
 // the number of lanes.
 //
 // Errors: ErrUnavailable when Redis, or of a Cluster too much of it, does not
-// answer; configuration that cannot be.
+// answer; ErrAccess with it when it does not let us in; configuration that cannot be.
 func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
+	asked := cfg
 	cfg.AllowVolatile = true // or no connection could be made to what is to be looked at
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -60,12 +63,12 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	}()
 	masters, err := p.masters(ctx)
 	if err != nil {
-		return Examination{}, redisError("find masters", err)
+		return Examination{}, cfg.suspectTLS(ctx, redisError("find masters", err))
 	}
 	seen := Examination{Servers: make([]ServerSeen, len(masters))}
 	var wg sync.WaitGroup
 	for i, m := range masters {
-		wg.Go(func() { seen.Servers[i] = p.examine(ctx, m) })
+		wg.Go(func() { seen.Servers[i] = p.examine(ctx, m, asked) })
 	}
 	wg.Wait()
 	var mu sync.Mutex
@@ -91,15 +94,19 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	return seen, nil
 }
 
-func (p *Pool) examine(ctx context.Context, m *redis.Client) ServerSeen {
+// examine looks at one server, as somebody who will use it as asked.
+func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) ServerSeen {
 	seen := ServerSeen{Addr: m.Options().Addr}
-	asked := time.Now()
+	if err := checkRights(ctx, m, asked); errors.Is(err, ErrRights) {
+		seen.Rights = err // another error comes again below
+	}
+	before := time.Now()
 	at, err := m.Time(ctx).Result()
 	if err != nil {
-		seen.Err = redisError("ask the time", err)
+		seen.Err = p.cfg.suspectTLS(ctx, redisError("ask the time", err))
 		return seen
 	}
-	seen.Ahead = at.Sub(asked.Add(time.Since(asked) / 2))
+	seen.Ahead = at.Sub(before.Add(time.Since(before) / 2))
 	text, err := m.Info(ctx, "server").Result()
 	if err != nil {
 		seen.Err = redisError("ask the version", err)

@@ -82,6 +82,16 @@ func (p *Pool) everyMaster(ctx context.Context, op string, ask func(context.Cont
 // all is nil when every master answered well.
 func (v verdict) all() error { return errors.Join(append(v.silent, v.refused)...) }
 
+// denied returns the errors of the masters that do not let us in, or that we do not trust.
+func (v verdict) denied() (err error) {
+	for _, silent := range v.silent {
+		if errors.Is(silent, ErrAccess) {
+			err = errors.Join(err, silent)
+		}
+	}
+	return err
+}
+
 // living is nil when no master answered badly and at least one answered: the
 // lanes of the others are away, but not the pool.
 func (v verdict) living() error {

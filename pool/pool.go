@@ -80,6 +80,8 @@ type Config struct {
 	Master string
 	// Mode is the kind of Redis at Addr; "" means ModeSingle.
 	Mode Mode
+	// Access is what it asks of us.
+	Access Access
 	// Lanes is the number of lanes; 0 means DefaultLanes. It is fixed for an
 	// installation: Open refuses a Redis that was used with another number.
 	Lanes int
@@ -135,7 +137,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Timeout < 0 || c.MaxQueued < 0 || c.Replicas < 0:
 		return c, errors.New("redis timeout, queue bound or number of replicas below zero")
 	}
-	return c, c.checkSentinel()
+	return c, errors.Join(c.checkSentinel(), c.Access.check(c.Mode))
 }
 
 // addrs splits Addr.
@@ -166,7 +168,7 @@ type Pool struct {
 // back, and get the scripts with the first call of each.
 //
 // Errors: ErrUnavailable when Redis does not answer, ErrVolatile (a
-// *VolatileError names the settings), ErrLanes, ErrClusterNode.
+// *VolatileError names the settings), ErrLanes, ErrClusterNode, ErrAccess.
 func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -184,7 +186,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p.keeper = newKeeper(p, cfg.Epochs)
 	if err := p.start(ctx); err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, err)
+		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.suspectTLS(ctx, err))
 	}
 	return p, nil
 }
@@ -203,12 +205,20 @@ func (p *Pool) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.checkLanes(ctx); err != nil {
+	loaded := p.everyMaster(ctx, "load scripts", func(ctx context.Context, c redis.Cmdable) error {
+		if err := loadScripts(ctx, c); err != nil {
+			return err
+		}
+		return checkRights(ctx, c, p.cfg)
+	})
+	if err := loaded.denied(); err != nil { // of one master too: it keeps its lanes from us until somebody corrects it
 		return err
 	}
-	loaded := p.everyMaster(ctx, "load scripts", loadScripts)
 	p.warnSilent(ctx, loaded)
 	if err := loaded.living(); err != nil {
+		return err
+	}
+	if err := p.checkLanes(ctx); err != nil {
 		return err
 	}
 	if !p.cfg.Observe {

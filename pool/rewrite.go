@@ -3,7 +3,10 @@ package pool
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,20 +18,36 @@ import (
 // another script's (Redis 7 and 8; https://github.com/valkey-io/valkey/pull/4342). The new
 // file has what is in memory and nothing else.
 //
-// Errors: ErrUnavailable; another when a server does not let us, as hosted ones may.
+// Errors: ErrUnavailable; another when a server does not let us, as hosted ones may, an
+// ErrRights without ErrUnavailable among them: nothing else waits for that.
 func (h *Handoffs) RewriteAfterStart(ctx context.Context) error {
-	return h.pool.everyMaster(ctx, "write the append-only file anew", func(ctx context.Context, c redis.Cmdable) error {
-		due, err := rewriteDue(ctx, c)
-		if err != nil || !due {
+	var mu sync.Mutex
+	var denied error
+	asked := h.pool.everyMaster(ctx, "write the append-only file anew", func(ctx context.Context, c redis.Cmdable) error {
+		err := rewriteOnce(ctx, c)
+		if !redis.IsPermissionError(err) {
 			return err
 		}
-		if refused := c.BgRewriteAOF(ctx).Err(); refused != nil {
-			if due, err = rewriteDue(ctx, c); err != nil || due { // else another worker has just asked for it
-				return refused
-			}
-		}
+		mu.Lock()
+		defer mu.Unlock()
+		denied = fmt.Errorf("write the append-only file anew: %w: %w", ErrRights, err)
 		return nil
-	}).all()
+	})
+	return errors.Join(asked.all(), denied)
+}
+
+// rewriteOnce has one server do it, if it has not since it started.
+func rewriteOnce(ctx context.Context, c redis.Cmdable) error {
+	due, err := rewriteDue(ctx, c)
+	if err != nil || !due {
+		return err
+	}
+	if refused := c.BgRewriteAOF(ctx).Err(); refused != nil {
+		if due, err = rewriteDue(ctx, c); err != nil || due { // else another worker has just asked for it
+			return refused
+		}
+	}
+	return nil
 }
 
 // rewriteDue reports whether a server writes an append-only file that it has not written

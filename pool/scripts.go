@@ -44,6 +44,7 @@ var (
 	paceScript    = newScript("pace")
 	signinScript  = newScript("signin")
 	raiseScript   = newScript("raise")
+	rightsScript  = newScript("rights")
 )
 
 // lookScript is grab.lua for a Redis that is full: it takes nothing (looking), so it

@@ -34,7 +34,7 @@ func firstLine(name string) string {
 	switch name {
 	case "create", "open", "grab":
 		return "#!lua"
-	case "view", "page":
+	case "view", "page", "rights":
 		return "#!lua flags=no-writes"
 	}
 	return "#!lua flags=allow-oom"
@@ -201,6 +201,7 @@ func everyScript(t *testing.T, p *Pool) {
 	must(p.RaiseBooksNumber(ctx, 1))
 	_, _, err = NewSignIns(p).Failed(ctx, "192.0.2.1", 1, time.Minute)
 	must(err)
+	must(checkRights(ctx, p.rdb, p.cfg))
 }
 
 func TestScriptHeaders(t *testing.T) { onEach(t, testScriptHeaders) }

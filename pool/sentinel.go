@@ -50,30 +50,34 @@ func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 		return nil
 	}
 	c := redis.NewFailoverClient(opt.Failover())
-	c.AddHook(unknownMaster{})
+	c.AddHook(sentinelSays{})
 	return c
 }
 
-// unknownMaster keeps what sentinels say of a name that they do not know, the reply
-// that a key without a value has too, from being taken for the master's own answer.
-type unknownMaster struct{}
+// sentinelSays keeps what sentinels say from being taken for the master's own answer: of
+// a name that they do not know, the reply that a key without a value has too; and of
+// our password, which they have one of their own for.
+type sentinelSays struct{}
 
 // DialHook implements redis.Hook.
-func (unknownMaster) DialHook(next redis.DialHook) redis.DialHook {
+func (sentinelSays) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cn, err := next(ctx, network, addr)
 		if errors.Is(err, redis.Nil) {
 			return nil, errUnknownMaster
+		}
+		if redis.IsAuthError(err) { // of the master it is told only after dialing
+			return nil, fmt.Errorf("%w: %w", ErrSentinelAuth, err)
 		}
 		return cn, err
 	}
 }
 
 // ProcessHook implements redis.Hook.
-func (unknownMaster) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (sentinelSays) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook implements redis.Hook.
-func (unknownMaster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (sentinelSays) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"hongbao/pool"
 )
 
 // apiConfig is what `hongbao api` is told.
@@ -9,13 +11,8 @@ type apiConfig struct {
 	Listen               string
 	StaffListen          string
 	MaxConnections       int
-	RedisAddr            string
-	RedisMode            string
-	RedisMaster          string // what the sentinels call it; "" unless RedisMode is sentinel
-	AllowVolatileRedis   bool
-	RedisReplicas        int // that have a grab before it is answered
+	Redis                pool.Config // as redisConfig makes it
 	MySQLDSN             Secret
-	Lanes                int
 	SeedKey              Secret // 32 bytes, see key32
 	ProviderURL          string
 	ProviderKey          Secret
@@ -39,17 +36,16 @@ func newAPICommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			redis, err := redisConfig(c)
+			if err != nil {
+				return err
+			}
 			return runAPI(cmd.Context(), apiConfig{
 				Listen:               c.text("listen"),
 				StaffListen:          c.text("staff-listen"),
 				MaxConnections:       int(c.number("max-connections")),
-				RedisAddr:            c.text("redis-addr"),
-				RedisMode:            c.text("redis-mode"),
-				RedisMaster:          c.text("redis-master"),
-				AllowVolatileRedis:   c.yes("allow-volatile-redis"),
-				RedisReplicas:        int(c.number("redis-replicas")),
+				Redis:                redis,
 				MySQLDSN:             c.secret("mysql-dsn"),
-				Lanes:                int(c.number("lanes")),
 				SeedKey:              c.secret("seed-key"),
 				ProviderURL:          c.text("provider-url"),
 				ProviderKey:          c.secret("provider-key"),

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/observe"
-	"hongbao/pool"
 )
 
 // environment is what the process was started with.
@@ -166,19 +165,12 @@ func (e environment) unknown() error {
 
 // contradictions checks settings against each other.
 func (c config) contradictions() error {
-	var problems error
+	problems := c.redisContradictions()
 	differ := func(a, b setting) {
 		x, y := c.values[a.flag], c.values[b.flag]
 		if x == y && x != "" && !strings.HasSuffix(x, ":0") { // two free ports differ
 			problems = errors.Join(problems, fmt.Errorf("%w: %s and %s are both %q", errContradiction, a.name(), b.name(), x))
 		}
-	}
-	mode := pool.Mode(c.values["redis-mode"])
-	if addrs := c.values["redis-addr"]; strings.Contains(addrs, ",") && mode != pool.ModeCluster && mode != pool.ModeSentinel {
-		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_ADDR (--redis-addr) names several nodes, which needs HONGBAO_REDIS_MODE (--redis-mode) cluster or sentinel", errContradiction))
-	}
-	if (c.values["redis-master"] != "") != (mode == pool.ModeSentinel) {
-		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_REDIS_MODE (--redis-mode) sentinel and HONGBAO_REDIS_MASTER (--redis-master) need each other", errContradiction))
 	}
 	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
 		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL (--provider-url) is not on this machine: there money is real", errContradiction))

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/api"
+	"hongbao/devstack/stacktest"
 	"hongbao/money"
+	"hongbao/pool"
 )
 
 // validSettings is a complete environment for every command.
@@ -91,6 +93,14 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_REDIS_MODE", "primary", "HONGBAO_REDIS_MODE (--redis-mode) is none of single, cluster, sentinel"},
 		{cmdAPI, "HONGBAO_REDIS_MODE", "sentinel", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
 		{cmdWorker, "HONGBAO_REDIS_MASTER", "hongbao", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
+		{cmdRecover, "HONGBAO_REDIS_USERNAME", "hongbao", "HONGBAO_REDIS_USERNAME (--redis-username) needs HONGBAO_REDIS_PASSWORD (--redis-password)"},
+		{cmdPoolShow, "HONGBAO_REDIS_USERNAME", "a\tb", "HONGBAO_REDIS_USERNAME (--redis-username) holds a control character"},
+		{cmdPoolMake, "HONGBAO_REDIS_PASSWORD", "a\n", "HONGBAO_REDIS_PASSWORD (--redis-password) holds a control character"},
+		{cmdAPI, "HONGBAO_REDIS_SENTINEL_PASSWORD", "s3cret", "HONGBAO_REDIS_SENTINEL_PASSWORD (--redis-sentinel-password) needs HONGBAO_REDIS_MODE (--redis-mode) sentinel"},
+		{cmdWorker, "HONGBAO_REDIS_TLS", "yes", "HONGBAO_REDIS_TLS (--redis-tls) is neither 1, true, 0 nor false"},
+		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "config_test.go", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) holds no PEM certificate"},
+		{cmdDoctor, "HONGBAO_REDIS_CA_FILE", "/nowhere/ca.pem", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read (no such file or directory): \"/nowhere/ca.pem\""},
+		{cmdAPI, "HONGBAO_REDIS_CA_FILE", "testdata", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
@@ -184,6 +194,45 @@ func TestSecrets(t *testing.T) {
 	}
 	if secret.Reveal() != validSettings()["HONGBAO_MYSQL_DSN"] {
 		t.Error("the secret itself has changed")
+	}
+}
+
+// TestRedisConfig: every command that reaches Redis is told the same way how, and shows no
+// password.
+func TestRedisConfig(t *testing.T) {
+	authority := stacktest.NewAuthority(t)
+	env := validSettings()
+	for name, value := range map[string]string{
+		"HONGBAO_REDIS_ADDR": "a:1,b:2", "HONGBAO_REDIS_MODE": "sentinel", "HONGBAO_REDIS_MASTER": "m", "HONGBAO_LANES": "32", "HONGBAO_REDIS_USERNAME": "u", "HONGBAO_REDIS_PASSWORD": "s3cret-own",
+		"HONGBAO_REDIS_SENTINEL_PASSWORD": "s3cret-sentinel", "HONGBAO_REDIS_TLS": "true", "HONGBAO_REDIS_CA_FILE": authority.File,
+	} {
+		env[name] = value
+	}
+	for _, command := range reachRedis {
+		c, err := read(t, command, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := redisConfig(c)
+		if err != nil || got.Access.Authorities == nil || !got.Access.Authorities.Equal(authority.Pool) {
+			t.Errorf("%s: %v, authorities %v", command, err, got.Access.Authorities)
+		}
+		got.Access.Authorities = nil
+		want := pool.Config{Addr: "a:1,b:2", Mode: pool.ModeSentinel, Master: "m", Lanes: 32,
+			Access: pool.Access{Username: "u", Password: "s3cret-own", SentinelPassword: "s3cret-sentinel", TLS: true}}
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", command, got, want)
+		}
+		var out bytes.Buffer
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("started", slog.Any("config", apiConfig{Redis: got}))
+		_, _ = fmt.Fprintf(&out, "%v %+v %#v", got, apiConfig{Redis: got}, poolConfig{Redis: got})
+		if strings.Contains(out.String(), "s3cret") {
+			t.Errorf("a secret is shown: %s", &out)
+		}
+	}
+	delete(env, "HONGBAO_REDIS_TLS")
+	if _, err := read(t, cmdAPI, env); err == nil || !strings.Contains(err.Error(), "HONGBAO_REDIS_CA_FILE (--redis-ca-file) needs HONGBAO_REDIS_TLS (--redis-tls)") {
+		t.Errorf("authorities without TLS: %v", err)
 	}
 }
 

@@ -22,12 +22,21 @@ import (
 
 // redis judges Redis: grabs are promises that it has to keep.
 func (d *doctor) redis(ctx context.Context) {
-	if !d.has("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas") {
+	if !d.has("redis", "redis-addr", "redis-mode", "lanes", "redis-replicas", "allow-volatile-redis",
+		"redis-username", "redis-password", "redis-sentinel-password", "redis-tls", "redis-ca-file") {
 		return
 	}
-	lanes := int(d.config.number("lanes"))
-	seen, err := pool.Examine(ctx, pool.Config{Addr: d.config.text("redis-addr"), Mode: pool.Mode(d.config.text("redis-mode")), Master: d.config.text("redis-master"), Lanes: lanes,
-		Replicas: int(d.config.number("redis-replicas")), Timeout: d.timeout})
+	cfg, err := redisConfig(d.config)
+	if err == nil {
+		err = d.config.redisContradictions()
+	}
+	if err != nil {
+		d.add("redis", verdictSkipped, "Correct the settings.", "Not looked at: %v", err)
+		return
+	}
+	cfg.Timeout = d.timeout
+	lanes := cfg.Lanes
+	seen, err := pool.Examine(ctx, cfg)
 	told := false
 	for _, s := range seen.Servers {
 		d.redisServer(s)
@@ -35,7 +44,7 @@ func (d *doctor) redis(ctx context.Context) {
 	}
 	if err != nil {
 		if !told {
-			d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", d.config.text("redis-addr"), err)
+			d.noRedis(cfg.Addr, err)
 		}
 		return
 	}
@@ -57,10 +66,24 @@ func (d *doctor) redis(ctx context.Context) {
 // startRedis is what to do when Redis does not answer.
 const startRedis = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share grabbed."
 
+// noRedis says that a server cannot be talked to, and why as far as it is known.
+func (d *doctor) noRedis(addr string, err error) {
+	if do := correctAccess(err); do != "" {
+		d.add("redis", verdictWrong, do+" Until then no process starts.", "Redis at %s is there, but not for us: %v", addr, err)
+		return
+	}
+	d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", addr, err)
+}
+
 func (d *doctor) redisServer(s pool.ServerSeen) {
 	if s.Err != nil {
-		d.add("redis", verdictWrong, startRedis, "Redis at %s does not answer: %v", s.Addr, s.Err)
+		d.noRedis(s.Addr, s.Err)
 		return
+	}
+	if s.Rights != nil {
+		d.add("redis rights", verdictWrong, correctAccess(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr, s.Rights)
+	} else {
+		d.ok("redis rights", "Our user at %s has all that are needed.", s.Addr)
 	}
 	if older(s.Version, 7, 0) {
 		d.add("redis", verdictWrong, "Use Redis 7.0 or newer.", "Redis at %s has version %s.", s.Addr, s.Version)
@@ -70,7 +93,7 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 	switch {
 	case s.Volatile == nil:
 		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
-	case d.config.values["allow-volatile-redis"] != "" && d.wrong["allow-volatile-redis"] == nil && d.config.yes("allow-volatile-redis"):
+	case d.config.yes("allow-volatile-redis"):
 		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.", "%v; allowed by configuration", s.Volatile)
 	default:
 		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always and maxmemory-policy noeviction in redis.conf, also of what takes over. Until then no grabs are taken.", "%v", s.Volatile)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	sdk "go.temporal.io/sdk/client"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -167,7 +168,7 @@ func TestDoctor(t *testing.T) {
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
 
 	w.serveUntilEnd(func(ctx context.Context) error {
-		return runWorker(ctx, workerConfig{RedisAddr: w.redis.Addr, MySQLDSN: w.dsn, Lanes: pool.DefaultLanes, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
+		return runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
 			TemporalAddress: w.temporal.Addr, TemporalNamespace: w.namespace, ProviderURL: w.provider, ProviderKey: Secret{"key"}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
 	})
 	w.await("workers", verdictOK)
@@ -176,7 +177,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("Healthy", func(t *testing.T) {
 		w.await("api", verdictOK) // it waits for its parts no longer than a second
 		found, code := w.look()
-		for _, check := range []string{"settings", "redis", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
+		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
 			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "breaks", "quarantine", "ledger", "gates", "books",
 			"temporal", "temporal namespace", "search attributes", "workers", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
@@ -188,7 +189,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "Nothing is wrong: 30 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "Nothing is wrong: 31 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL, "Temporal": (*ward).testTemporal,
 		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {
@@ -232,11 +233,32 @@ func (w *ward) testRedis() {
 	w.finds(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation", "HONGBAO_LANES", "32")
 	w.finds(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
 	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
+	w.testRedisAccess()
 	w.redis.Kill()
 	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "no share grabbed")
 	w.finds(exitFailed, "api", verdictWrong, "unavailable", "takes no grabs")
 	w.redis.Restart(w.t)
 	w.await("api", verdictOK)
+}
+
+func (w *ward) testRedisAccess() {
+	authority := stacktest.NewAuthority(w.t)
+	const secret = "only-for-tests-redis"
+	locked := stacktest.FreshLockedRedis(w.t, stacktest.Lock{Password: secret, Authority: authority})
+	let := func(more ...string) []string {
+		return append([]string{"HONGBAO_REDIS_ADDR", locked.Addr, "HONGBAO_REDIS_TLS", "1", "HONGBAO_REDIS_CA_FILE", authority.File, "HONGBAO_REDIS_PASSWORD", secret}, more...)
+	}
+	w.finds(exitOK, "redis", verdictOK, "answers", "", let()...)
+	w.finds(exitFailed, "redis", verdictWrong, "WRONGPASS", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "only-for-tests-wrong")...)
+	w.finds(exitFailed, "redis", verdictWrong, "NOAUTH", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "")...)
+	w.finds(exitFailed, "redis", verdictWrong, "TLS", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "")...)
+	w.finds(exitFailed, "redis", verdictWrong, "speaks it", "HONGBAO_REDIS_TLS", "HONGBAO_REDIS_ADDR", locked.Addr)
+	w.finds(exitFailed, "redis", verdictSkipped, "needs HONGBAO_REDIS_PASSWORD", "Correct", "HONGBAO_REDIS_USERNAME", "hongbao")
+	w.finds(exitFailed, "redis", verdictSkipped, "wrong", "HONGBAO_REDIS_CA_FILE", let("HONGBAO_REDIS_CA_FILE", "/nowhere.pem")...)
+	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr})
+	defer c.Close()
+	w.check(c.Do(w.t.Context(), "ACL", "SETUSER", "poor", "on", ">"+secret, "~hb:*", "+@all", "-xadd", "-xgroup|create").Err())
+	w.finds(exitFailed, "redis rights", verdictWrong, "+xadd +xgroup|create", "ACL SETUSER <user> +xadd +xgroup|create", "HONGBAO_REDIS_USERNAME", "poor", "HONGBAO_REDIS_PASSWORD", secret)
 }
 
 func (w *ward) testMySQL() {

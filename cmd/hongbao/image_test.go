@@ -269,7 +269,7 @@ func TestComposeRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	redis, err := openPool(ctx, pool.Config{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Lanes: 1, Logger: slog.New(slog.DiscardHandler)}, slog.New(slog.DiscardHandler))
+	redis, err := openPool(ctx, pool.Config{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Lanes: 1}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		cancel()
 		_ = server.Wait()

@@ -56,6 +56,7 @@ var (
 	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
 	kindSampler       = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
 	kindRatio         = kind{"ratio", checkRatio}
+	kindCertificates  = kind{"file", checkAuthorities} // PEM
 	kindLogFormat     = kind{"format", oneOf("json", "text")}
 	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
 )

@@ -19,9 +19,8 @@ import (
 
 // poolConfig is what the commands about the pool are told.
 type poolConfig struct {
-	RedisAddr, RedisMode, RedisMaster  string
+	Redis                              pool.Config // as redisConfig makes it
 	MySQLDSN                           Secret
-	Lanes                              int
 	TemporalAddress, TemporalNamespace string // of rebuild only
 }
 
@@ -46,7 +45,11 @@ Exit code: 0 every lane is open; 1 some are not.`,
 			if err != nil {
 				return err
 			}
-			return poolStatus(cmd.Context(), poolConfigOf(c), cmd.OutOrStdout())
+			cfg, err := poolConfigOf(c)
+			if err != nil {
+				return err
+			}
+			return poolStatus(cmd.Context(), cfg, cmd.OutOrStdout())
 		},
 	}
 	addSettings(status, cmdPoolShow)
@@ -74,15 +77,18 @@ The rebuild needs some seconds a lane. It may be broken off and repeated at any 
 			if err != nil {
 				return err
 			}
-			cfg := poolConfigOf(c)
+			cfg, err := poolConfigOf(c)
+			if err != nil {
+				return err
+			}
 			cfg.TemporalAddress, cfg.TemporalNamespace = c.text("temporal-address"), c.text("temporal-namespace")
 			one := -1
 			if all == (lane != "") {
 				return &usageError{errors.New("give --lane or --all")}
 			}
 			if lane != "" {
-				if one, err = strconv.Atoi(lane); err != nil || one < 0 || one >= cfg.Lanes {
-					return &usageError{fmt.Errorf("--lane must be a number from 0 to %d", cfg.Lanes-1)}
+				if one, err = strconv.Atoi(lane); err != nil || one < 0 || one >= cfg.Redis.Lanes {
+					return &usageError{fmt.Errorf("--lane must be a number from 0 to %d", cfg.Redis.Lanes-1)}
 				}
 			}
 			return poolRebuild(cmd.Context(), cfg, one, cmd.OutOrStdout(), c.logger(cmd.ErrOrStderr()))
@@ -94,18 +100,25 @@ The rebuild needs some seconds a lane. It may be broken off and repeated at any 
 	return rebuild
 }
 
-func poolConfigOf(c config) poolConfig {
-	return poolConfig{RedisAddr: c.text("redis-addr"), RedisMode: c.text("redis-mode"), RedisMaster: c.text("redis-master"), MySQLDSN: c.secret("mysql-dsn"), Lanes: int(c.number("lanes"))}
+func poolConfigOf(c config) (poolConfig, error) {
+	redis, err := redisConfig(c)
+	redis.AllowVolatile = true // they look, and mend
+	return poolConfig{Redis: redis, MySQLDSN: c.secret("mysql-dsn")}, err
 }
 
 // openBoth opens Redis and MySQL. The pool compares the two, as every process does.
 func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.Store, *pool.Pool, func(), error) {
-	db, err := store.Open(store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Lanes})
+	db, err := store.Open(store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Redis.Lanes})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	redis, err := pool.Open(ctx, pool.Config{Addr: c.RedisAddr, Mode: pool.Mode(c.RedisMode), Master: c.RedisMaster, Lanes: c.Lanes, AllowVolatile: true, Epochs: db, Logger: logger})
+	pools := c.Redis
+	pools.Epochs, pools.Logger = db, logger
+	redis, err := pool.Open(ctx, pools)
 	if err != nil {
+		if do := correctAccess(err); do != "" {
+			err = fmt.Errorf("%w\n%s", err, do)
+		}
 		return nil, nil, nil, errors.Join(err, db.Close())
 	}
 	return db, redis, func() { _ = redis.Close(); _ = db.Close() }, nil
@@ -202,7 +215,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		return err
 	}
 	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs,
-		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Lanes, Logger: logger})
+		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
 	for _, l := range lanes {
 		switch {

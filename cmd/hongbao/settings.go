@@ -50,6 +50,9 @@ const (
 	cmdAuditor  = "audit list, audit verify --api"
 )
 
+// reachRedis are the commands that open connections to Redis.
+var reachRedis = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}
+
 var settings = []setting{
 	{flag: "listen", env: "HONGBAO_API_LISTEN", fallback: "127.0.0.1:8080", kind: kindListen, required: true,
 		usage: "address of the public listener", commands: []string{cmdAPI}},
@@ -62,11 +65,21 @@ var settings = []setting{
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
 		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
-		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: reachRedis},
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
-		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: reachRedis},
 	{flag: "redis-master", env: "HONGBAO_REDIS_MASTER", kind: kindText,
-		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+		usage: "what the sentinels call the master; with redis-mode sentinel alone", commands: reachRedis},
+	{flag: "redis-username", env: "HONGBAO_REDIS_USERNAME", kind: kindText,
+		usage: "user of Redis, with the rights that docs/scaling.md lists; empty = its default user", commands: reachRedis},
+	{flag: "redis-password", env: "HONGBAO_REDIS_PASSWORD", kind: kindText, secret: true,
+		usage: "that user's password; empty = Redis asks for none", commands: reachRedis},
+	{flag: "redis-sentinel-password", env: "HONGBAO_REDIS_SENTINEL_PASSWORD", kind: kindText, secret: true,
+		usage: "password of the sentinels' default user; with redis-mode sentinel alone; empty = they ask for none", commands: reachRedis},
+	{flag: "redis-tls", env: "HONGBAO_REDIS_TLS", fallback: "false", kind: kindBool,
+		usage: "speak TLS (1.2 or newer) with Redis, and with the sentinels", commands: reachRedis},
+	{flag: "redis-ca-file", env: "HONGBAO_REDIS_CA_FILE", kind: kindCertificates,
+		usage: "PEM file of the authorities that sign Redis' certificates; with redis-tls alone; empty = those of the system", commands: reachRedis},
 	{flag: "redis-replicas", env: "HONGBAO_REDIS_REPLICAS", fallback: "0", kind: kindReplicas, required: true,
 		usage: "how many replicas must have a creation or a grab before it is answered, best all that may take over; 0 = the disk of Redis is enough", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
 	{flag: "allow-volatile-redis", env: "HONGBAO_ALLOW_VOLATILE_REDIS", fallback: "false", kind: kindBool,
@@ -75,7 +88,7 @@ var settings = []setting{
 		usage:    "MySQL as user:password@tcp(host:port)/database?parseTime=true",
 		commands: []string{cmdAPI, cmdWorker, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsNew, cmdAppsList, cmdKeysNew, cmdKeysList, cmdKeysHave, cmdPoolShow, cmdPoolMake}},
 	{flag: "lanes", env: "HONGBAO_LANES", fallback: "64", kind: kindLanes, required: true,
-		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}},
+		usage: "number of Redis lanes, 1 to 256; fixed for an installation", commands: reachRedis},
 	{flag: "pool-rebuild", env: "HONGBAO_POOL_REBUILD", fallback: "auto", kind: kindRebuild, required: true,
 		usage: "whether this worker makes lanes again from the books by itself after Redis has lost something: auto, or manual (hongbao pool rebuild)", commands: []string{cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,

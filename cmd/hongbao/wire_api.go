@@ -9,7 +9,6 @@ import (
 
 	"hongbao/api"
 	"hongbao/money"
-	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/worker"
@@ -26,7 +25,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Master: cfg.RedisMaster, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatileRedis, Replicas: cfg.RedisReplicas, Epochs: db, Logger: logger}, logger)
+	redis, err := openPool(ctx, cfg.Redis, db, logger)
 	if err != nil {
 		return err
 	}

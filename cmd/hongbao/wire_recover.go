@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"hongbao/activities"
-	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/worker"
@@ -35,9 +34,12 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 		return nil, nil, err
 	}
 	opened = append(opened, func() { _ = db.Close() })
-	lanes := int(c.number("lanes"))
-	redis, err := openPool(ctx, pool.Config{Addr: c.text("redis-addr"), Mode: pool.Mode(c.text("redis-mode")), Master: c.text("redis-master"), Lanes: lanes,
-		AllowVolatile: c.yes("allow-volatile-redis"), Replicas: int(c.number("redis-replicas")), Observe: true, Logger: logger}, logger)
+	pools, err := redisConfig(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	pools.Observe = true
+	redis, err := openPool(ctx, pools, nil, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +56,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	opened = append(opened, temporal.Close)
 	starter, seed := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), key32(c.secret("seed-key"))
 	return &worker.Recover{
-		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: lanes, SeedKey: seed, Logger: logger,
+		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: redis.Lanes(), SeedKey: seed, Logger: logger,
 		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
 	}, end, nil
 }

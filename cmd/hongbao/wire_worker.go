@@ -19,10 +19,15 @@ import (
 	"hongbao/workflows"
 )
 
-// openPool waits for Redis: it may be started after us, or be restarting.
-func openPool(ctx context.Context, cfg pool.Config, logger *slog.Logger) (*pool.Pool, error) {
+// openPool waits for Redis: it may be started after us, or be restarting. What does not
+// pass by itself ends the start. books may be nil.
+func openPool(ctx context.Context, cfg pool.Config, books pool.Epochs, logger *slog.Logger) (*pool.Pool, error) {
+	cfg.Epochs, cfg.Logger = books, logger
 	for {
 		p, err := pool.Open(ctx, cfg)
+		if do := correctAccess(err); do != "" {
+			return nil, fmt.Errorf("%w\n%s", err, do)
+		}
 		if err == nil || !errors.Is(err, pool.ErrUnavailable) || errors.Is(err, pool.ErrVolatile) {
 			return p, err
 		}
@@ -41,12 +46,12 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Lanes})
+	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	redis, err := openPool(ctx, pool.Config{Addr: cfg.RedisAddr, Mode: pool.Mode(cfg.RedisMode), Master: cfg.RedisMaster, Lanes: cfg.Lanes, AllowVolatile: cfg.AllowVolatile, Replicas: cfg.RedisReplicas, Epochs: db, Logger: logger}, logger)
+	redis, err := openPool(ctx, cfg.Redis, db, logger)
 	if err != nil {
 		return err
 	}
@@ -87,7 +92,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
-		Lanes:     cfg.Lanes, Logger: logger,
+		Lanes:     cfg.Redis.Lanes, Logger: logger,
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
@@ -108,7 +113,7 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Lanes, Logger: logger}
+	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes, Logger: logger}
 }
 
 // newGate makes what parks payments; without a rate it does not ask Redis.

@@ -2,18 +2,15 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"hongbao/pool"
 )
 
 // workerConfig is what `hongbao worker` is told.
 type workerConfig struct {
-	Listen            string // "" = no health listener
-	RedisAddr         string
-	RedisMode         string
-	RedisMaster       string // what the sentinels call it; "" unless RedisMode is sentinel
-	AllowVolatile     bool
-	RedisReplicas     int // that have what a script did before it counts as done
+	Listen            string      // "" = no health listener
+	Redis             pool.Config // as redisConfig makes it
 	MySQLDSN          Secret
-	Lanes             int
 	SeedKey           Secret // 32 bytes, see key32
 	TemporalAddress   string
 	TemporalNamespace string
@@ -37,15 +34,14 @@ func newWorkerCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			redis, err := redisConfig(c)
+			if err != nil {
+				return err
+			}
 			return runWorker(cmd.Context(), workerConfig{
 				Listen:            c.text("listen"),
-				RedisAddr:         c.text("redis-addr"),
-				RedisMode:         c.text("redis-mode"),
-				RedisMaster:       c.text("redis-master"),
-				AllowVolatile:     c.yes("allow-volatile-redis"),
-				RedisReplicas:     int(c.number("redis-replicas")),
+				Redis:             redis,
 				MySQLDSN:          c.secret("mysql-dsn"),
-				Lanes:             int(c.number("lanes")),
 				SeedKey:           c.secret("seed-key"),
 				TemporalAddress:   c.text("temporal-address"),
 				TemporalNamespace: c.text("temporal-namespace"),

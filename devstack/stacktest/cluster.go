@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,16 @@ var sharedCluster struct {
 // slots. A master that is killed leaves the others at work.
 func FreshRedisCluster(t testing.TB, flags ...string) []*Server {
 	t.Helper()
+	return freshCluster(t, func(node *Server) *Server {
+		part := node.part.(devstack.Redis)
+		part.Flags = append(part.Flags, flags...)
+		node.part = part
+		return node
+	})
+}
+
+func freshCluster(t testing.TB, dress func(node *Server) *Server) []*Server {
+	t.Helper()
 	var nodes []*Server
 	for range masters {
 		nodes = append(nodes, fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
@@ -57,10 +68,7 @@ func FreshRedisCluster(t testing.TB, flags ...string) []*Server {
 			if err != nil {
 				return nil, err
 			}
-			part := server.part.(devstack.Redis)
-			part.Flags = append(part.Flags, flags...)
-			server.part = part
-			return server, nil
+			return dress(server), nil
 		}))
 	}
 	if err := join(nodes); err != nil {
@@ -94,11 +102,12 @@ func newClusterNode(tools devstack.Tools, dir string) (*Server, error) {
 
 // busPort is the port on which a node talks to the others.
 func busPort(s *Server) string {
-	flags := s.part.(devstack.Redis).Flags
-	for i, f := range flags {
-		if f == "--cluster-port" {
-			return flags[i+1]
-		}
+	part, plain := s.part.(devstack.Redis)
+	if !plain {
+		part = s.part.(lockedRedis).Redis
+	}
+	if i := slices.Index(part.Flags, "--cluster-port"); i >= 0 {
+		return part.Flags[i+1]
 	}
 	return ""
 }
@@ -123,7 +132,7 @@ func join(nodes []*Server) error {
 			commands = append(commands, fmt.Sprintf("CLUSTER MEET %s %s %s", host, port, busPort(nodes[0])))
 		}
 		for _, c := range commands {
-			if _, err := askRedis(ctx, n.Addr, c); err != nil {
+			if _, err := n.lock.ask(ctx, n.Addr, c); err != nil {
 				return fmt.Errorf("%s at %s: %w", c, n.Addr, err)
 			}
 		}
@@ -142,7 +151,7 @@ func waitJoined(ctx context.Context, n *Server, size int) error {
 	ticker := time.NewTicker(25 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		info, err := askRedis(ctx, n.Addr, "CLUSTER INFO")
+		info, err := n.lock.ask(ctx, n.Addr, "CLUSTER INFO")
 		if err != nil {
 			return fmt.Errorf("redis cluster at %s: %w", n.Addr, err)
 		}
@@ -166,24 +175,12 @@ func waitJoined(ctx context.Context, n *Server, size int) error {
 // errRedis is an error reply of Redis.
 var errRedis = errors.New("redis refuses")
 
-// askRedis sends one command and returns the text of the reply, which must be a
-// string of either kind.
-func askRedis(ctx context.Context, addr, command string) (string, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
+// say sends one command and returns the text of the reply, which must be a string of
+// either kind.
+func say(conn io.Writer, reply *bufio.Reader, command string) (string, error) {
 	if _, err := io.WriteString(conn, command+"\r\n"); err != nil {
 		return "", err
 	}
-	reply := bufio.NewReader(conn)
 	line, err := reply.ReadString('\n')
 	if err != nil {
 		return "", err

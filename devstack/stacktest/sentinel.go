@@ -19,6 +19,13 @@ import (
 // them say so. They may not know each other or the master's replicas yet.
 func FreshSentinels(t testing.TB, name string, master *Server, count int) []*Server {
 	t.Helper()
+	return FreshLockedSentinels(t, name, master, count, Lock{})
+}
+
+// FreshLockedSentinels is FreshSentinels behind a lock of their own; to the servers they
+// come with the password of the master.
+func FreshLockedSentinels(t testing.TB, name string, master *Server, count int, lock Lock) []*Server {
+	t.Helper()
 	var all []*Server
 	for range count {
 		all = append(all, fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
@@ -26,8 +33,9 @@ func FreshSentinels(t testing.TB, name string, master *Server, count int) []*Ser
 			if err != nil {
 				return nil, err
 			}
-			part := sentinel{Redis: devstack.Redis{Tools: tools, Dir: filepath.Join(dir, "sentinel"), Port: port}, name: name, master: master.Addr, quorum: count/2 + 1}
-			return &Server{Addr: part.Addr(), part: part, log: filepath.Join(dir, "sentinel.log")}, nil
+			part := sentinel{Redis: devstack.Redis{Tools: tools, Dir: filepath.Join(dir, "sentinel"), Port: port},
+				name: name, master: master.Addr, password: master.lock.Password, quorum: count/2 + 1, lock: lock}
+			return &Server{Addr: part.Addr(), part: part, lock: lock, log: filepath.Join(dir, "sentinel.log")}, nil
 		}))
 	}
 	return all
@@ -37,10 +45,15 @@ func FreshSentinels(t testing.TB, name string, master *Server, count int) []*Ser
 // configuration file.
 type sentinel struct {
 	devstack.Redis
-	name   string
-	master string // host:port of the first one
-	quorum int
+	name     string
+	master   string // host:port of the first one
+	password string // of the master and its replicas; "" = none
+	quorum   int
+	lock     Lock
 }
+
+// Ready implements devstack.Part.
+func (s sentinel) Ready(ctx context.Context) error { return s.lock.ping(ctx, s.Addr()) }
 
 // Command implements devstack.Part.
 func (s sentinel) Command(context.Context) (*osexec.Cmd, error) {
@@ -55,6 +68,12 @@ func (s sentinel) Command(context.Context) (*osexec.Cmd, error) {
 		}
 		text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n",
 			s.Port, s.name, host, port, s.quorum, s.name, s.name)
+		if s.password != "" {
+			text += fmt.Sprintf("sentinel auth-pass %s %s\n", s.name, s.password)
+		}
+		for _, option := range s.lock.options(s.Port) {
+			text += option[0] + " " + option[1] + "\n"
+		}
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return nil, fmt.Errorf("sentinel: %w", err)
 		}

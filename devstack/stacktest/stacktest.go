@@ -80,6 +80,7 @@ type Server struct {
 	Addr string // host:port
 
 	part devstack.Part
+	lock Lock
 	log  string
 	mu   sync.Mutex
 	proc *devstack.Process
