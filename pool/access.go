@@ -85,7 +85,7 @@ func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network,
 			_ = cn.Close()
 			return nil, handshakeError(addr, err)
 		}
-		return secured, nil
+		return securedConn{secured}, nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -277,5 +278,33 @@ func TestAccess(t *testing.T) {
 	_, _ = fmt.Fprintf(&log, "%v %+v %#v %s %q", access, access, access, access, []any{access, Config{Access: access}})
 	if strings.Contains(log.String(), ourSecret) || !strings.Contains(log.String(), ourUser) {
 		t.Errorf("shown: %s", log.String())
+	}
+}
+
+// TestTLSConnectionsGone: connections that a server has ended while they were idle, as
+// after its restart or by its timeout, are not used once more, however many there are.
+func TestTLSConnectionsGone(t *testing.T) {
+	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
+	server := stacktest.FreshLockedRedis(t, lock)
+	p := openAt(t, Config{Addr: server.Addr, Access: Access{TLS: true, Authorities: lock.Authority.Pool}})
+	pk := newPacket(t, 100)
+	openPacket(t, p, pk)
+	admin := root(t, server, lock)
+	for round := range 3 {
+		var busy sync.WaitGroup
+		for range 4 * (retries + 1) { // each keeps a connection of its own for a moment
+			busy.Go(func() {
+				if err := p.rdb.BLPop(t.Context(), time.Second/4, "hb:{none}").Err(); !errors.Is(err, redis.Nil) {
+					t.Error(err)
+				}
+			})
+		}
+		busy.Wait()
+		if err := admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Grab(t.Context(), pk.ID, fmt.Sprint(round), packet.Profile{}); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
 	}
 }
