@@ -30,7 +30,7 @@ type Access struct {
 	Authorities *x509.CertPool
 }
 
-// String, GoString and LogValue leave out what is secret.
+// String leaves out what is secret, as all other ways of printing do.
 func (a Access) String() string {
 	return fmt.Sprintf("user %q, with a password: %v, tls: %v", a.Username, a.Password != "", a.TLS)
 }
