@@ -161,15 +161,6 @@ func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packe
 	return s.fund(ctx, id, amounts, tx.chargeBelieved)
 }
 
-// chargeBelieved is charged for books that are normal. Older ones do not know whether the
-// packet was rejected since, before its charge went through after all (rule R13).
-func (tx tx) chargeBelieved(id string) error {
-	if err := tx.charged(id); err != nil {
-		return err
-	}
-	return tx.believed(id)
-}
-
 // RecoverFund does what Fund does, on books that are being recovered. Errors: as Fund;
 // ErrMoved when the books are normal.
 func (s *Store) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
