@@ -16,14 +16,14 @@ import (
 func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recover, end func(), err error) {
 	logger := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var opened []func()
-	end = func() {
+	closeAll := func() {
 		for i := len(opened) - 1; i >= 0; i-- {
 			opened[i]()
 		}
 	}
 	defer func() {
 		if err != nil {
-			end()
+			closeAll() // end is nil by now: an error is returned without it
 		}
 	}()
 	if err := armCrashPoints(ctx, c.text("crash-points"), logger); err != nil {
@@ -58,5 +58,5 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	return &worker.Recover{
 		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: redis.Lanes(), SeedKey: seed, Logger: logger,
 		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
-	}, end, nil
+	}, closeAll, nil
 }
