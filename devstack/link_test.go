@@ -71,3 +71,26 @@ func TestLinks(t *testing.T) {
 		t.Error("dev.env is not direct")
 	}
 }
+
+// TestPartsInPlainText: a shell that is set up for another Temporal does not have the
+// programs of a stack ask their own for TLS, of which it knows nothing.
+func TestPartsInPlainText(t *testing.T) {
+	const prefix = "HONGBAO_TEMPORAL_"
+	names := []string{"TLS", "CA_FILE", "CERT_FILE", "KEY_FILE", "API_KEY", "SERVER_NAME"}
+	for _, name := range names {
+		t.Setenv(prefix+name, "of another")
+	}
+	ports := Ports{API: 1, Staff: 2, Provider: 3, Redis: 4, MySQL: 5, Temporal: 6, TemporalUI: 7}
+	parts := makeParts(Home{"/home"}, ports, Tools{}, "", secrets{MySQLPassword: "p"}, nil)
+	for _, child := range []string{childAPI, childWorker} {
+		cmd, err := parts[child].Command(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !slices.Contains(cmd.Env, prefix+name+"=") || slices.Contains(cmd.Env, prefix+name+"=of another") {
+				t.Errorf("%s is started with another's %s", child, prefix+name)
+			}
+		}
+	}
+}

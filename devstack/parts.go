@@ -49,6 +49,14 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 			{"HONGBAO_TEMPORAL_ADDRESS", links.at(who+"-temporal", env.TemporalAddress)},
 			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
+			// Of a shell that is set up for another Temporal: the one of this stack is on this
+			// machine, in plain text.
+			{"HONGBAO_TEMPORAL_TLS", ""},
+			{"HONGBAO_TEMPORAL_CA_FILE", ""},
+			{"HONGBAO_TEMPORAL_CERT_FILE", ""},
+			{"HONGBAO_TEMPORAL_KEY_FILE", ""},
+			{"HONGBAO_TEMPORAL_API_KEY", ""},
+			{"HONGBAO_TEMPORAL_SERVER_NAME", ""},
 		}
 	}
 	api := own(childAPI, append([]variable{

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	tlog "go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
@@ -14,7 +15,7 @@ import (
 )
 
 // Dial prepares a client of Temporal's frontend, with further options. It does not
-// connect: Temporal may come later.
+// connect: Temporal may come later. Server.Dial is for one that asks for TLS or a key.
 func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
 	options := client.Options{
 		HostPort:          address,
@@ -30,6 +31,15 @@ func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.O
 		return nil, fmt.Errorf("temporal client: %w", err)
 	}
 	return c, nil
+}
+
+// Ping reports whether Temporal's frontend answers us. It is not the health check of
+// gRPC: that is about no namespace, so Temporal Cloud refuses it to a key for one.
+func Ping(ctx context.Context, c client.Client) error {
+	if _, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}); err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	return nil
 }
 
 // resourceHeader is what the SDK sends besides each request, for gateways that

@@ -36,6 +36,9 @@ type Config struct {
 	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
 	Lanes      int
 	Logger     *slog.Logger
+	// Refused tells why Temporal does not take this process, and nil while it may be only
+	// away: that is waited for. nil: everything is waited for.
+	Refused func(context.Context) error
 	// Tune, if set, changes the Options of the main worker. For measurements of
 	// others beside them; a process that works leaves it nil.
 	Tune func(*sdk.Options)
@@ -114,7 +117,7 @@ func pollers() sdk.PollerBehavior {
 }
 
 // startWorkers starts the workers of both task queues, waiting for Temporal as
-// long as it takes.
+// long as it takes, unless it refuses us.
 func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 	for {
 		main, drain := w.newMain(), w.newDrain()
@@ -124,6 +127,11 @@ func (w *Worker) startWorkers(ctx context.Context) (stop func(), err error) {
 				return func() { drain.Stop(); main.Stop() }, nil
 			}
 			main.Stop()
+		}
+		if w.cfg.Refused != nil {
+			if refused := w.cfg.Refused(ctx); refused != nil {
+				return nil, fmt.Errorf("start workers: %w", refused)
+			}
 		}
 		w.cfg.Logger.WarnContext(ctx, "Temporal is not ready yet.", slog.Any("error", err))
 		if !pause(ctx, 500*time.Millisecond) {

@@ -18,11 +18,10 @@ type apiConfig struct {
 	ProviderKey          Secret
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
-	ProviderRate         int64  // shown to staff; 0 = no limit
-	TemporalAddress      string // asked how it is, and nothing else
-	TemporalNamespace    string
-	TemporalUIURL        string // "" = no links
-	CrashPoints          string // "" = none, see package crash
+	ProviderRate         int64          // shown to staff; 0 = no limit
+	Temporal             temporalConfig // asked how it is, and nothing else
+	TemporalUIURL        string         // "" = no links
+	CrashPoints          string         // "" = none, see package crash
 	Tracing              tracingConfig
 }
 
@@ -52,8 +51,7 @@ func newAPICommand(env environment) *cobra.Command {
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:    c.number("approval-amount"),
 				ProviderRate:         c.number("provider-rate"),
-				TemporalAddress:      c.text("temporal-address"),
-				TemporalNamespace:    c.text("temporal-namespace"),
+				Temporal:             c.temporal(),
 				TemporalUIURL:        c.text("temporal-ui-url"),
 				CrashPoints:          c.text("crash-points"),
 				Tracing:              tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: c.text("traces-sampler"), Ratio: c.text("traces-sampler-arg")},

@@ -141,7 +141,7 @@ func (s setting) validate(value string) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.secret:
+	case s.secret, s.kind.name == kindFile.name: // see checkFile
 		return fmt.Errorf("%s %w", s.name(), err)
 	default:
 		return fmt.Errorf("%s %w: %q", s.name(), err, value)
@@ -175,6 +175,7 @@ func (c config) contradictions() error {
 	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
 		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL (--provider-url) is not on this machine: there money is real", errContradiction))
 	}
+	problems = errors.Join(problems, c.temporalContradictions())
 	own := settingsOf(c.command)
 	for i, a := range own {
 		for _, b := range own[i+1:] {

@@ -11,13 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"hongbao/devstack"
 	"hongbao/observe"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
-	"hongbao/worker"
 )
 
 // redis judges Redis: grabs are promises that it has to keep.
@@ -104,51 +102,6 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
 	}
 	d.clock("clock of redis", "Redis at "+s.Addr, s.Ahead)
-}
-
-// minRetention is how long Temporal has to remember ended runs.
-const minRetention = devstack.Retention
-
-// temporal judges Temporal and whether somebody works there.
-func (d *doctor) temporal(ctx context.Context) {
-	if !d.has("temporal", "temporal-address", "temporal-namespace") {
-		return
-	}
-	address, namespace := d.config.text("temporal-address"), d.config.text("temporal-namespace")
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	seen, err := worker.Examine(ctx, address, namespace)
-	if err != nil {
-		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.", "Temporal at %s does not answer: %v", address, err)
-		return
-	}
-	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "a version it does not tell"), address)
-	if !seen.Namespace {
-		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+" --retention 168h, or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
-		return
-	}
-	if seen.Retention < minRetention {
-		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+" --retention 168h", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen for %v.", namespace, seen.Retention, minRetention)
-	} else {
-		d.ok("temporal namespace", "%s keeps ended runs for %v.", namespace, seen.Retention)
-	}
-	if len(seen.Missing) > 0 {
-		d.add("search attributes", verdictWrong, "temporal operator search-attribute create --namespace "+namespace+" --type Keyword --name "+strings.Join(seen.Missing, " --name ")+"; without them no run starts.",
-			"Missing, or not of type Keyword: %s.", strings.Join(seen.Missing, ", "))
-	} else {
-		d.ok("search attributes", "All are there.")
-	}
-	var idle []string
-	for _, name := range slices.Sorted(maps.Keys(seen.Pollers)) {
-		if seen.Pollers[name] == 0 {
-			idle = append(idle, name)
-		}
-	}
-	if len(idle) > 0 {
-		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.", "Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
-	} else {
-		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
-	}
 }
 
 // provider judges the payment provider, by a question that moves nothing.

@@ -160,16 +160,13 @@ func TestDoctor(t *testing.T) {
 		temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
 		w.check(err)
 		t.Cleanup(temporal.Close)
-		c.PingTemporal = func(ctx context.Context) error {
-			_, err := temporal.CheckHealth(ctx, &sdk.CheckHealthRequest{})
-			return err
-		}
+		c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal) }
 	})
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
 
 	w.serveUntilEnd(func(ctx context.Context) error {
 		return runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
-			TemporalAddress: w.temporal.Addr, TemporalNamespace: w.namespace, ProviderURL: w.provider, ProviderKey: Secret{"key"}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
+			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider, ProviderKey: Secret{"key"}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
 	})
 	w.await("workers", verdictOK)
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1") // servers of tests are faster without

@@ -39,6 +39,7 @@ var (
 	kindHostURL   = kind{"url", checkHostURL} // and it has none of its own
 	kindDSN       = kind{"dsn", checkDSN}
 	kindBool      = kind{"bool", checkBool}
+	kindFile      = kind{"file", checkFile} // what is in it is checked where it is used
 	kindPort      = kind{"port", between(1, 65535)}
 	kindLanes     = kind{"int", between(1, 256)}
 	kindReplicas  = kind{"int", between(0, 5)}
@@ -53,6 +54,7 @@ var (
 	kindOwner         = kind{"name", checkOwner}
 	kindRole          = kind{"role", oneOf(roleNames()...)}
 	kindTokens        = kind{"owner=token", checkTokens}
+	kindServerName    = kind{"name", checkServerName}
 	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
 	kindSampler       = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
 	kindRatio         = kind{"ratio", checkRatio}
@@ -97,6 +99,23 @@ func checkToken(value string) error {
 		if r <= ' ' || r > '~' {
 			return errors.New("has other than visible ASCII characters")
 		}
+	}
+	return nil
+}
+
+// checkFile checks the name of a file. Who gives what is in it instead, which may be a
+// key, must not see it in an error.
+func checkFile(value string) error {
+	if checkText(value) != nil || strings.Contains(value, "-----BEGIN") {
+		return errors.New("must be the name of a file, not what is in it")
+	}
+	return nil
+}
+
+// checkServerName checks what a certificate is asked for.
+func checkServerName(value string) error {
+	if net.ParseIP(value) == nil && (checkToken(value) != nil || strings.ContainsAny(value, ":/")) {
+		return errors.New("is not the name of a host, without a port")
 	}
 	return nil
 }

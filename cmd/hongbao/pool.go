@@ -19,9 +19,9 @@ import (
 
 // poolConfig is what the commands about the pool are told.
 type poolConfig struct {
-	Redis                              pool.Config // as redisConfig makes it
-	MySQLDSN                           Secret
-	TemporalAddress, TemporalNamespace string // of rebuild only
+	Redis    pool.Config // as redisConfig makes it
+	MySQLDSN Secret
+	Temporal temporalConfig // of rebuild only
 }
 
 func newPoolCommand(env environment) *cobra.Command {
@@ -81,7 +81,7 @@ The rebuild needs some seconds a lane. It may be broken off and repeated at any 
 			if err != nil {
 				return err
 			}
-			cfg.TemporalAddress, cfg.TemporalNamespace = c.text("temporal-address"), c.text("temporal-namespace")
+			cfg.Temporal = c.temporal()
 			one := -1
 			if all == (lane != "") {
 				return &usageError{errors.New("give --lane or --all")}
@@ -198,7 +198,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		return err
 	}
 	defer func() { _ = handoffs.Close() }()
-	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
+	temporal, err := cfg.Temporal.dialNow(ctx, logger)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/api"
@@ -38,7 +37,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	defer pay.Close()
 	// Asked by /readyz, and how a payment's runs stand: the API starts no workflows, the
 	// relay does.
-	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger)
+	temporal, refused, err := cfg.Temporal.dial(logger)
 	if err != nil {
 		return err
 	}
@@ -56,14 +55,11 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, MaxConns: cfg.MaxConnections,
 		Pool: redis, Store: db, Provider: pay, Gate: redis.Gate, GatesOpen: redis.GatesOpen,
-		PingTemporal: func(ctx context.Context) error {
-			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-			return err
-		},
-		Runs: worker.NewRuns(temporal, cfg.TemporalNamespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.TemporalNamespace).Look,
+		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal) },
+		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
 		SeedKey: key32(cfg.SeedKey), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.TemporalNamespace, Version: version,
+		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
 		return err
@@ -78,7 +74,17 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return heartbeat.Run(gctx) })
 	group.Go(func() error { return server.Serve(gctx) })
+	group.Go(func() error { return tellRefused(gctx, refused, logger) })
 	return group.Wait()
+}
+
+// tellRefused says once when Temporal does not take this process. It is no error that ends
+// it: grabs need no Temporal, and its certificates and keys must not stop them.
+func tellRefused(ctx context.Context, refused func(context.Context) error, logger *slog.Logger) error {
+	if err := refused(ctx); err != nil {
+		logger.ErrorContext(ctx, "Temporal does not take this process. Grabs go on and wait.", slog.Any("error", err))
+	}
+	return nil
 }
 
 // approvalAmount is from which amount on a retry needs a second person. 0 is set for

@@ -49,7 +49,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 		return nil, nil, err
 	}
 	opened = append(opened, pay.Close)
-	temporal, err := worker.Dial(c.text("temporal-address"), c.text("temporal-namespace"), logger)
+	temporal, err := c.temporal().dialNow(ctx, logger)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -30,7 +30,7 @@ func redisConfig(c config) (pool.Config, error) {
 	if file := c.text("redis-ca-file"); file != "" {
 		authorities, err := readAuthorities(file)
 		if err != nil { // it was there when the settings were checked
-			return cfg, &usageError{fmt.Errorf("HONGBAO_REDIS_CA_FILE (--redis-ca-file) %w: %q", err, file)}
+			return cfg, &usageError{fmt.Errorf("HONGBAO_REDIS_CA_FILE (--redis-ca-file) %w", err)}
 		}
 		cfg.Access.Authorities = authorities
 	}
@@ -44,16 +44,19 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // the message names the file by itself
 		}
-		return nil, fmt.Errorf("cannot be read (%w)", err)
+		return nil, fmt.Errorf("cannot be read (%w): %q", err, file)
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(text) {
-		return nil, errors.New("holds no PEM certificate")
+		return nil, fmt.Errorf("holds no PEM certificate: %q", file)
 	}
 	return authorities, nil
 }
 
 func checkAuthorities(value string) error {
+	if err := checkFile(value); err != nil {
+		return err
+	}
 	_, err := readAuthorities(value)
 	return err
 }

@@ -72,7 +72,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	}
 	defer stopTracing()
 	metrics := worker.NewMetrics()
-	temporal, err := worker.Dial(cfg.TemporalAddress, cfg.TemporalNamespace, logger, metrics.Into, worker.TracedBy(tracer))
+	temporal, refused, err := cfg.Temporal.dial(logger, metrics.Into, worker.TracedBy(tracer))
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
-		Lanes:     cfg.Redis.Lanes, Logger: logger,
+		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused,
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
 		sources := vitals(db, redis, pay.Name())
-		sources["temporal"] = worker.NewQueues(temporal, cfg.TemporalNamespace).Vitals
+		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).Vitals
 		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping}, {Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: starter.Ping}}), sources, gate, metrics)
 		if err != nil {
 			return err

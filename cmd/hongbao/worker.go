@@ -8,20 +8,19 @@ import (
 
 // workerConfig is what `hongbao worker` is told.
 type workerConfig struct {
-	Listen            string      // "" = no health listener
-	Redis             pool.Config // as redisConfig makes it
-	MySQLDSN          Secret
-	SeedKey           Secret // 32 bytes, see key32
-	TemporalAddress   string
-	TemporalNamespace string
-	ConsoleURL        string // "" = no links
-	ProviderURL       string
-	ProviderKey       Secret
-	ProviderRate      int64  // charges, payouts and refunds a second of all workers; 0 = no limit
-	ReconcileAt       string // hours and minutes, see clock
-	PoolRebuild       string // rebuildAuto or rebuildManual
-	CrashPoints       string // "" = none, see package crash
-	Tracing           tracingConfig
+	Listen       string      // "" = no health listener
+	Redis        pool.Config // as redisConfig makes it
+	MySQLDSN     Secret
+	SeedKey      Secret // 32 bytes, see key32
+	Temporal     temporalConfig
+	ConsoleURL   string // "" = no links
+	ProviderURL  string
+	ProviderKey  Secret
+	ProviderRate int64  // charges, payouts and refunds a second of all workers; 0 = no limit
+	ReconcileAt  string // hours and minutes, see clock
+	PoolRebuild  string // rebuildAuto or rebuildManual
+	CrashPoints  string // "" = none, see package crash
+	Tracing      tracingConfig
 }
 
 func newWorkerCommand(env environment) *cobra.Command {
@@ -39,20 +38,19 @@ func newWorkerCommand(env environment) *cobra.Command {
 				return err
 			}
 			return runWorker(cmd.Context(), workerConfig{
-				Listen:            c.text("listen"),
-				Redis:             redis,
-				MySQLDSN:          c.secret("mysql-dsn"),
-				SeedKey:           c.secret("seed-key"),
-				TemporalAddress:   c.text("temporal-address"),
-				TemporalNamespace: c.text("temporal-namespace"),
-				ConsoleURL:        c.text("console-url"),
-				ProviderURL:       c.text("provider-url"),
-				ProviderKey:       c.secret("provider-key"),
-				ProviderRate:      c.number("provider-rate"),
-				ReconcileAt:       c.text("reconcile-at"),
-				PoolRebuild:       c.text("pool-rebuild"),
-				CrashPoints:       c.text("crash-points"),
-				Tracing:           tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
+				Listen:       c.text("listen"),
+				Redis:        redis,
+				MySQLDSN:     c.secret("mysql-dsn"),
+				SeedKey:      c.secret("seed-key"),
+				Temporal:     c.temporal(),
+				ConsoleURL:   c.text("console-url"),
+				ProviderURL:  c.text("provider-url"),
+				ProviderKey:  c.secret("provider-key"),
+				ProviderRate: c.number("provider-rate"),
+				ReconcileAt:  c.text("reconcile-at"),
+				PoolRebuild:  c.text("pool-rebuild"),
+				CrashPoints:  c.text("crash-points"),
+				Tracing:      tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hongbao/devstack"
+	"hongbao/worker"
+)
+
+// minRetention is how long Temporal has to remember ended runs.
+const minRetention = devstack.Retention
+
+// temporal judges Temporal and whether somebody works there.
+func (d *doctor) temporal(ctx context.Context) {
+	if !d.has("temporal", temporalFlags...) {
+		return
+	}
+	if d.config.temporalContradictions() != nil {
+		d.add("temporal", verdictSkipped, "Correct what is said of the settings.", "Not looked at: its settings contradict each other, or name files that cannot be used.")
+		return
+	}
+	server := d.config.temporal().server()
+	address, namespace := server.Address, server.Namespace
+	d.clientCertificate(server)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	seen, err := worker.Examine(ctx, server)
+	if refusal, is := errors.AsType[*worker.Refusal](err); is {
+		d.add("temporal", verdictWrong, amends[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v", address, err)
+		return
+	}
+	if err != nil {
+		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.", "Temporal at %s does not answer: %v", address, err)
+		return
+	}
+	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "a version it does not tell"), address)
+	if !seen.Namespace {
+		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+" --retention 168h (Temporal Cloud: in its UI), or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
+		return
+	}
+	if seen.Retention < minRetention {
+		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+" --retention 168h (Temporal Cloud: in its UI)", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen for %v.", namespace, seen.Retention, minRetention)
+	} else {
+		d.ok("temporal namespace", "%s keeps ended runs for %v.", namespace, seen.Retention)
+	}
+	if len(seen.Missing) > 0 {
+		d.add("search attributes", verdictWrong, "temporal operator search-attribute create --namespace "+namespace+" --type Keyword --name "+strings.Join(seen.Missing, " --name ")+" (Temporal Cloud: in its UI, or by tcld namespace search-attributes add); without them no run starts.",
+			"Missing, or not of type Keyword: %s.", strings.Join(seen.Missing, ", "))
+	} else {
+		d.ok("search attributes", "All are there.")
+	}
+	var idle []string
+	for _, name := range slices.Sorted(maps.Keys(seen.Pollers)) {
+		if seen.Pollers[name] == 0 {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) > 0 {
+		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.", "Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
+	} else {
+		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
+	}
+}
+
+// Client certificates are renewed by people or by what they have set up for it: both
+// need some days when that has failed.
+const certificateWarning = 14 * 24 * time.Hour
+
+// clientCertificate judges for how long Temporal can still know us.
+func (d *doctor) clientCertificate(server worker.Server) {
+	if server.CertFile == "" {
+		return
+	}
+	const check, do = "temporal certificate", "Put a new certificate and its key into HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE; processes that run read them at their next connection."
+	ends, err := server.CertificateEnds()
+	if err != nil {
+		d.add(check, verdictWrong, do, "The client certificate cannot be read: %v", err)
+		return
+	}
+	switch left := ends.Sub(d.now()); {
+	case left <= 0:
+		d.add(check, verdictWrong, do, "The client certificate is not valid since %s.", when(ends))
+	case left < certificateWarning:
+		d.add(check, verdictWarning, do, "The client certificate is valid until %s only.", when(ends))
+	default:
+		d.ok(check, "The client certificate is valid until %s.", when(ends))
+	}
+}

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Why is a reason for which a Temporal server that is there cannot be worked with.
+type Why string
+
+// The reasons, and how each is known.
+const (
+	WhyAuthority   Why = "the certificate of the Temporal server comes from no authority that is trusted" // x509.UnknownAuthorityError, x509.SystemRootsError
+	WhyName        Why = "the certificate of the Temporal server is for another name"                     // x509.HostnameError
+	WhyCertificate Why = "the certificate of the Temporal server is not valid"                            // any other tls.CertificateVerificationError
+	WhyHandshake   Why = "the Temporal server refuses the TLS connection"                                 // an alert from the server
+	WhyNotTLS      Why = "the Temporal server does not speak TLS"                                         // tls.RecordHeaderError
+	WhyNotHTTP2    Why = "what answers TLS at the address of Temporal does not speak HTTP/2"              // ALPN
+	WhyTLS         Why = "the Temporal server asks for TLS"                                               // it answers a handshake
+	WhyKey         Why = "the Temporal server does not know who asks"                                     // gRPC Unauthenticated
+	WhyPermission  Why = "the Temporal server does not permit what is asked"                              // gRPC PermissionDenied
+)
+
+// Refusal is a Temporal server that does not take us, or that is not to be trusted.
+// Waiting does not end it: somebody has to change a setting, a certificate or a key.
+type Refusal struct {
+	Why Why
+	Err error // what was seen; nil when Why says it all
+}
+
+func (r *Refusal) Error() string {
+	if r.Err == nil {
+		return string(r.Why)
+	}
+	return fmt.Sprintf("%s: %v", r.Why, r.Err)
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// refusedTimeout bounds the questions of Refused.
+const refusedTimeout = 5 * time.Second
+
+// Refused asks the server once whether it takes us. The error is a *Refusal. It is nil
+// also when nobody answers: Temporal may come later.
+func (s Server) Refused(ctx context.Context, c client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+	defer cancel()
+	_, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err == nil { // a key may be right and not be for this namespace
+		_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: s.Namespace})
+	}
+	if refusal, is := errors.AsType[*Refusal](s.explain(ctx, err)); is {
+		return refusal
+	}
+	return nil
+}
+
+// explain turns an error of a call into a *Refusal when it is one. gRPC keeps the text
+// alone of why there is no connection, so a handshake of our own finds out.
+func (s Server) explain(ctx context.Context, err error) error {
+	switch serviceerror.ToStatus(err).Code() {
+	case codes.Unauthenticated:
+		return &Refusal{WhyKey, err}
+	case codes.PermissionDenied:
+		return &Refusal{WhyPermission, err}
+	case codes.Unavailable:
+		if refusal := s.handshake(ctx); refusal != nil {
+			return refusal
+		}
+	}
+	return err
+}
+
+// handshake connects as gRPC does, and returns why that cannot be; nil when it can, and
+// when nobody answers.
+func (s Server) handshake(ctx context.Context) *Refusal {
+	config, err := s.tlsConfig(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil // it could be read at start: a rotation is under way
+	}
+	if !s.TLS {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", s.Address)
+	if conn != nil {
+		defer func() { _ = conn.Close() }()
+	}
+	switch {
+	case !s.TLS:
+		return answersTLS(err)
+	case err != nil:
+		return refusalOf(err)
+	case conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2":
+		return &Refusal{Why: WhyNotHTTP2}
+	}
+	return refusalOf(greet(ctx, conn))
+}
+
+// greet waits for the first frame of an HTTP/2 server. With TLS 1.3 it is only after the
+// handshake that a server says what it thinks of our certificate.
+func greet(ctx context.Context, conn net.Conn) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	const preface, settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	if _, err := io.WriteString(conn, preface+settings); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, make([]byte, len(settings)))
+	return err
+}
+
+// refusalOf tells what is wrong with a TLS connection by the error's type, and nil when
+// there is none or it is none of TLS.
+func refusalOf(err error) *Refusal {
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return &Refusal{WhyAuthority, err}
+	}
+	if _, is := errors.AsType[x509.SystemRootsError](err); is {
+		return &Refusal{WhyAuthority, err}
+	}
+	if _, is := errors.AsType[x509.HostnameError](err); is {
+		return &Refusal{WhyName, err}
+	}
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return &Refusal{WhyCertificate, err}
+	}
+	if _, is := errors.AsType[tls.RecordHeaderError](err); is {
+		return &Refusal{WhyNotTLS, err}
+	}
+	if alerted(err) {
+		return &Refusal{WhyHandshake, err}
+	}
+	return nil
+}
+
+// alerted reports whether the other side has sent a TLS alert. crypto/tls does not export
+// the type of those, and tells them by the operation.
+func alerted(err error) bool {
+	op, is := errors.AsType[*net.OpError](err)
+	return is && op.Op == "remote error"
+}
+
+// answersTLS judges the handshake that was tried with a server that is asked in plain
+// text: one that answers it, however, speaks TLS.
+func answersTLS(err error) *Refusal {
+	if refusal := refusalOf(err); err == nil || refusal != nil && refusal.Why != WhyNotTLS {
+		return &Refusal{Why: WhyTLS}
+	}
+	return nil
+}
+
+// hiding keeps a key out of errors, and so out of logs: a gateway may repeat in its
+// refusal what it was sent.
+func hiding(key string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoker(ctx, method, req, reply, cc, opts...)
+		told := status.Convert(err)
+		if !strings.Contains(told.Message(), key) {
+			return err
+		}
+		return status.Error(told.Code(), strings.ReplaceAll(told.Message(), key, "[redacted]"))
+	}
+}
