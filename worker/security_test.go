@@ -17,8 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
@@ -256,7 +260,9 @@ func TestTemporalKey(t *testing.T) {
 			}
 			handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 			defer func() { _ = handoffs.Close() }()
-			err := worker.New(r.workerConfig(handoffs)).Run(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			err := worker.New(r.workerConfig(handoffs)).Run(ctx)
 			expectWhy(t, err, want.why)
 			if all := said.String() + fmt.Sprint(err); want.key != "" && strings.Contains(all, want.key) {
 				t.Errorf("the key is shown: %s", all)
@@ -322,4 +328,41 @@ func TestTemporalComesRefusing(t *testing.T) {
 	case <-time.After(soon):
 		t.Fatal("the worker goes on waiting for a server that it does not trust")
 	}
+}
+
+// TestTemporalWithoutAttributes: where nobody has made the search attributes no run
+// starts, and what was promised waits; hongbao makes none itself. It goes on by itself
+// when somebody has.
+func TestTemporalWithoutAttributes(t *testing.T) {
+	t.Parallel()
+	temporal, _ := stacktest.FreshTemporal(t)
+	const bare = "bare"
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, bare)
+	_, err := r.temporal.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: bare, WorkflowExecutionRetentionPeriod: durationpb.New(7 * 24 * time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said locked
+	r.logger = slog.New(slog.NewTextHandler(&said, nil))
+	r.supervised(t)
+	p := r.create(t, spec{total: 100, count: 1})
+	eventually(t, soon, "the hand-off is refused", func() bool {
+		return strings.Contains(said.String(), "Temporal did not take a hand-off; it waits.") && strings.Contains(said.String(), "search attribute")
+	})
+	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal.Addr, Namespace: bare})
+	if err != nil || len(seen.Missing) != 6 {
+		t.Fatalf("the attributes are there: %+v, %v", seen, err)
+	}
+	attributes := map[string]enums.IndexedValueType{}
+	for _, name := range seen.Missing {
+		attributes[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	if _, err := r.temporal.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{Namespace: bare, SearchAttributes: attributes}); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitOpen(t, p.ID)
+	g := r.grab(t, p.ID, "u")
+	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.balanced(t, p)
 }
