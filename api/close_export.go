@@ -90,6 +90,9 @@ func (f *closeFile) statement(t *payout.Tie) {
 	for _, o := range t.Ops {
 		f.sides(map[string]string{"section": "statement", "name": cell(string(o.Op))}, o.Ours, o.Theirs)
 	}
+	for _, d := range t.Sums {
+		f.sides(map[string]string{"section": "differences", "name": cell(string(d.Op)), "difference": string(d.Kind)}, d.Ours, d.Theirs)
+	}
 	for _, d := range t.Differences {
 		var breaks []string
 		for _, b := range d.Breaks {
@@ -99,6 +102,9 @@ func (f *closeFile) statement(t *payout.Tie) {
 		fillTime(cells, "booked_at", d.BookedAt)
 		fillTime(cells, "moved_at", d.MovedAt)
 		f.sides(cells, countOf(d.Ours), countOf(d.Theirs))
+	}
+	if more := t.Count - int64(len(t.Differences)); more > 0 { // who adds up the lines has to see that some are missing
+		f.line(map[string]string{"section": "not_listed", "count": strconv.FormatInt(more, 10)})
 	}
 }
 

@@ -216,6 +216,10 @@ func (h *house) closeFile(day payout.Day, hostile string, total int64) {
 			if line["count"] != "2" || line["amount"] != fmt.Sprint(total) || line["amount_yuan"] != money.Fen(total).String() || line["debit"] != "provider" {
 				t.Errorf("%v", line)
 			}
+		case line["section"] == "differences":
+			if line["name"] != "transfer" || line["difference"] != "theirs_only" || line["count"] != "1" || line["amount"] != "1" || line["ours"] != "0" || line["theirs_yuan"] != "0.01" {
+				t.Errorf("%v", line)
+			}
 		case line["section"] == "difference":
 			if line["order_no"] != "'"+hostile || line["theirs"] != "1" || line["theirs_yuan"] != "0.01" || line["booked_at"] != "" ||
 				!strings.HasSuffix(line["moved_at"], "Z") || !strings.HasSuffix(line["moved_at_local"], "+08:00") || !strings.Contains(line["breaks"], "foreign_order") {
@@ -226,7 +230,7 @@ func (h *house) closeFile(day payout.Day, hostile string, total int64) {
 			t.Errorf("%v", line)
 		}
 	}
-	if found["opening"] != 14 || found["closing"] != 14 || found["movement"] != 28 || found["statement"] != 4 || found["difference"] != 1 {
+	if found["opening"] != 14 || found["closing"] != 14 || found["movement"] != 28 || found["statement"] != 4 || found["differences"] != 1 || found["difference"] != 1 || found["not_listed"] != 0 {
 		t.Errorf("%v", found)
 	}
 	if r := h.as(h.finance, "GET", "/v1/staff/export/close.csv", ""); r.code() != "invalid_request" {

@@ -2,7 +2,10 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
+
+	"hongbao/payout"
 )
 
 func closeRoutes() []*route {
@@ -36,7 +39,8 @@ func closeRoutes() []*route {
 			id: "exportClose", method: http.MethodGet, path: "/v1/staff/export/close.csv", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Export the close of a day as CSV",
 			about: "RFC 4180, UTF-8, under a line of names. The columns are " + strings.Join(closeColumns, ", ") + ". Sections: opening, movement and closing of all " +
-				"(app_id is empty) and of each app, statement, difference. Amounts are whole fen, and once more in yuan; times are UTC, and once more at UTC+8; what does " +
+				"(app_id is empty) and of each app, statement, differences (all, added up by operation and kind), difference (one by one, the first " + strconv.Itoa(payout.TieDifferences) + "), and " +
+				"not_listed with the number of the others when there are any. Amounts are whole fen, and once more in yuan; times are UTC, and once more at UTC+8; what does " +
 				"not apply is empty. Text that a spreadsheet could take for a formula is preceded by an apostrophe, as in the export of payouts.",
 			params: []param{{in: "query", name: "date", required: true, schema: Date(""), example: "2026-02-17", about: "The day."},
 				{in: "query", name: "bom", schema: false, example: true, about: "true puts a byte order mark first, without which Excel takes UTF-8 for something else."}},

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strings"
+	"testing"
+
+	"hongbao/payout"
+)
+
+// TestCloseFileNotListed: a file in which differences are missing says how many, and has
+// all of them in its sums.
+func TestCloseFileNotListed(t *testing.T) {
+	t.Parallel()
+	write := func(differences int) (lines []string) {
+		tie := payout.NewTie("sandbox", "2026-02-17")
+		tie.Count = 3
+		sum := payout.Sum{Count: 3, Amount: 30}
+		tie.Sums = []payout.DifferenceSum{{Kind: payout.DifferTheirs, Op: payout.OpRefund, Theirs: sum}}
+		for range differences {
+			tie.Differences = append(tie.Differences, payout.Difference{Kind: payout.DifferTheirs, Op: payout.OpRefund, OrderNo: "other", Theirs: 10})
+		}
+		var text bytes.Buffer
+		f := &closeFile{c: payout.Close{Day: "2026-02-17", Tie: tie}, out: csv.NewWriter(&text)}
+		f.statement(tie)
+		if f.out.Flush(); f.err != nil || f.out.Error() != nil {
+			t.Fatal(f.err, f.out.Error())
+		}
+		lines = strings.Split(strings.TrimSpace(text.String()), "\n")
+		if want := "2026-02-17,provisional,differences,,refund,,,3,30,0.30,,theirs_only,0,0,0.00,3,30,0.30,,,,,"; lines[4] != want {
+			t.Errorf("%q, want %q", lines[4], want)
+		}
+		return lines[5:]
+	}
+	if all := write(3); len(all) != 3 || strings.Contains(all[2], "not_listed") {
+		t.Errorf("all: %q", all)
+	}
+	some := write(1)
+	if want := "2026-02-17,provisional,not_listed,,,,,2,,,,,,,,,,,,,,,"; len(some) != 2 || some[1] != want {
+		t.Errorf("%q, want %q", some, want)
+	}
+}
