@@ -13,8 +13,8 @@ import (
 
 const (
 	// lockName names the lock of one database: names are the server's, and have at
-	// most 64 characters.
-	lockName = "CONCAT('hongbao:migrate:', SHA1(LOWER(DATABASE())))"
+	// most 64 characters. MySQL 9.6 and newer have no SHA1.
+	lockName = "CONCAT('hongbao:migrate:', LEFT(SHA2(LOWER(DATABASE()), 256), 40))"
 	// lockWait is for how long a process waits for one that migrates.
 	lockWait = 5 * time.Minute
 	// lockIdle is after how long the server ends the session of a process whose

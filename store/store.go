@@ -69,7 +69,8 @@ type Store struct {
 }
 
 // connector opens connections with READ COMMITTED: the name of the variable
-// differs between MySQL 8 and MariaDB 10, the statement does not. The server
+// differs between MySQL 8 and MariaDB 10, the statement does not. They have modes of
+// SQL of ours, whatever the server's are: see sqlMode. The server
 // closes one that says nothing for idle: a process that is suspended, or a host
 // that is cut off, in the midst of a transaction keeps its rows locked until the
 // server lets go of them, by default after eight hours.
@@ -77,6 +78,13 @@ type connector struct {
 	driver.Connector
 	idle time.Duration
 }
+
+// sqlMode are the modes of all connections: what does not fit a column is refused, and
+// not cut to fit. A column of milliseconds cuts microseconds off, as what is answered
+// does: MySQL would round them otherwise, and show a moment that was not answered and
+// may still be to come. MariaDB cuts without being told, and takes what is between
+// the marks for a comment.
+const sqlMode = "CONCAT('STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION' /*!80000 , ',TIME_TRUNCATE_FRACTIONAL' */)"
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -91,7 +99,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	for _, set := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		fmt.Sprintf("SET SESSION wait_timeout = %d", max(1, int64(c.idle/time.Second))),
+		fmt.Sprintf("SET SESSION wait_timeout = %d, sql_mode = %s", max(1, int64(c.idle/time.Second)), sqlMode),
 	} {
 		if _, err := exec.ExecContext(ctx, set, nil); err != nil {
 			_ = conn.Close()

@@ -234,6 +234,39 @@ func query[T any](t testing.TB, s *Store, text string, args ...any) T {
 	return v
 }
 
+// TestModes: whatever the data source name, or the server, says, what does not fit is
+// refused, and times are cut, not rounded.
+func TestModes(t *testing.T) {
+	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
+	must(t, err)
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	cfg.Params["sql_mode"] = "'ANSI_QUOTES'"
+	if version := serverVersion(t, cfg.FormatDSN()); strings.Contains(version, "MariaDB") {
+		cfg.Params["sql_mode"] = "'ANSI_QUOTES,TIME_ROUND_FRACTIONAL'" // as MySQL does by default
+	}
+	s, _, _ := newStoreAt(t, cfg.FormatDSN())
+	at := time.Date(2026, time.February, 17, 20, 0, 0, 999_600_000, time.UTC)
+	must(t, s.db.Exec(`INSERT INTO apps (id, name, id_salt, created_at) VALUES ("a", "a", "s", ?)`, at).Error)
+	if got := query[time.Time](t, s, "SELECT created_at FROM apps"); !got.Equal(at.Truncate(time.Millisecond)) {
+		t.Errorf("%v, want %v cut", got, at)
+	}
+	err = s.db.Exec("INSERT INTO apps (id, name, id_salt, created_at) VALUES (?, 'b', 's', ?)", strings.Repeat("b", 1000), at).Error
+	if my, is := errors.AsType[*mysql.MySQLError](err); !is || my.Number != 1406 { // data too long
+		t.Errorf("an id that does not fit: %v", err)
+	}
+}
+
+func serverVersion(t *testing.T, dsn string) (version string) {
+	t.Helper()
+	db, err := OpenSQL(dsn)
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	must(t, db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version))
+	return version
+}
+
 // TestReadCommitted: whatever the data source name, or the server, says.
 func TestReadCommitted(t *testing.T) {
 	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
