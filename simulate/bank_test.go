@@ -42,6 +42,8 @@ type bank struct {
 	late    []landing
 	notices []string          // order numbers to notify about
 	told    map[string]answer // the last answer to a question, by number
+	// silent are orders about which a recovery gets no usable answer.
+	silent map[string]bool
 	// mute: until then nothing is answered, and nothing taken.
 	mute time.Time
 	// broke: until then our balance covers nothing.
@@ -72,7 +74,8 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	}
 	b.advance()
 	w.judgeLeaves(o.OrderNo)
-	if w.books.restored() || w.books.guarded {
+	w.judgeSendOfLeft(o.OrderNo)
+	if w.books.restored() || w.books.guarded() {
 		w.violated("%s was sent on books that are older than reality, or about a packet that is left to a person", o.OrderNo)
 	}
 	switch {
@@ -124,6 +127,8 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	o := b.orders[no]
 	if now.Before(b.mute) {
 		seen.Kind = payout.ObsNoAnswer
+	} else if w.recovering && b.silent[no] {
+		seen.Kind = payout.ObsUnknown
 	} else if o != nil && b.forgot(o) {
 		w.reached["asked about what is forgotten"]++
 	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {

@@ -62,7 +62,7 @@ type books struct {
 	decisions []*decision
 	hold      *payout.Hold
 	state     payout.Books                      // rule R13
-	guarded   bool                              // a recovery has left the packet to a person
+	left      map[string]leftOrder              // what a recovery has left to people
 	heard     map[string]payout.ObservationKind // the last answer to a question that was booked, by number
 }
 
@@ -77,7 +77,7 @@ func newSums() sums {
 }
 
 func newBooks(w *world) *books {
-	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(), heard: map[string]payout.ObservationKind{}}
+	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(), heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
 }
 
 func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
@@ -158,18 +158,30 @@ func (b *books) charged() error {
 	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
 		return fmt.Errorf("charge is %s: %w", s, errMoved)
 	}
+	if b.leftBehind(b.chargeNo()) {
+		b.world.reached["neither funded nor closed, its charge was left"]++
+		return payout.ErrBooksRestored
+	}
+	return nil
+}
+
+// chargeRecovered is charged for books that are being recovered.
+func (b *books) chargeRecovered() error {
+	if err := b.charged(); !errors.Is(err, payout.ErrBooksRestored) {
+		return err
+	}
 	return nil
 }
 
 func (b *books) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
-	return b.fund(amounts, b.believed)
+	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.believed()) })
 }
 
 // fund writes the shares; only their recovery does so on restored books.
 func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
 	err = b.world.do("fund", func() error {
 		if b.rec.Stored == packet.StatusFunding {
-			if err := errors.Join(b.charged(), allowed()); err != nil {
+			if err := allowed(); err != nil {
 				return err
 			}
 			b.move(packet.StatusOpen)
@@ -194,6 +206,10 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 				if err := b.believed(); err != nil {
 					return err
 				}
+				if b.leftBehind(b.chargeNo()) {
+					b.world.reached["not rejected, its charge was left"]++
+					return payout.ErrBooksRestored
+				}
 				b.rec.Failure = &f
 				b.move(packet.StatusRejected)
 				return nil
@@ -206,8 +222,8 @@ func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) erro
 func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
 	err = b.world.do("begin closing", func() error {
 		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
-			if err := b.charged(); err != nil {
-				return err
+			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+				return err // one that is open was funded in spite of that: by a recovery
 			}
 			if s == packet.StatusFunding {
 				if err := b.believed(); err != nil {

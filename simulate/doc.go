@@ -10,11 +10,13 @@
 // process that dies before or after a transaction, steps that are repeated, several
 // runs at work on one row, runs that go on as new ones, hand-offs and notifications
 // that are lost or come twice; a charge that goes through after its packet has expired, or
-// after the provider had refused it and the packet was rejected; a Redis that lacks its last grabs, or everything, so
-// that claims cannot be booked, or whose loss is noticed: then its gate is shut, and the
-// pool made again from the books (rule R9); books that are put back to an older moment,
-// and recovered (rule R13), once and again: after a recovery, before it, and while it runs. Then all faults end, and everything has to come to its end by
-// itself, but for what only people can move.
+// after the provider had refused it and the packet was rejected; a Redis that lacks its last
+// grabs, or everything, so that claims cannot be booked, or whose loss is noticed: then its
+// gate is shut, and the pool made again from the books (rule R9); books that are put back to
+// an older moment, and recovered (rule R13), once and again: after a recovery, before it, and
+// while it runs; orders about which the provider says nothing then, and which are left to
+// people, who resolve them, or recover again. Then all faults end, and everything has to come
+// to its end by itself, but for what only people can move.
 //
 // TestModel draws lifetimes with rapid and takes the steps itself, one after the other,
 // so that a violation shrinks to its shortest story. TestWorkflows lets the real
@@ -25,10 +27,11 @@
 // What a rebuild reports as lost is known here to be lost, and whoever was told it may
 // grab again; hand-offs that come late meet the new pool. Of a loss that nobody notices,
 // what was promised and lost before it was booked is not missed. Books are restored by
-// TestModel alone, and not over a payment by other means, a promise that was honoured
-// since, a loss of Redis that nobody noticed, or one after which the provider was sent a
-// share that was lost: nobody could tell of those, and the recovery leaves what it finds
-// of them to people.
+// TestModel alone, never to a backup of books that were lost, and not over a payment by other
+// means, a promise that was honoured since, a loss of Redis that nobody noticed, or one after
+// which the provider was sent a share that was lost: nobody could tell of those, and the
+// recovery leaves what it finds of them to people. What people resolve that was left to them,
+// without recovering again, stays as they have it.
 //
 // Only the ports of packages activities and worker are made here: what is decided,
 // sent, posted and recovered is the product's own code (worker.Recover too). All of it

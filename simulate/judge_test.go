@@ -37,6 +37,7 @@ func (w *world) judge(after string) {
 	}
 	w.judgeStatuses(after, f)
 	w.judgeRejected(after, f)
+	w.judgeLeft(after)
 	w.judgeClaims(after)
 	w.judgePromises(after)
 	if !b.restored() { // until they are recovered they know less than the provider
@@ -224,7 +225,20 @@ func (w *world) bookedAgain(r *row, o *order) bool {
 // need not be told of it.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
-	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) || w.charged(no)
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) || w.charged(no) || w.behind(no) || w.unheard(no)
+}
+
+// unheard reports whether an order is a later number of a payment that had come back so long
+// before the backup that the recovery did not read of it, and of which the books of the backup
+// had not heard; or beside one that the provider had refused and carried out, while this one
+// had moved nothing yet. It is sent again by the same number and request, or the statement tells.
+func (w *world) unheard(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := w.books.rows[parts.PaymentID]
+	return r != nil && parts.Attempt > len(r.attempts) && !w.books.state.RestoredAt.IsZero() && slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
+		o := w.bank.orders[a.OrderNo]
+		return o != nil && (o.turned || !o.backAt.IsZero() && o.backAt.Before(w.complete.Add(-statementMargin)))
+	})
 }
 
 // charged reports whether an order is a charge of which the provider had said that there was
@@ -287,8 +301,9 @@ func (w *world) given(id string) (sum money.Fen, lied bool) {
 	if r == nil {
 		return 0, false
 	}
-	for _, a := range r.attempts {
-		if o := w.bank.orders[a.OrderNo]; o != nil {
+	for _, no := range w.bank.numbers { // also those that the books do not know
+		if strings.HasPrefix(no, id) {
+			o := w.bank.orders[no]
 			sum += o.net()
 			lied = lied || o.turned
 		}
@@ -396,9 +411,9 @@ func (w *world) reconcile() (asked bool) {
 			parts, _ := payout.Parse(no)
 			row := w.books.rows[parts.PaymentID]
 			if row == nil || len(row.attempts) < parts.Attempt {
-				if w.charged(no) && !w.books.known(no) {
+				if (w.charged(no) || w.unheard(no) && w.bank.orders[no].moved) && !w.books.known(no) {
 					w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
-					w.reached["charged after it was rejected, the statement tells"]++
+					w.reached["lost with the books, the statement tells"]++
 				}
 				if w.books.known(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
 					continue // people are told, or need not be
@@ -472,13 +487,14 @@ func (w *world) judgeTies() {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
 		var a payout.Attempt // of a number that the books do not know: nothing is booked
+		lacks := true
 		if row := b.rows[parts.PaymentID]; row != nil && parts.Attempt <= len(row.attempts) {
-			a = row.attempts[parts.Attempt-1]
+			a, lacks = row.attempts[parts.Attempt-1], false
 		}
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
-		case b.known(no), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
+		case b.known(no), lacks && w.resolvedUnseen(parts), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}

@@ -65,9 +65,11 @@ type model struct {
 	kept  []*backup // of the books, the oldest first
 	// lossy: a lifetime whose books are lost more often, and again after they were recovered.
 	lossy bool
+	t     *testing.T // of the test; nil: the provider answers every recovery
 	// firstLoss is when they were lost first, recovered how far all had come when they were
 	// recovered last.
 	firstLoss time.Time
+	began     time.Time // the last run of a recovery
 	recovered marks
 }
 
@@ -260,8 +262,12 @@ func (m *model) next() time.Duration {
 
 // act does one thing that is drawn.
 func (m *model) act() {
-	if (m.books.restored() || m.books.guarded) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
+	if (m.books.restored() || m.books.guarded()) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
 		m.mended()
+		return
+	}
+	if len(m.books.left) > 0 && !m.books.restored() && m.dice.n("recovered again", 16) == 15 {
+		m.recoversAgain()
 		return
 	}
 	if m.pool.shut && !m.books.restored() && m.dice.n("rebuild", 4) == 3 {
@@ -503,8 +509,10 @@ var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "not on the list",
 		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between"}
-	rarely = []string{"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between",
+		"left to people: silent", "recovered again, what was left", "asked about what was left to people", "neither funded nor closed, its charge was left"}
+	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
+		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
 		"books restored again, to before the first loss", "books restored again, not recovered yet", "books restored again, while they were recovered", "books restored to a restored backup",
 		"charged after it was rejected, recovered", "charged after it was rejected, rejected again",
@@ -534,6 +542,7 @@ func TestModel(t *testing.T) {
 	began, seen, done := time.Now(), census{}, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(drawn{rt})
+		m.t = t
 		m.live(40 + m.dice.n("length", 160))
 		if len(m.wrong) > 0 {
 			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"), strings.Join(m.story[:min(len(m.story), 200)], "\n"))

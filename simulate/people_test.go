@@ -33,6 +33,9 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 		if err := payout.Permits(r.Payment, r.attempts, kind); err != nil {
 			return err
 		}
+		if err := b.cancelLeft(r.Payment, kind); err != nil {
+			return err
+		}
 		if kind != payout.DecisionAsk && b.waiting(id, now) {
 			return payout.ErrDecisionPending
 		}
@@ -80,6 +83,9 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 			return payout.ErrNotRetryable
 		case d.Status != payout.DecisionWaiting:
 			return payout.ErrNotRetryable
+		}
+		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
+			return err
 		}
 		d.ApprovedBy = by
 		if !yes {

@@ -194,7 +194,7 @@ func (p *pool) restored(lost int) {
 	w := p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lost == 0 || lost > len(p.winners) || p.gone || p.shut || w.books.restored() || p.state != packet.PoolOpen {
+	if lost == 0 || lost > len(p.winners) || p.gone || p.shut || w.books.unsure() || p.state != packet.PoolOpen {
 		return
 	}
 	w.note("Redis restored: it lacks the last %d of %d claims", lost, len(p.winners))
@@ -215,7 +215,7 @@ func (p *pool) emptied() {
 	w := p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p.gone || p.shut || w.books.restored() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
+	if p.gone || p.shut || w.books.unsure() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
 		return
 	}
 	w.note("Redis emptied")

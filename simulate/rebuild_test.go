@@ -97,7 +97,7 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 		}
 		switch b.rec.Stored {
 		case packet.StatusFunding:
-			p.state = packet.PoolFunding
+			p.state, w.refused = packet.PoolFunding, false // nobody remembers that it was rejected
 		case packet.StatusRejected:
 			p.state = packet.PoolRejected
 		case packet.StatusOpen:

@@ -47,7 +47,7 @@ func (b *books) clone() *books {
 	}
 	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
 	c.outbox, c.promises = slices.Clone(b.outbox), slices.Clone(b.promises)
-	c.posted, c.heard, c.sums, c.honours = maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(), b.honours.clone()
+	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(), b.honours.clone()
 	return &c
 }
 
@@ -60,21 +60,15 @@ func (b *books) holds() *payout.Hold {
 	switch {
 	case b.restored():
 		return b.state.Hold()
-	case b.guarded:
+	case b.guarded():
 		return &payout.Hold{By: "recover", Since: b.world.now()}
 	}
 	return b.hold
 }
 
-// leftToPeople reports whether a recovery has left a number to people, resolved or not. The
-// lock is held.
-func (b *books) leftToPeople(no string) bool {
-	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakRestored && x.OrderNo == no })
-}
-
 // believed refuses what must not be done on such books. The lock is held.
 func (b *books) believed() error {
-	if b.restored() || b.guarded {
+	if b.restored() || b.guarded() {
 		return payout.ErrBooksRestored
 	}
 	return nil
@@ -180,14 +174,11 @@ type marks struct{ orders, claims int }
 
 // recovers runs the product's recovery, which may be killed, once no send can be under way.
 func (m *model) recovers() {
-	if wait := m.books.state.RestoredAt.Add(payout.LeaveWithin + landingWindow).Sub(m.clock); wait > 0 {
-		m.pass(wait)
-	}
+	m.lands()
 	if m.bank.mute.After(m.clock) {
 		return
 	}
-	m.look(m.bank.advance)
-	m.recovering, m.diesAfter = true, 0
+	m.diesAfter = 0
 	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
 		m.diesAfter = 1 + m.dice.n("after", 8)
 	}
@@ -201,11 +192,10 @@ func (m *model) recovers() {
 	}
 	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey, By: "ops",
 		Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
-	began := m.clock
-	told, err := r.Run(ctx)
+	told, err := m.asks(&r)
 	m.recovering, m.losesAfter = false, 0
 	m.look(func() {
-		switch again := m.books.state.RestoredAt.After(began); {
+		switch again := m.books.state.RestoredAt.After(m.began); {
 		case err == nil && again:
 			m.violated("the recovery called books complete that were restored once more while it ran")
 		case err == nil && !told.Ended:
@@ -218,6 +208,7 @@ func (m *model) recovers() {
 					m.reached[what] += n
 				}
 			}
+			m.leaves(told)
 			m.recovered = marks{len(m.bank.numbers), len(m.told)}
 			m.judge("recovery")
 		case errors.Is(err, errDied):
@@ -234,7 +225,9 @@ func (m *model) recovers() {
 // resolve is what a person does about what the recovery has left to him.
 func (m *model) resolve() {
 	m.look(func() {
-		m.books.guarded = false
+		for no := range m.books.left {
+			m.books.left[no] = leftOrder{m.books.left[no].lastSeen, true}
+		}
 		m.note("resolved")
 	})
 }
@@ -245,8 +238,10 @@ func (m *model) mended() bool {
 	switch {
 	case m.books.restored():
 		m.recovers()
-	case m.books.guarded:
+	case m.books.guarded() && (m.complete.IsZero() || m.dice.n("resolved", 2) == 0):
 		m.resolve()
+	case m.books.guarded(), m.calm && m.books.rec.Stored == packet.StatusFunding && m.books.leftBehind(m.books.chargeNo()):
+		m.recoversAgain()
 	default:
 		return false
 	}
@@ -272,8 +267,16 @@ func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.B
 	return st, nil
 }
 
-func (b restoredBooks) DeclareRestored(context.Context, payout.StaffWrite, int64, time.Time) (payout.Books, error) {
-	return payout.Books{}, errors.New("nobody declares anything here")
+func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.Books, err error) {
+	err = b.world.do("declare restored", func() error {
+		if st = b.state; st.State == payout.BooksRestored {
+			return nil
+		}
+		st.State, st.Known, st.RestoredAt, st.BeatAt = payout.BooksRestored, max(known, st.Number), b.world.now(), until
+		b.state = st
+		return nil
+	})
+	return st, err
 }
 
 func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string, _ any) (st payout.Books, err error) {
@@ -289,7 +292,7 @@ func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found
 }
 
 func (b restoredBooks) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
-	return b.fund(amounts, func() error { return nil })
+	return b.fund(amounts, b.chargeRecovered)
 }
 
 func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
@@ -302,7 +305,7 @@ func (b restoredBooks) RecoverShareConflict(_ context.Context, c packet.Claim, p
 
 func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail string) error {
 	return b.world.do("left to a person", func() error {
-		b.guarded = true
+		b.left[subject] = leftOrder{lastSeen: b.world.now()}
 		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
 		b.world.note("left to a person: %s: %s", subject, detail)
 		return nil
@@ -361,7 +364,7 @@ func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount mone
 		n, sum := b.claimed()
 		left := b.rec.TotalAmount - sum
 		if b.rec.Stored != packet.StatusClosing {
-			if err := b.charged(); err != nil {
+			if err := b.chargeRecovered(); err != nil {
 				return err
 			}
 		}
@@ -542,7 +545,7 @@ func (b restoredBooks) ClaimsRecorded(context.Context, string) (n int, err error
 }
 
 func (b restoredBooks) Undecided(context.Context, string) (yes bool, err error) {
-	b.world.look(func() { yes = b.guarded })
+	b.world.look(func() { yes = b.guarded() })
 	return yes, nil
 }
 

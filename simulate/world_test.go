@@ -72,6 +72,10 @@ type world struct {
 	missed map[string]bool
 	// complete is until when the books were that were restored last.
 	complete time.Time
+	// leftAt is when a number was left to people, chargeLeft: so was the packet's charge, and
+	// nobody has recovered it since.
+	leftAt     map[string]time.Time
+	chargeLeft bool
 	// refused: the sender was told that his packet was rejected.
 	refused bool
 	// lost are the claims that a rebuild has reported as lost (rule R9), late the
@@ -106,7 +110,7 @@ type world struct {
 }
 
 func newWorld(d dice, now func() time.Time, key string) *world {
-	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{}, lost: map[told]bool{}, ended: map[string]payout.Status{}}
+	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{}, lost: map[told]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort
