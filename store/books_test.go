@@ -334,6 +334,29 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	}
 }
 
+// TestR13_LeftChargeIsNotRejected: a charge that had failed in the backup was left to people.
+// Whether it went through since, and whom its packet has paid, nobody has looked for: the
+// packet is not rejected, which would have all of it go back should the charge turn up, until a
+// further recovery was answered.
+func TestR13_LeftChargeIsNotRejected(t *testing.T) {
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 2))
+	failAs(t, s, chargeID(p), "declined")
+	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE, restored_at = '2000-01-01' WHERE id = 1")
+	must(t, err)
+	must(t, s.inTx(ctx, crash.Administration, func(tx tx) error {
+		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1), Detail: "no usable answer"})
+	}))
+	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
+	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
+	wantErr(t, reject(), payout.ErrBooksRestored)
+	_, err = s.sql.ExecContext(ctx, "UPDATE books SET restored_at = (SELECT MAX(last_seen) FROM breaks) + INTERVAL 1 SECOND WHERE id = 1")
+	must(t, err)
+	must(t, reject())
+}
+
 func errOnly[T any](_ T, err error) error { return err }
 
 // TestR13_NumberSentAgain: a number that had never been received by the time of the

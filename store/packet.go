@@ -198,22 +198,36 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 // the packet has paid since the backup nobody has looked for, and all of it would go back to
 // the sender. A further recovery does, and has its shares written (rule R13).
 func (tx tx) charged(id string) error {
-	no := payout.OrderNo(payout.ID(payout.KindCharge, id, 0), 1)
-	var charge struct {
-		Status     string
-		LeftBehind bool
-	}
-	err := tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
-		FROM payments p WHERE p.id = ?`, no, string(payout.BreakRestored), payout.ID(payout.KindCharge, id, 0)).Scan(&charge).Error
+	charge, err := tx.chargeOf(id)
 	switch {
 	case err != nil:
 		return err
 	case payout.Status(charge.Status) != payout.StatusPaid:
 		return fmt.Errorf("packet %s: charge is %q: %w", id, charge.Status, ErrMoved)
-	case charge.LeftBehind:
-		return fmt.Errorf("packet %s: the recovery left its charge to people, recover again: %w", id, payout.ErrBooksRestored)
 	}
-	return nil
+	return charge.behind()
+}
+
+// chargeState is how a packet's charge stands, and whether the last recovery has left it to
+// people.
+type chargeState struct {
+	ID, Status string
+	LeftBehind bool
+}
+
+func (tx tx) chargeOf(packetID string) (charge chargeState, err error) {
+	charge.ID = payout.ID(payout.KindCharge, packetID, 0)
+	err = tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
+		FROM payments p WHERE p.id = ?`, payout.OrderNo(charge.ID, 1), string(payout.BreakRestored), charge.ID).Scan(&charge).Error
+	return charge, err
+}
+
+// behind refuses what must not be made of a charge that the last recovery has left to people.
+func (c chargeState) behind() error {
+	if !c.LeftBehind {
+		return nil
+	}
+	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrBooksRestored)
 }
 
 // movePacket is the only writer of packets.status: a compare-and-set.
@@ -262,12 +276,25 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != code(f.Code) {
 			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
 		}
-		if err := tx.believed(id); err != nil {
+		if err := tx.mayReject(id); err != nil {
 			return err
 		}
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
 			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
 	})
+}
+
+// mayReject refuses the rejection of a packet by books that may not know what its charge has
+// paid for: older ones, and those of which the last recovery has left the charge to people.
+func (tx tx) mayReject(id string) error {
+	charge, err := tx.chargeOf(id)
+	if err != nil {
+		return err
+	}
+	if err := charge.behind(); err != nil {
+		return err
+	}
+	return tx.believed(id)
 }
 
 // BeginClosing moves open (or, by rule R2, charged but still funding) to closing
