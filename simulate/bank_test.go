@@ -128,7 +128,8 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	if now.Before(b.mute) {
 		seen.Kind = payout.ObsNoAnswer
 	} else if w.recovering && b.silent[no] {
-		seen.Kind = payout.ObsUnknown
+		seen.Kind = payout.ObsUnknown // ten times, and the recovery says so
+		return seen
 	} else if o != nil && b.forgot(o) {
 		w.reached["asked about what is forgotten"]++
 	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {

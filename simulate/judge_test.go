@@ -230,12 +230,16 @@ func (w *world) explained(no string) bool {
 
 // unheard reports whether an order is a later number of a payment that had come back so long
 // before the backup that the recovery did not read of it, and of which the books of the backup
-// had not heard; or beside one that the provider had refused and carried out, while this one
-// had moved nothing yet. It is sent again by the same number and request, or the statement tells.
+// had not heard; or of one that is paid by a number which the provider had refused and carried
+// out. It has moved nothing by the time of the recovery, which would have read of it; it is sent
+// again by the same number and request, or the statement tells of it.
 func (w *world) unheard(no string) bool {
 	parts, _ := payout.Parse(no)
-	r := w.books.rows[parts.PaymentID]
-	return r != nil && parts.Attempt > len(r.attempts) && !w.books.state.RestoredAt.IsZero() && slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
+	b, r := w.books, w.books.rows[parts.PaymentID]
+	if o := w.bank.orders[no]; r == nil || !b.lacks(no) || b.state.RestoredAt.IsZero() || !o.movedAt.IsZero() && !o.movedAt.After(b.state.RecoveredAt) {
+		return false
+	}
+	return slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
 		o := w.bank.orders[a.OrderNo]
 		return o != nil && (o.turned || !o.backAt.IsZero() && o.backAt.Before(w.complete.Add(-statementMargin)))
 	})
@@ -461,7 +465,7 @@ func (w *world) end() {
 			continue
 		}
 		given, lied := w.given(r.ID)
-		if b.stuck(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+		if b.stuck(r.ID) || w.unseen(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
 			continue // people are told
 		}
 		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) && r.Status != payout.StatusCancelled {
@@ -487,14 +491,13 @@ func (w *world) judgeTies() {
 		o := w.bank.orders[no]
 		parts, _ := payout.Parse(no)
 		var a payout.Attempt // of a number that the books do not know: nothing is booked
-		lacks := true
-		if row := b.rows[parts.PaymentID]; row != nil && parts.Attempt <= len(row.attempts) {
-			a, lacks = row.attempts[parts.Attempt-1], false
+		if !b.lacks(no) {
+			a = b.rows[parts.PaymentID].attempts[parts.Attempt-1]
 		}
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
-		case b.known(no), lacks && w.resolvedUnseen(parts), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
+		case b.known(no), b.lacks(no) && w.behind(no), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}

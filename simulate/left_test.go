@@ -143,8 +143,7 @@ func (m *model) leaves(told worker.Recovery) {
 		if !m.bank.silent[no] {
 			m.violated("%s was left to people, and the provider has answered", no)
 		}
-		parts, _ := payout.Parse(no)
-		if r := m.books.rows[parts.PaymentID]; r == nil || len(r.attempts) < parts.Attempt { // or else its request is known
+		if m.books.lacks(no) { // or else its request is known
 			m.leftAt[no] = m.clock
 		}
 		m.reached["left to people: silent"]++
@@ -159,7 +158,7 @@ func (w *world) judgeLeft(after string) {
 	switch stored := w.books.rec.Stored; {
 	case w.books.restored():
 		w.chargeLeft = false
-	case w.chargeLeft && stored != packet.StatusFunding && stored != packet.StatusRejected:
+	case w.chargeLeft && stored != packet.StatusFunding:
 		w.violated("after %s: its charge was left to people, and the packet is %s", after, stored)
 	}
 }
@@ -175,30 +174,37 @@ func (w *world) judgeSendOfLeft(no string) {
 	}
 }
 
-// behind reports whether an order is one of those that nothing is known of because of
-// another that was left to people: a later number, a cancel's refund, or all that a packet
-// whose charge was left has paid.
+// behind reports whether an order is one that the last recovery has left to people, or of which
+// nothing is known because of such a one: a number of the same payment, a cancel's refund, or all
+// that a packet whose charge was left has paid. Resolved, it stays as people have it, until
+// somebody recovers again, or it is asked about.
 func (w *world) behind(no string) bool {
 	parts, _ := payout.Parse(no)
-	if w.books.leftBehind(w.books.chargeNo()) || w.books.toldOf(parts.PaymentID) {
-		return true
+	about := []string{parts.PaymentID, payout.ID(payout.KindCharge, parts.PacketID, 0)}
+	if parts.Kind == payout.KindRefund && parts.Number > 0 {
+		about = append(about, payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1))
 	}
-	return parts.Kind == payout.KindRefund && parts.Number > 0 && w.books.toldOf(payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1))
-}
-
-// resolvedUnseen reports whether people have resolved an order that was left to them, or one
-// behind it, before anybody had recovered again: nothing more is known of it then.
-func (w *world) resolvedUnseen(of payout.Parts) bool {
-	about := []string{of.PaymentID}
-	if of.Kind == payout.KindRefund && of.Number > 0 {
-		about = append(about, payout.ID(payout.KindPayout, of.PacketID, of.Number-1))
-	}
-	for no := range w.leftAt {
-		if slices.Contains(about, no[:payout.IDLen]) {
+	for left := range w.books.left {
+		if w.books.leftBehind(left) && slices.Contains(about, left[:payout.IDLen]) {
 			return true
 		}
 	}
 	return false
+}
+
+// unseen reports whether there is an order of a payment which is not in the books, and behind
+// what was left to people. The lock is held.
+func (w *world) unseen(payment string) bool {
+	return slices.ContainsFunc(w.bank.numbers, func(no string) bool {
+		return strings.HasPrefix(no, payment) && w.books.lacks(no) && w.behind(no)
+	})
+}
+
+// lacks reports whether a number is not in the books. The lock is held.
+func (b *books) lacks(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := b.rows[parts.PaymentID]
+	return r == nil || len(r.attempts) < parts.Attempt
 }
 
 // recoversAgain recovers books once more from where they were complete, when the provider may

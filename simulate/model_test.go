@@ -545,7 +545,7 @@ func TestModel(t *testing.T) {
 		m.t = t
 		m.live(40 + m.dice.n("length", 160))
 		if len(m.wrong) > 0 {
-			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"), strings.Join(m.story[:min(len(m.story), 200)], "\n"))
+			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"), strings.Join(m.story[max(0, len(m.story)-300):], "\n"))
 		}
 		seen.count(m.world)
 		if done++; *progress && done%1000 == 0 {

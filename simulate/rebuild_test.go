@@ -97,7 +97,9 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 		}
 		switch b.rec.Stored {
 		case packet.StatusFunding:
-			p.state, w.refused = packet.PoolFunding, false // nobody remembers that it was rejected
+			if p.state = packet.PoolFunding; b.leftToPeople(b.chargeNo()) {
+				w.refused = false // rejected since the backup: Redis knew, and nobody else does
+			}
 		case packet.StatusRejected:
 			p.state = packet.PoolRejected
 		case packet.StatusOpen:
