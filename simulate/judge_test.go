@@ -281,19 +281,25 @@ func (w *world) cancelledInVain(refund payout.Parts) bool {
 	return lied
 }
 
-// told reports whether a break tells people of an order, or of its payment.
+// told reports whether a break tells people of an order, or of its payment: the provider has
+// it with another account or amount, or the last recovery has left it to them.
 func (b *books) told(no string) bool {
-	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool {
-		return (x.Kind == payout.BreakRestored || x.Kind == payout.BreakMismatch) && strings.HasPrefix(no, x.OrderNo)
-	})
+	return b.tells(func(of string) bool { return strings.HasPrefix(no, of) })
 }
 
 // toldOf reports whether a break tells people of a payment, by whichever number: about one
 // that moved nothing there is nothing more to tell.
 func (b *books) toldOf(payment string) bool {
-	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool {
-		return (x.Kind == payout.BreakRestored || x.Kind == payout.BreakMismatch) && strings.HasPrefix(x.OrderNo, payment)
-	})
+	return b.tells(func(of string) bool { return strings.HasPrefix(of, payment) })
+}
+
+func (b *books) tells(about func(of string) bool) bool {
+	for no := range b.left {
+		if b.leftBehind(no) && about(no) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakMismatch && about(x.OrderNo) })
 }
 
 // given is what has left for an obligation and not come back: through the provider,

@@ -99,13 +99,7 @@ func (m *model) asks(r *worker.Recover) (told worker.Recovery, err error) {
 	if run(); !errors.Is(err, worker.ErrSilent) {
 		return told, err
 	}
-	m.look(func() {
-		m.note("%v", err)
-		m.reached["an order without an answer"]++
-		if !m.books.restored() || told.Ended {
-			m.violated("the books are believed, and nobody knows what became of an order: %v", err)
-		}
-	})
+	m.look(func() { m.judgeSilent(told, err) })
 	if !leaves {
 		clear(m.bank.silent)
 		return m.recovery(r)
@@ -113,6 +107,16 @@ func (m *model) asks(r *worker.Recover) (told worker.Recovery, err error) {
 	r.Leave = slices.Concat(slices.Sorted(maps.Keys(m.bank.silent)), m.bank.numbers[:min(1, len(m.bank.numbers))])
 	run()
 	return told, err
+}
+
+// judgeSilent: books are not believed while nobody knows what became of an order, and nobody
+// has left it to people. The lock is held.
+func (m *model) judgeSilent(told worker.Recovery, err error) {
+	m.note("%v", err)
+	m.reached["an order without an answer"]++
+	if !m.books.restored() || told.Ended {
+		m.violated("the books are believed, and nobody knows what became of an order: %v", err)
+	}
 }
 
 // lands lets time pass until no send can be under way that was noted in lost books.
@@ -135,6 +139,7 @@ func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 // lock is held.
 func (m *model) leaves(told worker.Recovery) {
 	m.chargeLeft = false
+	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.books.lacks(no) }) // it was put back as it was sent
 	for _, line := range told.Undecided {
 		no, why, _ := strings.Cut(line, ": ")
 		if !strings.Contains(why, "no usable answer") {
@@ -218,4 +223,67 @@ func (m *model) recoversAgain() {
 	m.recovering = false
 	m.look(func() { m.reached["recovered again, what was left"]++ })
 	m.recovers()
+}
+
+// TestLeftSees: what goes wrong with what was left to people is seen. A claim was made and paid
+// since the backup; the provider says nothing of its order, which is left to people, and they
+// resolve it. Sent then without a question, and believed, forgotten or given out all the same.
+func TestLeftSees(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(m *model, no string)
+		want  string
+	}{
+		"in order": {func(*model, string) {}, ""},
+		"sent, and nobody asked": {func(m *model, no string) {
+			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
+		}, "which a recovery had left to people, and the provider said"},
+		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrSilent) }, "nobody knows what became of an order"},
+		"left, and there is an answer": {func(m *model, _ string) {
+			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
+		}, "was left to people, and the provider has answered"},
+		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) }, "its charge was left to people, and the packet is open"},
+		"answered since, and not in the books": {func(m *model, no string) {
+			m.books.left[no] = leftOrder{m.books.state.RestoredAt.Add(-time.Second), true}
+			m.pass(time.Second)
+		}, "the books do not"},
+		"forgotten by the books": {func(m *model, no string) {
+			r := m.books.rows[no[:payout.IDLen]]
+			m.books.left = map[string]leftOrder{}
+			m.bank.told[no] = answer{m.clock.Add(time.Hour), payout.ObsNeverReceived}
+			r.Status, r.Failure = payout.StatusFailed, payout.NewFailure("", "")
+			m.end()
+		}, "at the end: the provider says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(loaded{"silent": 3, "leaves": 1, "which": 2})
+			m.t = t
+			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
+			for m.pool.state != packet.PoolOpen {
+				m.ready()[0]()
+			}
+			m.pool.grab(user(0))
+			m.settles()
+			m.keepBackup()
+			m.pass(2 * unnoticed)
+			m.pool.grab(user(1))
+			m.settles()
+			no := m.bank.numbers[2]
+			m.restore()
+			m.recovers()
+			if len(m.wrong) == 0 && (!m.books.leftBehind(no) || len(m.books.left) != 1 || !m.books.guarded() || !m.books.lacks(no)) {
+				t.Fatalf("not as it was to be: %v", m.books.left)
+			}
+			m.resolve()
+			tc.spoil(m, no)
+			if len(m.wrong) == 0 {
+				m.live(0)
+			}
+			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 || m.books.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
+				t.Errorf("not asked about: %v", m.reached)
+			}
+			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("want %q, got %q\n%s", tc.want, got, strings.Join(m.story, "\n"))
+			}
+		})
+	}
 }
