@@ -55,6 +55,48 @@ func chargedAfterAll(t *testing.T, after int) {
 	}
 	w, _ := r.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
+	r.goesBack(t, p)
+}
+
+// TestR13_RefusedIsRejectedAgain: a charge was refused and its packet rejected. The backup is
+// of between, and the provider has not carried the charge out by the time of the recovery, but
+// does so later. The packet is rejected before anything goes on, or else it would be opened.
+func TestR13_RefusedIsRejectedAgain(t *testing.T) {
+	t.Parallel()
+	old, stop := beatingRig(t)
+	p := old.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	eventually(t, soon, "the provider has the charge", func() bool {
+		c, err := old.store.PaymentOf(t.Context(), charge)
+		return err == nil && c.Status == payout.StatusAwaitingRecipient
+	})
+	hands["terminate"](t, old, workflows.PacketID(p.ID))
+	old.refused(t, p)
+	dsn := old.backup(t)
+	old.rejects(t, p)
+	old.awaitBeat(t, must(old.store.Books(t.Context()))(t).Number+1)
+	stop()
+
+	r := old.restored(t, dsn)
+	r.beat(t)
+	told, err := r.recovery(t).Run(t.Context())
+	if err != nil || !told.Ended || len(told.Undecided) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected {
+		t.Fatalf("the recovery leaves it %s", rec.Stored)
+	}
+	at := time.Now()
+	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
+	r.recoveredAgain(t, at, 0) // nobody is notified here
+	w, _ := r.startWorker(t)
+	eventually(t, soon, "worker ready", w.Ready)
+	r.goesBack(t, p)
+}
+
+// goesBack has all of a packet go back that was rejected, and charged after all.
+func (r *rig) goesBack(t *testing.T, p packet.Packet) {
+	t.Helper()
 	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
 		t.Fatalf("%s, %+v", rec.Stored, rec.Failure)
 	}
