@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -351,7 +352,9 @@ func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
 	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
-	wantErr(t, reject(), payout.ErrBooksRestored)
+	if err := reject(); !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), chargeID(p)) {
+		t.Fatalf("%v", err)
+	}
 	_, err = s.sql.ExecContext(ctx, "UPDATE books SET restored_at = (SELECT MAX(last_seen) FROM breaks) + INTERVAL 1 SECOND WHERE id = 1")
 	must(t, err)
 	must(t, reject())

@@ -216,9 +216,9 @@ type chargeState struct {
 }
 
 func (tx tx) chargeOf(packetID string) (charge chargeState, err error) {
-	charge.ID = payout.ID(payout.KindCharge, packetID, 0)
-	err = tx.Raw(`SELECT p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
-		FROM payments p WHERE p.id = ?`, payout.OrderNo(charge.ID, 1), string(payout.BreakRestored), charge.ID).Scan(&charge).Error
+	id := payout.ID(payout.KindCharge, packetID, 0)
+	err = tx.Raw(`SELECT p.id, p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
+		FROM payments p WHERE p.id = ?`, payout.OrderNo(id, 1), string(payout.BreakRestored), id).Scan(&charge).Error
 	return charge, err
 }
 

@@ -14,16 +14,24 @@ import (
 // doing reports whether the run of a workflow id is at an activity.
 func (r *rig) doing(t testing.TB, id, activity string) bool {
 	t.Helper()
+	attempt, _ := r.trying(t, id, activity)
+	return attempt > 0
+}
+
+// trying returns at which attempt of an activity a workflow is, and why the one before it has
+// failed; 0: it is not at it.
+func (r *rig) trying(t testing.TB, id, activity string) (attempt int32, failed string) {
+	t.Helper()
 	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
 	if err != nil {
-		return false
+		return 0, ""
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() == activity {
-			return true
+			return max(1, a.GetAttempt()), a.GetLastFailure().GetMessage()
 		}
 	}
-	return false
+	return 0, ""
 }
 
 // TestR13_RunsGoOn: MySQL is restored under runs that were further than its rows say. One

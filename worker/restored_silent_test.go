@@ -113,8 +113,17 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 	w, _ := r.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	r.watchFast(t)
+	run := workflows.PacketID(p.ID)
+	eventually(t, soon, "it closes", func() bool { return r.doing(t, run, "BeginClosing") })
 	r.resolve(t, payout.BreakRestored, p.ID)
-	eventually(t, soon, "it closes, and may not", func() bool { return r.doing(t, workflows.PacketID(p.ID), "BeginClosing") })
+	before, _ := r.trying(t, run, "BeginClosing")
+	eventually(t, soon, "it closes, and may not, resolved or not", func() bool {
+		if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusFunding {
+			t.Fatalf("it is %s, and nobody has looked for whom it has paid", rec.Stored)
+		}
+		attempt, why := r.trying(t, run, "BeginClosing")
+		return attempt > before+1 && strings.Contains(why, "recover again")
+	})
 	if c, err := r.store.PaymentOf(t.Context(), charge); err != nil || c.Status != payout.StatusPaid {
 		t.Fatalf("%+v, %v", c, err)
 	}
