@@ -208,28 +208,6 @@ func (tx tx) charged(id string) error {
 	return charge.behind()
 }
 
-// chargeState is how a packet's charge stands, and whether the last recovery has left it to
-// people.
-type chargeState struct {
-	ID, Status string
-	LeftBehind bool
-}
-
-func (tx tx) chargeOf(packetID string) (charge chargeState, err error) {
-	id := payout.ID(payout.KindCharge, packetID, 0)
-	err = tx.Raw(`SELECT p.id, p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
-		FROM payments p WHERE p.id = ?`, payout.OrderNo(id, 1), string(payout.BreakRestored), id).Scan(&charge).Error
-	return charge, err
-}
-
-// behind refuses what must not be made of a charge that the last recovery has left to people.
-func (c chargeState) behind() error {
-	if !c.LeftBehind {
-		return nil
-	}
-	return fmt.Errorf("charge %s: the recovery left it to people, recover again: %w", c.ID, payout.ErrBooksRestored)
-}
-
 // movePacket is the only writer of packets.status: a compare-and-set.
 func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) error {
 	values := map[string]any{"status": string(to), "updated_at": tx.now}
@@ -282,19 +260,6 @@ func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) e
 		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
 			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
 	})
-}
-
-// mayReject refuses the rejection of a packet by books that may not know what its charge has
-// paid for: older ones, and those of which the last recovery has left the charge to people.
-func (tx tx) mayReject(id string) error {
-	charge, err := tx.chargeOf(id)
-	if err != nil {
-		return err
-	}
-	if err := charge.behind(); err != nil {
-		return err
-	}
-	return tx.believed(id)
 }
 
 // BeginClosing moves open (or, by rule R2, charged but still funding) to closing
