@@ -97,8 +97,8 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 		}
 		switch b.rec.Stored {
 		case packet.StatusFunding:
-			if p.state = packet.PoolFunding; b.leftToPeople(b.chargeNo()) {
-				w.refused = false // rejected since the backup: Redis knew, and nobody else does
+			if p.state != packet.PoolRejected { // since the backup: Redis alone knows
+				p.state = packet.PoolFunding
 			}
 		case packet.StatusRejected:
 			p.state = packet.PoolRejected

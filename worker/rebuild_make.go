@@ -36,7 +36,11 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 		return err
 	}
 	b.Packets, b.Unknown = 0, 0
-	_, err := r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, func(ids []string) error {
+	rejected, err := r.rejected(ctx, b.Lane)
+	if err != nil {
+		return err
+	}
+	_, err = r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, func(ids []string) error {
 		known, err := r.cfg.Rows.PacketStates(ctx, ids)
 		b.Unknown += len(ids) - len(known)
 		return err
@@ -48,7 +52,7 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 	// met, perhaps twice. Rows that came meanwhile are in the last look.
 	done := map[string]packet.Status{}
 	for _, status := range []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing, packet.StatusFunding} {
-		if err := r.makeStatus(ctx, b, status, done); err != nil {
+		if err := r.makeStatus(ctx, b, status, rejected, done); err != nil {
 			return err
 		}
 	}
@@ -61,7 +65,33 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 	return nil
 }
 
-func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, done map[string]packet.Status) error {
+// rejected are the packets of a lane of which Redis alone knows that they were rejected: the
+// books are of before that, and a recovery has left the charge to people (rule R13). They stay
+// rejected, or else the next recovery would open one that was charged after all.
+func (r *Rebuilder) rejected(ctx context.Context, lane int) (map[string]bool, error) {
+	out := map[string]bool{}
+	for after := (packet.Place{}); ; {
+		page, err := r.cfg.Rows.PoolsOfLane(ctx, lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPackets)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		var ids []string
+		for _, p := range page {
+			ids, after = append(ids, p.ID), packet.Place{At: p.CreatedAt, ID: p.ID}
+		}
+		views, err := r.cfg.Pools.Remains(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for id, view := range views {
+			if view.State == packet.PoolRejected {
+				out[id] = true
+			}
+		}
+	}
+}
+
+func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool, done map[string]packet.Status) error {
 	var after packet.Place
 	for {
 		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPackets)
@@ -76,7 +106,12 @@ func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status pa
 			if done[p.ID] == status {
 				continue
 			}
-			if err := r.makePool(ctx, b.Epoch, p, now); err != nil {
+			if status == packet.StatusFunding && rejected[p.ID] {
+				err = r.makeRejected(ctx, b, p, now)
+			} else {
+				err = r.makePool(ctx, b.Epoch, p, now)
+			}
+			if err != nil {
 				return err
 			}
 			done[p.ID] = status
@@ -113,6 +148,15 @@ func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored
 		}
 		p = fresh
 	}
+}
+
+// makeRejected makes what stays of a packet that was rejected since the books knew.
+func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild, p packet.Restored, now time.Time) error {
+	stone := packet.Tombstone{ID: p.ID, App: p.App, BodyHash: p.BodyHash, State: packet.PoolRejected, Until: now.Add(packet.TombstoneLife)}
+	if stone.First = p.First; stone.First == nil {
+		stone.First = &packet.FirstAnswer{HTTPStatus: http.StatusPaymentRequired}
+	}
+	return r.cfg.Pools.RestoreTombstones(ctx, b.Lane, b.Epoch, []packet.Tombstone{stone})
 }
 
 // firstAnswer is what the create request was told first, when the row does not say so:

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/worker"
 	"hongbao/workflows"
 )
 
@@ -71,4 +72,44 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 		t.Fatalf("%+v", third)
 	}
 	r.sameAgain(t, early, third.Claim)
+}
+
+// TestR13_R9RejectionIsKept: Redis alone knows that a packet was rejected, whose charge a
+// recovery has left to people. Its lane is rebuilt, twice, and the packet stays rejected; one
+// that is funding beside it stays so.
+func TestR13_R9RejectionIsKept(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
+	lane := packet.Lane(p.ID, testLanes)
+	beside := r.create(t, spec{total: 100, count: 2, sender: "t~confirm"})
+	for packet.Lane(beside.ID, testLanes) != lane {
+		beside = r.create(t, spec{total: 100, count: 2, sender: "t~confirm"})
+	}
+	for _, id := range []string{p.ID, beside.ID} {
+		eventually(t, soon, "recorded", func() bool { _, err := r.store.Packet(ctx, id); return err == nil })
+	}
+	if err := r.pool.Reject(ctx, p.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	for range 2 {
+		if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitShut(t, lane)
+		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); err != nil || !did {
+			t.Fatalf("rebuilt %t: %v", did, err)
+		}
+		views := must(r.pool.Remains(ctx, []string{p.ID, beside.ID}))(t)
+		if got := views[p.ID].State; got != packet.PoolRejected {
+			t.Errorf("rejected, and %q after a rebuild", got)
+		}
+		if got := views[beside.ID].State; got != packet.PoolFunding {
+			t.Errorf("funding, and %q after a rebuild", got)
+		}
+		eventually(t, soon, "open", func() bool { return r.pool.LanesShut() == 0 })
+	}
 }
