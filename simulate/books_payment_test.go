@@ -244,7 +244,7 @@ func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
 			}
 		}
 		for _, c := range b.world.pool.winners {
-			if !b.accountedFor(c) {
+			if !b.world.pool.retired && !b.accountedFor(c) { // a retired one tells of nobody
 				winners = append(winners, c)
 			}
 		}

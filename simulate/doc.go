@@ -31,7 +31,8 @@
 // means, a promise that was honoured since, a loss of Redis that nobody noticed, or one after
 // which the provider was sent a share that was lost: nobody could tell of those, and the
 // recovery leaves what it finds of them to people. What people resolve that was left to them,
-// without recovering again, stays as they have it.
+// without recovering again, stays as they have it: so does a winner whom nobody remembers, of a
+// packet of which the recovery could not tell how it was closed.
 //
 // Only the ports of packages activities and worker are made here: what is decided,
 // sent, posted and recovered is the product's own code (worker.Recover too). All of it

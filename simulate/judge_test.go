@@ -462,6 +462,9 @@ func (w *world) end() {
 			continue
 		case w.lost[toldOf(c)] && !b.booked(c):
 			continue
+		case !b.booked(c) && b.leftBehind(payout.ID(payout.KindRefund, rec.ID, 0)):
+			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
+			continue
 		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool { return x.UserID == c.UserID && w.lost[toldOf(x)] && b.booked(x) }):
 			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
 			continue

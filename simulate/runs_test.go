@@ -174,9 +174,10 @@ func (l *life) due() time.Time {
 	return time.Time{}
 }
 
-// waits reports whether the drain waits for claims that are not booked.
+// waits reports whether the drain waits for claims that are not booked. A pool that is retired
+// tells of none.
 func (l *life) waits() bool {
-	return l.stage == stageDrain && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
+	return l.stage == stageDrain && !l.w.pool.retired && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
 }
 
 func (l *life) step() (err error) {
