@@ -462,7 +462,7 @@ func (w *world) end() {
 			continue
 		case w.lost[toldOf(c)] && !b.booked(c):
 			continue
-		case !b.booked(c) && b.leftBehind(payout.ID(payout.KindRefund, rec.ID, 0)):
+		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
 			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
 			continue
 		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool { return x.UserID == c.UserID && w.lost[toldOf(x)] && b.booked(x) }):
