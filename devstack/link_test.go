@@ -72,13 +72,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestPartsInPlainText: a shell that is set up for another Temporal does not have the
-// programs of a stack ask their own for TLS, of which it knows nothing.
+// TestPartsInPlainText: a shell that is set up for another Redis or another Temporal does not
+// have the programs of a stack ask their own for TLS, users or replicas, of which they know nothing.
 func TestPartsInPlainText(t *testing.T) {
-	const prefix = "HONGBAO_TEMPORAL_"
-	names := []string{"TLS", "CA_FILE", "CERT_FILE", "KEY_FILE", "API_KEY", "SERVER_NAME"}
-	for _, name := range names {
-		t.Setenv(prefix+name, "of another")
+	var names []string
+	for prefix, settings := range map[string][]string{
+		"HONGBAO_TEMPORAL_": {"TLS", "CA_FILE", "CERT_FILE", "KEY_FILE", "API_KEY", "SERVER_NAME"},
+		"HONGBAO_REDIS_":    {"MODE", "MASTER", "USERNAME", "PASSWORD", "SENTINEL_PASSWORD", "TLS", "CA_FILE", "REPLICAS"},
+	} {
+		for _, name := range settings {
+			names = append(names, prefix+name)
+			t.Setenv(prefix+name, "of another")
+		}
 	}
 	ports := Ports{API: 1, Staff: 2, Provider: 3, Redis: 4, MySQL: 5, Temporal: 6, TemporalUI: 7}
 	parts := makeParts(Home{"/home"}, ports, Tools{}, "", secrets{MySQLPassword: "p"}, nil)
@@ -88,8 +93,8 @@ func TestPartsInPlainText(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if !slices.Contains(cmd.Env, prefix+name+"=") || slices.Contains(cmd.Env, prefix+name+"=of another") {
-				t.Errorf("%s is started with another's %s", child, prefix+name)
+			if !slices.Contains(cmd.Env, name+"=") || slices.Contains(cmd.Env, name+"=of another") {
+				t.Errorf("%s is started with another's %s", child, name)
 			}
 		}
 	}

@@ -49,8 +49,16 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 			{"HONGBAO_TEMPORAL_ADDRESS", links.at(who+"-temporal", env.TemporalAddress)},
 			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
-			// Of a shell that is set up for another Temporal: the one of this stack is on this
-			// machine, in plain text.
+			// Of a shell that is set up for another Redis or another Temporal: those of this stack
+			// are on this machine, one server each, in plain text, and ask nobody who comes.
+			{"HONGBAO_REDIS_MODE", ""},
+			{"HONGBAO_REDIS_MASTER", ""},
+			{"HONGBAO_REDIS_USERNAME", ""},
+			{"HONGBAO_REDIS_PASSWORD", ""},
+			{"HONGBAO_REDIS_SENTINEL_PASSWORD", ""},
+			{"HONGBAO_REDIS_TLS", ""},
+			{"HONGBAO_REDIS_CA_FILE", ""},
+			{"HONGBAO_REDIS_REPLICAS", ""},
 			{"HONGBAO_TEMPORAL_TLS", ""},
 			{"HONGBAO_TEMPORAL_CA_FILE", ""},
 			{"HONGBAO_TEMPORAL_CERT_FILE", ""},
