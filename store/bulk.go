@@ -91,7 +91,8 @@ func (s *Store) endPlanned(ctx context.Context, step crash.Step, w payout.StaffW
 
 // PreviewDecision says what a decision would do now, and changes nothing.
 // Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
-// payout.ErrUndecided while its packet is left to a person, ErrUnavailable.
+// payout.ErrUndecided while its packet, or the refund of its cancel, is left to a
+// person, ErrUnavailable.
 func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
@@ -117,6 +118,9 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command
 	left, err := t.left(row.PacketID)
 	if err == nil && left {
 		return v, fmt.Errorf("packet %s: %w", row.PacketID, payout.ErrUndecided)
+	}
+	if err == nil {
+		err = t.cancelLeft(row.payment(), c.Kind)
 	}
 	return v, classify(err)
 }

@@ -193,6 +193,9 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	r.watchFast(t)
 	r.resolve(t, payout.BreakRestored, p.ID)
 	r.call(t, http.MethodPost, "/_unfreeze/left~frozen", nil, nil)
+	if v, err := r.store.PreviewDecision(t.Context(), id, payout.Command{Kind: payout.DecisionRetry}); !errors.Is(err, payout.ErrUndecided) {
+		t.Errorf("it is said that it can be paid again: %+v, %v", v, err)
+	}
 	if err := r.decideOn(t, c, payout.DecisionRetry, "again"); !errors.Is(err, payout.ErrBooksRestored) {
 		t.Errorf("it is paid again, after it went back to the sender: %v", err)
 	}
