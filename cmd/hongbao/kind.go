@@ -104,7 +104,7 @@ func checkToken(value string) error {
 }
 
 // checkFile checks the name of a file. Who gives what is in it instead, which may be a
-// key, must not see it in an error.
+// key, must not see it in an error; it may be in base64, so that no error has the name.
 func checkFile(value string) error {
 	if checkText(value) != nil || strings.Contains(value, "-----BEGIN") {
 		return errors.New("must be the name of a file, not what is in it")

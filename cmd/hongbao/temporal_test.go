@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -43,6 +44,7 @@ func TestTemporalFiles(t *testing.T) {
 	both := append(append([]byte(nil), one.Key...), one.Cert...)
 	names := written(t, authority.PEM, one.Cert, one.Key, two.Key, []byte("s3cret"), []byte("-----BEGIN CERTIFICATE-----\nczNjcmV0\n-----END CERTIFICATE-----\n"), both,
 		[]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nczNjcmV0\n-----END ENCRYPTED PRIVATE KEY-----\n"))
+	lines := strings.Split(string(one.Key), "\n")
 	ca, cert, key, other, text, broken, whole, sealed := names[0], names[1], names[2], names[3], names[4], names[5], names[6], names[7]
 	for _, row := range []struct{ ca, cert, key, want string }{
 		{ca, cert, key, ""},
@@ -62,6 +64,9 @@ func TestTemporalFiles(t *testing.T) {
 		{ca, cert, filepath.Join(filepath.Dir(key), "none"), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
 		{ca, cert, "-----BEGIN PRIVATE KEY-----s3cret", "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) must be the name of a file, not what is in it"},
 		{ca, cert, string(one.Key), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) must be the name of a file, not what is in it"},
+		{ca, cert, base64.StdEncoding.EncodeToString(one.Key), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
+		{ca, cert, lines[1], "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
+		{ca, cert, "s3cret", "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"}, // the API key
 	} {
 		env := validSettings()
 		env["HONGBAO_TEMPORAL_CA_FILE"], env["HONGBAO_TEMPORAL_CERT_FILE"], env["HONGBAO_TEMPORAL_KEY_FILE"] = row.ca, row.cert, row.key
@@ -69,8 +74,7 @@ func TestTemporalFiles(t *testing.T) {
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%+v: %v", row, err)
 		}
-		lines := strings.Split(string(one.Key), "\n")
-		if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), lines[1])) {
+		if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), lines[1]) || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString(one.Key))) {
 			t.Errorf("what is in a file is shown: %v", err)
 		}
 		// Without TLS each of them is refused, whatever is in it.
