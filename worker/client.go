@@ -7,11 +7,15 @@ import (
 	"net/url"
 	"strings"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	tlog "go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"hongbao/workflows"
 )
 
 // Dial prepares a client of Temporal's frontend, with further options. It does not
@@ -33,10 +37,14 @@ func Dial(address, namespace string, logger *slog.Logger, with ...func(*client.O
 	return c, nil
 }
 
-// Ping reports whether Temporal's frontend answers us. It is not the health check of
-// gRPC: that is about no namespace, so Temporal Cloud refuses it to a key for one.
-func Ping(ctx context.Context, c client.Client) error {
-	if _, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}); err != nil {
+// Ping reports whether Temporal works for us in a namespace. It is not the health check of
+// gRPC, nor GetSystemInfo: those are about no namespace. Temporal Cloud refuses the first to
+// a key for one, and the second is answered to a key that is for another one too.
+func Ping(ctx context.Context, c client.Client, namespace string) error {
+	_, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: namespace, TaskQueue: &taskqueue.TaskQueue{Name: workflows.TaskQueue}, TaskQueueType: enums.TASK_QUEUE_TYPE_WORKFLOW,
+	})
+	if err != nil {
 		return fmt.Errorf("temporal: %w", err)
 	}
 	return nil

@@ -19,9 +19,9 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"hongbao/devstack/stacktest"
@@ -110,7 +110,7 @@ func TestTemporalTLS(t *testing.T) {
 	latest := func() string {
 		before := len(front.Seen())
 		front.Drop()
-		eventually(t, soon, "another connection", func() bool { _ = r.starter.Ping(t.Context()); return len(front.Seen()) > before })
+		eventually(t, soon, "another connection", func() bool { _ = worker.Ping(t.Context(), r.temporal, ns); return len(front.Seen()) > before })
 		seen := front.Seen()
 		return seen[len(seen)-1]
 	}
@@ -253,10 +253,8 @@ func TestTemporalKey(t *testing.T) {
 			s := right
 			s.APIKey = want.key
 			r.reach(t, s)
-			if want.code == codes.Unauthenticated {
-				if err := r.starter.Ping(t.Context()); status.Code(err) != want.code {
-					t.Errorf("ping: %v", err)
-				}
+			if err := worker.Ping(t.Context(), r.temporal, ns); serviceerror.ToStatus(errors.Unwrap(err)).Code() != want.code {
+				t.Errorf("ping: %v", err)
 			}
 			handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 			defer func() { _ = handoffs.Close() }()
@@ -275,7 +273,7 @@ func TestTemporalKey(t *testing.T) {
 	w, _ := r.startWorker(t)
 	eventually(t, soon, "worker ready", w.Ready)
 	r.livePacket(t, "u")
-	if err := r.starter.Ping(t.Context()); err != nil {
+	if err := worker.Ping(t.Context(), r.temporal, ns); err != nil {
 		t.Errorf("ping: %v", err)
 	}
 	seen, err := worker.Examine(t.Context(), right)

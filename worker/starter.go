@@ -158,6 +158,3 @@ func (s *Starter) signal(ctx context.Context, id, name string, arg any) error {
 	}
 	return fmt.Errorf("signal %s: %w", id, err)
 }
-
-// Ping reports whether Temporal's frontend answers.
-func (s *Starter) Ping(ctx context.Context) error { return Ping(ctx, s.client) }

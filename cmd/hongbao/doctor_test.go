@@ -160,7 +160,7 @@ func TestDoctor(t *testing.T) {
 		temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
 		w.check(err)
 		t.Cleanup(temporal.Close)
-		c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal) }
+		c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
 	})
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
 

@@ -244,6 +244,7 @@ func TestTemporalAtStart(t *testing.T) {
 		temporal, says string
 	}{
 		"Refused":     {c.env(c.front), "unavailable", "HONGBAO_TEMPORAL_CERT_FILE"},
+		"Reader":      {c.env(c.gateway, "API_KEY", c.reader), "unavailable", "HONGBAO_TEMPORAL_NAMESPACE"},
 		"Certificate": {c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "ok", ""},
 		"Key":         {c.env(c.gateway, "API_KEY", c.key), "ok", ""},
 	} {

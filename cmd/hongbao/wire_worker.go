@@ -98,7 +98,8 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if cfg.Listen != "" {
 		sources := vitals(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).Vitals
-		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping}, {Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: starter.Ping}}), sources, gate, metrics)
+		ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
+		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping}, {Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}), sources, gate, metrics)
 		if err != nil {
 			return err
 		}
