@@ -94,7 +94,7 @@ func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network,
 func handshakeError(addr string, err error) error {
 	_, broken := errors.AsType[syscall.Errno](err)
 	timeout, ok := errors.AsType[net.Error](err)
-	if broken || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || ok && timeout.Timeout() {
+	if broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) || ok && timeout.Timeout() {
 		return fmt.Errorf("TLS handshake with %s: %w", addr, err)
 	}
 	return fmt.Errorf("%w: handshake with %s: %w", ErrTLS, addr, err)

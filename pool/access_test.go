@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -306,5 +307,41 @@ func TestTLSConnectionsGone(t *testing.T) {
 		if _, err := p.Grab(t.Context(), pk.ID, fmt.Sprint(round), packet.Profile{}); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
+	}
+}
+
+// TestHandshakeCutOff: a server that goes away in the middle of a handshake is one that is away.
+func TestHandshakeCutOff(t *testing.T) {
+	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
+	server := stacktest.FreshLockedRedis(t, lock)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	serving.Go(func() {
+		for {
+			cn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer cn.Close()
+				behind, err := net.Dial("tcp", server.Addr)
+				if err != nil {
+					return
+				}
+				defer behind.Close()
+				go func() { _, _ = io.Copy(behind, cn) }()
+				_, _ = io.CopyN(cn, behind, 300) // in the middle of a record
+				_ = cn.(*net.TCPConn).CloseWrite()
+			})
+		}
+	})
+	_, err = Open(t.Context(), Config{Addr: listener.Addr().String(), Access: Access{TLS: true, Authorities: lock.Authority.Pool}, Timeout: patience, Logger: quiet})
+	wantErr(t, err, ErrUnavailable)
+	if errors.Is(err, ErrAccess) {
+		t.Errorf("it is refused: %v", err)
 	}
 }
