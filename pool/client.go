@@ -46,7 +46,7 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 // is how often a call is sent again, to another master too; -1: never.
 func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *redis.ClusterClient {
 	c := opt.Cluster()
-	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(redis.NewClient(o), cfg) }
+	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(cfg.Access.hide(redis.NewClient(o)), cfg) }
 	c.MaxRedirects = attempts
 	c.MaxRetries = -1 // a master's own client would multiply them
 	c.ClusterStateReloadInterval = slotsReload
@@ -58,7 +58,7 @@ func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *re
 }
 
 func options(cfg Config) *redis.UniversalOptions {
-	setLogger(cfg.Logger)
+	setLogger(cfg)
 	opt := &redis.UniversalOptions{
 		Protocol:              2, // of 3 every answer is first looked at for a message pushed before it
 		Addrs:                 cfg.addrs(),
@@ -86,14 +86,17 @@ func options(cfg Config) *redis.UniversalOptions {
 
 // setLogger sends the client library's own messages, which are about
 // connections, to the log. The library has one logger for the process.
-func setLogger(logger *slog.Logger) {
-	setLoggerOnce.Do(func() { redis.SetLogger(clientLog{logger}) })
+func setLogger(cfg Config) {
+	setLoggerOnce.Do(func() { redis.SetLogger(clientLog{cfg.Logger, hiding{cfg.Access}}) })
 }
 
 var setLoggerOnce sync.Once
 
-type clientLog struct{ *slog.Logger }
+type clientLog struct {
+	*slog.Logger
+	hiding
+}
 
 func (l clientLog) Printf(ctx context.Context, format string, v ...any) {
-	l.DebugContext(ctx, "redis client", slog.String("text", fmt.Sprintf(format, v...)))
+	l.DebugContext(ctx, "redis client", slog.String("text", l.text(fmt.Sprintf(format, v...))))
 }
