@@ -177,6 +177,8 @@ func hiding(key string) grpc.UnaryClientInterceptor {
 		if !strings.Contains(told.Message(), key) {
 			return err
 		}
-		return status.Error(told.Code(), strings.ReplaceAll(told.Message(), key, "[redacted]"))
+		without := told.Proto() // a copy, with the details that say what it means
+		without.Message = strings.ReplaceAll(told.Message(), key, "[redacted]")
+		return status.ErrorProto(without)
 	}
 }

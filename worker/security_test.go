@@ -287,6 +287,24 @@ func TestTemporalKey(t *testing.T) {
 	}
 }
 
+// TestTemporalShortKey: a key that is a word of what Temporal says changes nothing of what its
+// answers mean: a run that is there already is no error.
+func TestTemporalShortKey(t *testing.T) {
+	t.Parallel()
+	temporal, ns := stacktest.FreshTemporal(t)
+	authority := stacktest.NewAuthority(t)
+	const key = "execution"
+	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}}, key, "")
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	r.reach(t, worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca, ServerName: host, APIKey: key})
+	p := packet.Packet{ID: packet.NewID([]byte("salt"), "key"), App: "a", SenderID: "s"}
+	for want := range 2 {
+		if started, err := r.starter.RestartPacket(t.Context(), p); err != nil || started != (want == 0) {
+			t.Errorf("start %d: %v, %v", want+1, started, err)
+		}
+	}
+}
+
 // TestTemporalComesRefusing: a worker that waits for Temporal ends when it comes and does
 // not take it.
 func TestTemporalComesRefusing(t *testing.T) {
