@@ -33,7 +33,8 @@ func (h hiding) from(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := h.text(err.Error()); text != err.Error() {
+	said := err.Error()
+	if text := h.text(said); text != said {
 		return &hidden{text, err}
 	}
 	return err
