@@ -141,7 +141,8 @@ func (s setting) validate(value string) error {
 	switch {
 	case err == nil:
 		return nil
-	case s.secret, s.kind.name == kindFile.name: // see checkFile
+	case s.secret, s.kind.name == kindFile.name, // see checkFile
+		strings.Contains(value, "@"): // behind a password, where somebody gives a URL with one
 		return fmt.Errorf("%s %w", s.name(), err)
 	default:
 		return fmt.Errorf("%s %w: %q", s.name(), err, value)

@@ -104,6 +104,8 @@ func TestReadConfig(t *testing.T) {
 		{cmdDoctor, "HONGBAO_REDIS_CA_FILE", "/nowhere/ca.pem", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read (no such file or directory): \"/nowhere/ca.pem\""},
 		{cmdAPI, "HONGBAO_REDIS_CA_FILE", "testdata", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read"},
 		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "-----BEGIN CERTIFICATE-----", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) must be the name of a file, not what is in it"},
+		{cmdAPI, "HONGBAO_REDIS_ADDR", "redis://u:s3cret-url@127.0.0.1:6379/0", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
+		{cmdWorker, "HONGBAO_REDIS_ADDR", "s3cret-url@127.0.0.1:6379", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},
@@ -111,7 +113,7 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_SEED_KEY", strings.Repeat("g", 64), "64 hex digits"},
 		{cmdAPI, "HONGBAO_PROVIDER_URL", "127.0.0.1:8090", "not an http or https URL"},
 		{cmdAPI, "HONGBAO_PROVIDER_URL", "ftp://127.0.0.1", "not an http or https URL"},
-		{cmdAPI, "HONGBAO_PROVIDER_URL", "http://u:p@127.0.0.1", "user name or password"},
+		{cmdAPI, "HONGBAO_PROVIDER_URL", "http://u:s3cret-url@127.0.0.1", "user name or password"},
 		{cmdAPI, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:8090/api", "HONGBAO_PROVIDER_URL (--provider-url) is more than http(s)://host:port"},
 		{cmdWorker, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:8090?key=1", "holds a query or fragment"},
 		{cmdDoctor, "HONGBAO_PROVIDER_URL", "http://127.0.0.1:80900", "port that is not from 1 to 65535"},
@@ -156,6 +158,9 @@ func TestReadConfig(t *testing.T) {
 			_, err := read(t, c.command, env)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %q, want one with %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("a password is shown: %v", err)
 			}
 		})
 	}

@@ -104,7 +104,7 @@ func checkToken(value string) error {
 }
 
 // checkFile checks the name of a file. Who gives what is in it instead, which may be a
-// key, must not see it in an error; it may be in base64, so that no error has the name.
+// key, must not see it in an error; it may be in base64, so that an error of a key's file does not have the name.
 func checkFile(value string) error {
 	if checkText(value) != nil || strings.Contains(value, "-----BEGIN") {
 		return errors.New("must be the name of a file, not what is in it")
@@ -130,7 +130,7 @@ func checkListen(value string) error {
 
 func checkAddress(value string) error {
 	host, port, err := net.SplitHostPort(value)
-	if err != nil || host == "" {
+	if err != nil || host == "" || strings.Contains(host, "@") {
 		return errors.New("is not host:port")
 	}
 	return between(1, 65535)(port)

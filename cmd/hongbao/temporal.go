@@ -110,7 +110,7 @@ func (c config) temporalContradictions() error {
 	for _, err := range each(worker.Server{CAFile: c.values["temporal-ca-file"], CertFile: c.values["temporal-cert-file"], KeyFile: c.values["temporal-key-file"]}.CheckFiles()) {
 		if file, is := errors.AsType[*worker.FileError](err); is {
 			why := file.Err
-			if path, is := errors.AsType[*fs.PathError](why); is { // without the name: see checkFile
+			if path, is := errors.AsType[*fs.PathError](why); is && file.Of != worker.MaterialCA { // without the name: see checkFile
 				why = fmt.Errorf("%s: %w", path.Op, path.Err)
 			}
 			err = fmt.Errorf("%s cannot be used: %w", nameOf(materialFlags[file.Of]), why)
