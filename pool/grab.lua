@@ -140,6 +140,17 @@ local function hand_off(p, n, take, shares, at, won)
   return asked
 end
 
+-- Somebody may take a right away while we work. Redis would tell at the command that needs
+-- it, and undo nothing of those before: half a grab is a share for two.
+for _, p in ipairs(packets) do
+  if p.taken then
+    for _, name in ipairs({'HSET', 'RPUSH', 'LTRIM'}) do
+      if not redis.acl_check_cmd(name, p.key) then return redis.error_reply('NOPERM +' .. string.lower(name)) end
+    end
+    break
+  end
+end
+
 -- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
 local reply, won = {}, 0
 for n, p in ipairs(packets) do

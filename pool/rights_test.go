@@ -3,6 +3,8 @@ package pool
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -262,4 +264,68 @@ func TestRightsDocument(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("docs/scaling.md tells\n%v\nwe need\n%v", told, want)
 	}
+}
+
+// TestRightsTakenAway: somebody takes a right away from our user while we work. A grab is
+// refused as a whole then, and nobody else is given the share.
+func TestRightsTakenAway(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	admin := root(t, server, stacktest.Lock{})
+	undone := map[string]bool{"hset": true, "rpush": true, "ltrim": true} // the others come before all that is written
+	for _, right := range []string{"xadd", "hset", "rpush", "ltrim", "lrange"} {
+		t.Run(right, func(t *testing.T) {
+			do(t, admin, setUser(ourSecret, rulesOf(rights))...)
+			p := openAt(t, Config{Addr: server.Addr, Access: ours(stacktest.Lock{})})
+			pk := newPacket(t, 10)
+			openPacket(t, p, pk)
+			mustGrab(t, p, pk.ID, "first")
+			do(t, admin, "ACL", "SETUSER", ourUser, "-"+right)
+			for i := range 3 {
+				_, err := p.Grab(t.Context(), pk.ID, fmt.Sprintf("u%d", i), packet.Profile{})
+				if err == nil || undone[right] && !(errors.Is(err, ErrRights) && errors.Is(err, ErrUnavailable)) {
+					t.Errorf("refused: %v", err)
+				}
+			}
+			do(t, admin, setUser(ourSecret, rulesOf(rights))...)
+			told := map[int]string{}
+			claims, err := p.Claims(t.Context(), pk.ID)
+			for _, c := range claims {
+				if before, is := told[c.ShareIndex]; is {
+					t.Errorf("%s and %s have share %d", before, c.UserID, c.ShareIndex)
+				}
+				told[c.ShareIndex] = c.UserID
+			}
+			read, err2 := handoffs(t, p).Read(t.Context(), packet.Lane(pk.ID, p.Lanes()), "w0", 100, patience)
+			n := 0
+			for _, h := range read.HandOffs {
+				n += len(h.Claims)
+			}
+			if n != 1 || len(claims) != 1 {
+				t.Errorf("%d claims, and %d to be paid, %v %v", len(claims), n, err, err2)
+			}
+		})
+	}
+}
+
+// TestScriptsAskForRights: every script that writes asks for the rights to its commands
+// before it does; Redis undoes nothing of a script that it refuses in the middle.
+func TestScriptsAskForRights(t *testing.T) {
+	for name, s := range scripts {
+		writes := !strings.Contains(sources[s], "flags=no-writes")
+		several := len(slices.Compact(slices.Sorted(maps.Values(firstWords(sources[s]))))) > 1
+		if asks := strings.Contains(sources[s], "redis.acl_check_cmd("); name != "rights" && asks != (writes && several) {
+			t.Errorf("%s.lua asks: %v", name, asks)
+		}
+	}
+}
+
+// firstWords are the commands of a script, by place.
+func firstWords(source string) map[int]string {
+	words := map[int]string{}
+	for i, c := range commandOfScript.FindAllStringSubmatch(source, -1) {
+		if c[1] != "XGROUP" && c[1] != "XINFO" { // of a subcommand: not asked for
+			words[i] = c[1]
+		}
+	}
+	return words
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -75,9 +77,31 @@ func newScript(name string) *redis.Script {
 	if err != nil {
 		panic(err) // the file is not part of the program: a mistake at build time
 	}
-	s := redis.NewScript(string(source))
-	scripts[name], sources[s] = s, string(source)
+	text := withRights(string(source))
+	s := redis.NewScript(text)
+	scripts[name], sources[s] = s, text
 	return s
+}
+
+// called are the commands that a script names.
+var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+
+// withRights has a script that writes ask first whether its user may run all its commands:
+// Redis looks at each of them only when it comes to it, and undoes nothing of those before.
+// Somebody may take a right away while we work, and half a grab is a share for two. It
+// stands behind the first line, so that all lines keep their numbers.
+func withRights(source string) string {
+	head, rest, _ := strings.Cut(source, "\n")
+	var names []string
+	for _, call := range called.FindAllStringSubmatch(rest, -1) {
+		if name := "'" + call[1] + "'"; !slices.Contains(names, name) && call[1] != "XGROUP" && call[1] != "XINFO" { // these are of a subcommand
+			names = append(names, name)
+		}
+	}
+	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") { // grab.lua asks where it is about to write
+		return source
+	}
+	return head + "\nfor _, name in ipairs({" + strings.Join(names, ", ") + "}) do if not redis.acl_check_cmd(name, KEYS[1]) then return redis.error_reply('NOPERM +' .. string.lower(name)) end end " + rest
 }
 
 // loadScripts puts all scripts into Redis, so that no call has to carry one.
