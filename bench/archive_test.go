@@ -56,7 +56,7 @@ func newArchive(tb testing.TB, rows int) *archive {
 	tb.Helper()
 	a := &archive{house: newHouse(tb, stacktest.FreshRedis(tb, "--auto-aof-rewrite-percentage", "0").Addr), rows: rows, sent: sentFor(rows)}
 	a.reader = newAsker(a.addr, a.token)
-	tb.Cleanup(a.reader.client.CloseIdleConnections)
+	tb.Cleanup(a.reader.close)
 	began := time.Now()
 	var err error
 	if a.db, err = store.OpenSQL(a.dsn); err != nil {

@@ -66,7 +66,7 @@ func (h *house) soldOutGrabs() subject {
 				name := names[turn/winnerEvery%shares]
 				return from.postAgain(url, name, won[name])
 			})
-			tb.Cleanup(from.client.CloseIdleConnections)
+			tb.Cleanup(from.close)
 		}
 		return a
 	}}
@@ -77,8 +77,8 @@ func (a *asker) postLate(url, user string) error {
 	if err := a.send(url, user); err != nil {
 		return err
 	}
-	if a.res.StatusCode() != http.StatusConflict || !bytes.Contains(a.res.Body(), []byte(`"code":"sold_out"`)) {
-		return fmt.Errorf("%s is too late: %d %s", user, a.res.StatusCode(), a.res.Body())
+	if a.status != http.StatusConflict || !bytes.Contains(a.body, []byte(`"code":"sold_out"`)) {
+		return fmt.Errorf("%s is too late: %d %s", user, a.status, a.body)
 	}
 	return nil
 }
@@ -88,8 +88,8 @@ func (a *asker) postAgain(url, user string, share int) error {
 	if err := a.send(url, user); err != nil {
 		return err
 	}
-	if index, err := shareIndex(a.res.Body()); a.res.StatusCode() != http.StatusOK || err != nil || index != share {
-		return fmt.Errorf("%s won share %d: %d %s", user, share, a.res.StatusCode(), a.res.Body())
+	if index, err := shareIndex(a.body); a.status != http.StatusOK || err != nil || index != share {
+		return fmt.Errorf("%s won share %d: %d %s", user, share, a.status, a.body)
 	}
 	return nil
 }

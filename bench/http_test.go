@@ -23,60 +23,6 @@ import (
 	"hongbao/store"
 )
 
-// asker is one caller with a connection of its own that stays open. Its cost is
-// part of what is measured, the same on both sides.
-type asker struct {
-	client *fasthttp.HostClient
-	req    *fasthttp.Request
-	res    *fasthttp.Response
-}
-
-func newAsker(addr, token string) *asker {
-	a := &asker{
-		client: &fasthttp.HostClient{Addr: addr, MaxConns: 1, ReadTimeout: patience, WriteTimeout: patience, MaxIdemponentCallAttempts: 1},
-		req:    fasthttp.AcquireRequest(), res: fasthttp.AcquireResponse(),
-	}
-	a.req.Header.SetMethod(http.MethodPost)
-	a.req.Header.SetContentType("application/json")
-	a.req.Header.Set("Authorization", "Bearer "+token)
-	return a
-}
-
-// send sends one grab; the answer is valid until the next one.
-func (a *asker) send(url, user string) error {
-	a.req.SetRequestURI(url)
-	a.req.SetBodyString(`{"user_id":"` + user + `"}`)
-	return a.client.Do(a.req, a.res)
-}
-
-// post sends a grab that has to win.
-func (a *asker) post(url, user string) error {
-	if err := a.send(url, user); err != nil {
-		return err
-	}
-	switch status := a.res.StatusCode(); status {
-	case http.StatusCreated:
-		return nil
-	case http.StatusConflict: // of an open packet: sold_out
-		return fmt.Errorf("%w: %s", errSoldOut, a.res.Body())
-	default:
-		return fmt.Errorf("%s: %d %s", user, status, a.res.Body())
-	}
-}
-
-// get reads a page; the answer is valid until the next call.
-func (a *asker) get(url string) error {
-	a.req.Header.SetMethod(http.MethodGet)
-	a.req.SetRequestURI(url)
-	if err := a.client.Do(a.req, a.res); err != nil {
-		return err
-	}
-	if status := a.res.StatusCode(); status != http.StatusOK {
-		return fmt.Errorf("%s: %d %s", url, status, a.res.Body())
-	}
-	return nil
-}
-
 var shareMember = []byte(`"share_index":`)
 
 // shareIndex finds the share in a claim; a JSON decoder for the whole of it would
@@ -202,14 +148,14 @@ func (h *house) httpGrabs() subject {
 				if err := from.post(url, name); err != nil {
 					return err
 				}
-				index, err := shareIndex(from.res.Body())
+				index, err := shareIndex(from.body)
 				if err != nil {
 					return err
 				}
 				receipts[i] = append(receipts[i], receipt{0, name, index})
 				return nil
 			})
-			tb.Cleanup(from.client.CloseIdleConnections)
+			tb.Cleanup(from.close)
 		}
 		a.finish = func(tb testing.TB, done int) {
 			answered := newBooks(1, receipts)
@@ -250,7 +196,7 @@ func idle(tb testing.TB, token string) subject {
 		for i := range callers {
 			who, from := newUser(i), newAsker(addr, token)
 			a.callers = append(a.callers, func() error { return from.post("http://"+addr+"/v1/packets/00000000000000000000/grabs", who.next()) })
-			tb.Cleanup(from.client.CloseIdleConnections)
+			tb.Cleanup(from.close)
 		}
 		return a
 	}}

@@ -88,7 +88,7 @@ func (r *rig) steady(t *testing.T, length time.Duration) result {
 	group.Wait()
 	close(free)
 	for from := range free {
-		from.client.CloseIdleConnections()
+		from.close()
 	}
 	owed := make(map[string]money.Fen, n)
 	for i, err := range failed {

@@ -72,7 +72,7 @@ func (a *archive) read(tb testing.TB, url string, into any) time.Duration {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := json.Unmarshal(a.reader.res.Body(), into); err != nil {
+	if err := json.Unmarshal(a.reader.body, into); err != nil {
 		tb.Fatalf("%s: %v", url, err)
 	}
 	return took

@@ -40,8 +40,7 @@ var owners = []struct{ prefix, group string }{
 }
 
 // groupOf finds whose work a sample is, from its functions, the innermost first.
-// Work of the standard library belongs to whoever asked for it. The load generator
-// speaks through fasthttp's client: what it called is its own.
+// Work of the standard library belongs to whoever asked for it.
 func groupOf(stack []string) string {
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(stack, func(f string) bool {
@@ -52,9 +51,6 @@ func groupOf(stack []string) string {
 		return groupGC
 	}
 	group := ""
-	if has("hongbao/bench.(*asker)") {
-		group = groupLoad
-	}
 	for _, f := range stack {
 		if group != "" {
 			break
