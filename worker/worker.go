@@ -52,7 +52,8 @@ type Worker struct {
 	// rebuilder is nil when lanes are rebuilt by hand.
 	rebuilder *Rebuilder
 	ready     atomic.Bool
-	gone      chan error // what ended the pollers for good
+	handed    atomic.Int64 // steps of the main task queue, without canaries
+	gone      chan error   // what ended the pollers for good
 }
 
 // New prepares a worker; Run does the work.
@@ -67,8 +68,8 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// Ready reports whether the canary came back twice in a row within a second
-// each: only then does this process carry its task queue.
+// Ready reports whether the canary came back twice in a row within a second each, or
+// other steps were handed to us meanwhile: only then does this process carry its task queue.
 func (w *Worker) Ready() bool { return w.ready.Load() }
 
 // Run works until ctx ends; then it lets running activities end. Temporal,
@@ -164,6 +165,7 @@ func (w *Worker) newMain() sdk.Worker {
 		w.cfg.Tune(&options)
 	}
 	options.OnFatalError = w.fatal
+	options.Interceptors = append(options.Interceptors, &counted{handed: &w.handed})
 	main := sdk.New(w.cfg.Client, workflows.TaskQueue, options)
 	main.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
