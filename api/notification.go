@@ -1,8 +1,11 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
+
+	"hongbao/payout"
 )
 
 // Notification is the body of the sandbox provider's notifications. Nothing in
@@ -16,7 +19,8 @@ type Notification struct {
 }
 
 // receiveNotification stores a signed notification once, however often it
-// comes. An unsigned or wrongly signed one is told no more than that.
+// comes. An unsigned or wrongly signed one is told no more than that; whoever holds the
+// secret is told what is wrong with the body, as every client is.
 func receiveNotification(r *request) (answer, error) {
 	header := http.Header{}
 	for name, value := range r.c.Request().Header.All() {
@@ -26,10 +30,28 @@ func receiveNotification(r *request) (answer, error) {
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
 		slog.WarnContext(r.ctx, "notification refused", slog.String("request_id", r.id), slog.Any("error", err))
+		if errors.Is(err, payout.ErrNotificationUnread) {
+			return answer{}, unread(r.payload)
+		}
 		return answer{}, refuse(CodeUnauthenticated)
 	}
 	if err := r.server.cfg.Store.NoteNotification(r.ctx, provider.Name(), eventID, orderNo, r.payload); err != nil {
 		return answer{}, err
 	}
 	return answer{status: http.StatusNoContent}, nil
+}
+
+// unread says what is wrong with a body that is the provider's and tells no event.
+// Members that are not known are none of the faults: a provider adds some.
+func unread(body []byte) error {
+	o, err := readObject(body)
+	if err != nil {
+		return err
+	}
+	o.text("event_id", true, nil)
+	o.text("order_no", true, nil)
+	if len(*o.faults) == 0 {
+		o.fault("event_id", fault{faultFormat, "must be what webhook-id says, and order_no not empty"})
+	}
+	return invalid(*o.faults...)
 }

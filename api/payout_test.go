@@ -220,7 +220,8 @@ func TestRetryApproval(t *testing.T) {
 	}
 }
 
-// TestNotification: signed ones are stored once, all others are refused.
+// TestNotification: signed ones are stored once, all others are refused; what is wrong
+// with the body is told to the one who could sign it.
 func TestNotification(t *testing.T) {
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
@@ -244,10 +245,18 @@ func TestNotification(t *testing.T) {
 	for name, r := range map[string]result{
 		"unsigned": send(nil, body), "wrong": send(wrong, body), "changed": send(signed, strings.Replace(body, "succeeded", "declined", 1)),
 		"another id": send(map[string]string{"Webhook-Id": "evt_2", "Webhook-Timestamp": signed["Webhook-Timestamp"], "Webhook-Signature": signed["Webhook-Signature"]}, body),
-		"empty":      send(signed, ""), "not ours to read": send(sign(t, "evt_1", "{}"), "{}"),
+		"empty":      send(signed, ""), "not JSON, unsigned": send(nil, "x"),
 	} {
 		if r.status != http.StatusUnauthorized || r.code() != "unauthenticated" {
 			t.Errorf("%s: %s", name, r)
+		}
+	}
+	for body, want := range map[string]string{
+		"": "malformed_json", "x": "malformed_json", `{"event_id":"evt_1"`: "malformed_json", "[]": "invalid_request", "{}": "invalid_request", `{"event_id":"evt_1"}`: "invalid_request",
+		`{"event_id":1,"order_no":"p1"}`: "invalid_request", `{"event_id":"evt_2","order_no":"p1"}`: "invalid_request", `{"event_id":"evt_1","order_no":""}`: "invalid_request",
+	} {
+		if r := send(sign(t, "evt_1", body), body); r.code() != want {
+			t.Errorf("signed %q: %s, want %s", body, r, want)
 		}
 	}
 	if r := send(signed, body+strings.Repeat(" ", 4<<10)); r.code() != "body_too_large" {

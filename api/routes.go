@@ -208,7 +208,7 @@ func platformRoutes() []*route {
 				{in: "header", name: "webhook-signature", required: true, schema: "", about: "One or more signatures."},
 			},
 			body: Notification{}, answers: []reply{{status: http.StatusNoContent, about: "Stored, now or before."}},
-			problems: []Code{CodeUnauthenticated, CodeUnavailable}, handle: receiveNotification,
+			problems: []Code{CodeMalformedJSON, CodeUnauthenticated, CodeInvalidRequest, CodeUnavailable}, handle: receiveNotification,
 		},
 		{
 			id: "getLiveness", method: http.MethodGet, path: "/livez", listener: listenBoth, realm: realmOpen, tag: "platform",

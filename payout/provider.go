@@ -1,6 +1,13 @@
 package payout
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrNotificationUnread means that a notification is the provider's by its signature,
+// but does not tell in the way that is known which event it is, and of which order.
+var ErrNotificationUnread = errors.New("notification not understood")
 
 // Hold says who stopped a provider's payments, and why.
 type Hold struct {

@@ -162,7 +162,8 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // ErrNotification is wrapped when a notification is not the provider's, too old
-// or too new (5 minutes), or not understood. Nothing of it may be used.
+// or too new (5 minutes), or not understood (then payout.ErrNotificationUnread as
+// well). Nothing of it may be used.
 var ErrNotification = errors.New("notification not verified")
 
 // VerifyNotification checks the Standard Webhooks signature over the exact body
@@ -180,10 +181,10 @@ func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, 
 		OrderNo string `json:"order_no"`
 	}
 	if err := json.Unmarshal(body, &n); err != nil {
-		return "", "", fmt.Errorf("%w: %w", ErrNotification, err)
+		return "", "", fmt.Errorf("%w: %w: %w", ErrNotification, payout.ErrNotificationUnread, err)
 	}
 	if n.OrderNo == "" || n.EventID == "" || n.EventID != header.Get(standardwebhooks.HeaderWebhookID) {
-		return "", "", fmt.Errorf("%w: event id or order number missing", ErrNotification)
+		return "", "", fmt.Errorf("%w: %w: event id or order number missing", ErrNotification, payout.ErrNotificationUnread)
 	}
 	return n.EventID, n.OrderNo, nil
 }
