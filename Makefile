@@ -8,6 +8,11 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo dev)
 # The version control stamp is ours: go's own fails in a checkout of another user.
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 
+# Services and test rigs start commands without HOME; Go keeps modules and builds there.
+ifeq ($(origin HOME),undefined)
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help build forget run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos soak simulate
 
