@@ -2,6 +2,7 @@ package pool
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -149,20 +150,32 @@ func TestTLSRefused(t *testing.T) {
 // oldTLS is a server that speaks no TLS newer than 1.1.
 func oldTLS(t *testing.T) string {
 	t.Helper()
+	return serving(t, func(cn net.Conn) {
+		_ = tls.Server(cn, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).HandshakeContext(t.Context())
+	})
+}
+
+// serving is the address of a server that answers each connection by itself, and closes
+// it then. It ends with the test.
+func serving(t *testing.T, answer func(net.Conn)) (addr string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	serving.Go(func() {
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); all.Wait() })
+	all.Go(func() {
 		for {
 			cn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			_ = tls.Server(cn, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).HandshakeContext(t.Context())
-			_ = cn.Close()
+			all.Go(func() {
+				defer func() { _ = cn.Close() }()
+				defer context.AfterFunc(t.Context(), func() { _ = cn.Close() })() // who waits for more
+				answer(cn)
+			})
 		}
 	})
 	return listener.Addr().String()
@@ -314,32 +327,17 @@ func TestTLSConnectionsGone(t *testing.T) {
 func TestHandshakeCutOff(t *testing.T) {
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			cn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer cn.Close()
-				behind, err := net.Dial("tcp", server.Addr)
-				if err != nil {
-					return
-				}
-				defer behind.Close()
-				go func() { _, _ = io.Copy(behind, cn) }()
-				_, _ = io.CopyN(cn, behind, 300) // in the middle of a record
-				_ = cn.(*net.TCPConn).CloseWrite()
-			})
+	addr := serving(t, func(cn net.Conn) {
+		behind, err := net.Dial("tcp", server.Addr)
+		if err != nil {
+			return
 		}
+		defer behind.Close()
+		go func() { _, _ = io.Copy(behind, cn) }()
+		_, _ = io.CopyN(cn, behind, 300) // in the middle of a record
+		_ = cn.(*net.TCPConn).CloseWrite()
 	})
-	_, err = Open(t.Context(), Config{Addr: listener.Addr().String(), Access: Access{TLS: true, Authorities: lock.Authority.Pool}, Timeout: patience, Logger: quiet})
+	_, err := Open(t.Context(), Config{Addr: addr, Access: Access{TLS: true, Authorities: lock.Authority.Pool}, Timeout: patience, Logger: quiet})
 	wantErr(t, err, ErrUnavailable)
 	if errors.Is(err, ErrAccess) {
 		t.Errorf("it is refused: %v", err)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"hongbao/devstack/stacktest"
@@ -39,26 +38,10 @@ func TestPasswordRepeated(t *testing.T) {
 // parrot answers every command as Redis does one that it does not know.
 func parrot(t *testing.T) (addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			cn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go repeat(cn)
-		}
-	})
-	return listener.Addr().String()
+	return serving(t, repeat)
 }
 
 func repeat(cn net.Conn) {
-	defer cn.Close()
 	in := bufio.NewReader(cn)
 	for {
 		var n, size int

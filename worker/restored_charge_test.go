@@ -30,10 +30,7 @@ func chargedAfterAll(t *testing.T, after int) {
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	eventually(t, soon, "the provider has the charge", func() bool {
-		c, err := old.store.PaymentOf(t.Context(), charge)
-		return err == nil && c.Status == payout.StatusAwaitingRecipient
-	})
+	old.providerHas(t, charge)
 	hands["terminate"](t, old, workflows.PacketID(p.ID))
 	var dsn string
 	for i, step := range []func(*testing.T, packet.Packet){func(*testing.T, packet.Packet) {}, old.refused, old.rejects} {
@@ -58,6 +55,15 @@ func chargedAfterAll(t *testing.T, after int) {
 	r.goesBack(t, p)
 }
 
+// providerHas waits until the provider has taken a charge, whose sender has to confirm it.
+func (r *rig) providerHas(t *testing.T, charge string) {
+	t.Helper()
+	eventually(t, soon, "the provider has the charge", func() bool {
+		c, err := r.store.PaymentOf(t.Context(), charge)
+		return err == nil && c.Status == payout.StatusAwaitingRecipient
+	})
+}
+
 // TestR13_RefusedIsRejectedAgain: a charge was refused and its packet rejected. The backup is
 // of between, and the provider has not carried the charge out by the time of the recovery, but
 // does so later. The packet is rejected before anything goes on, or else it would be opened.
@@ -66,10 +72,7 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	eventually(t, soon, "the provider has the charge", func() bool {
-		c, err := old.store.PaymentOf(t.Context(), charge)
-		return err == nil && c.Status == payout.StatusAwaitingRecipient
-	})
+	old.providerHas(t, charge)
 	hands["terminate"](t, old, workflows.PacketID(p.ID))
 	old.refused(t, p)
 	dsn := old.backup(t)

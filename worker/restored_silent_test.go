@@ -93,10 +93,7 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 	p := old.create(t, spec{total: 600, count: 2, sender: "s~confirm", life: 40 * time.Second})
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
 	no := payout.OrderNo(charge, 1)
-	eventually(t, soon, "the provider has the charge", func() bool {
-		c, err := old.store.PaymentOf(t.Context(), charge)
-		return err == nil && c.Status == payout.StatusAwaitingRecipient
-	})
+	old.providerHas(t, charge)
 	dsn, at := old.backup(t), time.Now()
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.call(t, http.MethodPost, "/_confirm/"+no, nil, nil)

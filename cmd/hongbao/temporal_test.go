@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -197,24 +196,6 @@ func TestAmends(t *testing.T) {
 	}
 }
 
-// sharedBuffer is a buffer that a command writes into while the test reads.
-type sharedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *sharedBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *sharedBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // TestTemporalAtStart: what needs Temporal ends at start when Temporal does not take it,
 // and names the setting; the API says so and goes on, because grabs need no Temporal. With
 // the right settings it reaches it.
@@ -251,7 +232,7 @@ func TestTemporalAtStart(t *testing.T) {
 		t.Run("api/"+name, func(t *testing.T) {
 			public, staff := freeAddress(t), freeAddress(t)
 			ctx, cancel := context.WithCancel(t.Context())
-			var log sharedBuffer
+			var log journal
 			ended := make(chan int, 1)
 			go func() {
 				ended <- execute(ctx, []string{"api"}, append(append(row.env, parts...), "HONGBAO_API_LISTEN="+public, "HONGBAO_STAFF_LISTEN="+staff), &log, &log)
