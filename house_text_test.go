@@ -111,6 +111,29 @@ func TestDocsNameTargetsThatAreThere(t *testing.T) {
 	}
 }
 
+// hardWired finds where the processes name the sandbox instead of choosing a provider.
+var hardWired = regexp.MustCompile(`NewSandbox\(|"sandbox"|"/[^"]*/sandbox"`)
+
+// TestDocsNameTheSandboxsPlaces: docs/providers.md names each place that somebody who adds
+// an adapter has to change.
+func TestDocsNameTheSandboxsPlaces(t *testing.T) {
+	told := readText(t, "docs/providers.md")
+	found := 0
+	for _, f := range files(t, ".go") {
+		path, inCmd := strings.CutPrefix(f.path, "cmd/hongbao/")
+		if strings.HasSuffix(path, "_test.go") || !inCmd && f.path != "api/routes.go" || !hardWired.MatchString(f.text) {
+			continue
+		}
+		found++
+		if !strings.Contains(told, "`"+f.path+"`") {
+			t.Errorf("%s names the sandbox; docs/providers.md does not say so", f.path)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d places were found", found)
+	}
+}
+
 var fence = regexp.MustCompile("(?s)```\\w*(.*?)```")
 
 // commands returns the code of a document: fenced blocks, then inline.

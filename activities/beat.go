@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// beatEvery is well below every heartbeat timeout the workflows set.
-const beatEvery = time.Second
+// BeatEvery is well below every heartbeat timeout the workflows set.
+const BeatEvery = time.Second
 
 // beat heartbeats until the returned function is called: a worker's death is
 // noticed within the heartbeat timeout, however long one step on a store takes.
@@ -23,7 +23,7 @@ func beatWith(ctx context.Context, details func() any) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t := time.NewTicker(beatEvery)
+		t := time.NewTicker(BeatEvery)
 		defer t.Stop()
 		for {
 			select {

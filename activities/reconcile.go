@@ -79,8 +79,8 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 			at = reading{} // from the start: every page may be stored again
 		}
 	}
-	done := atomic.Pointer[reading]{}
-	done.Store(&at)
+	done, first := atomic.Pointer[reading]{}, at
+	done.Store(&first)
 	defer beatWith(ctx, func() any { return *done.Load() })()
 	for {
 		page, err := a.Provider.Statement(ctx, day, at.After)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"hongbao/payout"
 )
@@ -76,9 +79,19 @@ func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payou
 	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At, AfterID: c.ID}, true
 }
 
+// DecisionStatus is payout.DecisionStatus with its schema.
+type DecisionStatus payout.DecisionStatus
+
+// decisionStatuses are those that decisions can be listed by.
+var decisionStatuses = []payout.DecisionStatus{
+	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected, payout.DecisionExpired,
+}
+
+// Schema implements huma.SchemaProvider.
+func (DecisionStatus) Schema(huma.Registry) *huma.Schema { return enum(decisionStatuses) }
+
 func checkDecisionStatus(s string) *fault {
-	switch payout.DecisionStatus(s) {
-	case payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected, payout.DecisionExpired:
+	if slices.Contains(decisionStatuses, payout.DecisionStatus(s)) {
 		return nil
 	}
 	return &fault{faultEnum, "is not a status of decisions"}
@@ -87,7 +100,7 @@ func checkDecisionStatus(s string) *fault {
 // readApprovalFilter reads the filter of whoever has this key.
 func readApprovalFilter(q *query, owner string) payout.ApprovalFilter {
 	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)), PaymentID: q.text("payment_id", checkCode)}
-	if q.text("by_others", checkTrue) != "" {
+	if q.flag("by_others") {
 		f.NotBy = owner
 	}
 	return f
@@ -142,11 +155,11 @@ func answerApproval(agree bool) func(*request) (answer, error) {
 			return answer{}, err
 		}
 		if idErr != nil || !visible(id, maxApprovalID) {
-			return answer{}, refuse(CodeNotFound)
+			return answer{}, noSuch("approval")
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
 		stored, err := r.server.cfg.Store.AnswerApproval(r.ctx, w, id, agree, r.renderAnswered)
-		return staffAnswer(stored, err, CodeNotFound)
+		return staffAnswer(stored, err, noSuch("approval"))
 	}
 }
 

@@ -140,12 +140,12 @@ func resolveBreak(r *request) (answer, error) {
 	text, _ := url.PathUnescape(r.c.Params("id"))
 	id, ok := breakID(text)
 	if !ok {
-		return answer{}, refuse(CodeNotFound)
+		return answer{}, noSuch("break")
 	}
 	w.Route = r.c.Method() + " " + r.route.on(strings.Clone(text))
 	stored, err := r.server.cfg.Store.ResolveBreak(r.ctx, w, id, func(b payout.BreakRow) (int, []byte) {
 		_, raw := rendered(renderBreak(b, r.server.cfg.Now()))
 		return http.StatusOK, raw
 	})
-	return staffAnswer(stored, err, CodeNotFound)
+	return staffAnswer(stored, err, noSuch("break"))
 }

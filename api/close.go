@@ -330,17 +330,22 @@ func listCloses(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
+// noDay refuses a day that has no close.
+func noDay() *refusal {
+	return &refusal{code: CodeNotFound, detail: "The books have no such day: nothing was posted until its end, it lies ahead, or it is not written YYYY-MM-DD."}
+}
+
 // readClose reads the close of a day.
 func (r *request) readClose(date string) (payout.Close, error) {
 	if checkDay(date) != nil {
-		return payout.Close{}, refuse(CodeNotFound)
+		return payout.Close{}, noDay()
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
 	defer cancel()
 	p := r.server.cfg.Provider
 	c, err := r.server.cfg.Store.DayClose(ctx, p.Name(), payout.Day(date), p.Zone())
 	if errors.Is(err, packet.ErrNotFound) {
-		return c, refuse(CodeNotFound)
+		return c, noDay()
 	}
 	return c, err
 }
@@ -348,7 +353,7 @@ func (r *request) readClose(date string) (payout.Close, error) {
 func getClose(r *request) (answer, error) {
 	date, err := url.PathUnescape(r.c.Params("date"))
 	if err != nil {
-		return answer{}, refuse(CodeNotFound)
+		return answer{}, noDay()
 	}
 	c, err := r.readClose(date)
 	if err != nil {

@@ -111,7 +111,7 @@ func decide(kind payout.DecisionKind, about payout.Kind) func(*request) (answer,
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
 		stored, err := r.server.cfg.Store.Decide(r.ctx, w, id, c, r.renderDecision)
-		return staffAnswer(stored, err, missing)
+		return staffAnswer(stored, err, refuse(missing))
 	}
 }
 
@@ -146,11 +146,12 @@ func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error)
 	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), Key: key, BodyHash: hash, Reason: reason}, nil
 }
 
-// staffAnswer turns what the store remembers of a staff write into the answer.
-func staffAnswer(stored payout.StaffAnswer, err error, missing Code) (answer, error) {
+// staffAnswer turns what the store remembers of a staff write into the answer; missing is
+// that for an id that nothing has.
+func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer, error) {
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
-		return answer{}, refuse(missing)
+		return answer{}, missing
 	case errors.Is(err, payout.ErrKeyReused):
 		return answer{}, refuse(CodeKeyReused)
 	case errors.Is(err, payout.ErrInProgress):
@@ -180,11 +181,16 @@ func (r *request) renderDecision(d *payout.Decision, p payout.Row, refused error
 }
 
 func (r *request) renderRefusedDecision(refused error) (int, []byte) {
-	code := CodeNotRetryable
-	if errors.Is(refused, payout.ErrDecisionPending) {
-		code = CodeDecisionPending
+	e := refuse(CodeNotRetryable)
+	switch {
+	case errors.Is(refused, payout.ErrDecisionPending):
+		e = refuse(CodeDecisionPending)
+	case errors.Is(refused, payout.ErrCancelLeft):
+		e.detail = cancelLeftDetail
+	case errors.Is(refused, payout.ErrUndecided):
+		e.detail = undecidedDetail
 	}
-	problem := refuse(code).problem(instanceOf(r.c), r.id)
+	problem := e.problem(instanceOf(r.c), r.id)
 	_, raw := rendered(problem)
 	return problem.Status, raw
 }

@@ -83,7 +83,7 @@ var catalogue = []struct {
 	{CodeNotOpenYet, http.StatusConflict, "Not open yet", "The packet cannot be grabbed or closed yet."},
 	{CodeSoldOut, http.StatusConflict, "Sold out", "The last share was claimed."},
 	{CodeRequestInProgress, http.StatusConflict, "Request in progress", "The first request with this Idempotency-Key is still running."},
-	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision: only what failed or came back can be retried, cancelled or marked as paid."},
+	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision, or does not any more."},
 	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is being carried out."},
 	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at least 60 seconds."},
 	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make another one first."},
@@ -172,10 +172,23 @@ const (
 	restoredDetail = "The database was restored from an older backup, and what happened since is not in it yet. Nothing is decided or changed until operations have recovered it; ask again then."
 )
 
+// What is answered while the recovery of such books has left something to people: a state,
+// which lasts until one of them has looked into it.
+const (
+	undecidedDetail  = "A break of kind restored about this packet is open: nothing of it is decided until somebody has resolved it. Then send this with a new Idempotency-Key."
+	cancelLeftDetail = "Whether this payout was cancelled, and its sender has the money, could not be recovered: it can be cancelled or marked as paid, not retried. A further recovery tells."
+)
+
 // shortPause is what Retry-After says where nothing better is known.
 const shortPause = time.Second
 
 func refuse(code Code) *refusal { return &refusal{code: code} }
+
+// noSuch refuses an id of staff that nothing has. The path is right, so the usual detail of
+// the code would send people to look for another one.
+func noSuch(thing string) *refusal {
+	return &refusal{code: CodeNotFound, detail: "There is no such " + thing + "."}
+}
 
 // unavailable keeps the cause for the log.
 func unavailable(cause error) *refusal {
@@ -247,11 +260,19 @@ func (e *refusal) problem(instance, requestID string) Problem {
 	return p
 }
 
-// warnPause is the shortest time between two lines about answers that were not
-// available: an outage is told, not once for each request that meets it.
+// warnPause is the shortest time between two lines about the same trouble: it is told, not
+// once for each request that meets it or, from somebody without a key, makes it.
 const warnPause = time.Second
 
-var lastWarning atomic.Int64 // Unix time in ns
+// seldom lets through what is told now and then only.
+type seldom struct{ last atomic.Int64 } // Unix time in ns
+
+func (s *seldom) due() bool {
+	last, now := s.last.Load(), time.Now().UnixNano()
+	return now-last >= int64(warnPause) && s.last.CompareAndSwap(last, now)
+}
+
+var tellUnavailable seldom
 
 // ours reports whether something went wrong on our side.
 func (e *refusal) ours() bool {
@@ -265,11 +286,8 @@ func (e *refusal) log(ctx context.Context, requestID, route string) {
 	if !e.ours() {
 		return
 	}
-	if e.code == CodeUnavailable {
-		last, now := lastWarning.Load(), time.Now().UnixNano()
-		if now-last < int64(warnPause) || !lastWarning.CompareAndSwap(last, now) {
-			return
-		}
+	if e.code == CodeUnavailable && !tellUnavailable.due() {
+		return
 	}
 	attrs := []slog.Attr{slog.String(observe.LogRequest, requestID), slog.String("route", route), slog.String("code", string(e.code))}
 	if e.cause != nil {

@@ -260,8 +260,8 @@ func TestExportRefunds(t *testing.T) {
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	_, declined := h.remaindered("unlucky")
 	l := listedRefunds
-	l.like(h, "id,packet_id,kind,payout_id,user_id,amount,currency,status,order_no,provider,", map[string]string{"status=x": "status", "late=false": "late", "amount_min=2&amount_max=1": "amount_max"})
-	l.same(h, "", "?status=failed", "?packet_id="+packet, "?packet_id=x", "?user_id=unlucky", "?late=true", "?amount_min=201", "?amount_max=0", "?older_than_seconds=60", "?failure_code=declined", "?user_id=%3Dcmd%7C%27%2Fc+calc%27%21A1")
+	l.like(h, "id,packet_id,kind,payout_id,user_id,amount,currency,status,order_no,provider,", map[string]string{"status=x": "status", "late=1": "late", "amount_min=2&amount_max=1": "amount_max"})
+	l.same(h, "", "?status=failed", "?packet_id="+packet, "?packet_id=x", "?user_id=unlucky", "?late=true", "?late=false", "?amount_min=201", "?amount_max=0", "?older_than_seconds=60", "?failure_code=declined", "?user_id=%3Dcmd%7C%27%2Fc+calc%27%21A1")
 	var kinds []string
 	for _, line := range l.lines(h, "") {
 		kinds = append(kinds, line["kind"]+" "+line["status"])
@@ -304,9 +304,9 @@ func TestExportPackets(t *testing.T) {
 	overdue := h.open(h.app, with("sender_id", `"slow"`))
 	h.exec(h.dsn, "UPDATE packets SET created_at = created_at - INTERVAL 2 HOUR, opens_at = created_at, expires_at = created_at + INTERVAL 1 HOUR WHERE id = '"+overdue+"'")
 	l := listedPackets
-	l.like(h, "id,app,status,stored_status,close_reason,sender_id,currency,total_amount,", map[string]string{"status=x": "status", "overdue=false": "overdue", "created_from=x": "created_from", "sender_id=%00": "sender_id"})
+	l.like(h, "id,app,status,stored_status,close_reason,sender_id,currency,total_amount,", map[string]string{"status=x": "status", "overdue=1": "overdue", "created_from=x": "created_from", "sender_id=%00": "sender_id"})
 	from := url.QueryEscape(time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
-	l.same(h, "", "?app="+h.app2.app.ID, "?sender_id=%2B86+138", "?status=closed&sender_id=-1", "?overdue=true", "?created_from="+from, "?created_to="+from, "?created_from="+from+"&status=open", "?sender_id=nobody")
+	l.same(h, "", "?app="+h.app2.app.ID, "?sender_id=%2B86+138", "?status=closed&sender_id=-1", "?overdue=true", "?overdue=false", "?created_from="+from, "?created_to="+from, "?created_from="+from+"&status=open", "?sender_id=nobody")
 	seen := map[string]bool{}
 	for _, line := range l.lines(h, "") {
 		seen[line["status"]] = true
@@ -391,7 +391,7 @@ func TestExportApprovals(t *testing.T) {
 	h.exec(h.dsn, `UPDATE decisions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE approval_id = '`+late+`'`)
 	l := listedApprovals
 	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,", map[string]string{"status=x": "status", "by_others=1": "by_others"})
-	l.same(h, "?payment_id="+bad, "?by_others=true", "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
+	l.same(h, "?payment_id="+bad, "?by_others=true", "?by_others=false", "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
 	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?payment_id=" + other: 1, "?status=expired": 1, "?status=open": 0} {
 		if n := len(l.lines(h, query)); n != want {
 			t.Errorf("%s: %d lines, want %d", query, n, want)

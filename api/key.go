@@ -262,7 +262,7 @@ func (r *request) keyWrite(body any, reason string) (payout.StaffWrite, string, 
 	}
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil || !access.ValidKeyID(id) {
-		return w, "", refuse(CodeNotFound)
+		return w, "", noSuch("key")
 	}
 	id = strings.Clone(id)
 	w.Route = r.c.Method() + " " + r.route.on(id)
@@ -279,7 +279,7 @@ func (r *request) keyAnswer(stored payout.StaffAnswer, err error) (answer, error
 			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))
 		}
 	}
-	return staffAnswer(stored, err, CodeNotFound)
+	return staffAnswer(stored, err, noSuch("key"))
 }
 
 func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []byte) {

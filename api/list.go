@@ -78,6 +78,10 @@ func checkBool(s string) *fault {
 	return nil
 }
 
+// flag reads a filter that is applied when it is true. false is as if it were left out:
+// generated clients send both.
+func (q *query) flag(name string) bool { return q.text(name, checkBool) == "true" }
+
 // page returns limit and cursor.
 func (q *query) page() (limit int, cursor string) {
 	n, ok := q.integer("limit", 1, maxLimit)

@@ -154,7 +154,7 @@ func (m *matrix) wrongListener() {
 			}
 			want := http.StatusNotFound
 			switch staffPath := strings.HasPrefix(c.path, "/v1/staff"); {
-			case c.path == "/livez" || c.path == "/readyz":
+			case c.path == "/livez" || c.path == "/readyz" || strings.HasPrefix(c.path, "/errors/"): // on both
 				want = row.status
 			case !m.known(caller):
 				want = http.StatusUnauthorized

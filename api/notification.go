@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"hongbao/observe"
 	"hongbao/payout"
 )
 
@@ -18,6 +19,8 @@ type Notification struct {
 	CreatedAt string `json:"created_at" required:"false" format:"date-time" doc:"When it happened."`
 }
 
+var tellUnsigned seldom // anybody may send them, as fast as he likes
+
 // receiveNotification stores a signed notification once, however often it
 // comes. An unsigned or wrongly signed one is told no more than that; whoever holds the
 // secret is told what is wrong with the body, as every client is.
@@ -29,8 +32,11 @@ func receiveNotification(r *request) (answer, error) {
 	provider := r.server.cfg.Provider
 	eventID, orderNo, err := provider.VerifyNotification(header, r.payload)
 	if err != nil {
-		slog.WarnContext(r.ctx, "notification refused", slog.String("request_id", r.id), slog.Any("error", err))
-		if errors.Is(err, payout.ErrNotificationUnread) {
+		signed := errors.Is(err, payout.ErrNotificationUnread)
+		if signed || tellUnsigned.due() { // the signed ones of one provider are few
+			slog.WarnContext(r.ctx, "notification refused", slog.String(observe.LogRequest, r.id), slog.Any("error", err))
+		}
+		if signed {
 			return answer{}, unread(r.payload)
 		}
 		return answer{}, refuse(CodeUnauthenticated)

@@ -22,7 +22,7 @@ const about = `Red packets (红包): a sender puts money in, many people grab at
 
 **Lists** are newest first: limit, and cursor from next_cursor, which keeps filters and order. Unknown parameters of lists are refused.
 
-Operations tagged staff, and /metrics, are on the staff listener; the others on the public one; /livez and /readyz on both.`
+Operations tagged staff, and /metrics, are on the staff listener; the others on the public one; /livez, /readyz and /errors on both.`
 
 // Document returns the OpenAPI 3.1 document of the routes, as served at
 // /openapi.json. It is made from the same table as the routes themselves.

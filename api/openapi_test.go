@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"sort"
@@ -178,6 +179,39 @@ func TestRequestsAndDocument(t *testing.T) {
 		documented := slices.Sorted(slices.Values(schema.Required))
 		if !slices.Equal(required, documented) {
 			t.Errorf("%s: document requires %v, the reader %v", name, documented, required)
+		}
+	}
+}
+
+// TestNumbersAndDocument: the filters of bulk retries take the numbers that the document
+// allows, and no others.
+func TestNumbersAndDocument(t *testing.T) {
+	doc := loadDocument(t)
+	for name, of := range map[string]bulkOf{"BulkFilter": bulkPayouts, "BulkRefundFilter": bulkRefunds} {
+		seen := 0
+		for member, ref := range doc.Components.Schemas[name].Value.Properties {
+			if !ref.Value.Type.Is("integer") {
+				continue
+			}
+			seen++
+			if ref.Value.Min == nil || ref.Value.Max == nil {
+				t.Errorf("%s.%s has no bounds", name, member)
+				continue
+			}
+			low, high := int64(*ref.Value.Min), int64(*ref.Value.Max)
+			for n, ok := range map[int64]bool{low - 1: false, low: true, high: true, high + 1: false} {
+				o, err := readObject(fmt.Appendf(nil, `{%q:%d}`, member, n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				of.filter(o, time.Now())
+				if (o.done() == nil) != ok {
+					t.Errorf("%s.%s of %d: %v", name, member, n, *o.faults)
+				}
+			}
+		}
+		if seen != 3 {
+			t.Errorf("%s has %d numbers", name, seen)
 		}
 	}
 }

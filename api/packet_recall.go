@@ -31,7 +31,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	w.Route = r.c.Method() + " " + r.route.on(id)
 	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id, func(ctx context.Context) (payout.Recall, error) { return r.beforeRecall(ctx, id) })
 	if err != nil || stored.Status != 0 {
-		return staffAnswer(stored, err, CodePacketNotFound)
+		return staffAnswer(stored, err, refuse(CodePacketNotFound))
 	}
 	snap, err := r.server.find(r.ctx, id)
 	if err != nil {
@@ -46,7 +46,7 @@ func recallStaffPacket(r *request) (answer, error) {
 	}
 	stored.Status, stored.Body = rendered(body)
 	stored, err = r.server.cfg.Store.EndRecall(r.ctx, w, stored)
-	return staffAnswer(stored, err, CodePacketNotFound)
+	return staffAnswer(stored, err, refuse(CodePacketNotFound))
 }
 
 // beforeRecall says what a recall will change, or why the packet's state refuses it.
@@ -60,6 +60,10 @@ func (r *request) beforeRecall(ctx context.Context, id string) (payout.Recall, e
 		return payout.Recall{}, err
 	}
 	out := payout.Recall{Before: string(snap.status), After: string(snap.status)}
+	undecided := &refusal{code: CodeNotRetryable, detail: undecidedDetail}
+	problem := undecided.problem(instanceOf(r.c), r.id)
+	_, out.Undecided.Body = rendered(problem)
+	out.Undecided.Status = problem.Status
 	switch snap.status {
 	case packet.StatusFunding:
 		problem := notOpenYet(snap.OpensAt, shortPause).problem(instanceOf(r.c), r.id)

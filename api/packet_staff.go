@@ -120,7 +120,7 @@ func (q *query) staffFilters(checkStatus func(string) *fault) map[string]string 
 	q.span("created_from", "created_to")
 	put(filters, "created_from", q.only("created_from"))
 	put(filters, "created_to", q.only("created_to"))
-	put(filters, "overdue", q.text("overdue", checkTrue))
+	put(filters, "overdue", q.text("overdue", checkBool))
 	return filters
 }
 
@@ -138,7 +138,7 @@ func staffPacketFilter(kept map[string]string) (packetFilter, error) {
 	q := filtersOf(kept)
 	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID), status: packet.Status(q.text("status", checkPacketStatus))}
 	f.from, f.to = q.span("created_from", "created_to")
-	if q.text("overdue", checkTrue) != "" {
+	if q.flag("overdue") {
 		f.overdue = time.Now().Add(-payout.LateAfter)
 	}
 	f.books = true

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 
@@ -70,6 +71,7 @@ type PayoutDetail struct {
 type RetryPreview struct {
 	Possible     bool             `json:"possible" doc:"The state allows it."`
 	Code         Nullable[string] `json:"code" doc:"Why not: not_retryable or decision_pending; null when it is possible."`
+	Undecided    Nullable[string] `json:"undecided" doc:"What a recovery of restored books has left to people: packet, its break of kind restored is open, and nothing of it is decided; cancel, the refund of its cancel, so that it can be cancelled or marked as paid, not retried. null otherwise."`
 	OrderNo      Nullable[string] `json:"order_no" doc:"The number that would be sent once asking has confirmed what is known; null when it is not possible."`
 	SameOrderNo  bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
 	SecondPerson bool             `json:"second_person" doc:"Somebody else would have to agree."`
@@ -82,9 +84,20 @@ func (r *request) previewRetry(id string) (RetryPreview, error) {
 		return RetryPreview{}, err
 	}
 	if err != nil {
-		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code}, nil
+		return RetryPreview{Code: BulkItem{}.orSkipped(err).Code, Undecided: textOrNull(undecidedOf(err))}, nil
 	}
 	return RetryPreview{Possible: true, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same, SecondPerson: v.Second}, nil
+}
+
+// undecidedOf names what a recovery has left to people; "": nothing of it.
+func undecidedOf(err error) string {
+	switch {
+	case errors.Is(err, payout.ErrCancelLeft):
+		return "cancel"
+	case errors.Is(err, payout.ErrUndecided):
+		return "packet"
+	}
+	return ""
 }
 
 // Payouts is a page of payouts.

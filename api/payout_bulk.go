@@ -31,7 +31,7 @@ type BulkFilter struct {
 	UserID           string       `json:"user_id,omitempty" doc:"Payouts to this user."`
 	OrderNo          string       `json:"order_no,omitempty" doc:"The payout that used this order number, in any attempt."`
 	FailureCode      string       `json:"failure_code,omitempty" doc:"Payouts that failed with this code." example:"account_frozen"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" doc:"Payouts made at least this many seconds ago."`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Payouts made at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Payouts of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Payouts of this many fen or less."`
 	IDs              []string     `json:"payout_ids,omitempty" nullable:"false" maxItems:"100" doc:"These payouts, whatever their status: then no other member is allowed."`
@@ -176,7 +176,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 	store := r.server.cfg.Store
 	ids, done, err := store.PlanBulk(r.ctx, w, ids)
 	if err != nil || done.Status != 0 {
-		return staffAnswer(done, err, of.missing)
+		return staffAnswer(done, err, refuse(of.missing))
 	}
 	out := BulkRetried{DryRun: body.DryRun, Items: []BulkItem{}, More: slices.Contains(ids, bulkMore)}
 	for _, id := range ids {
@@ -198,7 +198,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 		return answer{}, err
 	}
 	first, err := store.EndBulk(r.ctx, w, payout.StaffAnswer{Status: http.StatusOK, Body: raw})
-	return staffAnswer(first, err, of.missing)
+	return staffAnswer(first, err, refuse(of.missing))
 }
 
 // bulkMore stands in a plan for the payouts that were too many.
@@ -310,9 +310,6 @@ func (r *request) bulkDecide(w payout.StaffWrite, id string, c payout.Command, i
 		_, raw := rendered(one)
 		return http.StatusOK, raw
 	})
-	if errors.Is(err, payout.ErrUndecided) { // until its break is resolved; the others need not wait for that
-		return item.orSkipped(err), nil
-	}
 	if err != nil {
 		return item, err
 	}

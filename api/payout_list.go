@@ -78,20 +78,12 @@ func readFilter(q *query, now time.Time) payout.Filter {
 	return f
 }
 
-// checkTrue checks what can only be asked for.
-func checkTrue(s string) *fault {
-	if s != "true" {
-		return &fault{faultEnum, "must be true, or left out"}
-	}
-	return nil
-}
-
 // late reads the filter of refunds that should have ended; other payments have none.
 func (q *query) late(f *payout.Filter, kind payout.Kind, now time.Time) {
 	if kind != payout.KindRefund {
 		return
 	}
-	if q.text("late", checkTrue) != "" {
+	if q.flag("late") {
 		f.LateBefore = now.Add(-payout.LateAfter)
 	}
 }

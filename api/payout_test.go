@@ -2,11 +2,13 @@ package api_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hongbao/api"
 	"hongbao/payout"
@@ -217,6 +219,31 @@ func TestRetryApproval(t *testing.T) {
 	}
 	if st, err := h.store.PaymentState(t.Context(), bad); err != nil || st.Status != payout.StatusFailed {
 		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// TestUnsignedFlood: whoever has no key cannot fill the log.
+func TestUnsignedFlood(t *testing.T) {
+	log := new(logbook)
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	h := newHouse(t, parts{})
+	send := func() {
+		t.Helper()
+		if r := h.do(call{method: "POST", path: "/v1/provider-notifications/sandbox", body: "x"}); r.status != http.StatusUnauthorized {
+			t.Fatalf("%s", r)
+		}
+	}
+	lines := func() int { return strings.Count(log.String(), "notification refused") }
+	const sent = 50
+	began := time.Now()
+	for range sent {
+		send()
+	}
+	h.eventually("one is told", func() bool { send(); return lines() > 0 })
+	if most := 1 + int(time.Since(began)/time.Second); lines() > most && most < sent {
+		t.Errorf("%d lines, want %d at most", lines(), most)
 	}
 }
 

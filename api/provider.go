@@ -75,12 +75,12 @@ func (r *request) decideHold(hold bool) (answer, error) {
 	// The path is part of the route: a name that no provider has is not found.
 	name := r.c.Params("name")
 	if name != r.server.cfg.Provider.Name() {
-		return answer{}, refuse(CodeNotFound)
+		return answer{}, noSuch("provider")
 	}
 	w.Route = r.c.Method() + " " + strings.Replace(r.route.path, "{name}", name, 1)
 	stored, err := r.server.cfg.Store.HoldProvider(r.ctx, w, strings.Clone(name), hold, func(p payout.ProviderState) (int, []byte) {
 		_, raw := rendered(r.server.renderProvider(p))
 		return http.StatusOK, raw
 	})
-	return staffAnswer(stored, err, CodeNotFound)
+	return staffAnswer(stored, err, noSuch("provider"))
 }

@@ -118,7 +118,7 @@ func startReconciliation(r *request) (answer, error) {
 	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date), func(one payout.Reconciliation) (int, []byte) {
 		return rendered(r.server.renderReconciliation(one))
 	})
-	return staffAnswer(stored, err, CodeNotFound)
+	return staffAnswer(stored, err, noSuch("reconciliation"))
 }
 
 func (r *request) readReconcile() (ReconcileRequest, error) {
@@ -227,13 +227,13 @@ func listReconciliations(r *request) (answer, error) {
 func getReconciliation(r *request) (answer, error) {
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil {
-		return answer{}, refuse(CodeNotFound)
+		return answer{}, noSuch("reconciliation")
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
 	one, err := r.server.cfg.Store.Reconciliation(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
-		return answer{}, refuse(CodeNotFound)
+		return answer{}, noSuch("reconciliation")
 	}
 	if err != nil {
 		return answer{}, err

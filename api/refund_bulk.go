@@ -9,7 +9,7 @@ type BulkRefundFilter struct {
 	UserID           string       `json:"user_id,omitempty" doc:"Refunds to this user, the sender."`
 	OrderNo          string       `json:"order_no,omitempty" doc:"The refund that used this order number, in any attempt."`
 	FailureCode      string       `json:"failure_code,omitempty" doc:"Refunds that failed with this code." example:"declined_by_rule"`
-	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" doc:"Refunds made at least this many seconds ago."`
+	OlderThanSeconds *int64       `json:"older_than_seconds,omitempty" nullable:"false" minimum:"0" maximum:"8589934592" doc:"Refunds made at least this many seconds ago."`
 	AmountMin        *Fen         `json:"amount_min,omitempty" nullable:"false" doc:"Refunds of this many fen or more."`
 	AmountMax        *Fen         `json:"amount_max,omitempty" nullable:"false" doc:"Refunds of this many fen or less."`
 	IDs              []string     `json:"refund_ids,omitempty" nullable:"false" maxItems:"100" doc:"These refunds, whatever their status: then no other member is allowed."`

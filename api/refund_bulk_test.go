@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,18 +96,24 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	}
 }
 
+// leaves has the books restored and recovered, which leaves a packet to people.
+func (h *house) leaves(id, orderNo string) {
+	h.t.Helper()
+	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
+	books, err := h.store.DeclareRestored(h.t.Context(), w, 0, time.Now())
+	h.check(err)
+	h.check(h.store.NoteUndecided(h.t.Context(), id, orderNo, "d"))
+	_, err = h.store.EndRestored(h.t.Context(), w, books, 0, "sandbox", nil)
+	h.check(err)
+}
+
 // TestBulkRetryPassesOverUndecided: of a packet that a recovery of the books has left to a
 // person nothing is decided; a bulk retry skips it, and decides about all the others.
 func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	h := newHouse(t, parts{})
 	_, small := h.failed()
 	left, bad := h.failed()
-	w := payout.StaffWrite{Owner: "ops", Role: "operator", Reason: "r"}
-	books, err := h.store.DeclareRestored(t.Context(), w, 0, time.Now())
-	h.check(err)
-	h.check(h.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
-	_, err = h.store.EndRestored(t.Context(), w, books, 0, "sandbox", nil)
-	h.check(err)
+	h.leaves(left, payout.OrderNo(bad, 2))
 	for _, c := range []struct{ key, dryRun, small string }{{"dry", "true", "would_retry"}, {"real", "false", "retried"}, {"real", "false", "retried"}} {
 		r := h.write(h.finance, "payouts/retry", c.key, `{"reason":"r","dry_run":`+c.dryRun+`,"filter":{"status":"failed"}}`)
 		var b bulkBody
@@ -118,15 +125,45 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	}
 	var detail struct {
 		Retry struct {
-			Possible bool
-			Code     *string
+			Possible        bool
+			Code, Undecided *string
 		}
 	}
 	h.as(h.finance, "GET", "/v1/staff/payouts/"+bad, "").json(t, &detail)
-	if detail.Retry.Possible || detail.Retry.Code == nil || *detail.Retry.Code != "not_retryable" {
+	if d := detail.Retry; d.Possible || d.Code == nil || *d.Code != "not_retryable" || d.Undecided == nil || *d.Undecided != "packet" {
 		t.Errorf("%+v", detail)
 	}
-	if r := h.write(h.finance, "payouts/"+bad+"/retry", "one", because); r.status != http.StatusServiceUnavailable {
+}
+
+// TestUndecidedPacketIsAState: whoever decides about the one packet that a recovery has left
+// to people is told that its break is open, and not that the database has to be recovered: it
+// was. The refusal is of the state: remembered, and over once the break is resolved.
+func TestUndecidedPacketIsAState(t *testing.T) {
+	h := newHouse(t, parts{})
+	left, bad := h.failed()
+	colleague := h.colleague()
+	var waits answeredBody
+	h.write(h.finance, "payouts/"+bad+"/cancel", "ask", because).json(t, &waits)
+	h.leaves(left, payout.OrderNo(bad, 2))
+	approve := "approvals/" + waits.Approval.ID + "/approve"
+	refused := map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad + "/ask": because,
+		"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`, approve: because, "packets/" + left + "/recall": because}
+	for path, body := range refused {
+		for _, replayed := range []string{"", "true"} {
+			r := h.write(colleague, path, "k", body)
+			if r.status != http.StatusConflict || r.code() != "not_retryable" || r.header.Get("Idempotency-Replayed") != replayed ||
+				!strings.Contains(string(r.body), "A break of kind restored about this packet is open") {
+				t.Errorf("%s: %s", path, r)
+			}
+		}
+	}
+	if r := h.write(h.finance, "breaks/"+h.breaks("?packet_id=" + left + "&kind=restored").Items[0].ID+"/resolve", "resolve", because); r.status >= 300 {
+		t.Fatalf("%s", r)
+	}
+	if r := h.write(colleague, approve, "now", because); r.status != http.StatusAccepted { // it went on waiting
+		t.Errorf("%s", r)
+	}
+	if r := h.write(colleague, "packets/"+left+"/recall", "now", because); r.status != http.StatusAccepted {
 		t.Errorf("%s", r)
 	}
 }

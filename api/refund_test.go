@@ -71,6 +71,9 @@ func TestLateRefunds(t *testing.T) {
 	if got := late("?late=true"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if got, all := late("?late=false"), late(""); len(got) != 3 || !slices.Equal(got, all) {
+		t.Errorf("false is a filter: %q of %q", got, all)
+	}
 	if got := late("?late=true&status=failed&user_id=b"); !slices.Equal(got, ids[1:2]) {
 		t.Errorf("%q, want %q", got, ids[1:2])
 	}
@@ -117,7 +120,7 @@ func TestLateRefunds(t *testing.T) {
 			t.Errorf("overdue%s: %q, want %q", query, got, want)
 		}
 	}
-	for _, query := range []string{"packets?overdue=false", "packets?overdue=", "refunds?late=false", "refunds?late=", "refunds?late=true&late=true", "refunds/sum?late=1", "payouts?late=true", "payouts/sum?late=true", "export/payouts.csv?late=true"} {
+	for _, query := range []string{"packets?overdue=1", "packets?overdue=", "refunds?late=1", "refunds?late=", "refunds?late=true&late=true", "refunds/sum?late=1", "payouts?late=true", "payouts/sum?late=true", "export/payouts.csv?late=true"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/"+query, ""); r.code() != "invalid_request" {
 			t.Errorf("%s: %s", query, r)
 		}

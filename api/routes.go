@@ -244,7 +244,7 @@ func platformRoutes() []*route {
 			problems: []Code{CodeNotFound}, handle: getDocsAsset,
 		},
 		{
-			id: "getErrorPage", method: http.MethodGet, path: "/errors/{code}", listener: listenPublic, realm: realmOpen, tag: "platform",
+			id: "getErrorPage", method: http.MethodGet, path: "/errors/{code}", listener: listenBoth, realm: realmOpen, tag: "platform",
 			summary:  "What an error means and what to do; `type` links here",
 			params:   []param{{in: "path", name: "code", required: true, schema: "", example: "sold_out", about: "The error's code."}},
 			answers:  []reply{{status: http.StatusOK, about: "A page.", body: "", kind: html}},

@@ -10,9 +10,9 @@ import (
 // approvalFilters are those of every form of the list of decisions.
 func approvalFilters() []param {
 	return []param{
-		{in: "query", name: "status", schema: "", example: string(payout.DecisionWaiting), about: "waiting, open, carried_out, overtaken, rejected or expired."},
+		{in: "query", name: "status", schema: DecisionStatus(""), example: string(payout.DecisionWaiting), about: "Decisions in this status."},
 		{in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Of this payout or refund."},
-		{in: "query", name: "by_others", schema: true, example: true, about: "true: what other people have decided; of those that wait, the ones that you may answer."},
+		{in: "query", name: "by_others", schema: true, example: true, about: "true: only what other people have decided; of those that wait, the ones that you may answer. false: all, as without it."},
 	}
 }
 
@@ -42,7 +42,7 @@ func decisionRoutes() []*route {
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Note that a payout was paid by other means",
 			"With evidence, and always with a second person. For failed and returned payouts, and for an unknown outcome whose number the provider "+
-				"no longer knows. A success the provider reports later is a break.",
+				"no longer knows, or of which money has moved under an earlier number: then no other is sent. A success the provider reports later is a break.",
 			payoutParam, MarkPaid{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
 		post("askPayout", "payouts/{id}/ask", "Have the provider asked about every order number of a payout",
 			"Moves nothing by itself; what the provider says is booked. In every status, once something was sent.",

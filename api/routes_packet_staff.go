@@ -23,7 +23,7 @@ func staffPacketFilters() []param {
 	return []param{
 		text("app", "shop", "Packets of this app."), text("sender_id", "u1", "Packets of this sender, in every app."),
 		text("created_from", "2026-02-17T00:00:00Z", "Packets created from this time on."), text("created_to", "2026-02-18T00:00:00Z", "Packets created before this time."),
-		{in: "query", name: "overdue", schema: true, example: true, about: "true: packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late."},
+		{in: "query", name: "overdue", schema: true, example: true, about: "true: only packets that expired at least five minutes ago and are not closed: their charge, their closing or their refund is late. false: all, as without it."},
 	}
 }
 
@@ -74,7 +74,7 @@ func staffPacketRoutes() []*route {
 				"A packet that has ended already stays as it is; this is audited too. The audit has its entry before the packet is stopped: after a 503 ask again with the same key.",
 			params: []param{packetParam, keyParam}, body: RecallDecision{},
 			answers:  []reply{{status: http.StatusAccepted, about: "The packet; closing goes on by itself.", body: StaffPacket{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodePacketNotFound, CodeNotOpenYet, CodeKeyReused}, handle: recallStaffPacket,
+			problems: []Code{CodeKeyRequired, CodePacketNotFound, CodeNotOpenYet, CodeNotRetryable, CodeKeyReused}, handle: recallStaffPacket,
 		},
 	}
 }

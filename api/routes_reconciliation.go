@@ -15,8 +15,8 @@ func breakFilters() []param {
 	return []param{
 		text("kind", "not_in_statement", "Of this kind."), text("packet_id", "3q5k9v0c1m7e2u8h4r6t", "About this packet."),
 		text("reconciliation_id", "sq5k9v0c1m7e2u8h4r6t00030a", "Those that this reconciliation saw, if none has seen them since."),
-		{in: "query", name: "resolved", schema: true, example: false, about: "false: the open ones."},
-		{in: "query", name: "older_than_seconds", schema: Fen(0), about: "Seen first at least this many seconds ago."},
+		{in: "query", name: "resolved", schema: true, example: false, about: "false: only the open ones; true: only those that were dealt with."},
+		olderParam("Seen first at least this many seconds ago."),
 	}
 }
 

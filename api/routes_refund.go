@@ -24,14 +24,19 @@ func paymentFilters(what string) []param {
 		text("order_no", "p3q5k9v0c1m7e2u8h4r6t000301", " that used this order number, in any attempt."),
 		text("failure_code", "account_frozen", " that failed with this code."),
 		text("provider_ref", "sbx64a1f0", " that the provider knows by this number of its own, in any attempt."),
-		count("older_than_seconds", 3600, " made at least this many seconds ago."),
+		olderParam(what + " made at least this many seconds ago."),
 		count("amount_min", 100, " of this many fen or more."), count("amount_max", 20_000, " of this many fen or less."),
 	}
 }
 
+// olderParam is the filter of how long something is there.
+func olderParam(about string) param {
+	return param{in: "query", name: "older_than_seconds", schema: Fen(0), max: maxAge, example: 3600, about: about}
+}
+
 // lateParam is a filter of refunds alone.
-var lateParam = param{in: "query", name: "late", schema: true, example: true, about: "true: refunds that are due for five minutes and not at their end. What nobody took is due when its packet has expired, " +
-	"or its books were closed before; what a cancelled payout held, when that was cancelled."}
+var lateParam = param{in: "query", name: "late", schema: true, example: true, about: "true: only refunds that are due for five minutes and not at their end. What nobody took is due when its packet has expired, " +
+	"or its books were closed before; what a cancelled payout held, when that was cancelled. false: all, as without it."}
 
 func refundRoutes() []*route {
 	return []*route{

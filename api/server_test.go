@@ -128,8 +128,13 @@ func TestDocs(t *testing.T) {
 	if r := h.get("/errors/sold_out"); r.status != 200 || !strings.Contains(string(r.body), "sold_out") {
 		t.Errorf("page of an error: %d %s", r.status, r.body)
 	}
-	if r := h.get("/errors/nothing"); r.code() != "not_found" {
-		t.Errorf("page of no error: %d %s", r.status, r.body)
+	for _, base := range []string{h.public, h.staff} { // wherever an error comes from, its type leads to its page
+		if r := h.do(call{method: "GET", base: base, path: "/errors/not_retryable"}); r.status != 200 || !strings.Contains(string(r.body), "not_retryable") {
+			t.Errorf("page of an error at %s: %d %s", base, r.status, r.body)
+		}
+		if r := h.do(call{method: "GET", base: base, path: "/errors/nothing"}); r.code() != "not_found" {
+			t.Errorf("page of no error at %s: %d %s", base, r.status, r.body)
+		}
 	}
 	if r := h.get("/docs/nothing.js"); r.code() != "not_found" {
 		t.Errorf("%s", r)
@@ -313,5 +318,38 @@ func TestConfig(t *testing.T) {
 	}
 	if err := server.Listen(); err == nil || !strings.Contains(err.Error(), "staff listener") {
 		t.Errorf("busy port: %v", err)
+	}
+}
+
+// TestUnknownThings: whoever mistypes an id is told that, not to look for another path.
+func TestUnknownThings(t *testing.T) {
+	h := newHouse(t, parts{})
+	admin := h.administrator()
+	for path, want := range map[string]string{
+		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) + "/reject": "There is no such approval.",
+		"breaks/b999999/resolve": "There is no such break.", "breaks/x/resolve": "There is no such break.",
+		"keys/aaaaaaaaaaaa/revoke": "There is no such key.", "keys/x/revoke": "There is no such key.",
+		"providers/wechat/hold": "There is no such provider.", "nothing": "There is nothing at this path.",
+	} {
+		who := h.finance
+		if strings.HasPrefix(path, "keys/") {
+			who = admin
+		}
+		h.toldMissing(h.write(who, path, "k", because), path, want)
+	}
+	for path, want := range map[string]string{
+		"reconciliations/x": "There is no such reconciliation.", "reconciliations/%zz": "There is no such reconciliation.",
+		"closes/2026-02-30": "The books have no such day: nothing was posted", "closes/2001-01-01": "The books have no such day: nothing was posted",
+		"nothing": "There is nothing at this path.",
+	} {
+		h.toldMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)
+	}
+}
+
+func (h *house) toldMissing(r result, path, want string) {
+	h.t.Helper()
+	var p struct{ Detail string }
+	if r.json(h.t, &p); r.code() != "not_found" || !strings.HasPrefix(p.Detail, want) {
+		h.t.Errorf("%s: %s, want %q", path, r, want)
 	}
 }

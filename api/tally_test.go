@@ -76,8 +76,8 @@ func TestTallies(t *testing.T) {
 	if got := h.tallyOf(h.colleague(), "approvals/sum?status=waiting&by_others=true"); got != "2 500 false" {
 		t.Errorf("what a colleague has decided: %s", got)
 	}
-	for path, field := range map[string]string{"packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=false": "overdue", "approvals/sum?status=x": "status",
-		"approvals/sum?cursor=x": "cursor", "approvals/sum?by_others=false": "by_others", "approvals/sum?payment_id=": "payment_id", "breaks/count?resolved=x": "resolved", "breaks/sum?resolved=x": "resolved", "breaks/sum?cursor=x": "cursor", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
+	for path, field := range map[string]string{"packets/sum?status=x": "status", "packets/sum?limit=1": "limit", "packets/sum?overdue=1": "overdue", "approvals/sum?status=x": "status",
+		"approvals/sum?cursor=x": "cursor", "approvals/sum?by_others=1": "by_others", "approvals/sum?payment_id=": "payment_id", "breaks/count?resolved=x": "resolved", "breaks/sum?resolved=x": "resolved", "breaks/sum?cursor=x": "cursor", "breaks/count?limit=1": "limit", "audit/count?from=x": "from", "audit/count?cursor=x": "cursor"} {
 		if r := h.as(h.auditor, "GET", "/v1/staff/"+path, ""); r.code() != "invalid_request" || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
 			t.Errorf("%s: %s", path, r)
 		}

@@ -138,7 +138,7 @@ type drain struct {
 	took    time.Duration // from the first grab until the last money moved
 	at      [fifths + 1]time.Duration
 	cost    [fifths + 1]bill
-	repairs int64 // by the watch: nothing was lost, so there is nothing to repair
+	repairs int64 // by the watch, of all kinds: it tells a packet that it is sold out when the relay has not come to that yet
 }
 
 // repairsMade counts what the watch has ever put right.
@@ -210,7 +210,7 @@ func drainTable(drains []drain) result {
 		for i := range fifths {
 			row(strconv.Itoa(i+1)+". fifth", i, i+1)
 		}
-		out.notes = append(out.notes, fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch started %d payouts that it took for lost.", figure(float64(d.n)), d.grabbed.Seconds(), d.repairs))
+		out.notes = append(out.notes, fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %d things right, of whatever kind.", figure(float64(d.n)), d.grabbed.Seconds(), d.repairs))
 	}
 	return out
 }

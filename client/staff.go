@@ -111,7 +111,8 @@ type PayoutDetail struct {
 // RetryPreview says what a retry would do if it was decided now.
 type RetryPreview struct {
 	Possible     bool    `json:"possible"`
-	Code         *string `json:"code"` // why not: not_retryable or decision_pending
+	Code         *string `json:"code"`      // why not: not_retryable or decision_pending
+	Undecided    *string `json:"undecided"` // what a recovery has left to people: packet or cancel
 	OrderNo      *string `json:"order_no"`
 	SameOrderNo  bool    `json:"same_order_no"` // that of the last attempt, which the provider never received
 	SecondPerson bool    `json:"second_person"` // somebody else would have to agree

@@ -54,6 +54,16 @@ func open(word string) (keys []string) {
 		for _, f := range payout.FailureCodes {
 			add(f.Code)
 		}
+	case "advice_refund":
+		for _, f := range payout.FailureCodes {
+			if f.OfRefund != "" {
+				add(f.Code)
+			}
+		}
+	case "retry_number":
+		add("same", "first", "failed", "returned", "forgotten")
+	case "retry_not":
+		add("asked", "packet", "cancel")
 	case "outcome":
 		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined, payout.ObsReturned,
 			payout.ObsRetryAfter, payout.ObsNeverReceived, payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent} {

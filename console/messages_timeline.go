@@ -3,7 +3,7 @@ package console
 // timelineMessages are what a timeline and Temporal say.
 var timelineMessages = map[string]saying{
 	"filter.late":            {"Late", "逾期"},
-	"filter.about_late":      {"Due for five minutes and not back with the sender: what nobody took, once its packet has expired or was closed before; what a cancelled payout held, once that was cancelled.", "应退已满五分钟而尚未退回发送人的退款：红包到期或提前关闭后的余额，以及已取消付款单的款项。"},
+	"filter.about_late":      {"Due for five minutes and not back with the sender: what nobody took, once its packet has expired or was closed before; what a cancelled payout held, once that was cancelled.", "应退已满五分钟而尚未退回发红包人的退款：红包到期或提前关闭后的余额，以及已取消付款单的款项。"},
 	"filter.overdue":         {"Overdue", "逾期未关闭"},
 	"filter.about_overdue":   {"Expired at least five minutes ago and not closed: the charge, the closing or the refund is late.", "到期已满五分钟而尚未关闭：收款、关闭或退款有延误。"},
 	"filter.overdue_packets": {"Packets that are past their end and not closed", "已到期而未关闭的红包"},

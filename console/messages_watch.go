@@ -12,7 +12,7 @@ var watchMessages = map[string]saying{
 	"overview.unread":    {"This cannot be read now.", "暂时无法读取。"},
 	"overview.people":    {"Waiting for people", "等待人工"},
 	"overview.hour":      {"The last hour", "最近一小时"},
-	"overview.bar":       {"Where the funded money is", "入账资金的去向"},
+	"overview.bar":       {"Where the funded money is", "已收资金的去向"},
 
 	"chart.grabs":      {"Grabs a minute", "每分钟领取"},
 	"chart.paid":       {"Payouts a minute", "每分钟付款"},
@@ -48,7 +48,7 @@ var watchMessages = map[string]saying{
 	"check.outbox":           {"Outbox", "发件箱"},
 	"check.overdue":          {"Packets overdue", "逾期红包"},
 	"check.ledger":           {"Ledger", "账本平衡"},
-	"check.suspense":         {"Moved twice", "重复付款"},
+	"check.suspense":         {"Moved twice", "重复交易"},
 	"check.quarantine":       {"Quarantine", "隔离区"},
 	"check.queues":           {"Task queues", "任务队列"},
 	"check.polling":          {"At work", "在岗"},

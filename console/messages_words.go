@@ -10,7 +10,7 @@ var wordMessages = map[string]saying{
 	"status.failed":             {"✕ failed", "✕ 失败"},
 	"status.returned":           {"↩ returned", "↩ 退票"},
 	"status.cancelled":          {"⊘ cancelled", "⊘ 已取消"},
-	"status.paid_outside":       {"✓ paid outside", "✓ 场外已付"},
+	"status.paid_outside":       {"✓ paid outside", "✓ 线下已付"},
 	"packet.funding":            {"◷ funding", "◷ 收款中"},
 	"packet.rejected":           {"⊘ rejected", "⊘ 收款被拒"},
 	"packet.scheduled":          {"◷ scheduled", "◷ 未开始"},

@@ -89,6 +89,39 @@ func (b paymentPage) Moves() bool {
 	return b.Payment.Open() || client.Code(valueOr(b.Retry.Code, "")) == client.CodeDecisionPending
 }
 
+// Mendable reports whether a cancel or a mark as paid may be possible. A payout of which a
+// recovery could not tell whether it was cancelled is only not retried.
+func (b paymentPage) Mendable() bool {
+	return b.Retry.Possible || valueOr(b.Retry.Undecided, "") == "cancel"
+}
+
+// WhyNumber says why a retry sends the number that it sends.
+func (b paymentPage) WhyNumber() string {
+	switch {
+	case b.Retry.SameOrderNo:
+		return "same"
+	case b.Payment.Status == client.PayoutReturned:
+		return "returned"
+	case b.Payment.Status == client.PayoutUnknown:
+		return "forgotten"
+	case !b.Payment.Sent():
+		return "first"
+	}
+	return "failed"
+}
+
+// WhyNot says why a payment cannot be retried of which nothing has moved meanwhile; "": the
+// code says it.
+func (b paymentPage) WhyNot() string {
+	switch {
+	case b.Retry.Undecided != nil:
+		return *b.Retry.Undecided
+	case b.Payment.Status == client.PayoutUnknown && client.Code(valueOr(b.Retry.Code, "")) == client.CodeNotRetryable:
+		return "asked"
+	}
+	return ""
+}
+
 // shown names what the page says, and stands what can be decided and what waits: a
 // page that asks names what it has.
 func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal) }

@@ -35,9 +35,13 @@ var (
 	verdictMarks = map[client.Verdict]string{client.VerdictOK: "✓", client.VerdictUnknown: "?", client.VerdictWarning: "!", client.VerdictWrong: "✕"}
 )
 
+// unfinished is what is not at its end, on the overview: by kind and status, each with
+// its own list. A check that counts payments of all kinds has none.
+const unfinished = "#open-title"
+
 // checkPages are where one sees what a check has counted.
-var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": "/payouts?status=pending", "unsent": "/payouts?status=pending",
-	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": "/payouts?status=unknown",
+var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished, "unsent": unfinished,
+	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
 	"last_run": "/reconciliations", "overdue": "/packets?overdue=true", "held": "#hold"}
 
 // viewHealth puts health into words; nil says that it could not be read.

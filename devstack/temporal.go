@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,6 +38,8 @@ type Temporal struct {
 	Namespace string
 	// Whole says that the database file, if there is one, is known to have its schema.
 	Whole bool
+	// Settings are further dynamic settings of the server, name=value.
+	Settings []string
 }
 
 // dynamicConfig are server settings for one small machine. Without the poll
@@ -84,7 +87,7 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 	for _, name := range SearchAttributes {
 		args = append(args, "--search-attribute", name+"=Keyword")
 	}
-	for _, setting := range dynamicConfig {
+	for _, setting := range slices.Concat(dynamicConfig, s.Settings) {
 		args = append(args, "--dynamic-config-value", setting)
 	}
 	cmd := exec.Command(s.Tools.Temporal, args...)

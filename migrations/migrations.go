@@ -91,19 +91,6 @@ func (p *Provider) Down(ctx context.Context) (*goose.MigrationResult, error) {
 	return healed, nil
 }
 
-// Latest returns the number of the newest migration this binary knows.
-func Latest(ctx context.Context, db *sql.DB) (int64, error) {
-	p, err := NewProvider(db, nil)
-	if err != nil {
-		return 0, err
-	}
-	var latest int64
-	for _, s := range p.ListSources() {
-		latest = max(latest, s.Version)
-	}
-	return latest, nil
-}
-
 // Difference compares the schema with the migrations this binary knows and
 // changes nothing, unlike goose's own status, which makes its table. missing are
 // the files that were not applied, unknown the numbers that a newer binary has

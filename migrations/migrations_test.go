@@ -50,9 +50,13 @@ func TestNumbersAreDenseAndUnique(t *testing.T) {
 			t.Errorf("%s, want number %05d", name, i+1)
 		}
 	}
-	db := open(t, stacktest.MariaDB(t))
-	if latest, err := migrations.Latest(t.Context(), db); err != nil || latest != int64(len(names)) {
-		t.Errorf("latest is %d of %d files, %v", latest, len(names), err)
+	p, err := migrations.NewProvider(open(t, stacktest.MariaDB(t)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	embedded := p.ListSources()
+	if last := embedded[len(embedded)-1]; len(embedded) != len(names) || last.Version != int64(len(names)) {
+		t.Errorf("%d are embedded of %d files, the last is %d", len(embedded), len(names), last.Version)
 	}
 }
 

@@ -58,23 +58,6 @@ func (f Fen) Sub(g Fen) (Fen, error) {
 	return checked(f - g)
 }
 
-// MulCount returns count times f, such as the least total of count shares of f.
-// It returns 0 and ErrNegative when f or count is below zero, and 0 and
-// ErrOverflow when f or the product is above Max.
-func (f Fen) MulCount(count int) (Fen, error) {
-	if err := f.Check(); err != nil {
-		return 0, err
-	}
-	if count < 0 {
-		return 0, fmt.Errorf("count %d: %w", count, ErrNegative)
-	}
-	// Dividing the limit instead of multiplying first: the product could wrap.
-	if count > 0 && f > Max/Fen(count) {
-		return 0, fmt.Errorf("%d fen times %d: %w", int64(f), count, ErrOverflow)
-	}
-	return f * Fen(count), nil
-}
-
 // Sum returns the sum of all amounts, 0 for none. Each amount and the sum must
 // be from 0 to Max; otherwise it returns 0 and ErrNegative or ErrOverflow.
 func Sum(amounts ...Fen) (Fen, error) {

@@ -20,9 +20,6 @@ func TestArithmetic(t *testing.T) {
 	sub := func(f, g money.Fen) func() (money.Fen, error) {
 		return func() (money.Fen, error) { return f.Sub(g) }
 	}
-	mul := func(f money.Fen, count int) func() (money.Fen, error) {
-		return func() (money.Fen, error) { return f.MulCount(count) }
-	}
 	sum := func(amounts ...money.Fen) func() (money.Fen, error) {
 		return func() (money.Fen, error) { return money.Sum(amounts...) }
 	}
@@ -47,14 +44,6 @@ func TestArithmetic(t *testing.T) {
 		{"sub negative operand", sub(5, -1), 0, money.ErrNegative},
 		{"sub negative from negative", sub(-1, -2), 0, money.ErrNegative},
 		{"sub from above Max", sub(money.Max+1, 2), 0, money.ErrOverflow},
-		{"mul", mul(7, 3), 21, nil},
-		{"mul by nothing", mul(7, 0), 0, nil},
-		{"mul nothing", mul(0, math.MaxInt), 0, nil},
-		{"mul up to Max", mul(1, int(money.Max)), money.Max, nil},
-		{"mul just above Max", mul((money.Max+1)/2, 2), 0, money.ErrOverflow},
-		{"mul would wrap int64", mul(1<<52, 1<<12), 0, money.ErrOverflow},
-		{"mul negative count", mul(7, -1), 0, money.ErrNegative},
-		{"mul negative amount", mul(-7, 1), 0, money.ErrNegative},
 		{"sum of none", sum(), 0, nil},
 		{"sum", sum(1, 2, 3), 6, nil},
 		{"sum up to Max", sum(money.Max-3, 1, 2), money.Max, nil},
@@ -209,7 +198,5 @@ func FuzzArithmetic(f *testing.F) {
 		check("Sum", got, err, operandsOK, new(big.Int).Add(bigL, bigR))
 		got, err = l.Sub(r)
 		check("Sub", got, err, operandsOK, new(big.Int).Sub(bigL, bigR))
-		got, err = l.MulCount(int(right))
-		check("MulCount", got, err, l.Check() == nil && right >= 0, new(big.Int).Mul(bigL, bigR))
 	})
 }

@@ -16,9 +16,6 @@ const (
 	sealDomain = "hongbao/seal/v1"
 )
 
-// SealedSeedLen is the length of a sealed seed in bytes: nonce 12, seed 32, tag 16.
-const SealedSeedLen = 60
-
 // ErrSealedSeed means that a sealed seed cannot be opened: it was changed or cut
 // off, belongs to another packet, or was sealed with another key. Which of
 // these it was cannot be told apart.
@@ -40,7 +37,7 @@ func Commitment(seed [32]byte) string {
 
 // SealSeed encrypts the seed for storage with AES-256-GCM, a fresh random nonce
 // in front and the packet id as additional data, so that a sealed seed opens
-// only for its own packet. The result is SealedSeedLen bytes.
+// only for its own packet. The result has 60 bytes: nonce 12, seed 32, tag 16.
 func SealSeed(key [32]byte, packetID string, seed [32]byte) ([]byte, error) {
 	aead, err := seedCipher(key, packetID)
 	if err != nil {

@@ -107,3 +107,12 @@ const (
 	// CloseUnopened: charged, but not openable before expires_at (rule R2).
 	CloseUnopened CloseReason = "unopened"
 )
+
+// Valid reports whether it is one of the reasons.
+func (r CloseReason) Valid() bool {
+	switch r {
+	case CloseExpired, CloseRecalled, CloseSoldOut, CloseUnopened:
+		return true
+	}
+	return false
+}

@@ -278,10 +278,18 @@ func TestR5_BookedIsNeverSent(t *testing.T) {
 }
 
 // TestR5_EveryNumberIsAskedAgain: of two numbers the first contradicts what it
-// said before. It is asked again although the second is the current one.
+// said before. It is asked again although the second is the current one, and settles the
+// payment when it says so twice: nothing has been sent since.
 func TestR5_EveryNumberIsAskedAgain(t *testing.T) {
 	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined)
-	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).is(StatusUnknown).next(ActionAsk, 1)
+	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsSucceeded).broke(BreakContradiction).is(StatusPending).next(ActionAsk, 1)
+	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+		t.Errorf("begins %d", n)
+	}
+	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0).next(ActionEnd, 0)
+	if s.p.Attempt != 1 {
+		t.Errorf("under %d", s.p.Attempt)
+	}
 }
 
 // TestEndedIsAskedAbout: a number whose outcome is final is asked about when the payment is opened again, not sent.

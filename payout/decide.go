@@ -3,6 +3,7 @@ package payout
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hongbao/money"
@@ -29,8 +30,9 @@ func forgotten(attempts []Attempt) bool {
 
 // Permits reports whether the state lets a person decide so now: retry, cancel
 // and mark-paid of what failed or came back; retry and mark-paid also of an
-// unknown outcome once the provider no longer knows the number (rule R5); ask
-// of whatever was sent. Charges cannot be decided about. Errors:
+// unknown outcome once the provider no longer knows the number (rule R5), mark-paid
+// also once money has moved under one of its numbers, which keeps others from being
+// sent; ask of whatever was sent. Charges cannot be decided about. Errors:
 // ErrNotRetryable, ErrDecisionPending while a cancel is being carried out.
 func Permits(p Payment, attempts []Attempt, kind DecisionKind) error {
 	ok := false
@@ -38,7 +40,8 @@ func Permits(p Payment, attempts []Attempt, kind DecisionKind) error {
 	case DecisionAsk:
 		ok = len(attempts) > 0
 	case DecisionRetry, DecisionMarkPaid:
-		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && forgotten(attempts))
+		settled := forgotten(attempts) || kind == DecisionMarkPaid && slices.ContainsFunc(attempts, Attempt.holds)
+		ok = p.Kind != KindCharge && (p.decidable() || p.Status == StatusUnknown && settled)
 	case DecisionCancel:
 		ok = (p.Kind == KindPayout || p.Kind == KindHonour) && p.decidable()
 	}
@@ -66,13 +69,15 @@ func NeedsSecond(p Payment, attempts []Attempt, c Command, now time.Time) bool {
 }
 
 // needsAgreement: the newest number is not confirmed final and can neither be
-// sent again nor asked about any more.
+// sent again nor asked about any more, or an earlier one was under way when the
+// provider forgot it.
 func needsAgreement(p Payment, attempts []Attempt, now time.Time) bool {
 	if len(attempts) == 0 {
 		return false
 	}
 	cur := attempts[len(attempts)-1]
-	return p.Status == StatusUnknown || !cur.refused() && !now.Before(cur.AskUntil)
+	lost := func(a Attempt) bool { return a.moving() && !now.Before(a.AskUntil) }
+	return p.Status == StatusUnknown || !cur.refused() && !now.Before(cur.AskUntil) || slices.ContainsFunc(attempts, lost)
 }
 
 // Effect is what a decision changes at once, beside the payment itself.
@@ -164,7 +169,7 @@ func (a Attempt) holds() bool { return a.Booked && (!a.ReturnBooked || a.Stateme
 // moved under one of the numbers after all. ok is false when it is too early, or
 // when there is nothing to carry out.
 func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e Effect, ok bool, err error) {
-	if p.Deciding != DecisionCancel || nextOfCancel(*p, attempts).Do != ActionCarryOut {
+	if p.Deciding != DecisionCancel || Next(*p, attempts).Do != ActionCarryOut {
 		return Effect{}, false, nil
 	}
 	p.UpdatedAt = now

@@ -33,9 +33,10 @@ type StaffAnswer struct {
 type Recall struct {
 	Before, After string
 	Refused       StaffAnswer // Status 0: the state permits it
+	Undecided     StaffAnswer // while a recovery has left the packet to people
 }
 
 // DecisionAnswer renders the answer of a decision inside its transaction, so
 // that effect and remembered answer are one. d is nil when err is set
-// (ErrNotRetryable or ErrDecisionPending): such answers are remembered too.
+// (ErrNotRetryable, ErrDecisionPending or ErrUndecided): such answers are remembered too.
 type DecisionAnswer func(d *Decision, p Row, err error) (status int, body []byte)

@@ -22,6 +22,9 @@ type FailureCode struct {
 	Message    string
 	Retryable  bool
 	NextAction string
+	// OfRefund is the next action of a refund: its recipient is the sender, and there is no
+	// cancel. "": the same.
+	OfRefund string
 }
 
 // FailureShareConflict is the code of a promise that could not be booked (rule R10).
@@ -30,22 +33,29 @@ const FailureShareConflict = "share_conflict"
 // FailureCodes is the catalogue of final failures: data, not code paths. A code
 // that is not listed is shown as it came, with the advice of "declined".
 var FailureCodes = []FailureCode{
-	{"declined", "The provider refused the order.", false, "Ask the provider why, then retry or cancel."},
-	{"payee_declined", "The recipient's account refuses transfers.", false, "Ask the recipient for another account, or cancel."},
-	{"account_frozen", "The recipient's account is frozen.", true, "Retry once the recipient has had the account unfrozen."},
-	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again."},
-	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true, "The sender has to top up and create the packet again."},
-	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider."},
-	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used."},
-	{"returned", "The money came back after success.", true, "Check the recipient's account, then retry with a new order number or cancel."},
+	{"declined", "The provider refused the order.", false, "Ask the provider why, then retry or cancel.",
+		"Ask the provider why, then retry, or pay the sender yourself and mark it as paid."},
+	{"payee_declined", "The recipient's account refuses transfers.", false, "A retry pays the same account: pay another one of the recipient yourself and mark it as paid, or cancel.",
+		"A retry pays the same account: pay another one of the sender yourself and mark it as paid."},
+	{"account_frozen", "The recipient's account is frozen.", true, "Retry once the recipient has had the account unfrozen.",
+		"Retry once the sender has had the account unfrozen."},
+	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again.", ""},
+	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true, "The sender has to top up and create the packet again.", ""},
+	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
+	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used.", ""},
+	{"returned", "The money came back after success.", true, "Check the recipient's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid, or cancel.",
+		"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid."},
 	{FailureShareConflict, "The claim cannot be booked: another has the share, or the books are closed.", true,
-		"Retry to honour it with the house's money, or cancel to void it; both need two persons."},
-	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry."},
+		"Retry to honour it with the house's money, or cancel to void it; both need two persons.", ""},
+	{"confirmation_expired", "The recipient did not confirm in time.", true, "Ask the recipient, then retry.", "Ask the sender, then retry."},
 }
 
-// NewFailure looks the code up in the catalogue. The provider's message, if it
+// NewFailure is FailureOf for what is no refund.
+func NewFailure(code, message string) *Failure { return FailureOf(KindPayout, code, message) }
+
+// FailureOf looks the code up in the catalogue. The provider's message, if it
 // gave one, is shown instead of ours.
-func NewFailure(code, message string) *Failure {
+func FailureOf(kind Kind, code, message string) *Failure {
 	if code == "" {
 		code = "declined"
 	}
@@ -59,5 +69,9 @@ func NewFailure(code, message string) *Failure {
 	if message == "" {
 		message = row.Message
 	}
-	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: row.NextAction}
+	next := row.NextAction
+	if kind == KindRefund && row.OfRefund != "" {
+		next = row.OfRefund
+	}
+	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: next}
 }

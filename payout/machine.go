@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"slices"
 	"time"
 )
 
@@ -76,6 +77,25 @@ func Next(p Payment, attempts []Attempt) Step {
 	return asked
 }
 
+// NextDue is Next at a moment: a question that is due comes before a send, whenever that
+// was due. The send may have been parked for hours, and the answer may forbid it.
+func NextDue(p Payment, attempts []Attempt, now time.Time) Step {
+	step := Next(p, attempts)
+	if step.Do != ActionSend {
+		return step
+	}
+	for _, a := range attempts {
+		if a.wanted(now) {
+			return Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
+		}
+	}
+	return step
+}
+
+// wanted reports whether somebody wants the number asked about, a notification say, and
+// it is due: after a question without an answer it is not for a while.
+func (a Attempt) wanted(now time.Time) bool { return a.AskRequested && !a.NextAt.After(now) }
+
 // ceded reports whether a number has made way for a later one, and nothing that was said
 // of it since speaks against that.
 func (a Attempt) ceded(p Payment) bool {
@@ -129,7 +149,9 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 	cur := attempts[len(attempts)-1]
 	switch p.Status {
 	case StatusSending, StatusUnknown:
-		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.AskUntil) {
+		// Money that moved under an earlier number is not sent once more, nor what may have.
+		forbids := func(a Attempt) bool { return a.wanted(now) || a.No != cur.No && a.holds() }
+		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.AskUntil) && !slices.ContainsFunc(attempts, forbids) {
 			return NumberSame
 		}
 		return NumberNone
@@ -138,7 +160,7 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 		return NumberNone
 	}
 	for _, a := range attempts {
-		if !a.AskedAt.After(p.DecidedAt) {
+		if !a.AskedAt.After(p.DecidedAt) || a.AskRequested {
 			return NumberNone
 		}
 		if !a.refused() && !a.agreed(p) && !(a.No == cur.No && a.Statement == ObsNeverReceived) {
@@ -162,9 +184,16 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Statement == ObsReturned }
 
 // agreed reports whether two persons took it on themselves that the provider no
-// longer knows this number; that a later one was sent shows that they did.
+// longer knows this number; that a later one was sent shows that they did, unless the
+// number had been refused by then, and was called under way only afterwards.
 func (a Attempt) agreed(p Payment) bool {
-	return a.Forgotten && !a.Booked && (p.NewNumberAgreed || a.No < p.Attempt)
+	return a.Forgotten && !a.Booked && (p.NewNumberAgreed || a.No < p.Attempt && !a.moving())
+}
+
+// moving reports whether the provider's last word about a number that is not booked was
+// that its money moves, or may.
+func (a Attempt) moving() bool {
+	return !a.Booked && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient || a.Statement == ObsSucceeded)
 }
 
 // open reports whether a send may still land. An answered repeat does not close

@@ -13,6 +13,13 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 		s.contradiction(o)
 		a.Statement = ObsSucceeded
 		a.AskRequested = !p.Status.Open() || a.No != p.Attempt
+		if p.Status == StatusPending && a.No != p.Attempt {
+			// It still counts: nothing has been sent since the decision that asks about all of
+			// them. As unknown the payment would wait for its last number, and this one would be past.
+			s.askAgain(now)
+			a.AskedAt = time.Time{}
+			return nil
+		}
 		return s.askAgainAsUnknown(now)
 	}
 	// After a contradiction only what is said twice counts: it was refused, and then
@@ -151,7 +158,7 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 	if err := p.Move(StatusReturned); err != nil {
 		return err
 	}
-	p.Failure = NewFailure("returned", a.Message)
+	p.Failure = FailureOf(p.Kind, "returned", a.Message)
 	s.end(now)
 	if !a.ReturnBooked {
 		a.ReturnBooked = true
@@ -252,7 +259,7 @@ func (s *Settlement) fail(code, message string, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
 	}
-	p.Failure = NewFailure(code, message)
+	p.Failure = FailureOf(p.Kind, code, message)
 	s.end(now)
 	return nil
 }

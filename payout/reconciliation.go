@@ -17,11 +17,6 @@ const (
 	ReconciliationFailed    ReconciliationStatus = "failed" // the statement could not be read
 )
 
-// Active reports whether it is still to be carried out.
-func (s ReconciliationStatus) Active() bool {
-	return s == ReconciliationRequested || s == ReconciliationRunning
-}
-
 // Reconciliation (对账) is one comparison of a day of a provider's statement with
 // the books. The counts are those of its end.
 type Reconciliation struct {

@@ -12,6 +12,10 @@ import (
 // told from what the provider, Redis and Temporal know (rule R13). A person has to.
 var ErrUndecided = errors.New("cannot be recovered without a person")
 
+// ErrCancelLeft is an ErrUndecided about a payout: whether it was cancelled, and its sender
+// has the money, cannot be told. It may be cancelled or marked as paid, not paid again.
+var ErrCancelLeft = fmt.Errorf("the refund of its cancel: %w", ErrUndecided)
+
 // NoteRecovered puts an attempt back of which the books know nothing and the
 // provider does (rule R13): it was sent at sentAt or later. Its outcome is unknown
 // and is asked for; nothing is believed because the number is there. A decision

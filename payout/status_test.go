@@ -3,6 +3,7 @@ package payout
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -125,8 +126,12 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("%+v: code, message and next action have to be there and fit their columns", c)
 		}
 		f := NewFailure(c.Code, "")
-		if *f != Failure(c) {
+		if *f != (Failure{c.Code, c.Message, c.Retryable, c.NextAction}) {
 			t.Errorf("%s: %+v", c.Code, f)
+		}
+		// A refund goes to the sender, and cannot be cancelled (see Permits).
+		if f := FailureOf(KindRefund, c.Code, ""); c.Code != FailureShareConflict && (strings.Contains(f.NextAction, "cancel") || strings.Contains(f.NextAction, "recipient")) {
+			t.Errorf("a refund: %+v", f)
 		}
 		if f := NewFailure(c.Code, "theirs"); f.Message != "theirs" || f.NextAction != c.NextAction {
 			t.Errorf("%s: the provider's message is not shown: %+v", c.Code, f)

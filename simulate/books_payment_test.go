@@ -55,7 +55,7 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 		}
 		switch numbering {
 		case payout.NumberNone:
-			if len(attempts) > 0 && payout.Next(p, attempts).Do == payout.ActionSend {
+			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
 				if err := payout.BackToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ type row struct {
 }
 
 func (r *row) state(now time.Time) payout.State {
-	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.Next(r.Payment, r.attempts), Clock: now}
+	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.NextDue(r.Payment, r.attempts, now), Clock: now}
 }
 
 type share struct {

@@ -446,7 +446,7 @@ func (m *model) people() (decided bool) {
 			continue
 		}
 		kind := payout.DecisionRetry
-		if what == 1 {
+		if what == 1 || m.books.movedBefore(id) {
 			kind = payout.DecisionMarkPaid
 		}
 		m.asked[id], decided = true, true

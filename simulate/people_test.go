@@ -153,11 +153,21 @@ func (b *books) blind(r *row, now time.Time) bool {
 }
 
 // stuck reports whether only people can move a payment: its outcome is unknown, and
-// the provider has forgotten it (rule R5).
+// the provider has forgotten it, or money has moved under an earlier number (rule R5).
 func (b *books) stuck(id string) bool {
 	r := b.rows[id]
-	return r != nil && r.Status == payout.StatusUnknown && r.attempts[len(r.attempts)-1].Forgotten &&
+	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
 		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
+}
+
+// movedBefore reports whether money has moved under an earlier number of a payment, and
+// the newest has not been received: it is not sent again.
+func (b *books) movedBefore(id string) bool {
+	as := b.rows[id].attempts
+	cur := as[len(as)-1]
+	return !cur.Booked && !cur.Forgotten && slices.ContainsFunc(as[:len(as)-1], func(a payout.Attempt) bool {
+		return a.Booked && (!a.ReturnBooked || a.Statement == payout.ObsSucceeded)
+	})
 }
 
 // allStuck are the payments that only people can move.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -304,6 +305,7 @@ func (t *town) live(ctx workflow.Context) error {
 		t.relay(ctx)
 		t.dispatch(ctx)
 		t.watch(ctx)
+		t.closeMoved()
 		if t.sleep(ctx, 10*time.Minute); !t.quiet() {
 			continue
 		}
@@ -314,6 +316,22 @@ func (t *town) live(ctx workflow.Context) error {
 	}
 	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.books.outbox) })
 	return nil
+}
+
+// closeMoved has two persons close what was paid under an earlier number.
+func (t *town) closeMoved() {
+	for _, id := range t.books.allStuck() {
+		if !t.books.movedBefore(id) {
+			continue
+		}
+		err := t.books.decide(id, payout.DecisionMarkPaid, staff[0])
+		if err == nil {
+			err = t.books.agree(t.books.decisions[len(t.books.decisions)-1], staff[1], true)
+		}
+		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+			t.look(func() { t.violated("two persons decided about %s: %v", id, err) })
+		}
+	}
 }
 
 func (t *town) broken() (yes bool) {

@@ -92,11 +92,11 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 		if d, err = tx.decisionOf(approvalID, true); err != nil {
 			return payout.StaffAnswer{}, err
 		}
-		if err := tx.believed(row.PacketID); err != nil {
-			return payout.StaffAnswer{}, err
-		}
 		if d.By == w.Owner {
 			return payout.StaffAnswer{}, payout.ErrSelfApproval
+		}
+		if err := tx.believed(row.PacketID); err != nil { // undecided: the decision goes on waiting
+			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		p, err := tx.answer(w, row, attempts, &d, agree)
 		return answerDecision(row, attempts, p, &d, err, render)

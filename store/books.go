@@ -230,3 +230,23 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 	}
 	return row.Provider.state().Hold, row.Books.Guarded, nil
 }
+
+// holding is sending for a payment: the refund of a cancelled payout does not go out either
+// while money has moved to the recipient after all, and nobody has resolved that break
+// (rule R5: a share is asked about with all its numbers).
+func (tx tx) holding(p payout.Payment) (hold *payout.Hold, guarded bool, err error) {
+	if hold, guarded, err = tx.sending(p.Provider, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
+		return hold, guarded, err
+	}
+	parts, err := payout.Parse(p.ID)
+	if err != nil || parts.Number == 0 { // of the remainder
+		return nil, guarded, err
+	}
+	var n int64
+	err = tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND kind = ? AND resolved_at IS NULL",
+		payout.ID(payout.KindPayout, p.PacketID, parts.Number-1), string(payout.BreakSecondSuccess)).Scan(&n).Error
+	if n > 0 {
+		hold = &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: resolve the break first", Since: tx.now}
+	}
+	return hold, guarded, err
+}

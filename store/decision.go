@@ -51,7 +51,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 			return payout.StaffAnswer{}, err
 		}
 		if err := tx.believed(row.PacketID); err != nil {
-			return payout.StaffAnswer{}, err
+			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
 		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
 			Evidence: c.Evidence, CreatedAt: tx.now}
@@ -76,7 +76,7 @@ func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment,
 }
 
 func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending)
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided)
 }
 
 // decide returns the payment as it is afterwards.

@@ -56,7 +56,7 @@ func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	err := tx.Raw("SELECT EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = ? AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at)",
 		refund, payout.OrderNo(refund, 1), string(payout.BreakRestored)).Scan(&left).Error
 	if err == nil && left {
-		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrUndecided, payout.ErrBooksRestored)
+		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrCancelLeft, payout.ErrBooksRestored)
 	}
 	return err
 }

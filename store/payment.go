@@ -62,7 +62,7 @@ func (r paymentRow) payment() payout.Payment {
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
-		p.Failure = payout.NewFailure(*r.FailureCode, orEmpty(r.FailureMessage))
+		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
 	}
 	return p
 }
@@ -178,7 +178,7 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 // state is the program counter, with the failure as the row has it: Temporal refuses a code,
 // which is a search attribute of the run, that is longer than some, and the run would never end.
 func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
-	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.Next(p, attempts), Clock: tx.now}
+	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
 	if p.Failure != nil {
 		f := *p.Failure
 		f.Code, f.Message = code(f.Code), clip(f.Message, messageLen)
@@ -222,7 +222,7 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 		numbering, guarded := payout.Begin(p, attempts, tx.now), false
 		if numbering != payout.NumberNone {
 			var hold *payout.Hold
-			if hold, guarded, err = tx.sending(p.Provider, p.PacketID); err != nil {
+			if hold, guarded, err = tx.holding(p); err != nil {
 				return err
 			}
 			if hold != nil { // nothing is noted, no number is taken
@@ -291,7 +291,7 @@ func orderOf(a payout.Attempt) *payout.Order {
 // notNow leaves a payment that may not be sent as it is, or sends it back to
 // asking when a decision, or a number too old to be sent, left it there.
 func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.Begun) error {
-	step := payout.Next(p, attempts)
+	step := payout.NextDue(p, attempts, tx.now)
 	if step.Do == payout.ActionSend && len(attempts) > 0 {
 		cur := &attempts[len(attempts)-1]
 		if err := payout.BackToUnknown(&p, cur, tx.now); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"hongbao/crash"
 	"hongbao/payout"
@@ -33,7 +34,11 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 			return tx.remember(w, out)
 		}
 		if err := tx.believed(packetID); err != nil {
-			return err
+			if !errors.Is(err, payout.ErrUndecided) {
+				return err
+			}
+			out = seen.Undecided
+			return tx.remember(w, out)
 		}
 		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before}, map[string]string{"status": seen.After}); err != nil {
 			return err

@@ -67,7 +67,9 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), clipBytes(l.OrderNo, 64), clipBytes(l.Account, 255), int64(l.Amount), l.At.UTC(), now, runID)
 	}
-	text.WriteString(` ON DUPLICATE KEY UPDATE day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
+	text.WriteString(` ON DUPLICATE KEY UPDATE
+		created_at = IF(op <> VALUES(op) OR order_no <> VALUES(order_no) OR account <> VALUES(account) OR amount <> VALUES(amount), VALUES(created_at), created_at),
+		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
 		amount = VALUES(amount), moved_at = VALUES(moved_at), reconciliation_id = VALUES(reconciliation_id)`)
 	return s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.Exec(text.String(), args...).Error })
 }

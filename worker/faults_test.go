@@ -502,7 +502,11 @@ payment's numbers. **Finance sees** is what the list of payments and the list of
 func (row faultRow) sees() string {
 	var parts []string
 	if row.code != "" {
-		f := payout.NewFailure(row.code, "")
+		kind := payout.KindPayout
+		if slices.Equal(row.ops, refunds) {
+			kind = payout.KindRefund
+		}
+		f := payout.FailureOf(kind, row.code, "")
 		parts = append(parts, fmt.Sprintf("`%s`: %s", f.Code, strings.TrimSuffix(f.NextAction, ".")))
 	}
 	if row.tries > 1 {

@@ -44,7 +44,7 @@ func (r *rig) reconcileDay(t *testing.T, day payout.Day) payout.Reconciliation {
 	var got payout.Reconciliation
 	eventually(t, soon, "reconciliation of "+string(day), func() bool {
 		got, err = r.store.Reconciliation(t.Context(), asked.ID)
-		return err == nil && !got.Status.Active()
+		return err == nil && hasEnded(got)
 	})
 	return got
 }
@@ -350,8 +350,12 @@ func TestReconciliationSurvivesItsRun(t *testing.T) {
 	}
 }
 
+func hasEnded(one payout.Reconciliation) bool {
+	return one.Status == payout.ReconciliationDone || one.Status == payout.ReconciliationFailed
+}
+
 func ended(t *testing.T, r *rig, id string) bool {
 	t.Helper()
 	one, err := r.store.Reconciliation(t.Context(), id)
-	return err == nil && !one.Status.Active()
+	return err == nil && hasEnded(one)
 }

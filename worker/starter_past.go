@@ -25,11 +25,9 @@ const pastPage = 1000
 // started within the last second or so may not be listed yet.
 func (s *Starter) past(ctx context.Context, query string, visit func(id, runID string) error) error {
 	for token := []byte(nil); ; {
-		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
-		page, err := s.client.ListWorkflow(callCtx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: pastPage, Query: query, NextPageToken: token})
-		cancel()
+		page, err := s.patientList(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: pastPage, Query: query, NextPageToken: token})
 		if err != nil {
-			return fmt.Errorf("list runs: %w", err)
+			return err
 		}
 		for _, e := range page.GetExecutions() {
 			if err := visit(e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
@@ -38,6 +36,35 @@ func (s *Starter) past(ctx context.Context, query string, visit func(id, runID s
 		}
 		if token = page.GetNextPageToken(); len(token) == 0 {
 			return nil
+		}
+	}
+}
+
+// How long a list of runs is asked for. Servers limit lists more than anything else, to 10
+// a second by default: who comes too early is told so only when his time is over.
+const (
+	listPatience = 2 * time.Minute
+	listPause    = time.Second
+)
+
+// patientList asks for a page again while Temporal is busy or away, up to listPatience: a
+// recovery that gave up would begin with the first packet again.
+func (s *Starter) patientList(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	for until := time.Now().Add(listPatience); ; {
+		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
+		page, err := s.client.ListWorkflow(callCtx, request)
+		cancel()
+		if err == nil {
+			return page, nil
+		}
+		var (
+			busy *serviceerror.ResourceExhausted
+			away *serviceerror.Unavailable
+			late *serviceerror.DeadlineExceeded
+		)
+		again := errors.As(err, &busy) || errors.As(err, &away) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)
+		if !again || time.Now().After(until) || !pause(ctx, listPause) {
+			return nil, fmt.Errorf("list runs: %w", err)
 		}
 	}
 }

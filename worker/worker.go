@@ -155,7 +155,10 @@ func Options() sdk.Options {
 		// the SDK would go on beside it while it runs. After so long Temporal itself gives
 		// the task to another worker.
 		DeadlockDetectionTimeout: workflows.TaskTimeout,
-		Interceptors:             []interceptor.WorkerInterceptor{&named{}},
+		// The SDK would hold beats back for most of the heartbeat timeout, and a server that
+		// is slow for a second would take a step for dead.
+		MaxHeartbeatThrottleInterval: activities.BeatEvery,
+		Interceptors:                 []interceptor.WorkerInterceptor{&named{}},
 	}
 }
 
@@ -186,6 +189,7 @@ func (w *Worker) newDrain() sdk.Worker {
 		ActivityTaskPollerBehavior:         pollers(),
 		MaxConcurrentActivityExecutionSize: 200,
 		WorkerStopTimeout:                  time.Second,
+		MaxHeartbeatThrottleInterval:       activities.BeatEvery,
 		OnFatalError:                       w.fatal,
 		Interceptors:                       []interceptor.WorkerInterceptor{&named{}},
 	})

@@ -153,11 +153,14 @@ func PayoutSummary(c packet.Claim) string {
 
 // PaymentSummary is the one-line description of a payment's run in the UI.
 func PaymentSummary(p payout.Payment) string {
-	verb := "pay"
-	if p.Kind == payout.KindRefund {
-		verb = "refund"
+	verb := "pay %s %s to"
+	switch p.Kind {
+	case payout.KindRefund:
+		verb = "refund %s %s to"
+	case payout.KindCharge:
+		verb = "charge %s %s from"
 	}
-	return fmt.Sprintf("%s %s %s to %s for packet %s", verb, p.Amount, p.Currency, p.Account, p.PacketID)
+	return fmt.Sprintf(verb+" %s for packet %s", p.Amount, p.Currency, p.Account, p.PacketID)
 }
 
 func amountOf(f money.Fen) string { return f.String() }

@@ -40,6 +40,9 @@ func Packet(ctx workflow.Context, in PacketInput) (string, error) {
 		if st.Status != payout.StatusPaid {
 			return l.reject(ctx, st)
 		}
+		if err := l.mended(ctx, st); err != nil {
+			return "", err
+		}
 		if status, err = l.fund(ctx); err != nil {
 			return "", err
 		}
@@ -95,6 +98,15 @@ func (l *life) charge(ctx workflow.Context, begun *activities.Outcome) (payout.S
 		return st, err
 	}
 	return l.machine.run(ctx, st)
+}
+
+// mended shows that a charge is paid, when something else was shown of it: the run goes on
+// for as long as the packet lives. Runs of before go on showing it.
+func (l *life) mended(ctx workflow.Context, st payout.State) error {
+	if l.machine.shown == "" || workflow.GetVersion(ctx, "paid-charge-is-shown", workflow.DefaultVersion, 1) < 1 {
+		return nil
+	}
+	return l.machine.upsert(ctx, st)
 }
 
 // reject ends a packet whose charge was declined: an ordinary outcome, not a failed run.
@@ -197,13 +209,26 @@ func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
 	timer := workflow.NewTimerWithOptions(timerCtx, max(at.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: what})
-	reason := packet.CloseExpired
-	var failed error
-	workflow.NewSelector(ctx).
-		AddFuture(timer, func(f workflow.Future) { failed = f.Get(timerCtx, nil) }).
-		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &reason) }).
-		Select(ctx)
+	reason, failed := packet.CloseExpired, error(nil)
+	woken := false
+	wake := workflow.NewSelector(ctx).
+		AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true }).
+		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
+	for !woken {
+		wake.Select(ctx)
+	}
 	return reason, failed
+}
+
+// hear takes a close signal and reports whether it gave one of our reasons. Anybody who may
+// use Temporal's UI can send others: they end no wait, and close nothing.
+func hear(c workflow.ReceiveChannel, reason *packet.CloseReason) bool {
+	var said packet.CloseReason
+	if !c.ReceiveAsync(&said) || !said.Valid() { // not received: it was no text
+		return false
+	}
+	*reason = said
+	return true
 }
 
 // close ends grabbing, waits until every winner is recorded and closes the books.
@@ -302,11 +327,14 @@ func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet
 	defer cancel()
 	timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"})
 	var failed error
-	wake := workflow.NewSelector(ctx).AddFuture(timer, func(f workflow.Future) { failed = f.Get(timerCtx, nil) })
+	woken := false
+	wake := workflow.NewSelector(ctx).AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true })
 	if listens {
-		wake.AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &reason) })
+		wake.AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
 	}
-	wake.Select(ctx)
+	for !woken {
+		wake.Select(ctx)
+	}
 	return reason, failed
 }
 

@@ -95,6 +95,19 @@ func TestPacketClosesBySignal(t *testing.T) {
 		})
 	}
 
+	t.Run("what is no reason is not heard", func(t *testing.T) {
+		p := newParts(t)
+		for i, said := range []any{42, map[string]string{"reason": "recalled"}, nil, "", "please stop this packet", "stop"} {
+			p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, said) }, time.Duration(i+1)*time.Minute)
+		}
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
+		p.result(t)
+		p.want(t, steps(opening, closing(packet.CloseExpired, "FinishPacket"))...)
+		if got := p.elapsed(); got < time.Hour || got > 61*time.Minute {
+			t.Errorf("closed after %v, it lives an hour", got)
+		}
+	})
+
 	t.Run("the first reason wins", func(t *testing.T) {
 		p := newParts(t)
 		p.env.RegisterDelayedCallback(func() {
@@ -400,4 +413,21 @@ func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 	p.env.ExecuteWorkflow(Packet, in)
 	p.result(t)
 	p.want(t, steps(charge[:2], []string{"Ask", "Settle succeeded"}, opening[3:], closing(packet.CloseExpired, "FinishPacket"))...)
+}
+
+// TestPacketShowsThatItsChargeIsPaid: what was unknown once is not shown as that for the life
+// of the packet.
+func TestPacketShowsThatItsChargeIsPaid(t *testing.T) {
+	p := newParts(t)
+	p.send = func(int) (activities.Outcome, error) {
+		return sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(time.Second))), nil
+	}
+	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
+	var while []string
+	p.env.RegisterDelayedCallback(func() { while = slices.Clone(p.upsert) }, 2*time.Hour)
+	p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
+	p.result(t)
+	if want := []string{"unknown", "paid"}; !slices.Equal(while, want) || !slices.Equal(p.upsert, want) {
+		t.Errorf("while it is open %q, at the end %q, want %q", while, p.upsert, want)
+	}
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"hongbao/migrations"
 	"hongbao/observe"
 	"hongbao/packet"
+	"hongbao/payout"
 	"hongbao/store"
 )
 
@@ -157,6 +159,28 @@ func (d *doctor) backlog(check string, b observe.Backlog, l limit) {
 // now and then something waits; always says that this is worth a look.
 const always = time.Nanosecond
 
+// listed are the commands that list payments in these statuses. Charges are in no list
+// of their own: a packet whose charge has no answer yet is funding.
+func listed(all []observe.PaymentBacklog, statuses ...payout.Status) string {
+	var out []string
+	for _, p := range all {
+		if p.Waiting == 0 || !slices.Contains(statuses, payout.Status(p.Status)) {
+			continue
+		}
+		line := "hongbao payouts list --status " + p.Status // promises too
+		switch p.Kind {
+		case "charge":
+			line = "hongbao packets list --status funding"
+		case "refund":
+			line = "hongbao refunds list --status " + p.Status
+		}
+		if !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // oldest adds backlogs up.
 func oldest(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
 
@@ -172,7 +196,7 @@ func (d *doctor) trust(v observe.Vitals) {
 	}
 	switch {
 	case shut.Waiting > 0:
-		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild. Creates and grabs there are answered 503 until then.",
+		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild --all. Creates and grabs there are answered 503 until then.",
 			"Lanes of Redis that lack something, or may: %s, the first since %s.", strings.Join(states, ", "), when(shut.Oldest))
 	case v.LostGrabs > 0:
 		d.add("gates", verdictWarning, "Compare with what users say they have won: docs/guarantees.md says when acknowledged grabs can be lost.", "All are open, but up to %d grabs may have been lost before.", v.LostGrabs)
@@ -195,11 +219,11 @@ func (d *doctor) vitals(v observe.Vitals) {
 	}
 	moving := oldest(byStatus["pending"], byStatus["sending"])
 	d.backlog("payments under way", moving, limit{wrong: observe.MovingWrong, what: "payments that are to be sent or were not answered",
-		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for."})
+		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for. They are in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
 	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownWrong, what: "payments whose outcome nobody knows",
-		do: "hongbao payouts list --status unknown; they are asked about by themselves. Ask the provider about the oldest."})
+		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
 	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]), limit{warn: always, what: "payments that failed or came back and wait for a person",
-		do: "hongbao payouts list --status failed, and --status returned; docs/finance.md says how each is mended."})
+		do: listed(v.Payments, payout.StatusFailed, payout.StatusReturned) + "; docs/finance.md says how each is mended."})
 	var overdue, open observe.Backlog
 	for _, p := range v.Overdue {
 		overdue = oldest(overdue, p.Backlog)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -340,6 +341,29 @@ func (w *ward) testWaiting() {
 	w.finds(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
 }
 
+// TestDoctorNamesTheLists: what waits is looked for where payments of its kind are.
+func TestDoctorNamesTheLists(t *testing.T) {
+	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	late := observe.Backlog{Waiting: 1, Oldest: now.Add(-2 * time.Hour)}
+	for check, c := range map[string]struct {
+		payments []observe.PaymentBacklog
+		do       string
+	}{
+		"payments under way": {[]observe.PaymentBacklog{{Kind: "charge", Status: "pending", Backlog: late}, {Kind: "charge", Status: "sending", Backlog: late}, {Kind: "payout", Status: "pending"},
+			{Kind: "refund", Status: "sending", Backlog: late}, {Kind: "payout", Status: "unknown", Backlog: late}}, "in: hongbao packets list --status funding, hongbao refunds list --status sending."},
+		"unknown outcomes": {[]observe.PaymentBacklog{{Kind: "payout", Status: "unknown", Backlog: late}, {Kind: "honour", Status: "unknown", Backlog: late}, {Kind: "charge", Status: "unknown", Backlog: late}},
+			"hongbao payouts list --status unknown, hongbao packets list --status funding; they are"},
+		"failed payments": {[]observe.PaymentBacklog{{Kind: "refund", Status: "returned", Backlog: late}, {Kind: "payout", Status: "failed"}}, "hongbao refunds list --status returned; docs/finance.md"},
+	} {
+		d := &doctor{now: func() time.Time { return now }}
+		d.vitals(observe.Vitals{Payments: c.payments})
+		i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == check })
+		if i < 0 || !strings.Contains(d.findings[i].Do, c.do) {
+			t.Errorf("%s: %+v, want %q", check, d.findings, c.do)
+		}
+	}
+}
+
 // TestDoctorJudges: what cannot be brought about on this machine is judged, too:
 // clocks apart, old versions, a connection at another isolation, ages.
 func TestDoctorJudges(t *testing.T) {
@@ -407,5 +431,21 @@ func TestDoctorJudges(t *testing.T) {
 		if !found {
 			t.Errorf("%s: nothing about %s", name, c.check)
 		}
+	}
+}
+
+// TestDoctorRebuild: the rebuild that the doctor tells of is one that the command takes.
+func TestDoctorRebuild(t *testing.T) {
+	d := &doctor{now: time.Now}
+	d.vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
+	i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "gates" })
+	_, after, found := strings.Cut(d.findings[i].Do, "then hongbao ")
+	line, _, _ := strings.Cut(after, ". ")
+	cmd, rest, err := newRoot(nil).Find(strings.Fields(line))
+	if !found || err != nil || cmd.CommandPath() != "hongbao pool rebuild" {
+		t.Fatalf("%v: %+v", err, d.findings[i])
+	}
+	if err := cmd.ParseFlags(rest); err != nil || cmd.Flags().Changed("all") == cmd.Flags().Changed("lane") {
+		t.Errorf("%q wants --lane or --all: %v", line, err)
 	}
 }

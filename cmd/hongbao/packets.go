@@ -24,6 +24,7 @@ func newPacketsCommand(env environment) *cobra.Command {
 of an app. In a second terminal beside "hongbao dev":
 
   . .hongbao/dev.env
+  export HONGBAO_URL HONGBAO_APP_KEY
   hongbao packets create --sender alice --total 10000 --shares 10
 
 "list", "recall" and "show --staff" are for staff, with a key of operations or finance

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"hongbao/client"
 )
 
@@ -307,6 +309,29 @@ func TestPacketsHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if code := execute(t.Context(), []string{"packets", "show", "p1"}, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "HONGBAO_APP_KEY") {
 		t.Errorf("without a key: exit code %d, %s", code, &stderr)
+	}
+}
+
+// TestHelpExports: dev.env only sets; a command that follows it in a help sees what was exported.
+func TestHelpExports(t *testing.T) {
+	shown := 0
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		lines := strings.Split(cmd.Long, "\n")
+		for i, line := range lines {
+			if line == "  . .hongbao/dev.env" {
+				shown++
+				if !strings.HasPrefix(lines[i+1], "  export HONGBAO_") {
+					t.Errorf("%s: %q follows dev.env", cmd.CommandPath(), lines[i+1])
+				}
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	if walk(newRoot(nil)); shown < 2 {
+		t.Errorf("only %d helps read dev.env", shown)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hongbao/client"
 	"hongbao/money"
@@ -31,6 +32,7 @@ func TestPayouts(t *testing.T) {
 	for name, test := range map[string]func(*desk, *testing.T){
 		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany, "BrokenOff": (*desk).testBrokenOff,
 		"LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds, "ManyRefunds": (*desk).testManyRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile,
+		"Undecided": (*desk).testUndecided,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
@@ -294,6 +296,31 @@ func (d *desk) testMany(t *testing.T) {
 	contains(t, out, "No payout fits.")
 	out, _ = d.sh(exitRefused, "payouts", "retry", "--packet", p, "--user", users[7], "--reason", "r", "--yes")
 	contains(t, out, "refused: decision_pending", "0 are to be paid again, 0 wait for a second person, 1 were refused, 0 were not tried")
+}
+
+// testUndecided: a retry of many passes over a payout of a packet that a recovery of the books
+// has left to people, and pays the others again.
+func (d *desk) testUndecided(t *testing.T) {
+	_, paid := d.grabbed(10, "undecided~frozen")
+	other := paid["undecided~frozen"]
+	left, paid := d.grabbed(10, "undecided~frozen") // listed first: it is newer
+	bad := paid["undecided~frozen"]
+	w := payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}
+	books, err := d.store.DeclareRestored(t.Context(), w, 0, time.Now())
+	d.check(err)
+	d.check(d.store.NoteUndecided(t.Context(), left, payout.OrderNo(bad, 2), "d"))
+	_, err = d.store.EndRestored(t.Context(), w, books, 0, "sandbox", nil)
+	d.check(err)
+	many := []string{"payouts", "retry", "--user", "undecided~frozen", "--reason", "r"}
+	out, _ := d.sh(exitOK, many...)
+	contains(t, out, "refused: not_retryable", "would_retry", "Selected: 2")
+	out, _ = d.sh(exitRefused, append(many, "--yes")...)
+	contains(t, out, "refused: not_retryable", "1 are to be paid again, 0 wait for a second person, 1 were refused, 0 were not tried")
+	if d.status(bad) != payout.StatusFailed || d.status(other) != payout.StatusPending {
+		t.Errorf("left to people: %s, the other: %s", d.status(bad), d.status(other))
+	}
+	_, errs := d.sh(exitRefused, "payouts", "retry", bad, "--reason", "r")
+	contains(t, errs, "not_retryable", "A break of kind restored about this packet is open")
 }
 
 // testBrokenOff: a retry of many that breaks in the middle says what it did, and

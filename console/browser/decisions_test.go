@@ -180,6 +180,82 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
+// TestWhyNumberAndWhyNot: each page says the true reason for the number that a retry sends,
+// or why there is none, in both languages, and offers what can be decided all the same.
+func TestWhyNumberAndWhyNot(t *testing.T) {
+	h := newHouse(t, nil)
+	ctx := t.Context()
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 600, "share_count": 6, "split": "equal"})
+	failed, asked, forgotten := h.grab(id, "failed~frozen", ""), h.grab(id, "asked~frozen", ""), h.grab(id, "forgotten~frozen", "")
+	returned := h.grab(id, "back~declined", "")
+	claims, err := h.pool.Claims(ctx, id)
+	h.must(err)
+	twice := claims[0]
+	twice.UserID = "second"
+	promise, err := h.store.NoteShareConflict(ctx, twice, "sandbox", "claimed by another")
+	h.must(err)
+	db, err := store.OpenSQL(h.dsn)
+	h.must(err)
+	defer func() { h.must(db.Close()) }()
+	for _, change := range []string{
+		"UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id IN ('" + asked + "', '" + forgotten + "')",
+		"UPDATE attempts SET forgotten = 1 WHERE payment_id = '" + forgotten + "'",
+		"UPDATE payments SET status = 'returned' WHERE id = '" + returned + "'",
+	} {
+		_, err = db.ExecContext(ctx, change)
+		h.must(err)
+	}
+	packet := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	undecided := h.grab(packet, "undecided~frozen", "")
+	gone := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	maybe := h.grab(gone, "maybe~frozen", "")
+	w := payout.StaffWrite{Owner: "op", Role: "operator", Route: "r", Key: "k", BodyHash: "h", Reason: "r"}
+	books, err := h.store.DeclareRestored(ctx, w, 0, time.Now())
+	h.must(err)
+	h.must(h.store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))
+	refund := payout.ID(payout.KindRefund, gone, 1)
+	h.must(h.store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
+	_, err = h.store.EndRestored(ctx, w, books, 0, "sandbox", nil)
+	h.must(err)
+	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?", gone)
+	h.must(err)
+	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
+	back := h.remainder("sender", 300)
+	h.spoil("")
+	_, err = db.ExecContext(ctx, "UPDATE payments SET failure_code = 'payee_declined' WHERE id = ?", back)
+	h.must(err)
+	for lang, says := range map[string]string{"en": "pay another one of the sender yourself and mark it as paid.", "zh-CN": "请自行付至发红包人的其他账户并标记为线下已付。"} {
+		b := h.newTab(lang)
+		b.signIn(h.finance)
+		b.open("/refunds/" + back)
+		b.has("#why", says)
+	}
+	all, none, mend := []string{"retry", "cancel", "mark-paid", "ask"}, []string{"ask"}, []string{"cancel", "mark-paid", "ask"}
+	for _, c := range []struct {
+		id     string
+		says   map[string]string
+		offers []string
+	}{
+		{failed, map[string]string{"en": "because the last one has failed for good", "zh-CN": "上一单号已最终失败"}, all},
+		{returned, map[string]string{"en": "because the last one came back", "zh-CN": "上一单号已退票"}, all},
+		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已无上一单号"}, []string{"retry", "mark-paid", "ask"}},
+		{promise.PaymentID, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发送"}, all[:3]},
+		{asked, map[string]string{"en": "The provider is being asked about it.", "zh-CN": "正在向渠道查询。"}, none},
+		{undecided, map[string]string{"en": "could not decide about its packet", "zh-CN": "无法判定该红包"}, none},
+		{maybe, map[string]string{"en": "could not tell whether it was cancelled", "zh-CN": "无法判定它是否已取消"}, mend},
+	} {
+		for lang, says := range c.says {
+			b := h.newTab(lang)
+			b.signIn(h.finance)
+			b.open("/payouts/" + c.id)
+			b.has("#preview", says)
+			if offered := eval[[]string](b, `[...document.querySelectorAll(".decisions form")].map((f) => f.id)`); !slices.Equal(offered, c.offers) {
+				t.Errorf("%s: offered %q", says, offered)
+			}
+		}
+	}
+}
+
 // TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
 // a repeat of the form by the browser decides nothing twice.
 func TestRetryMany(t *testing.T) {

@@ -204,6 +204,7 @@ func (h *house) call(method, path string, body any) (int, []byte) {
 	h.must(err)
 	req.Header.Set("Authorization", "Bearer "+h.app.token)
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", rand.Text())
 	res, err := http.DefaultClient.Do(req)
 	h.must(err)
 	defer func() { _ = res.Body.Close() }()

@@ -1,10 +1,12 @@
 package browser
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -68,7 +70,8 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	en.follow("#part-provider a[href*='status=sending']")
 	en.has("main table", won)
 	en.open("/")
-	en.follow("#part-provider dd:not(.do) a[href*='status=pending']")
+	en.has("#part-provider dd:not(.do) a[href='#open-title']", "2, the oldest") // of all kinds: one goes on from there
+	en.follow("section[aria-labelledby=open-title] a[href='/payouts?status=pending']")
 	en.has("main table", behind)
 
 	for _, id := range []string{won, behind} {
@@ -79,4 +82,29 @@ func TestTroubleOfTheProvider(t *testing.T) {
 		return !strings.Contains(en.text("#part-provider"), "the oldest")
 	})
 	en.lacks("#part-provider .do")
+}
+
+// TestChargeThatWaits: a payment under way that is no payout is found from the overview
+// too: a charge by its packet.
+func TestChargeThatWaits(t *testing.T) {
+	h := newHouse(t, nil)
+	status, raw := h.call(http.MethodPost, "/v1/packets", map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1})
+	if status != http.StatusAccepted {
+		t.Fatalf("%d %s", status, raw)
+	}
+	var made struct{ ID string }
+	h.must(json.Unmarshal(raw, &made))
+	view, err := h.pool.View(t.Context(), made.ID)
+	h.must(err)
+	sealed, err := packet.SealSeed(h.seed, made.ID, packet.DeriveSeed(h.seed, made.ID))
+	h.must(err)
+	_, err = h.store.RecordPacket(t.Context(), view.Packet, sealed, nil, "sandbox")
+	h.must(err)
+
+	b := h.newTab("en")
+	b.signIn(h.ops)
+	h.eventually("the charge is told", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, the oldest") })
+	b.lacks("#part-provider a[href^='/payouts']")
+	b.follow("section[aria-labelledby=open-title] a[href='/packets?status=funding']")
+	b.has("main table", made.ID)
 }

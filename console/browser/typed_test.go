@@ -112,7 +112,7 @@ func TestTypedAboutWhatMoved(t *testing.T) {
 	}
 	b.lacks("#retry")
 	b.has("#kept", "已解冻\n工单 4711")
-	b.has(".note.bad", "当前状态已不允许此操作")
+	b.has(".note.bad", "目前不能进行此操作：状态可能刚刚变化")
 	for _, fault := range eval[[]string](b, faults) {
 		t.Error(fault)
 	}

@@ -31,11 +31,20 @@ func MariaDB(t testing.TB) (dsn string) {
 	return newDatabase(t, shared.get(t, "mariadb", newMariaDB))
 }
 
-// FreshMariaDB starts a MariaDB server for this test alone and returns it with
-// the data source name of an empty database. Both end with the test.
-func FreshMariaDB(t testing.TB) (server *Server, dsn string) {
+// FreshMariaDB starts a MariaDB server for this test alone, with flags besides its own, and
+// returns it with the data source name of an empty database. Both end with the test.
+func FreshMariaDB(t testing.TB, flags ...string) (server *Server, dsn string) {
 	t.Helper()
-	server = fresh(t, newMariaDB)
+	server = fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
+		server, err := newMariaDB(tools, dir)
+		if err != nil {
+			return nil, err
+		}
+		part := server.part.(devstack.MariaDB)
+		part.Flags = append(part.Flags, flags...)
+		server.part = part
+		return server, nil
+	})
 	return server, server.part.(devstack.MariaDB).DSN(mariadbAdmin)
 }
 

@@ -270,10 +270,20 @@ func Temporal(t testing.TB) (addr, namespace string) {
 }
 
 // FreshTemporal starts a Temporal server for this test alone. It keeps its state
-// in a file, so that it survives Kill and Restart.
-func FreshTemporal(t testing.TB) (server *Server, namespace string) {
+// in a file, so that it survives Kill and Restart. Settings are further dynamic settings
+// of it, name=value.
+func FreshTemporal(t testing.TB, settings ...string) (server *Server, namespace string) {
 	t.Helper()
-	return fresh(t, newTemporal), Namespace
+	return fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
+		server, err := newTemporal(tools, dir)
+		if err != nil {
+			return nil, err
+		}
+		part := server.part.(devstack.Temporal)
+		part.Settings = settings
+		server.part = part
+		return server, nil
+	}), Namespace
 }
 
 func newTemporal(tools devstack.Tools, dir string) (*Server, error) {

@@ -1,0 +1,96 @@
+package payout
+
+import (
+	"testing"
+	"time"
+)
+
+// secondNumber is a payment whose first number was declined and whose second was answered
+// in passing: nobody has its money.
+func secondNumber(t *testing.T, answer ObservationKind) *script {
+	t.Helper()
+	return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined).sends(answer).is(StatusSending)
+}
+
+// TestR5_NothingIsSentInSpite: number 1 was refused, number 2 began and has not arrived,
+// and then number 1 turns out to have moved the money. Number 2 stays where it is, and
+// people may close the payment.
+func TestR5_NothingIsSentInSpite(t *testing.T) {
+	for _, answer := range []ObservationKind{ObsRetryAfter, ObsNotSent} {
+		s := secondNumber(t, answer)
+		if no, err := s.send(); err != nil || no == "" { // as long as nothing speaks against it
+			t.Fatalf("%s: %q, %v", answer, no, err)
+		}
+		s.answers(SourceSend, 2, answer)
+		s.after(time.Hour).asks(1, ObsSucceeded).broke(BreakSecondSuccess)
+		for range 3 {
+			if no, err := s.send(); err != nil || no != "" {
+				t.Fatalf("%s: %q goes out, %v", answer, no, err)
+			}
+			s.is(StatusUnknown).asks(2, ObsNeverReceived)
+			s.after(time.Hour)
+		}
+		if err := s.decide(DecisionRetry, true); err == nil {
+			t.Errorf("%s: retried", answer)
+		}
+		s.must(s.decide(DecisionMarkPaid, true))
+		s.is(StatusPaidOutside).owes(0)
+	}
+}
+
+// TestR5_DueQuestionComesBeforeParkedSend: a send that waits, for a hold or a low balance,
+// is due for long when a notification comes about another number.
+func TestR5_DueQuestionComesBeforeParkedSend(t *testing.T) {
+	s := secondNumber(t, ObsRetryAfter).after(time.Hour)
+	s.attempt(1).AskRequested, s.attempt(1).NextAt = true, s.now.Add(time.Second)
+	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
+		t.Errorf("not due yet: %+v", step)
+	}
+	s.after(time.Minute)
+	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionAsk || step.OrderNo != s.attempt(1).OrderNo {
+		t.Errorf("%+v", step)
+	}
+	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+		t.Errorf("begins %d", n)
+	}
+	s.asks(1, ObsNoAnswer) // holds nobody up
+	if step := NextDue(s.p, s.attempts, s.now); step.Do != ActionSend {
+		t.Errorf("%+v", step)
+	}
+	if n := Begin(s.p, s.attempts, s.now); n != NumberSame {
+		t.Errorf("begins %d", n)
+	}
+}
+
+// TestR5_LostWhileMoving: number 1 was refused when number 2 was made, is called under way
+// afterwards, and then the provider forgets it. Nobody has agreed to a third number yet.
+func TestR5_LostWhileMoving(t *testing.T) {
+	s := secondNumber(t, ObsNotSent)
+	s.sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed).retries()
+	s.asks(1, ObsPending).is(StatusUnknown).asks(2, ObsDeclined).is(StatusFailed)
+	c := Command{Kind: DecisionRetry, ApproveFrom: amount + 1}
+	if NeedsSecond(s.p, s.attempts, c, s.now) {
+		t.Error("a second person while it can still be asked about")
+	}
+	s.after(30 * 24 * time.Hour)
+	if !NeedsSecond(s.p, s.attempts, c, s.now) {
+		t.Error("one person is enough")
+	}
+	s.retries() // by one person all the same
+	s.asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
+	if n := Begin(s.p, s.attempts, s.now); n != NumberNone {
+		t.Errorf("begins %d", n)
+	}
+}
+
+// TestR5_LostWhileMovingAgreed: two persons agree to it.
+func TestR5_LostWhileMovingAgreed(t *testing.T) {
+	s := secondNumber(t, ObsNotSent)
+	s.sends(ObsDeclined).asks(2, ObsDeclined).retries().asks(1, ObsPending).asks(2, ObsDeclined).is(StatusFailed)
+	s.after(30 * 24 * time.Hour)
+	s.must(s.decide(DecisionRetry, true))
+	s.after(time.Second).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived)
+	if n := Begin(s.p, s.attempts, s.now); n != NumberNew {
+		t.Errorf("begins %d", n)
+	}
+}
