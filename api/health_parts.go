@@ -27,8 +27,6 @@ const (
 	// providerPatience is how long what the provider has answered is believed: who
 	// looks at the health must not use up his rate.
 	providerPatience = 15 * time.Second
-	// reconcileWarning is how old the last reconciliation may be: one a day is made.
-	reconcileWarning = 36 * time.Hour
 	// reconcileLook is how many of the last ones are looked through for one that has ended.
 	reconcileLook = 20
 )
@@ -48,10 +46,10 @@ type HealthPart struct {
 
 // HealthCheck is one thing that was looked at.
 type HealthCheck struct {
-	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,breaks,chain" doc:"What."`
+	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"What."`
 	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"How it is."`
 	LatencyUS Nullable[int64] `json:"latency_us" doc:"How long an answer took, in microseconds; null where nobody was asked."`
-	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked; low_balance, rate_limited, no_answer: payments under way that the provider has not taken, of the oldest 5,000 of each kind and status; suspense: fen. null where nothing is counted."`
+	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked, days that were not compared because their statement could not be read; low_balance, rate_limited, no_answer: payments under way that the provider has not taken, of the oldest 5,000 of each kind and status; suspense: fen. null where nothing is counted."`
 	Since     Nullable[Stamp] `json:"since" doc:"Since when the oldest waits or lasts; last_run: when it ended; null: nothing does, or there was none yet."`
 }
 
@@ -268,13 +266,14 @@ func (s *Server) reconciliationHealth(ctx context.Context, v observe.Vitals) []H
 			last.Status = healthUnknown
 		}
 	}
-	return []HealthPart{partOf("reconciliation", last, known(v.FromMySQL, aged("breaks", open, 0, healthWarning)))}
+	return []HealthPart{partOf("reconciliation", last,
+		known(v.FromMySQL, aged("unreconciled", v.Unreconciled, 0, healthWarning)), known(v.FromMySQL, aged("breaks", open, 0, healthWarning)))}
 }
 
 // lastRun judges the newest reconciliation that has ended. A new installation has none
 // yet, and one that has had none since it was made is as bad as one without for so long.
 func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
-	c := held("last_run", time.Since(installed) <= reconcileWarning, healthWarning)
+	c := held("last_run", time.Since(installed) <= observe.ReconciledWarning, healthWarning)
 	for _, r := range runs {
 		if r.EndedAt.IsZero() {
 			continue
@@ -283,7 +282,7 @@ func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 		switch {
 		case r.Status == payout.ReconciliationFailed:
 			c.Status = healthWrong
-		case time.Since(r.EndedAt) > reconcileWarning:
+		case time.Since(r.EndedAt) > observe.ReconciledWarning:
 			c.Status = healthWarning
 		default:
 			c.Status = healthOK

@@ -80,7 +80,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 33 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 34 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}
@@ -95,16 +95,21 @@ func TestHealthOfParts(t *testing.T) {
 	}
 
 	_, bad := h.failed()
-	day, err := h.store.RequestDay(t.Context(), "sandbox", "2026-01-01", payout.BySchedule)
-	if err == nil {
-		_, err = h.store.BeginReconciliation(t.Context(), day.ID, time.Now())
+	reconcile := func(day payout.Day, end func(id string) error) {
+		t.Helper()
+		r, err := h.store.RequestDay(t.Context(), "sandbox", day, payout.BySchedule)
+		if err == nil {
+			_, err = h.store.BeginReconciliation(t.Context(), r.ID, time.Now().Add(-24*time.Hour))
+		}
+		if err == nil {
+			err = end(r.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err == nil {
-		err = h.store.FinishReconciliation(t.Context(), day.ID, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := func(id string) error { return h.store.FinishReconciliation(t.Context(), id, nil) }
+	reconcile("2026-01-01", done)
 	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
 	h.write(h.ops, "providers/sandbox/hold", "h", because)
 	workers, temporal = 0, errors.New("away")
@@ -117,6 +122,14 @@ func TestHealthOfParts(t *testing.T) {
 	temporal = nil
 	if _, all = h.health(); all["workers polling"] != "wrong" || all["temporal"] != "ok" {
 		t.Errorf("nobody works: %v", wrongChecks(all))
+	}
+	reconcile("2026-01-02", func(id string) error { return h.store.FailReconciliation(t.Context(), id, "no statement") })
+	if _, all = h.health(); all["reconciliation last_run"] != "wrong" || all["reconciliation unreconciled"] != "warning" {
+		t.Errorf("a day failed: %v", wrongChecks(all))
+	}
+	reconcile("2026-01-03", done)
+	if _, all = h.health(); all["reconciliation last_run"] != "ok" || all["reconciliation unreconciled"] != "warning" {
+		t.Errorf("the next one did not: %v", wrongChecks(all))
 	}
 	if n := *b.Parts[len(b.Parts)-1].Checks[0].Count; n != 2 {
 		t.Errorf("%d entries of the audit were checked", n)

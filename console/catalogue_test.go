@@ -230,7 +230,7 @@ func TestWords(t *testing.T) {
 
 // healthChecks are the names of checks of the API's health.
 var healthChecks = []string{"answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense", "quarantine", "queues",
-	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "breaks", "chain"}
+	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled", "breaks", "chain"}
 
 // ownWords are checks that say what they have found in words of their own.
 var ownWords = []string{"answers", "polling", "last_run", "chain"}

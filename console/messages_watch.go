@@ -60,6 +60,7 @@ var watchMessages = map[string]saying{
 	"check.no_answer":        {"No usable answer", "无有效答复"},
 	"check.unknown_outcomes": {"Outcome unknown", "结果未知"},
 	"check.last_run":         {"Last run", "最近一次"},
+	"check.unreconciled":     {"Days not compared", "未对账日期"},
 	"check.breaks":           {"Open breaks", "未处理差异"},
 	"check.chain":            {"Chain", "链条"},
 
@@ -81,6 +82,7 @@ var watchMessages = map[string]saying{
 	"good.rate_limited":     {"none", "无"},
 	"good.no_answer":        {"none", "无"},
 	"good.unknown_outcomes": {"none", "无"},
+	"good.unreconciled":     {"none", "无"},
 	"good.breaks":           {"none", "无"},
 
 	"poor.durable": {"may lose grabs", "可能丢失领取"},
@@ -119,6 +121,7 @@ var watchMessages = map[string]saying{
 	"do.no_answer":        {"The provider, or the way to it, is in trouble. Workers hold back what is due meanwhile and try single calls; it goes on by itself.", "渠道或网络异常。其间工作进程暂缓到期付款，仅逐笔试发；恢复后自动继续。"},
 	"do.unknown_outcomes": {"Ask the provider about the oldest.", "请就最早一笔向渠道查询。"},
 	"do.last_run":         {"See why it failed, or reconcile the day by hand.", "请查看失败原因，或手动发起对账。"},
+	"do.unreconciled":     {"The provider's statement could not be read: see the runs that failed. It is tried again by itself.", "无法读取渠道账单：请查看失败的对账。系统会自动重试。"},
 	"do.breaks":           {"They wait for a person.", "等待人工处理。"},
 	"do.chain":            {"An entry was changed or removed: hongbao audit verify.", "有条目被改动或删除：hongbao audit verify。"},
 }

@@ -42,7 +42,7 @@ const unfinished = "#open-title"
 // checkPages are where one sees what a check has counted.
 var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished, "unsent": unfinished,
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
-	"last_run": "/reconciliations", "overdue": "/packets?overdue=true", "held": "#hold"}
+	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true", "held": "#hold"}
 
 // viewHealth puts health into words; nil says that it could not be read.
 func viewHealth(l language, h *client.Health) healthView {

@@ -57,6 +57,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricRefundLag, "For how many seconds the oldest packet is past its expiry and not closed.", nil},
 		{MetricBreaks, "Disagreements that wait for a person.", []string{"kind"}},
 		{MetricBreakAge, "Age of the oldest of them in seconds.", []string{"kind"}},
+		{MetricUncompared, "Days that were not compared with the provider: their statement could not be read.", nil},
+		{MetricReconciled, "For how many seconds no reconciliation has been carried out.", nil},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
 		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
@@ -182,6 +184,8 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	for _, b := range v.Breaks {
 		backlog(MetricBreaks, MetricBreakAge, b.Backlog, b.Kind)
 	}
+	gauge(MetricUncompared, float64(v.Unreconciled.Waiting))
+	gauge(MetricReconciled, Backlog{Oldest: v.Reconciled}.age(now))
 	backlog(MetricApprovals, MetricApprovalAge, v.Approvals)
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
 	for provider, since := range v.Held {

@@ -20,6 +20,8 @@ const (
 	OverdueWrong = 5 * time.Minute
 	// OutboxWrong: runs are to be started or woken.
 	OutboxWrong = time.Minute
+	// ReconciledWarning: no reconciliation was carried out; one a day is made.
+	ReconciledWarning = 36 * time.Hour
 	// ApprovalsWarning: decisions wait for a second person.
 	ApprovalsWarning = time.Hour
 )

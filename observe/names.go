@@ -18,6 +18,8 @@ const (
 	MetricRefundLag   = "hongbao_refund_lag_seconds"
 	MetricBreaks      = "hongbao_breaks_open"
 	MetricBreakAge    = "hongbao_break_oldest_seconds"
+	MetricUncompared  = "hongbao_reconciliation_failed_days"
+	MetricReconciled  = "hongbao_reconciliation_age_seconds"
 	MetricApprovals   = "hongbao_approvals_waiting"
 	MetricApprovalAge = "hongbao_approval_oldest_seconds"
 	MetricOutbox      = "hongbao_outbox"

@@ -31,6 +31,12 @@ type Vitals struct {
 	Overdue []PacketBacklog
 	// Breaks wait for a person, by kind.
 	Breaks []KindBacklog
+	// Unreconciled are days whose statement could not be read, and that no reconciliation
+	// has compared since; Oldest is when the first one failed.
+	Unreconciled Backlog
+	// Reconciled is when the last reconciliation ended that was carried out; of an
+	// installation without any when it was made.
+	Reconciled time.Time
 	// Approvals wait for a second person.
 	Approvals Backlog
 	// Outbox are runs that are to be started or woken.

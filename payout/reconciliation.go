@@ -43,6 +43,11 @@ type Reconciliation struct {
 // BySchedule is who asks for the daily reconciliations.
 const BySchedule = "schedule"
 
+// ReconcileAgain is how long after the last of n failed reconciliations of a day another
+// is asked for by itself: 2 h, doubling to 16 h. Statements of yesterday are there by the
+// late morning, at the latest; one that is missing after days is a matter for people.
+func ReconcileAgain(n int) time.Duration { return 2 * time.Hour << min(max(n-1, 0), 3) }
+
 // ByReconciliation is who resolves breaks that are no more.
 const ByReconciliation = "reconciliation"
 

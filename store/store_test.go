@@ -82,6 +82,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// made is what a call returned that may not fail.
+func made[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
 func wantErr(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {

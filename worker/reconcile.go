@@ -22,6 +22,7 @@ import (
 // ReconciliationWishes is the part of MySQL that knows which reconciliations are wanted.
 type ReconciliationWishes interface {
 	WantedReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
+	RepeatReconciliations(ctx context.Context, provider string) (int, error)
 }
 
 // Reconcile is what a worker needs to carry out reconciliations.
@@ -100,6 +101,25 @@ func (w *Worker) reconcile(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// repeatReconciliations asks again for days whose statement could not be read.
+func (w *Worker) repeatReconciliations(ctx context.Context) error {
+	r := w.cfg.Reconcile
+	if r == nil {
+		return nil
+	}
+	for pause(ctx, scheduleEvery) {
+		provider := r.Steps.Provider.Name()
+		asked, err := r.Wishes.RepeatReconciliations(ctx, provider)
+		if asked > 0 {
+			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider), slog.Int("days", asked))
+		}
+		if err != nil && ctx.Err() == nil {
+			w.cfg.Logger.WarnContext(ctx, "Failed reconciliations could not be asked for again; it is tried again.", slog.Any("error", err))
+		}
+	}
+	return nil
 }
 
 // StartReconciliation starts the run of a reconciliation. One that runs already

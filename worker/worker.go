@@ -87,6 +87,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.canary(gctx) })
 	group.Go(func() error { return w.unpark(gctx) })
 	group.Go(func() error { return w.reconcile(gctx) })
+	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })
 	if w.cfg.Heartbeat != nil {
 		group.Go(func() error { return w.cfg.Heartbeat.Run(gctx) })

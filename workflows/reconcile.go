@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,7 +78,7 @@ func Reconcile(ctx workflow.Context, in ReconcileInput) error {
 		if temporal.IsCanceledError(err) {
 			return err
 		}
-		why := fmt.Sprintf("The statement of %s could not be read within %v.", in.Day, statementPatience)
+		why := fmt.Sprintf("The statement of %s could not be read within %v: %s", in.Day, statementPatience, cause(err))
 		if _, noted := step[struct{}](reconcileNote(ctx, "note that it failed"), reconciliations.FailReconciliation, in.ID, why); noted != nil {
 			return noted
 		}
@@ -85,6 +86,14 @@ func Reconcile(ctx workflow.Context, in ReconcileInput) error {
 	}
 	_, err = step[struct{}](reconcileStep(ctx, "note what was found"), reconciliations.FinishReconciliation, in.ID, missing)
 	return err
+}
+
+// cause is what a step failed of in the end, without what Temporal puts around it.
+func cause(err error) string {
+	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
+		return app.Message()
+	}
+	return err.Error()
 }
 
 // compare reads what has to be read, compares both ways and gives asking its time.

@@ -235,6 +235,8 @@ func (d *doctor) vitals(v observe.Vitals) {
 		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
 	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxWrong, what: "runs that are to be started or woken", do: "See whether workers run and Temporal answers."})
 	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person", do: "hongbao approvals list --status waiting"})
+	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
+		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
 	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
 	if v.Quarantined > 0 {
 		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.", "%d hand-offs could not be decoded.", v.Quarantined)
