@@ -22,7 +22,7 @@ type Break struct {
 	UserID           Nullable[string]     `json:"user_id" doc:"Of a promise that cannot be booked: whose."`
 	Detail           string               `json:"detail" doc:"What was found, for people."`
 	Provider         Nullable[string]     `json:"provider" doc:"Whose statement, of breaks that reconciliation found."`
-	Amount           Nullable[Fen]        `json:"amount" doc:"What moved or was booked, of breaks that reconciliation found."`
+	Amount           Nullable[Fen]        `json:"amount" doc:"What moved or was booked, of breaks that reconciliation found; of several lines under the number, all together."`
 	PaymentAmount    Nullable[Fen]        `json:"payment_amount" doc:"What the payment comes to that it is about; null: it is about none of ours."`
 	ReconciliationID Nullable[string]     `json:"reconciliation_id" doc:"The reconciliation that saw it last."`
 	Seen             int                  `json:"seen" minimum:"1" doc:"How often it was seen."`

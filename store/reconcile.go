@@ -130,8 +130,7 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 			return err
 		}
 		for _, b := range j.verdict.Breaks {
-			err := tx.noteFinding(r, both.booked[b.OrderNo], finding{Break: b, amount: money.Fen(j.line.Amount), evidence: j.line.CreatedAt})
-			if err != nil {
+			if err := tx.noteFinding(r, both.booked[b.OrderNo], j.finding(b)); err != nil {
 				return err
 			}
 		}

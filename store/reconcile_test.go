@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -569,4 +571,54 @@ func TestReconcileJudgesItsOwnDay(t *testing.T) {
 	if v := query[string](t, x.s, "SELECT verdict FROM statement_lines WHERE op = 'transfer'"); v != verdictInFlight {
 		t.Errorf("the other day's line is %s now", v)
 	}
+}
+
+// TestBreakOfManyLines: what several lines say under one number is one break, of all of
+// them together, however they lie in pages and runs.
+func TestBreakOfManyLines(t *testing.T) {
+	x := newStatement(t)
+	o := x.owing()
+	x.paid(o, 100, "u")
+	for _, fen := range []money.Fen{100, 100} { // beside the one that is booked
+		x.add(o.Op, o.OrderNo, "u", fen, x.s.Now())
+	}
+	for _, fen := range []money.Fen{5, 70, 600} {
+		x.add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
+		x.add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
+	}
+	x.c.pass(2 * payout.InFlight)
+	first := payout.DayOf(x.s.Now(), time.UTC)
+	amounts := func(want map[string]money.Fen) {
+		t.Helper()
+		open := false
+		rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Resolved: &open, Limit: 100})
+		must(t, err)
+		got := map[string]money.Fen{}
+		for _, b := range rows {
+			got[string(b.Kind)+" "+b.OrderNo] = b.Amount
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	want := map[string]money.Fen{"moved_twice " + o.OrderNo: 200, "foreign_order NotOurs4711": 675, "foreign_order NotOurs4712": 3}
+	for range 2 {
+		x.reconcile(first)
+		amounts(want)
+	}
+	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text, "3 lines, 675 fen together; one: transfer of ") {
+		t.Errorf("%q", text)
+	}
+	x.c.pass(24 * time.Hour)
+	x.add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
+	x.c.pass(2 * payout.InFlight)
+	x.reconcile(first.Add(1))
+	want["foreign_order NotOurs4711"] = 4675
+	amounts(want)
+	x.reconcile(first)
+	amounts(want)
+	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Amount == 70 })
+	x.reconcile(first) // restated
+	want["foreign_order NotOurs4711"] = 4605
+	amounts(want)
 }

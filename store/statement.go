@@ -164,18 +164,36 @@ func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
 type judged struct {
 	line    lineRow
 	verdict payout.Verdict
+	// same are all lines of the number that leave the break too, this one among them.
+	same map[payout.BreakKind]payout.Sum
 }
 
 // judge compares all lines of one order number with the books.
 func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 	var before []payout.StatementLine
 	var out []judged
+	same := map[payout.BreakKind]payout.Sum{}
 	for _, row := range o.lines[orderNo] {
 		l := row.line()
-		out = append(out, judged{row, payout.JudgeLine(provider, l, before, o.booked[orderNo], asOf)})
+		v := payout.JudgeLine(provider, l, before, o.booked[orderNo], asOf)
+		out = append(out, judged{row, v, same})
 		before = append(before, l)
+		for _, b := range v.Breaks {
+			sum := same[b.Kind]
+			same[b.Kind] = payout.Sum{Count: sum.Count + 1, Amount: min(sum.Amount+l.Amount, money.Max)}
+		}
 	}
 	return out
+}
+
+// finding is a break that the line leaves. Other lines of its number may leave the same
+// one: it is of all of them together, whichever is noted last, and however often.
+func (j judged) finding(b payout.Break) finding {
+	all := j.same[b.Kind]
+	if all.Count > 1 {
+		b.Detail = fmt.Sprintf("%d lines, %d fen together; one: %s", all.Count, all.Amount, b.Detail)
+	}
+	return finding{Break: b, amount: all.Amount, evidence: j.line.CreatedAt}
 }
 
 func (j judged) text() string {
