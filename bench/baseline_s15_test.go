@@ -15,7 +15,7 @@ import (
 // Its known failure: a crash between the pop and the row loses the share. It is
 // not in the list any more, and nobody knows of it.
 var s15Kind = kind{
-	number: "S1.5", name: "Redis list, then a row", open: openS15, rate: 15_000,
+	number: "S1.5", name: "Redis list, then a row", open: openS15, rate: 60_000,
 	loses:  "every share that was popped and is not yet a row",
 	dies:   []trouble{{"popped", []offence{lostShare}}},
 	stalls: []trouble{{"popped", nil}},

@@ -227,7 +227,8 @@ func fixedPollers(n int, o *sdk.Options) {
 	o.WorkflowTaskPollerBehavior, o.ActivityTaskPollerBehavior = fixed, fixed
 }
 
-// beWorker is our worker with everything in it, as cmd wires it.
+// beWorker is our worker as cmd wires it, without what no payout passes through: the
+// epochs of the lanes in the books and their rebuild, beats of the process, metrics.
 func beWorker(t *testing.T, cfg childSettings) (string, func(string) string) {
 	ctx, logger := context.Background(), childLogger()
 	db, err := store.Open(store.Config{DSN: cfg.DSN})

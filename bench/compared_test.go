@@ -14,7 +14,13 @@ func compared(title string, all []*comparison, p plan) []result {
 	rates := result{title: title, columns: []string{"load", "who", "per second", "least", "most", "of the baseline"}, notes: []string{note}, plot: &plot{title: title, unit: "a second"}}
 	times := result{title: "how long one of them takes", columns: []string{"load", "who", "p50 ms", "p99 ms", "least p99", "most p99"}, plot: &plot{title: title + ": how long one takes, p99", unit: "ms", log: true},
 		notes: []string{"From asking to the answer, including the time the load generator had to wait for a core of the same machine."}}
+	early := 0
 	for _, c := range all {
+		for _, s := range slices.Concat(c.baseRuns, c.times) {
+			if s.early {
+				early++
+			}
+		}
 		load := fmt.Sprintf("%s, %d callers", c.title, c.callers)
 		side := func(who string, runs []sample, ratio float64) {
 			m := measured(c.title, c.callers, who, runs, ratio)
@@ -26,6 +32,9 @@ func compared(title string, all []*comparison, p plan) []result {
 		}
 		side(c.baseline.name, c.baseRuns, 1)
 		side(c.ours.name, c.times, c.ratio())
+	}
+	if early > 0 {
+		rates.notes = append(rates.notes, fmt.Sprintf("%s ended early, with the last share: a rate is of the time that it took.", runs(early)))
 	}
 	return []result{rates, times}
 }

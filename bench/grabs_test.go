@@ -13,7 +13,7 @@ var noRewrite = []string{"--auto-aof-rewrite-percentage", "0"}
 
 // alone are further numbers of callers of the baseline: its best one is looked
 // for where we do not need it to be.
-var alone = []int{64, 256}
+var alone = []int{64, 256, 512, 2000}
 
 // measureEngine compares pool.Grab with the well-known script, each round on a
 // Redis of its own that both share: appendfsync always.

@@ -27,15 +27,24 @@ func measureLatency(t *testing.T, p plan, say func(string, ...any)) []result {
 	if !p.full {
 		length = time.Second / 2
 	}
-	say("%d grabs a second for %v", steadyRate, length)
-	out := []result{r.steady(t, length)}
-	var drains []drain
-	for i, n := range []int{p.sized(1000, 20), p.sized(20_000, 50)} {
-		d := r.drain(t, w, n, fmt.Sprintf("d%dx", i))
-		drains = append(drains, d)
-		say("%d grabs at once: all paid after %v", n, d.took.Round(time.Millisecond))
+	address := r.listen(t)
+	var grabs, paid []sample
+	for round := range p.rounds {
+		say("%d grabs a second for %v, round %d of %d", steadyRate, length, round+1, p.rounds)
+		g, m := r.steady(t, address, length, fmt.Sprintf("steady%dx", round))
+		grabs, paid = append(grabs, g), append(paid, m)
 	}
-	return append(out, drainTable(drains))
+	sizes := []int{p.sized(1000, 20), p.sized(20_000, 50)}
+	drains := make([][]drain, len(sizes))
+	for round := range p.rounds {
+		for k := range sizes {
+			i := (k + round) % len(sizes) // each comes first in every other round
+			d := r.drain(t, w, sizes[i], fmt.Sprintf("d%d-%dx", i, round))
+			drains[i] = append(drains[i], d)
+			say("%d grabs at once, round %d of %d: all paid after %v", sizes[i], round+1, p.rounds, d.took.Round(time.Millisecond))
+		}
+	}
+	return []result{steadyTable(grabs, paid, length), drainTable(drains)}
 }
 
 // listen serves the API on this rig.
@@ -54,10 +63,9 @@ func (r *rig) listen(t *testing.T) (address string) {
 	return address
 }
 
-// steady lets somebody grab every 20 ms over HTTP.
-func (r *rig) steady(t *testing.T, length time.Duration) result {
+// steady lets somebody with that name grab every 20 ms over HTTP.
+func (r *rig) steady(t *testing.T, address string, length time.Duration, name string) (grab, pay sample) {
 	t.Helper()
-	address := r.listen(t)
 	n := int(length.Seconds() * steadyRate)
 	ids := r.stage(t, steadyPacket, wanted{sender: "sender", shares: n/steadyPacket + 2, life: time.Hour})
 	r.awaitOpen(t, ids)
@@ -79,7 +87,7 @@ func (r *rig) steady(t *testing.T, length time.Duration) result {
 			default:
 				from = newAsker(address, r.token)
 			}
-			failed[i] = from.post("http://"+address+"/v1/packets/"+ids[i%len(ids)]+"/grabs", "steady"+strconv.Itoa(i))
+			failed[i] = from.post("http://"+address+"/v1/packets/"+ids[i%len(ids)]+"/grabs", name+strconv.Itoa(i))
 			answered[i] = time.Now()
 			grabs[i] = answered[i].Sub(due)
 			free <- from
@@ -95,36 +103,41 @@ func (r *rig) steady(t *testing.T, length time.Duration) result {
 		if err != nil {
 			t.Fatal(err)
 		}
-		owed["steady"+strconv.Itoa(i)] = share
+		owed[name+strconv.Itoa(i)] = share
 	}
-	await(t, "all are paid", func() bool { return len(r.movedOf(t, "transfer", "steady")) >= n })
-	r.paidOnce(t, "transfer", "steady", owed)
+	await(t, "all are paid", func() bool { return len(r.movedOf(t, "transfer", name)) >= n })
+	r.paidOnce(t, "transfer", name, owed)
 	var paid []time.Duration
-	for _, m := range r.movedOf(t, "transfer", "steady") {
-		i, err := strconv.Atoi(m.Account[len("steady"):])
+	for _, m := range r.movedOf(t, "transfer", name) {
+		i, err := strconv.Atoi(m.Account[len(name):])
 		if err != nil {
 			t.Fatal(err)
 		}
 		paid = append(paid, max(0, m.At.Sub(answered[i])))
 	}
 	await(t, "all runs ended", func() bool { return r.running(t, workflows.PayoutWorkflow) == 0 })
-	out := result{title: fmt.Sprintf("%d grabs a second for %v", steadyRate, length), columns: []string{"what", "p50 ms", "p99 ms", "max ms"},
-		notes: []string{"Grabs are asked for at fixed times over HTTP; their time counts from when they were due, and the money's from the 201 to the movement at the provider."},
-		plot:  &plot{title: "Time at 50 grabs a second", unit: "ms", log: true}}
+	return sampled(grabs, length), sampled(paid, length)
+}
+
+func steadyTable(grabs, paid []sample, length time.Duration) result {
+	out := result{title: fmt.Sprintf("%d grabs a second for %v", steadyRate, length), columns: []string{"what", "p50 ms", "least", "most", "p99 ms", "least", "most", "max ms"},
+		notes: []string{"Grabs are asked for at fixed times over HTTP; their time counts from when they were due, and the money's from the 201 to the movement at the provider.",
+			fmt.Sprintf("Medians of %s, with the least and the most; the maximum is that of all.", runs(len(grabs)))},
+		plot: &plot{title: "Time at 50 grabs a second", unit: "ms", log: true}}
 	for _, l := range []struct {
 		what string
-		all  []time.Duration
+		runs []sample
 	}{{"grab, until its answer", grabs}, {"answer, until the money has moved", paid}} {
-		p50, p99, most := millis(quantile(l.all, 0.5)), millis(quantile(l.all, 0.99)), millis(quantile(l.all, 1))
-		out.rows = append(out.rows, []string{l.what, figure(p50), figure(p99), figure(most)})
+		half, tail, most := spread(l.runs, p50), spread(l.runs, p99), spread(l.runs, longest).Max
+		out.rows = append(out.rows, []string{l.what, figure(half.Median), figure(half.Min), figure(half.Max), figure(tail.Median), figure(tail.Min), figure(tail.Max), figure(most)})
 		for _, b := range []struct {
 			name string
-			v    float64
-		}{{"p50", p50}, {"p99", p99}} {
-			v := max(b.v, 0.01) // of a logarithm
-			out.plot.bars = append(out.plot.bars, bar{l.what, b.name, v, v, v})
+			rate
+		}{{"p50", half}, {"p99", tail}} {
+			const least = 0.01 // of a logarithm
+			out.plot.bars = append(out.plot.bars, bar{l.what, b.name, max(b.Median, least), max(b.Min, least), max(b.Max, least)})
 		}
-		out.numbers = append(out.numbers, map[string]any{"kind": "latency", "what": l.what, "per_second": steadyRate, "count": n, "p50_ms": p50, "p99_ms": p99, "max_ms": most})
+		out.numbers = append(out.numbers, map[string]any{"kind": "latency", "what": l.what, "per_second": steadyRate, "runs": len(l.runs), "p50_ms": half, "p99_ms": tail, "max_ms": most})
 	}
 	return out
 }
@@ -183,34 +196,43 @@ func (r *rig) drain(t *testing.T, w *child, n int, prefix string) drain {
 	return d
 }
 
+// part is how fast a part of a backlog was paid, from one fifth on up to another, and what
+// one payout of it cost.
+func (d drain) part(from, to int) (perSecond float64, cost [4]float64) {
+	count := d.n*to/fifths - d.n*from/fifths
+	a, b := d.cost[from], d.cost[to]
+	for i, t := range []time.Duration{b.temporal - a.temporal, b.mysql - a.mysql, b.redis - a.redis, b.worker - a.worker} {
+		cost[i] = millis(t) / float64(count)
+	}
+	return float64(count) / max((d.at[to]-d.at[from]).Seconds(), 1e-3), cost
+}
+
 // drainTable shows whether it gets slower as the backlog grows.
-func drainTable(drains []drain) result {
-	out := result{title: "a crowd's payouts, by fifths of the backlog", columns: []string{"grabs at once", "part", "after s", "payouts/s", "Temporal ms", "MariaDB ms", "Redis ms", "worker ms"},
-		notes: []string{"The first fifth is paid while the most are waiting; its costs include the grabs themselves and the starts of later payouts.", "Milliseconds are processor time of that process for one payout."},
-		plot:  &plot{title: "Payouts a second while a backlog drains", unit: "payouts/s"}}
-	for _, d := range drains {
+func drainTable(sizes [][]drain) result {
+	out := result{title: "a crowd's payouts, by fifths of the backlog", columns: []string{"grabs at once", "part", "after s", "payouts/s", "least", "most", "Temporal ms", "MariaDB ms", "Redis ms", "worker ms"},
+		notes: []string{fmt.Sprintf("Medians of %s, the sizes in turn on one installation, which keeps what was paid before.", runs(len(sizes[0]))),
+			"The first fifth is paid while the most are waiting; its costs include the grabs themselves and the starts of later payouts.", "Milliseconds are processor time of that process for one payout."},
+		plot: &plot{title: "Payouts a second while a backlog drains", unit: "payouts/s"}}
+	for _, all := range sizes {
+		n := all[0].n
 		row := func(part string, from, to int) {
-			count := d.n*to/fifths - d.n*from/fifths
-			perSecond := float64(count) / max((d.at[to]-d.at[from]).Seconds(), 1e-3)
-			each := func(of func(bill) time.Duration) float64 {
-				return millis(of(d.cost[to])-of(d.cost[from])) / float64(count)
+			speed := spread(all, func(d drain) float64 { v, _ := d.part(from, to); return v })
+			after := spread(all, func(d drain) float64 { return d.at[to].Seconds() })
+			line := []string{figure(float64(n)), part, figure(after.Median), figure(speed.Median), figure(speed.Min), figure(speed.Max)}
+			numbers := map[string]any{"kind": "drain", "grabs": n, "part": part, "runs": len(all), "after_s": after, "per_second": speed}
+			for i, of := range []string{"temporal", "mysql", "redis", "worker"} {
+				cost := spread(all, func(d drain) float64 { _, c := d.part(from, to); return c[i] })
+				line, numbers[of+"_cpu_ms"] = append(line, figure(cost.Median)), cost
 			}
-			costs := []float64{each(func(b bill) time.Duration { return b.temporal }), each(func(b bill) time.Duration { return b.mysql }),
-				each(func(b bill) time.Duration { return b.redis }), each(func(b bill) time.Duration { return b.worker })}
-			line := []string{figure(float64(d.n)), part, figure(d.at[to].Seconds()), figure(perSecond)}
-			for _, c := range costs {
-				line = append(line, figure(c))
-			}
-			out.rows = append(out.rows, line)
-			out.plot.bars = append(out.plot.bars, bar{figure(float64(d.n)) + " at once", part, perSecond, perSecond, perSecond})
-			out.numbers = append(out.numbers, map[string]any{"kind": "drain", "grabs": d.n, "part": part, "after_s": d.at[to].Seconds(), "per_second": perSecond,
-				"repairs": d.repairs, "temporal_cpu_ms": costs[0], "mysql_cpu_ms": costs[1], "redis_cpu_ms": costs[2], "worker_cpu_ms": costs[3]})
+			out.rows, out.numbers = append(out.rows, line), append(out.numbers, numbers)
+			out.plot.bars = append(out.plot.bars, speed.bar(figure(float64(n))+" at once", part))
 		}
 		row("all", 0, fifths)
 		for i := range fifths {
 			row(strconv.Itoa(i+1)+". fifth", i, i+1)
 		}
-		out.notes = append(out.notes, fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %d things right, of whatever kind.", figure(float64(d.n)), d.grabbed.Seconds(), d.repairs))
+		answered, repairs := spread(all, func(d drain) float64 { return d.grabbed.Seconds() }), spread(all, func(d drain) float64 { return float64(d.repairs) })
+		out.notes = append(out.notes, fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %.0f to %.0f things right, of whatever kind.", figure(float64(n)), answered.Median, repairs.Min, repairs.Max))
 	}
 	return out
 }

@@ -34,6 +34,8 @@ type sample struct {
 	done      int
 	perSecond float64
 	p50, p99  time.Duration
+	longest   time.Duration
+	early     bool // nothing was left before its time was over
 }
 
 // run lets all callers ask one after the other, without pauses, for the given
@@ -92,6 +94,7 @@ func watched(tb testing.TB, s subject, callers int, length time.Duration, watch 
 		}
 	}
 	got := sampled(slices.Concat(took...), elapsed)
+	got.early = soldOut.Load()
 	if got.done == 0 {
 		tb.Fatalf("%s: nothing was done within %v", s.name, length)
 	}
@@ -105,7 +108,7 @@ func sampled(took []time.Duration, elapsed time.Duration) sample {
 		return sample{}
 	}
 	slices.Sort(took)
-	return sample{done: len(took), perSecond: float64(len(took)) / elapsed.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100]}
+	return sample{done: len(took), perSecond: float64(len(took)) / elapsed.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100], longest: took[len(took)-1]}
 }
 
 // comparison is one subject beside its baseline.
@@ -133,7 +136,7 @@ type rate struct {
 	Max    float64 `json:"max"`
 }
 
-func spread(samples []sample, of func(sample) float64) rate {
+func spread[T any](samples []T, of func(T) float64) rate {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
 		values[i] = of(s)
@@ -146,6 +149,7 @@ func spread(samples []sample, of func(sample) float64) rate {
 func perSecond(s sample) float64 { return s.perSecond }
 func p50(s sample) float64       { return s.p50.Seconds() * 1e3 }
 func p99(s sample) float64       { return s.p99.Seconds() * 1e3 }
+func longest(s sample) float64   { return s.longest.Seconds() * 1e3 }
 
 // ratio is our median over the baseline's.
 func (c *comparison) ratio() float64 {

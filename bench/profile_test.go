@@ -248,7 +248,11 @@ func (l *profiled) each(d time.Duration) float64 {
 func (l *profiled) perSecond() float64 { return float64(l.done) / l.wall.Seconds() }
 func (l *profiled) works() float64     { return l.main.Seconds() / l.wall.Seconds() }
 func (l *profiled) waits() float64     { return l.waiting.Seconds() / l.wall.Seconds() }
-func (l *profiled) coresBusy() float64 { return l.busy.Seconds() / l.wall.Seconds() / float64(l.cores) }
+
+// coresBusy is never less than what is known to have been used: the kernel counts ticks.
+func (l *profiled) coresBusy() float64 {
+	return max(l.busy, l.self+l.main+l.others).Seconds() / l.wall.Seconds() / float64(l.cores)
+}
 
 // limit names what there is no more of. Redis does everything in one thread: when
 // that is never idle nothing else can help; else it is what nobody has enough of.
@@ -274,5 +278,9 @@ func (l *profiled) limit() string {
 	case l.coresBusy() >= 0.9:
 		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread is taken only %s of it.", l.name, percent(l.coresBusy()), percent(occupied))
 	}
-	return fmt.Sprintf("The limit of %s: neither Redis' main thread (taken %s of the time) nor the cores (busy %s); callers wait for each other's round trips.", l.name, percent(occupied), percent(l.coresBusy()))
+	if l.waits() >= l.works() {
+		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread waits for one %s of it, and works %s.", l.name, percent(l.coresBusy()), percent(l.waits()), percent(l.works()))
+	}
+	return fmt.Sprintf("The limit of %s: neither Redis' main thread (taken %s of the time) nor the cores (busy %s); callers wait for each other's round trips, of %s grabs a script call.",
+		l.name, percent(occupied), percent(l.coresBusy()), figure(float64(l.done)/float64(max(1, l.calls))))
 }

@@ -37,13 +37,6 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	all := []time.Duration{4, 2, 1, 3}
-	if quantile(all, 0) != 1 || quantile(all, 0.5) != 3 || quantile(all, 1) != 4 {
-		t.Error(quantile(all, 0), quantile(all, 0.5), quantile(all, 1))
-	}
-}
-
 func TestWorkGroup(t *testing.T) {
 	for want, stack := range map[string][]string{
 		groupGC:                             {"runtime.scanobject", "runtime.gcBgMarkWorker"},

@@ -377,9 +377,3 @@ func rateOf(values []float64) rate {
 	n := len(sorted)
 	return rate{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
-
-// quantile of durations, which need not be sorted.
-func quantile(all []time.Duration, q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
-}

@@ -332,6 +332,13 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 		return err == nil && len(list) == 1 && list[0].Status == payout.ReconciliationDone && list[0].RequestedBy == payout.BySchedule && !list[0].Provisional
 	})
 	eventually(t, soon, "its run has ended", func() bool { return r.runs(t, workflows.ReconcileID("sandbox", today().Add(-1))) == "Completed" })
+	asked := must(handle.Describe(t.Context()))(t).Info.RecentActions
+	if len(asked) == 0 {
+		t.Fatal("the schedule knows of no run")
+	}
+	daily := asked[len(asked)-1].StartWorkflowResult.WorkflowID
+	eventually(t, soon, daily+" has ended", func() bool { return r.runs(t, daily) == "Completed" })
+	recorded(t, "daily_reconcile", r.history(t, daily))
 }
 
 // TestReconciliationSurvivesItsRun: a run that is terminated by hand is started

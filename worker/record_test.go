@@ -54,16 +54,15 @@ func TestRecordHistories(t *testing.T) {
 		"payout_needs_recipient": liveConfirm,
 		"payout_finance_retry":   liveFinanceRetry,
 		"payout_cancelled":       liveCancelled,
+		"charge_asked":           liveChargeAsked,
+		"reconcile_done":         liveReconciled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id, status := live(t, r)
 			eventually(t, soon, id+" is "+status, func() bool { return r.runs(t, id) == status })
 			h := r.history(t, id)
-			replay(t, h)
-			if *updateHistories {
-				keep(t, filepath.Join(historiesDir, name+".json"), h)
-			}
+			recorded(t, name, h)
 		})
 	}
 }
@@ -175,6 +174,30 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	return workflows.PayoutID(c.PacketID, user), "Completed"
 }
 
+// liveChargeAsked has the provider asked about a charge whose packet's run is over: a
+// run of its own does that.
+func liveChargeAsked(t *testing.T, r *rig) (string, string) {
+	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
+	r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+	eventually(t, soon, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h", Reason: "the sender says it was taken"}
+	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk}, func(*payout.Decision, payout.Row, error) (int, []byte) {
+		return 202, []byte("{}")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return workflows.ChargeID(p.ID), "Completed"
+}
+
+func liveReconciled(t *testing.T, r *rig) (string, string) {
+	day := today().Add(-20)
+	if one := r.reconcileDay(t, day); one.Status != payout.ReconciliationDone {
+		t.Errorf("%+v", one)
+	}
+	return workflows.ReconcileID("sandbox", day), "Completed"
+}
+
 // history reads the latest run of a workflow id.
 func (r *rig) history(t *testing.T, workflowID string) *historypb.History {
 	t.Helper()
@@ -192,11 +215,22 @@ func (r *rig) history(t *testing.T, workflowID string) *historypb.History {
 func replay(t *testing.T, h *historypb.History) {
 	t.Helper()
 	replayer := sdk.NewWorkflowReplayer()
-	replayer.RegisterWorkflowWithOptions(workflows.Packet, workflow.RegisterOptions{Name: workflows.PacketWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Payout, workflow.RegisterOptions{Name: workflows.PayoutWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Refund, workflow.RegisterOptions{Name: workflows.RefundWorkflow})
+	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
+		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge,
+		workflows.ReconcileWorkflow: workflows.Reconcile, workflows.DailyReconcileWorkflow: workflows.DailyReconcile} {
+		replayer.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
 	if err := replayer.ReplayWorkflowHistory(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)), h); err != nil {
 		t.Errorf("what the server recorded does not replay: %v", err)
+	}
+}
+
+// recorded replays a history and, when that is asked for, keeps it.
+func recorded(t *testing.T, name string, h *historypb.History) {
+	t.Helper()
+	replay(t, h)
+	if *updateHistories {
+		keep(t, filepath.Join(historiesDir, name+".json"), h)
 	}
 }
 

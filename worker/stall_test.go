@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"hongbao/devstack/stacktest"
 	"hongbao/worker"
@@ -44,12 +47,15 @@ func (c *crowd) Step(context.Context) error {
 	return nil
 }
 
-// work starts a worker with the options of the product. Only runs that were not
-// taken up in time come to the normal queue sooner, so that fewer are enough.
-func (c *crowd) work(t *testing.T) (stop func()) {
+// work starts a worker with the options of the product and these changes. Only runs that
+// were not taken up in time come to the normal queue sooner, so that fewer are enough.
+func (c *crowd) work(t *testing.T, changes ...func(*sdk.Options)) (stop func()) {
 	t.Helper()
 	options := worker.Options()
 	options.StickyScheduleToStartTimeout = time.Second
+	for _, change := range changes {
+		change(&options)
+	}
 	w := sdk.New(c.temporal, c.queue, options)
 	w.RegisterWorkflowWithOptions(c.wait, workflow.RegisterOptions{Name: "wait"})
 	w.RegisterActivity(c)
@@ -59,10 +65,10 @@ func (c *crowd) work(t *testing.T) (stop func()) {
 	return w.Stop
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newCrowd(t *testing.T, with ...func(*client.Options)) *crowd {
 	t.Helper()
 	addr, ns := stacktest.Temporal(t)
-	c := &crowd{temporal: must(worker.Dial(addr, ns, quietLogger()))(t), queue: "crowd-" + rand.Text()}
+	c := &crowd{temporal: must(worker.Dial(addr, ns, quietLogger(), with...))(t), queue: "crowd-" + rand.Text()}
 	t.Cleanup(c.temporal.Close)
 	return c
 }
@@ -99,6 +105,50 @@ func TestRunsDueAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d runs in %v; longest time without any: %v", runs, p.Took, p.Longest)
+}
+
+// staleHints makes Temporal tell, with each task of the sticky queue, of a hundred more
+// there. Under load it does so now and then: when the poller that hears of them comes
+// back, others have taken them.
+func staleHints(o *client.Options) {
+	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, in, out any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, in, out, cc, opts...)
+			asked, ok := in.(*workflowservice.PollWorkflowTaskQueueRequest)
+			if answer, told := out.(*workflowservice.PollWorkflowTaskQueueResponse); ok && told && len(answer.GetTaskToken()) > 0 &&
+				asked.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
+				answer.BacklogCountHint = 100
+			}
+			return err
+		}))
+}
+
+// TestStaleHints: with fixed pollers, the known-bad case, a stale hint of a backlog in the
+// sticky queue draws all of them there, for the minute of a poll, while runs wait in the
+// normal one. Ours always look at both.
+func TestStaleHints(t *testing.T) {
+	t.Parallel()
+	const runs = 300
+	for name, tc := range map[string]struct {
+		change func(*sdk.Options)
+		stalls bool
+	}{
+		"fixed": {func(o *sdk.Options) {
+			o.WorkflowTaskPollerBehavior = sdk.NewPollerBehaviorSimpleMaximum(sdk.PollerBehaviorSimpleMaximumOptions{MaximumNumberOfPollers: 4})
+		}, true},
+		"ours": {func(*sdk.Options) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t, staleHints)
+			c.gather(t, runs, time.Now())
+			defer c.work(t, tc.change)()
+			p, err := stacktest.AwaitWork(t.Context(), runs, stallLimit, c.done.Load)
+			if stalled := errors.Is(err, stacktest.ErrStalled); stalled != tc.stalls || !stalled && err != nil {
+				t.Errorf("%v after %+v, want a stall: %v", err, p, tc.stalls)
+			}
+		})
+	}
 }
 
 // TestStallIsSeen: runs that are due and a worker whose pollers have stopped are a
