@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
 	"hongbao/access"
 	"hongbao/activities"
 	"hongbao/api"
@@ -180,6 +184,40 @@ type rowT struct {
 	testing.TB
 	mu    sync.Mutex
 	lines []string
+	scene *scene
+}
+
+// lostStep reports whether Temporal gave up waiting for a step of the row's runs. What the
+// step had done then, a call to the provider perhaps, is done, and nobody heard of it.
+func (t *rowT) lostStep() bool {
+	s := t.scene
+	if s == nil {
+		return false
+	}
+	for _, id := range []string{workflows.PacketID(s.packet.ID), workflows.PayoutID(s.packet.ID, s.account), workflows.RefundID(s.packet.ID, 0), workflows.ChargeID(s.packet.ID)} {
+		runs := must(s.r.temporal.ListWorkflow(s.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = %q", id)}))(t)
+		for _, run := range runs.GetExecutions() {
+			events := s.r.temporal.GetWorkflowHistory(s.Context(), id, run.GetExecution().GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+			for events.HasNext() {
+				if given(must(events.Next())(t)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// given reports whether an event says that a step was given up. A marker with a failure is
+// a local step whose time was over.
+func given(e *historypb.HistoryEvent) bool {
+	switch e.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT, enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+		return true
+	case enumspb.EVENT_TYPE_MARKER_RECORDED:
+		return e.GetMarkerRecordedEventAttributes().GetFailure() != nil
+	}
+	return e.GetActivityTaskStartedEventAttributes().GetLastFailure().GetTimeoutFailureInfo() != nil
 }
 
 func (*rowT) Helper() {}

@@ -16,8 +16,9 @@ import (
 //
 //	go test ./worker -run TestRecordHistories -update-histories
 //
-// Those called by_steps, by_parts and by_whole_steps are of runs that were started before
-// there was PayNow, ShapeWhole, and ShapeAtOnce; they are not recorded any more.
+// Those called by_steps, by_parts, by_whole_steps and unshown are of runs that were started
+// before there was PayNow, ShapeWhole, ShapeAtOnce, and "paid-charge-is-shown"; they are not
+// recorded any more.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(files) == 0 {
