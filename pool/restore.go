@@ -110,7 +110,10 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.Restored, afte
 	}
 	lane := packet.Lane(r.ID, p.cfg.Lanes)
 	f := &filling{pool: p, keys: keys, gate: p.keys.epoch(lane), epoch: epoch, packet: r,
-		loader: packet.Resume(r.ClaimedAmount, best(r), r.BestAmount)}
+		loader: packet.Resume(r.ClaimedAmount, best(r), r.BestAmount), promised: map[string]packet.Claim{}}
+	for _, c := range r.Promised {
+		f.promised[c.UserID] = c
+	}
 	if err := p.clear(ctx, lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order}); err != nil {
 		return err
 	}
@@ -157,6 +160,7 @@ type filling struct {
 
 	free, claimed, parts int // elements of shares, claims in winners, elements of order
 	sum                  money.Fen
+	promised             map[string]packet.Claim // by user: those who have no share, as far as it has come
 }
 
 // write puts elements into a key; before is how many a list has already.
@@ -210,6 +214,7 @@ func (f *filling) add(ctx context.Context, shares []packet.Share) error {
 			return err
 		}
 		c := s.Claim
+		delete(f.promised, c.UserID) // of two, the share counts
 		winners = append(winners, c.UserID, record)
 		places = append(places, 0, prefixOf(f.packet.App, c.UserID)+placeAt(c.ClaimedAt.UnixMilli(), c.PacketID))
 		users = append(users, c.UserID)
@@ -267,7 +272,7 @@ func (f *filling) end(ctx context.Context) error {
 		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount, ErrTorn)
 	}
 	var told []any // to users who have no share (rule R10)
-	for _, c := range r.Promised {
+	for _, c := range f.promised {
 		record, err := f.record(c, f.sum)
 		if err != nil {
 			return err

@@ -134,3 +134,26 @@ func TestR9_RestoreTorn(t *testing.T) {
 		t.Errorf("again: %+v", state)
 	}
 }
+
+// TestR9_RestoreKeepsTheShare: a booked claim is not replaced by what its user was told
+// beside it.
+func TestR9_RestoreKeepsTheShare(t *testing.T) {
+	p := setups[0].openFresh(t)
+	ctx := t.Context()
+	pk := newPacket(t, 10)
+	lane := packet.Lane(pk.ID, p.Lanes())
+	r := restored(t, pk, 3)
+	r.Promised = []packet.Claim{
+		{PacketID: pk.ID, UserID: "u1", ShareIndex: 7, Amount: 700, ClaimedAt: r.CreatedAt},
+		{PacketID: pk.ID, UserID: "told", ShareIndex: 8, Amount: 800, ClaimedAt: r.CreatedAt},
+	}
+	if err := errors.Join(p.ShutGate(ctx, lane, 5), p.Restore(ctx, 5, r, sharesOf(r, 2))); err != nil {
+		t.Fatal(err)
+	}
+	winners := dump(t, p, pk.ID).Winners
+	for user, want := range map[string]int{"u0": 0, "u1": 1, "u2": 2, "told": 8} {
+		if c, err := packet.DecodeClaim(pk.ID, user, winners[user]); err != nil || c.ShareIndex != want {
+			t.Errorf("%s has %+v, %v, want share %d", user, c, err, want)
+		}
+	}
+}

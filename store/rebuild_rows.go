@@ -85,9 +85,12 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, e
 	return r, err
 }
 
+// promisedClaims are what users of a packet were told who have no share of it. Of one who
+// has a share too, that is what counts, here as in every other list.
 func (s *Store) promisedClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
 	var rows []promisedRow
-	err := s.read(ctx).Raw("SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id WHERE m.packet_id = ?", packetID).Scan(&rows).Error
+	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
 	var out []packet.Claim
 	for _, r := range rows {
 		out = append(out, r.paid().Claim)

@@ -17,7 +17,8 @@ import (
 // TestR10_SecondShare: a user whose payout waits for days has won another share since Redis
 // lost the first: his workflow is taken. The second one is a promise all the same, before a
 // rebuild of the lane can forget it; and once two persons keep it, it is paid beside the
-// first, which still waits.
+// first, which still waits. The lane that is made again tells him of the first, as the books
+// do, and forgets him with the packet.
 func TestR10_SecondShare(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -66,6 +67,15 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Errorf("breaks: %+v", open)
 	}
 
+	eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	if kept := must(r.store.Claim(ctx, p.ID, first.UserID))(t).Claim; !sameClaim(kept, first) {
+		t.Errorf("told %+v, the books tell %+v", first, kept)
+	}
+	r.told(t, first)
+	if list := must(listed(r, p.ID))(t); len(list) != 1 || !sameClaim(list[0], first) {
+		t.Errorf("the list has %+v, want %+v", list, first)
+	}
+
 	r.twoPersons(t, id, payout.Command{Kind: payout.DecisionRetry})
 	eventually(t, soon, "the promise is kept beside the first share", func() bool {
 		kept, err := r.store.PaymentOf(ctx, id)
@@ -78,4 +88,15 @@ func TestR10_SecondShare(t *testing.T) {
 	eventually(t, soon, "both runs are at their end", func() bool {
 		return r.runs(t, workflows.HonourID(p.ID, 1)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
 	})
+
+	must(r.pool.Recall(ctx, p.ID))(t)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	eventually(t, soon, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
+	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Place{}, 10); err != nil || len(left) != 0 {
+		t.Errorf("claims of a user whose packet is retired: %+v, %v", left, err)
+	}
+	places := must(rdb.Keys(ctx, "hb:{*}:claimed").Result())(t)
+	for _, key := range places {
+		t.Errorf("%s keeps %q", key, must(rdb.ZRange(ctx, key, 0, -1).Result())(t))
+	}
 }
