@@ -14,6 +14,15 @@ func (w *Worker) Fatal(err error) { w.fatal(err) }
 // Make is the step of a rebuild that replaces what Redis has of a lane.
 func (r *Rebuilder) Make(ctx context.Context, b *packet.Rebuild) error { return r.make(ctx, b) }
 
+// Await waits for claims of one packet to get into the books.
+func (r *Rebuilder) Await(ctx context.Context, b packet.Rebuild, claims []packet.Claim) error {
+	missing := map[claimed]int{}
+	for _, c := range claims {
+		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
+	}
+	return r.await(ctx, b, missing, nil)
+}
+
 // OnStep has f told of each step that a rebuild of a lane has done.
 func (r *Rebuilder) OnStep(f func(lane int, done string)) { r.step = f }
 

@@ -70,8 +70,8 @@ type RebuildPace struct {
 	// Settle is for how long no run may turn up that is not in the books: longer than
 	// a relay's pause between two tries, and than Temporal's lists are late.
 	Settle time.Duration
-	// Patience is how long runs and winners that cannot be booked are waited for.
-	// Past it they may end as promises that cannot be booked (rule R10).
+	// Patience is how long runs and winners are waited for while none of them gets into
+	// the books. Past it they may end as promises that cannot be booked (rule R10).
 	Patience time.Duration
 }
 

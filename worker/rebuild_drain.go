@@ -252,16 +252,21 @@ func (r *Rebuilder) unbooked(ctx context.Context, missing map[claimed]int, packe
 const stagedPatience = 10 * time.Second
 
 // await returns once claims and packets are in the books, or cannot be waited for any
-// longer.
+// longer. While claims get there, however slowly, they can: were the lane made without
+// the others, their shares would be dealt again.
 func (r *Rebuilder) await(ctx context.Context, b packet.Rebuild, missing map[claimed]int, packets []string) error {
 	began := time.Now()
-	told := began
+	told, moved := began, began
 	for {
+		before := len(missing)
 		left, err := r.unbooked(ctx, missing, packets)
 		if err != nil || !left {
 			return err
 		}
-		if took := time.Since(began); took >= stagedPatience && len(missing) == 0 || took >= r.cfg.Pace.Patience {
+		if len(missing) < before {
+			moved = time.Now()
+		}
+		if time.Since(began) >= stagedPatience && len(missing) == 0 || time.Since(moved) >= r.cfg.Pace.Patience {
 			r.cfg.Logger.WarnContext(ctx, "Rebuild goes on without claims, or packets, that do not get into the books.",
 				slog.Int("lane", b.Lane), slog.Int("claims", len(missing)))
 			return nil

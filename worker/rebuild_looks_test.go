@@ -2,9 +2,13 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -71,5 +75,44 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	b, did, err := rebuilder.Lane(ctx, lane)
 	if !did || err != nil || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
+	}
+}
+
+// slowBooks are rows of which one more claim is booked at every look, up to a number.
+type slowBooks struct {
+	worker.RebuildRows
+	booked, most int
+}
+
+func (s *slowBooks) Unrecorded(_ context.Context, _ string, claims []packet.Claim) ([]packet.Claim, error) {
+	s.booked = min(s.booked+1, s.most)
+	return slices.DeleteFunc(slices.Clone(claims), func(c packet.Claim) bool { return c.ShareIndex < s.booked }), nil
+}
+
+// TestR9_RebuildIsPatient: a rebuild waits for claims for as long as they get into the books,
+// also where all of them together take longer than it waits for one. It does not wait for
+// ever for those that do not.
+func TestR9_RebuildIsPatient(t *testing.T) {
+	const looks, look = 50, 100 * time.Millisecond
+	pace := rebuildPace
+	pace.Patience = 10 * look
+	claims := make([]packet.Claim, looks)
+	for i := range claims {
+		claims[i] = packet.Claim{PacketID: "p", UserID: fmt.Sprint("u", i), ShareIndex: i}
+	}
+	for _, most := range []int{looks, looks / 2} {
+		synctest.Test(t, func(t *testing.T) {
+			rows, began := &slowBooks{most: most}, time.Now()
+			rebuilder := worker.NewRebuilder(worker.RebuildConfig{Rows: rows, Pace: pace, Lanes: testLanes, Logger: slog.New(slog.DiscardHandler)})
+			if err := rebuilder.Await(t.Context(), packet.Rebuild{}, claims); err != nil {
+				t.Fatal(err)
+			}
+			if rows.booked != most {
+				t.Errorf("%d of %d claims that are being booked were waited for", rows.booked, most)
+			}
+			if took, want := time.Since(began), time.Duration(most)*look+pace.Patience; took > want {
+				t.Errorf("%d claims were waited for %v, want %v at most", looks, took, want)
+			}
+		})
 	}
 }
