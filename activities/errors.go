@@ -15,7 +15,7 @@ const (
 	TypeConflict = "conflict"
 	// TypeUnavailable: a store could not be asked. Retried.
 	TypeUnavailable = "unavailable"
-	// TypeGone: the pool is not in Redis. Retried: a repeated create stages it again.
+	// TypeGone: the pool is not in Redis. Retried: a repeated create stages it again, or a rebuild makes it.
 	TypeGone = "pool_gone"
 	// TypeNotFound: the row is not there (yet). Retried.
 	TypeNotFound = "not_found"

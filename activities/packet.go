@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Packets struct {
 	Starter  Starter
 	// SeedKey derives and seals the seeds of packets; 32 bytes from the configuration.
 	SeedKey [32]byte
+	// Remake has lost pools made again; nil where lanes are rebuilt by hand alone.
+	Remake *Remake
 
 	// funded is the split of the packet that was funded last: mostly it is opened
 	// next, by the same worker, and a million shares take a tenth of a second to
@@ -94,7 +97,7 @@ func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Rec
 }
 
 // OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
-// A pool that is not in Redis is retried until its packet is staged again.
+// A pool that is not in Redis is retried until a rebuild of its lane has made it (remake.go).
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
 	defer beat(ctx)()
 	var shares []money.Fen
@@ -106,7 +109,11 @@ func (a *Packets) OpenPool(ctx context.Context, id string) error {
 			return typed(err)
 		}
 	}
-	if err := a.Pool.OpenPool(ctx, id, shares, nil); err != nil {
+	err := a.Pool.OpenPool(ctx, id, shares, nil)
+	if errors.Is(err, packet.ErrGone) {
+		err = cmp.Or(a.remake(ctx, id), err)
+	}
+	if err != nil {
 		return typed(err)
 	}
 	return typed(a.keepFirst(ctx, id))

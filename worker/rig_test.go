@@ -186,6 +186,9 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	if r.change != nil {
 		r.change(r, &cfg)
 	}
+	if cfg.Rebuild != nil {
+		cfg.Packets.Remake = &activities.Remake{Lanes: r.pool, Books: r.store}
+	}
 	return cfg
 }
 

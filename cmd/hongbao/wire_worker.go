@@ -86,7 +86,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	hour, minute := clock(cfg.ReconcileAt)
 	w := worker.New(worker.Config{
 		Client:   temporal,
-		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey)},
+		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey), Remake: remake(cfg, db, redis)},
 		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
@@ -115,6 +115,15 @@ func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs
 		return nil
 	}
 	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes, Logger: logger}
+}
+
+// remake is nil when lanes are rebuilt by hand: one packet is no reason to shut one until
+// somebody comes.
+func remake(cfg workerConfig, db *store.Store, redis *pool.Pool) *activities.Remake {
+	if cfg.PoolRebuild == rebuildManual {
+		return nil
+	}
+	return &activities.Remake{Lanes: redis, Books: db}
 }
 
 // newGate makes what parks payments; without a rate it does not ask Redis.
