@@ -102,8 +102,9 @@ type Config struct {
 	// measurements.
 	Epochs Epochs
 	// Observe leaves every gate as it is, and shut for this process: it can read what
-	// remains (Remains) and halt gates, and nothing else. For the recovery of books that
-	// are older than Redis (rule R13), which must not make a lane that Redis has lost.
+	// remains (Remains) and halt gates, and nothing else. Open then writes nothing, here or
+	// in the books. For the recovery of books that are older than Redis (rule R13), which
+	// must not make a lane that Redis has lost, and for who only looks.
 	Observe bool
 	// Logger hears about reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
@@ -232,6 +233,9 @@ func (p *Pool) start(ctx context.Context) error {
 func (p *Pool) checkLanes(ctx context.Context) error {
 	same, _, err := p.atPlaces(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
 		was, err := p.rdb.Get(ctx, key).Int()
+		if errors.Is(err, redis.Nil) && p.cfg.Observe {
+			return true, nil // never used, or emptied: no other number stands against ours
+		}
 		if errors.Is(err, redis.Nil) { // one that is full is opened too when it knows the number
 			if err = p.rdb.SetNX(ctx, key, p.cfg.Lanes, 0).Err(); err == nil {
 				was, err = p.rdb.Get(ctx, key).Int()

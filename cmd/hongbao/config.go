@@ -38,11 +38,14 @@ func newEnvironment(environ []string) environment {
 	return e
 }
 
-// settingsOf returns the settings of a command.
+// settingsOf returns the settings of a command, with the defaults that they have there.
 func settingsOf(command string) []setting {
 	var list []setting
 	for _, s := range settings {
 		if slices.Contains(s.commands, command) {
+			if slices.Contains(s.asked, command) {
+				s.fallback = ""
+			}
 			list = append(list, s)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 func validSettings() map[string]string {
 	return map[string]string{
 		"HONGBAO_MYSQL_DSN":              "hongbao:s3cret-dsn@tcp(127.0.0.1:3306)/hongbao?parseTime=true",
+		"HONGBAO_REDIS_ADDR":             "127.0.0.1:16379",
 		"HONGBAO_SEED_KEY":               strings.Repeat("5eed", 16),
 		"HONGBAO_PROVIDER_URL":           "http://127.0.0.1:8090",
 		"HONGBAO_PROVIDER_KEY":           "s3cret-provider",
@@ -106,6 +107,8 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "-----BEGIN CERTIFICATE-----", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) must be the name of a file, not what is in it"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "redis://u:s3cret-url@127.0.0.1:6379/0", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
 		{cmdWorker, "HONGBAO_REDIS_ADDR", "s3cret-url@127.0.0.1:6379", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
+		{cmdPoolShow, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
+		{cmdPoolMake, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "", "HONGBAO_MYSQL_DSN (--mysql-dsn) is required"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "mysql://localhost/hongbao", "HONGBAO_MYSQL_DSN"},
 		{cmdAPI, "HONGBAO_MYSQL_DSN", "u:p@tcp(localhost:3306)/", "names no database"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/packet"
+	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
 	"hongbao/worker"
@@ -36,7 +37,8 @@ func newPoolCommand(env environment) *cobra.Command {
 		Short: "Show which lanes are open, shut or being rebuilt, and the last rebuilds",
 		Long: `Show which lanes are open, shut or being rebuilt, and the last rebuilds with the
 number of acknowledged grabs that may be lost. Redis and MySQL are asked directly;
-nothing is changed.
+nothing is changed: a lane that is open in MySQL, and of which Redis lacks something
+that nobody has noticed yet, is shown with what Redis has. API and workers shut it.
 
 Exit code: 0 every lane is open; 1 some are not.`,
 		Args: noArgs,
@@ -68,9 +70,12 @@ Redis has lost something (unless HONGBAO_POOL_REBUILD is manual). Workers have t
 run: what Redis still holds, and what Temporal is about to book, is waited for.
 
 --all rebuilds the lanes that are shut. --lane rebuilds one, also one that is open:
-it is shut first, and takes no grabs meanwhile.
+it is shut first, and takes no grabs meanwhile. Books that were restored are not
+rebuilt from: "hongbao recover" comes first.
 
-The rebuild needs some seconds a lane. It may be broken off and repeated at any time.`,
+The rebuild needs some seconds a lane. It may be broken off and repeated at any time.
+
+Exit code: 0 every lane that was to be rebuilt is open; 1 some stay shut, and why.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(cmd, cmdPoolMake, env)
@@ -106,7 +111,8 @@ func poolConfigOf(c config) (poolConfig, error) {
 	return poolConfig{Redis: redis, MySQLDSN: c.secret("mysql-dsn")}, err
 }
 
-// openBoth opens Redis and MySQL. The pool compares the two, as every process does.
+// openBoth opens Redis and MySQL. The pool compares the two and writes down what is
+// wrong, as every process does, unless Redis.Observe.
 func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.Store, *pool.Pool, func(), error) {
 	db, err := store.Open(store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Redis.Lanes})
 	if err != nil {
@@ -127,30 +133,36 @@ func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.S
 // shownRebuilds is how many rebuilds the status shows.
 const shownRebuilds = 20
 
+// poolStatus tells of the lanes. It must not change them: whoever asks may have named the
+// wrong Redis, and to compare as every process does would shut every lane for it.
 func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
+	cfg.Redis.Observe = true
 	db, redis, done, err := cfg.openBoth(ctx, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer done()
-	lanes, err := db.PoolLanes(ctx)
+	lanes, err := db.PoolLanes(ctx) // before Redis is read, which can only have come further since
 	if err != nil {
 		return err
 	}
 	t := newGrid(out, "lane", "state", "epoch", "reason", "shut at (UTC)", "seen", "Redis has", "lost", "rebuilt at (UTC)")
-	shut, shown := 0, 0
+	shut, behind, shown := 0, 0, 0
 	for _, l := range lanes {
-		if l.State == packet.LaneOpen && l.RebuiltAt.IsZero() {
-			continue // nothing ever happened to it
-		}
-		if l.State != packet.LaneOpen {
-			shut++
-		}
 		found, err := redis.ReadEpoch(ctx, l.Lane)
 		if err != nil {
 			return err
 		}
-		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.Seen, fmt.Sprintf("epoch %d, %d", found.Number, found.Seq), l.Lost, at(l.RebuiltAt))
+		lacks := l.State == packet.LaneOpen && !agrees(l, found)
+		switch {
+		case l.State != packet.LaneOpen:
+			shut++
+		case lacks:
+			behind++
+		case l.RebuiltAt.IsZero():
+			continue // nothing ever happened to it
+		}
+		t.row(l.Lane, l.State, l.Epoch, l.Reason, at(l.ShutAt), l.Seen, has(found, lacks), l.Lost, at(l.RebuiltAt))
 		shown++
 	}
 	if shown > 0 {
@@ -159,10 +171,32 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 	if err := showRebuilds(ctx, db, out); err != nil {
 		return err
 	}
-	if shut > 0 {
-		return errors.Join(printf(out, "%d of %d lanes are NOT OPEN\n", shut, len(lanes)), errSilent)
+	switch {
+	case behind > 0:
+		err = printf(out, "%d lanes are open in MySQL, and Redis at %s is not as they say: is it the right one? API and workers shut such lanes by themselves.\n", behind, cfg.Redis.Addr)
+	case len(lanes) == 0:
+		return printf(out, "There are no lanes yet: the first API or worker makes them.\n")
+	}
+	if shut+behind > 0 {
+		return errors.Join(err, printf(out, "%d of %d lanes are NOT OPEN\n", shut+behind, len(lanes)), errSilent)
 	}
 	return printf(out, "All %d lanes are open.\n", len(lanes))
+}
+
+// agrees reports whether Redis carries out what it is asked in a lane that is open.
+func agrees(l packet.LaneRow, found pool.Epoch) bool {
+	return found.Open() && found.Number == l.Epoch && found.Seq >= l.Seen
+}
+
+// has is what Redis has of a lane; of one that it should have open also its gate.
+func has(found pool.Epoch, lacks bool) string {
+	switch {
+	case found.Number == 0:
+		return "nothing"
+	case lacks:
+		return fmt.Sprintf("epoch %d, %d, %s", found.Number, found.Seq, found.Gate)
+	}
+	return fmt.Sprintf("epoch %d, %d", found.Number, found.Seq)
 }
 
 func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
@@ -203,11 +237,7 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 		return err
 	}
 	defer temporal.Close()
-	known, err := redis.BooksNumber(ctx)
-	if err == nil {
-		_, err = db.CompareBooks(ctx, known) // books that are restored refuse the rebuild
-	}
-	if err != nil {
+	if err := refuseRestored(ctx, db, redis); err != nil {
 		return err
 	}
 	lanes, err := db.PoolLanes(ctx)
@@ -217,9 +247,13 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	r := worker.NewRebuilder(worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs,
 		Starter: worker.NewStarter(temporal, "sandbox"), Lanes: cfg.Redis.Lanes, Logger: logger})
 	n := 0
+	var stay error // lanes that are shut and not rebuilt: they take no grabs, and that is no success
 	for _, l := range lanes {
 		switch {
-		case lane >= 0 && l.Lane != lane, lane < 0 && !worker.Rebuildable(l):
+		case lane >= 0 && l.Lane != lane, lane < 0 && l.State == packet.LaneOpen:
+			continue
+		case lane < 0 && !worker.Rebuildable(l):
+			stay = errors.Join(stay, fmt.Errorf("lane %d stays shut: %s", l.Lane, l.Reason))
 			continue
 		case l.State == packet.LaneOpen:
 			if _, err := db.ShutPoolLane(ctx, l.Lane, l.Epoch, packet.LaneByHand); err != nil {
@@ -236,7 +270,24 @@ func poolRebuild(ctx context.Context, cfg poolConfig, lane int, out io.Writer, l
 	if n == 0 && lane >= 0 {
 		return fmt.Errorf("the books do not know lane %d: nothing was ever put into it", lane)
 	}
-	return printf(out, "%d lanes rebuilt.\n", n)
+	if stay != nil {
+		stay = fmt.Errorf("%w\nNo rebuild opens these: docs/disaster.md says what to do about each reason", stay)
+	}
+	return errors.Join(printf(out, "%d lanes rebuilt.\n", n), stay)
+}
+
+// refuseRestored compares MySQL's books with what Redis knows of them. Made from books that
+// are older than reality, a lane would lack grabs that were told (rule R13).
+func refuseRestored(ctx context.Context, db *store.Store, redis *pool.Pool) error {
+	known, err := redis.BooksNumber(ctx)
+	if err != nil {
+		return err
+	}
+	books, err := db.CompareBooks(ctx, known)
+	if err == nil && books.State == payout.BooksRestored {
+		err = fmt.Errorf("nothing is rebuilt: %w; see docs/disaster.md, \"MySQL restored\"", payout.ErrBooksRestored)
+	}
+	return err
 }
 
 // rebuildLane rebuilds a lane, or waits for the worker that is doing so.

@@ -19,6 +19,7 @@ type setting struct {
 	secret   bool     // never printed
 	required bool     // "" is refused
 	commands []string // commands that take it
+	asked    []string // those of them that have no default and have to be told
 }
 
 // Names of the commands in the table.
@@ -65,7 +66,8 @@ var settings = []setting{
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,
 		usage: "address of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "redis-addr", env: "HONGBAO_REDIS_ADDR", fallback: "127.0.0.1:16379", kind: kindNodes, required: true,
-		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: reachRedis},
+		usage: "address of Redis; of a Cluster some nodes, of Sentinel the sentinels, separated by commas", commands: reachRedis,
+		asked: []string{cmdPoolShow, cmdPoolMake}}, // beside the MySQL of another installation the one on this machine would look emptied
 	{flag: "redis-mode", env: "HONGBAO_REDIS_MODE", fallback: "single", kind: kindRedisMode, required: true,
 		usage: "single (one server), cluster (Redis Cluster) or sentinel (one master found by Redis Sentinel)", commands: reachRedis},
 	{flag: "redis-master", env: "HONGBAO_REDIS_MASTER", kind: kindText,

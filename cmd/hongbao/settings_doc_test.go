@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,18 +18,16 @@ func settingsDocument() string {
 		"An unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are errors at start that name the key.\n" +
 		"Secrets are never printed. Generated from `cmd/hongbao/settings.go`: `go test ./cmd/hongbao -run TestSettingsDocument -update`.\n")
 	var order []string
-	byCommand := map[string][]setting{}
 	for _, s := range settings {
 		for _, c := range s.commands {
-			if _, seen := byCommand[c]; !seen {
+			if !slices.Contains(order, c) {
 				order = append(order, c)
 			}
-			byCommand[c] = append(byCommand[c], s)
 		}
 	}
 	for _, c := range order {
 		fmt.Fprintf(&b, "\n## hongbao %s\n\n| flag | environment | default | meaning |\n|---|---|---|---|\n", c)
-		for _, s := range byCommand[c] {
+		for _, s := range settingsOf(c) {
 			fallback := "`" + s.fallback + "`"
 			if s.fallback == "" {
 				fallback = "none"
