@@ -48,6 +48,7 @@ func newReconcileListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List reconciliations, newest first",
+		Long:  "List reconciliations, newest first, and why those that failed did. \"hongbao reconcile\nshow <id>\" has the whole of it.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOfFlag("status", filter.Status, reconciliationStatuses); err != nil {
@@ -63,9 +64,9 @@ func newReconcileListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Reconciliation], error) {
 					return t.staff.ListReconciliations(ctx, filter, p)
 				}
-				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at"}
+				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at", "error"}
 				return tellList(ctx, t, page, fetch, columns, func(r *client.Reconciliation) []any {
-					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt)}
+					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt), clipped(orNone(r.Error))}
 				})
 			})
 		},
@@ -84,17 +85,22 @@ func newReconcileListCommand(env environment) *cobra.Command {
 
 func newReconcileStartCommand(env environment) *cobra.Command {
 	f, want, wait := newDesk(), client.ReconcileRequest{}, false
+	f.timeout = reconciliationWait
 	cmd := &cobra.Command{
 		Use:   "start --reason <text>",
 		Short: "Compare a day now",
 		Long: `Compare a day with the provider's statement now. While one of the same day is under
-way, that is the answer. With --wait it waits for the end and shows what differs:
-exit code 1 when something does, or when the statement could not be read.`,
+way, that is the answer. With --wait it waits for the end, two hours unless --timeout
+says otherwise: the provider is asked for its statement for up to an hour. It shows
+what differs: exit code 1 when something does, or when the statement could not be read.`,
 		Example: "  hongbao reconcile start --date 2026-02-17 --reason 'provider announced corrections' --wait",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkDay(want.Date); err != nil {
 				return err
+			}
+			if !wait && !cmd.Flags().Changed("timeout") {
+				f.timeout = time.Minute // to ask for one is done at once, or not at all
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
@@ -110,6 +116,7 @@ exit code 1 when something does, or when the statement could not be read.`,
 		},
 	}
 	f.add(cmd, true)
+	cmd.Flags().Lookup("timeout").Usage = "give up after this `time`, without --wait after a minute; 0 = never"
 	flags := cmd.Flags()
 	flags.StringVar(&want.Date, "date", "", "which `day`, YYYY-MM-DD in the time zone of the statement; empty = today")
 	flags.StringVar(&want.Provider, "provider", "", "whose statement: a provider's `name`; empty = the only one")
@@ -120,8 +127,13 @@ exit code 1 when something does, or when the statement could not be read.`,
 	return cmd
 }
 
-// reconciliationPause is the pause between two looks at a reconciliation.
-const reconciliationPause = 500 * time.Millisecond
+const (
+	// reconciliationPause is the pause between two looks at a reconciliation.
+	reconciliationPause = 500 * time.Millisecond
+	// reconciliationWait is for how long its end is waited for: a statement that cannot be
+	// read is asked for again for an hour, and a large one is compared for a while.
+	reconciliationWait = 2 * time.Hour
+)
 
 // awaitReconciliation waits for the end of a reconciliation and tells it.
 func (t *clerk) awaitReconciliation(ctx context.Context, r *client.Reconciliation) error {

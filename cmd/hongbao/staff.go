@@ -188,6 +188,17 @@ func orNone(text *string) string {
 	return *text
 }
 
+// maxCell is how much of a text that somebody else wrote stands in a list.
+const maxCell = 160
+
+// clipped shortens a text for a cell of a list; the view of the one thing has all of it.
+func clipped(text string) string {
+	if runes := []rune(text); len(runes) > maxCell {
+		return string(runes[:maxCell]) + "…"
+	}
+	return text
+}
+
 func whenever(at *time.Time) string {
 	if at == nil {
 		return ""

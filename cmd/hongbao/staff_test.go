@@ -97,6 +97,7 @@ func (d *desk) testReconcile(t *testing.T) {
 	}
 	out, _ = d.sh(exitOK, "reconcile", "breaks")
 	contains(t, out, "test order of theirs")
+	d.testUnread(asked.Date)
 	for args, says := range map[string]string{
 		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request", "start": "--reason is required", "list --date x": "not a day",
 		"list --status x": "none of requested", "breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "accepts 1 arg",
@@ -110,6 +111,23 @@ func (d *desk) testReconcile(t *testing.T) {
 	contains(t, errs, "not_found")
 	_, errs = d.sh(exitFailed, "reconcile", "resolve", "b999999", "--reason", "r")
 	contains(t, errs, "not_found")
+}
+
+// testUnread: the list says why a statement could not be read, and the view all of it.
+func (d *desk) testUnread(date string) {
+	out, _ := d.sh(exitOK, "reconcile", "start", "--reason", "once more", "--date", date, "--json")
+	var asked client.Reconciliation
+	d.check(json.Unmarshal([]byte(out), &asked))
+	_, err := d.store.BeginReconciliation(d.t.Context(), asked.ID, time.Now().Add(time.Hour))
+	d.check(err)
+	const why = "The statement could not be read: line 4711 has 5 columns"
+	d.check(d.store.FailReconciliation(d.t.Context(), asked.ID, why+strings.Repeat(" and more", 18)+" and the last of it"))
+	out, _ = d.sh(exitOK, "reconcile", "list", "--status", "failed")
+	contains(d.t, out, asked.ID, why, "…")
+	out, _ = d.sh(exitOK, "reconcile", "show", asked.ID)
+	contains(d.t, out, why, "and the last of it")
+	out, _ = d.sh(exitOK, "reconcile", "start", "--help")
+	contains(d.t, out, "give up after this time, without --wait after a minute; 0 = never (default 2h0m0s)")
 }
 
 func (d *desk) testProviders(t *testing.T) {
