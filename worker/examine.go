@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc/codes"
 
+	"hongbao/observe"
 	"hongbao/workflows"
 )
 
@@ -27,6 +28,8 @@ type Examination struct {
 	// Pollers counts who has lately asked for work of each sort: "hongbao workflow",
 	// "hongbao activity" and "hongbao-drain activity".
 	Pollers map[string]int
+	// Waiting are the tasks of all sorts that no worker has taken yet.
+	Waiting observe.Backlog
 }
 
 // attributes are the search attributes that runs carry.
@@ -70,11 +73,12 @@ func Examine(ctx context.Context, server Server) (Examination, error) {
 		{workflows.DrainTaskQueue, "activity", enums.TASK_QUEUE_TYPE_ACTIVITY},
 	} {
 		got, err := service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{Namespace: namespace,
-			TaskQueue: &taskqueue.TaskQueue{Name: q.queue}, TaskQueueType: q.kind})
+			TaskQueue: &taskqueue.TaskQueue{Name: q.queue}, TaskQueueType: q.kind, ReportStats: true})
 		if err != nil {
 			return seen, fmt.Errorf("temporal task queue: %w", err)
 		}
 		seen.Pollers[q.queue+" "+q.sort] = recentPollers(got)
+		seen.Waiting = seen.Waiting.Add(backlogOf(got))
 	}
 	return seen, nil
 }

@@ -170,14 +170,19 @@ func (q *Queues) Look(ctx context.Context) (queues []observe.QueueBacklog, worke
 		if err != nil {
 			return nil, 0, fmt.Errorf("backlog of task queue %s: %w", one.queue, err)
 		}
-		b := observe.Backlog{Waiting: d.GetStats().GetApproximateBacklogCount()}
-		if b.Waiting > 0 {
-			b.Oldest = time.Now().Add(-d.GetStats().GetApproximateBacklogAge().AsDuration())
-		}
-		queues = append(queues, observe.QueueBacklog{Queue: one.queue, Kind: one.kind, Backlog: b})
+		queues = append(queues, observe.QueueBacklog{Queue: one.queue, Kind: one.kind, Backlog: backlogOf(d)})
 		workers = min(workers, recentPollers(d))
 	}
 	return queues, workers, nil
+}
+
+// backlogOf is what a task queue, asked with its statistics, says that nobody has taken.
+func backlogOf(d *workflowservice.DescribeTaskQueueResponse) observe.Backlog {
+	b := observe.Backlog{Waiting: d.GetStats().GetApproximateBacklogCount()}
+	if b.Waiting > 0 {
+		b.Oldest = time.Now().Add(-d.GetStats().GetApproximateBacklogAge().AsDuration())
+	}
+	return b
 }
 
 // recentPollers counts who has lately asked a task queue for work.

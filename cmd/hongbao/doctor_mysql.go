@@ -237,6 +237,12 @@ func (d *doctor) vitals(v observe.Vitals) {
 	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person", do: "hongbao approvals list --status waiting"})
 	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
+	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarning {
+		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start --date <day> --reason <text> --wait for each day that was left out.",
+			"No day was compared with the provider's statement for %v.", age.Round(time.Second))
+	} else {
+		d.ok("last reconciliation", "Not longer ago than %v.", observe.ReconciledWarning)
+	}
 	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
 	if v.Quarantined > 0 {
 		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.", "%d hand-offs could not be decoded.", v.Quarantined)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/devstack"
+	"hongbao/observe"
 	"hongbao/worker"
 )
 
@@ -66,6 +67,13 @@ func (d *doctor) temporal(ctx context.Context) {
 	} else {
 		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
 	}
+	d.queues(seen.Waiting)
+}
+
+// queues judges what waits for a worker: some may ask, and be too few.
+func (d *doctor) queues(waiting observe.Backlog) {
+	d.backlog("task queues", waiting, limit{wrong: observe.QueueWrong, what: "tasks that no worker has taken",
+		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed is paid late meanwhile."})
 }
 
 // Client certificates are renewed by people or by what they have set up for it: both

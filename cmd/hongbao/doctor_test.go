@@ -176,8 +176,8 @@ func TestDoctor(t *testing.T) {
 		w.await("api", verdictOK) // it waits for its parts no longer than a second
 		found, code := w.look()
 		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "breaks", "quarantine", "ledger", "gates", "books",
-			"temporal", "temporal namespace", "search attributes", "workers", "provider", "api"} {
+			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "reconciliation", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
+			"temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
 				t.Errorf("%s: %+v", check, found[check])
 			}
@@ -187,7 +187,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "Nothing is wrong: 31 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "Nothing is wrong: 34 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL, "Temporal": (*ward).testTemporal,
 		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {
@@ -385,37 +385,41 @@ func TestDoctorJudges(t *testing.T) {
 		check, verdict string
 		says           string
 	}{
-		"redis behind":       {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong, "11s behind"},
-		"redis a bit ahead":  {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning, "1.5s ahead of"},
-		"redis in time":      {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK, "90ms ahead"},
-		"redis 6":            {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
-		"redis 10":           {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
-		"mysql ahead":        {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
-		"mysql 8.0":          {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
-		"mysql 9":            {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
-		"mariadb 10.6":       {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
-		"mariadb 11":         {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
-		"isolation":          {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong, "REPEATABLE-READ"},
-		"binlog":             {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning, "sync_binlog is 0"},
-		"no binlog":          {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
-		"sending long":       {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong, "6 payments that are to be sent or were not answered, the oldest for 6m0s"},
-		"sending":            {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
-		"unknown long":       {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
-		"unknown":            {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
-		"returned":           {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
-		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
-		"overdue":            {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}), "packets overdue", verdictWrong, "6m0s"},
-		"outbox":             {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
-		"approvals":          {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
-		"approvals young":    {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
-		"gate shut":          {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}}, {State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
-		"gates open":         {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}}, {State: "shut"}}}), "gates", verdictOK, ""},
-		"grabs lost":         {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
-		"books restored":     {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
-		"imbalanced":         {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
-		"moved twice":        {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
-		"a row of tomorrow":  {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
-		"held":               {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) }, "provider hold", verdictWarning, "r (ann)"},
+		"redis behind":        {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong, "11s behind"},
+		"redis a bit ahead":   {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning, "1.5s ahead of"},
+		"redis in time":       {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK, "90ms ahead"},
+		"redis 6":             {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
+		"redis 10":            {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
+		"mysql ahead":         {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
+		"mysql 8.0":           {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
+		"mysql 9":             {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
+		"mariadb 10.6":        {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
+		"mariadb 11":          {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
+		"isolation":           {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong, "REPEATABLE-READ"},
+		"binlog":              {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning, "sync_binlog is 0"},
+		"no binlog":           {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
+		"sending long":        {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong, "6 payments that are to be sent or were not answered, the oldest for 6m0s"},
+		"sending":             {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
+		"unknown long":        {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
+		"unknown":             {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
+		"returned":            {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
+		"awaiting recipient":  {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
+		"overdue":             {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}), "packets overdue", verdictWrong, "6m0s"},
+		"outbox":              {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
+		"reconciled long ago": {vitals(observe.Vitals{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning, "for 37h0m0s"},
+		"reconciled":          {vitals(observe.Vitals{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
+		"queue waits long":    {func(d *doctor) { d.queues(since(31 * time.Second)) }, "task queues", verdictWrong, "3 tasks that no worker has taken, the oldest for 31s"},
+		"queue":               {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
+		"approvals":           {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
+		"approvals young":     {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
+		"gate shut":           {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}}, {State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
+		"gates open":          {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}}, {State: "shut"}}}), "gates", verdictOK, ""},
+		"grabs lost":          {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
+		"books restored":      {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
+		"imbalanced":          {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
+		"moved twice":         {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
+		"a row of tomorrow":   {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
+		"held":                {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) }, "provider hold", verdictWarning, "r (ann)"},
 	} {
 		d := &doctor{config: config{command: cmdDoctor, values: map[string]string{"redis-replicas": "0"}}, now: func() time.Time { return now }}
 		c.judge(d)
