@@ -89,8 +89,9 @@ func (c *Claim) UnmarshalJSON(text []byte) error {
 // Grab tries to take a share for a user. A claim that comes back is on disk and
 // will be paid; the same user gets the same claim for ever, with Replayed set.
 // Refusals are problems with CodeSoldOut, CodeExpired, CodeNotOpenYet,
-// CodeNotEligible or CodePacketNotFound. After an error without a Problem ask
-// again: nothing was taken, or the claim is there.
+// CodeNotEligible or CodePacketNotFound. After an error without a Problem, or with one
+// of status 5xx, it is not known which: ask again: nothing was taken, or the claim is
+// there.
 func (c *Client) Grab(ctx context.Context, packetID string, r GrabRequest) (*Claim, error) {
 	claim := new(Claim)
 	if err := c.caller.do(ctx, call{method: http.MethodPost, path: grabs(packetID), body: r}, claim); err != nil {

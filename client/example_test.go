@@ -75,9 +75,9 @@ func ExampleClient_Create() {
 	switch {
 	case client.IsCode(err, client.CodeFundingDeclined) && errors.As(err, &problem) && problem.Failure != nil:
 		fmt.Println("Not charged:", problem.Failure.Message)
-	case errors.As(err, &problem):
+	case errors.As(err, &problem) && problem.Status < 500 && problem.Code != client.CodeRequestInProgress:
 		fmt.Println("Refused:", problem.Code, problem.RequestID)
-	case err != nil:
+	case err != nil: // no answer, or one that does not say whether the packet was made
 		fmt.Println("Not known yet; Create again with the same request, after a restart too.")
 	case packet.Status == client.StatusFunding:
 		fmt.Println("The charge takes a little longer; ask for packet", packet.ID)

@@ -70,7 +70,7 @@ func TestKeysHTTP(t *testing.T) {
 		t.Fatalf("%q, %q", out, notes)
 	}
 	if out, errs := run(exitFailed, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key", "k1"); out != "" ||
-		!strings.Contains(errs, "hongbao keys rotate "+id+" --grace 0s") {
+		!strings.Contains(errs, "hongbao keys rotate "+id+" --grace 0s --reason <text>") {
 		t.Errorf("a repeat: %q, %q", out, errs)
 	}
 	out, _ = run(exitOK, "rotate", token, "--grace", "90s", "--reason", "leaked", "--json")
