@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -71,4 +73,64 @@ func grant(t *testing.T, exec func(string)) {
 	}
 	exec("INSERT INTO mysql.db (Host, Db, User, " + strings.Join(columns, ", ") + ") VALUES ('127.0.0.1', 'hongbao', 'few'" + strings.Repeat(", 'Y'", len(rights)) + ")")
 	exec("FLUSH PRIVILEGES")
+}
+
+// TestStartNeedsMigrations: API and worker do not start on a MySQL that lacks migrations of this
+// version, and name the command. One that is newer, and one that is away, keep nobody from
+// starting: grabs need no MySQL.
+func TestStartNeedsMigrations(t *testing.T) {
+	dsn := stacktest.MariaDB(t)
+	listen, staff := freeAddress(t), freeAddress(t)
+	env := func(dsn string) []string {
+		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
+			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+	}
+	refused := func(says string) {
+		t.Helper()
+		for command, own := range map[string][]string{"api": {"HONGBAO_API_LISTEN=" + listen, "HONGBAO_STAFF_LISTEN=" + staff}, "worker": nil} {
+			var log journal
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that starts would run on
+			defer cancel()
+			if code := execute(ctx, []string{command}, append(env(dsn), own...), &log, &log); code != exitFailed || !strings.Contains(log.String(), says) || !strings.Contains(log.String(), "hongbao migrate up") {
+				t.Errorf("%s: exit code %d, %s", command, code, log.String())
+			}
+		}
+	}
+	starts := func(dsn, says string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var log journal
+		ended := make(chan int, 1)
+		go func() {
+			ended <- execute(ctx, []string{"api"}, append(env(dsn), "HONGBAO_API_LISTEN="+listen, "HONGBAO_STAFF_LISTEN="+staff), &log, &log)
+		}()
+		for temporalStatus(ctx, "http://"+listen+"/readyz") == "" {
+			if err := sleep(ctx, 50*time.Millisecond); err != nil {
+				t.Fatal(log.String())
+			}
+		}
+		cancel()
+		if code := <-ended; code != exitOK || !strings.Contains(log.String(), says) {
+			t.Errorf("exit code %d: %s", code, log.String())
+		}
+	}
+	refused("the first is 00001")
+	stacktest.Migrate(t, dsn)
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("DELETE FROM goose_db_version WHERE version_id = 55")
+	refused("MySQL lacks migrations of this version: 1, the first is 00055")
+	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (55, 1), (99999, 1)")
+	starts(dsn, "")
+	starts("u:p@tcp(127.0.0.1:1)/x", "Whether MySQL is migrated could not be read")
 }

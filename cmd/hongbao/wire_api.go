@@ -19,7 +19,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true})
+	db, err := openMigrated(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true}, logger)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -14,6 +15,43 @@ import (
 	"hongbao/migrations"
 	"hongbao/store"
 )
+
+// migrationsPatience is for how long a process that starts asks MySQL for its schema.
+const migrationsPatience = 2 * time.Second
+
+// openMigrated opens MySQL for API and workers, which need every table and column that they
+// know: with one missing some steps would fail again and again while others go on. A MySQL
+// that is away is no reason to wait, grabs are taken without it: then nothing is compared.
+// One that a newer version has migrated is taken as it is, so that the version before can
+// come back.
+func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*store.Store, error) {
+	if err := checkMigrated(ctx, cfg.DSN, logger); err != nil {
+		return nil, err
+	}
+	return store.Open(cfg)
+}
+
+// errNotMigrated: MySQL lacks migrations of this program.
+var errNotMigrated = errors.New("MySQL lacks migrations of this version")
+
+func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
+	db, err := store.OpenSQL(dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, migrationsPatience)
+	defer cancel()
+	missing, _, err := migrations.Difference(ctx, db)
+	if err != nil {
+		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.", slog.Any("error", err))
+		return nil
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: %d, the first is %s; stop the API and workers of the version before, then: hongbao migrate up (docs/runbook.md#upgrade)", errNotMigrated, len(missing), missing[0])
+	}
+	return nil
+}
 
 // runMigrate carries out one action and prints its result to out.
 func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *slog.Logger) error {

@@ -46,7 +46,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes})
+	db, err := openMigrated(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes}, logger)
 	if err != nil {
 		return err
 	}
