@@ -28,7 +28,7 @@ type Break struct {
 	Seen             int                  `json:"seen" minimum:"1" doc:"How often it was seen."`
 	CreatedAt        Stamp                `json:"created_at" doc:"When it was seen first."`
 	LastSeenAt       Stamp                `json:"last_seen_at" doc:"When it was seen last."`
-	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"How long it has been open, or was until it was resolved."`
+	AgeSeconds       int64                `json:"age_seconds" minimum:"0" doc:"Since it was seen first, until now or until it was resolved; one that was resolved and opened again counts from the first time too."`
 	Resolved         Nullable[Resolution] `json:"resolved" doc:"null while it is open."`
 }
 
