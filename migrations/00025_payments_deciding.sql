@@ -1,6 +1,7 @@
 -- A decision that is carried out by asking first (a cancel) keeps the status until it is done; and whether two
 -- persons agreed to a new number although the provider no longer knows the last one (rule R5).
--- On a big table both are instant: columns added at the end with a default.
+-- On a big table: the columns alone would be instant, but with the check MySQL copies the whole table, and writes to
+-- it wait until it is done; stop the workers and run it at a quiet time.
 
 -- +goose Up
 ALTER TABLE payments

@@ -1,5 +1,6 @@
 -- What tells of a packet's state agrees with its status, whoever writes it.
--- On a big table: checks are verified by reading every row once; run it at night.
+-- On a big table: checks are verified by reading every row once, and MySQL copies the whole table for it while writes
+-- to it wait; stop the workers and run it at a quiet time.
 -- +goose Up
 ALTER TABLE packets
     ADD CONSTRAINT packets_rejected CHECK ((status = 'rejected') = (failure_code IS NOT NULL)),
