@@ -138,7 +138,7 @@ func TestFullRedisRebuilds(t *testing.T) {
 	if err := p.ShutGate(ctx, lane, 2); err != nil {
 		t.Error(err)
 	}
-	if n, err := p.ClearLane(ctx, lane, 2, nil); err != nil || n != 1 {
+	if n, err := p.ClearLane(ctx, lane, 2, nil, nil); err != nil || n != 1 {
 		t.Errorf("cleared %d, %v", n, err)
 	}
 	if err := p.RestoreTombstones(ctx, lane, 2, []packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}); err != nil {

@@ -41,6 +41,7 @@ const (
 	kindSet       = "set"
 	kindZset      = "zset"
 	kindTombstone = "tombstone"
+	kindRetired   = "retired"
 )
 
 // ErrTorn means that rows of a packet changed while its pool was being made of them.
@@ -48,13 +49,13 @@ const (
 var ErrTorn = errors.New("rows changed meanwhile")
 
 // ClearLane removes every pool of a lane whose gate is closed in the given epoch,
-// tombstones apart: those never change. tell, when not nil, is told the ids of
-// the packets, some at a time, before they are removed. It returns how many packets
-// there were. Hand-offs stay.
+// tombstones apart: those never change. Of the packets to keep, what would be their
+// tombstone stays. tell, when not nil, is told the ids of the packets, some at a time,
+// before they are removed. It returns how many packets there were. Hand-offs stay.
 //
 // Errors: ErrGate (the gate is not closed in this epoch), ErrUnavailable, and what
 // tell returns.
-func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, tell func(ids []string) error) (int, error) {
+func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
 	if lane < 0 || lane >= p.cfg.Lanes {
 		return 0, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
 	}
@@ -76,7 +77,10 @@ func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, tell func(i
 		for _, id := range ids {
 			if packet.ValidID(id) {
 				k := p.keys.of(id)
-				keys = append(keys, k.packet, k.shares, k.winners, k.eligible, k.order)
+				keys = append(keys, k.shares, k.winners, k.eligible, k.order)
+				if !keep[id] {
+					keys = append(keys, k.packet)
+				}
 			}
 		}
 		if err := p.clear(ctx, lane, epoch, keys); err != nil {
@@ -346,6 +350,15 @@ func withFirst(fields []any, first *packet.FirstAnswer) ([]any, error) {
 //
 // Errors: ErrGate, ErrUnavailable.
 func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
+	return p.writeStones(ctx, lane, epoch, kindTombstone, stones)
+}
+
+// ReplaceByTombstones does the same in place of what is there, in one step a packet.
+func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
+	return p.writeStones(ctx, lane, epoch, kindRetired, stones)
+}
+
+func (p *Pool) writeStones(ctx context.Context, lane int, epoch int64, kind string, stones []packet.Tombstone) error {
 	gate := p.keys.epoch(lane)
 	for len(stones) > 0 {
 		some := stones[:min(tombstonesAtOnce, len(stones))]
@@ -356,7 +369,7 @@ func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, sto
 			if err != nil {
 				return err
 			}
-			args[i] = append([]any{epoch, kindTombstone, 0, s.Until.UnixMilli()}, fields...)
+			args[i] = append([]any{epoch, kind, 0, s.Until.UnixMilli()}, fields...)
 		}
 		replies := make([]*redis.Cmd, len(some))
 		_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -7,8 +7,9 @@
 -- KEYS[2] key to write
 --
 -- ARGV[1]  epoch of the caller, under which the gate is closed
--- ARGV[2]  what the key is: hash, list, set, zset, or tombstone (a hash that is only
---          written when the key is not there)
+-- ARGV[2]  what the key is: hash, list, set, zset, tombstone (a hash that is only
+--          written when the key is not there), or retired (a hash that takes the place
+--          of the one that is there)
 -- ARGV[3]  of a list: how many elements it has before this part; else 0
 -- ARGV[4]  when the key goes, in ms, or 0: never
 -- ARGV[+1] one element; of a hash name and value, of a zset score and member
@@ -19,11 +20,9 @@
 local gate = redis.call('HMGET', KEYS[1], 'epoch', 'gate')
 if gate[1] ~= ARGV[1] or gate[2] ~= 'closed' then return redis.error_reply('HBGATE not closed in this epoch') end
 
-local kind = ARGV[2]
-if kind == 'tombstone' then
-  if redis.call('EXISTS', KEYS[2]) == 1 then return 1 end
-  kind = 'hash'
-end
+local kind, replaces = ARGV[2], ARGV[2] == 'retired'
+if kind == 'tombstone' and redis.call('EXISTS', KEYS[2]) == 1 then return 1 end
+if kind == 'tombstone' or replaces then kind = 'hash' end
 local found = redis.call('TYPE', KEYS[2])['ok']
 if found ~= 'none' and found ~= kind then return redis.error_reply('WRONGTYPE the key holds something else') end
 if kind == 'list' then
@@ -32,6 +31,7 @@ if kind == 'list' then
   if have ~= before then return 0 end
 end
 
+if replaces then redis.call('DEL', KEYS[2]) end
 local write = ({hash = 'HSET', list = 'RPUSH', set = 'SADD', zset = 'ZADD'})[kind]
 for from = 5, #ARGV, 1000 do
   redis.call(write, KEYS[2], unpack(ARGV, from, math.min(from + 999, #ARGV)))

@@ -74,7 +74,7 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 	lane := packet.Lane(pk.ID, p.Lanes())
 	r := restored(t, pk, 3)
 	all := func(epoch int64) map[string]error {
-		_, clear := p.ClearLane(ctx, lane, epoch, nil)
+		_, clear := p.ClearLane(ctx, lane, epoch, nil, nil)
 		return map[string]error{
 			"clear": clear, "restore": p.Restore(ctx, epoch, r, sharesOf(r, 4)),
 			"tombstone": p.RestoreTombstones(ctx, lane, epoch, []packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}),
@@ -154,6 +154,44 @@ func TestR9_RestoreKeepsTheShare(t *testing.T) {
 	for user, want := range map[string]int{"u0": 0, "u1": 1, "u2": 2, "told": 8} {
 		if c, err := packet.DecodeClaim(pk.ID, user, winners[user]); err != nil || c.ShareIndex != want {
 			t.Errorf("%s has %+v, %v, want share %d", user, c, err, want)
+		}
+	}
+}
+
+// TestR9_RejectedIsKept: a packet that is to stay rejected has its tombstone in place of its
+// pool at once, and keeps it when the pools of the lane are removed.
+func TestR9_RejectedIsKept(t *testing.T) { onEach(t, testR9RejectedIsKept) }
+
+func testR9RejectedIsKept(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	ctx := t.Context()
+	pk := newPacket(t, 10)
+	lane := packet.Lane(pk.ID, p.Lanes())
+	if _, err := p.Create(ctx, pk, []string{"guest"}, nil, time.Hour, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Reject(ctx, pk.ID, packet.Failure{Code: "payer_declined"}), p.ShutGate(ctx, lane, 5)); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, p, pk.ID)
+	stones := []packet.Tombstone{{ID: pk.ID, App: pk.App, BodyHash: "h", State: packet.PoolRejected, Until: time.Now().Add(time.Hour)}}
+	if err := p.ReplaceByTombstones(ctx, lane, 4, stones); !errors.Is(err, ErrGate) {
+		t.Errorf("in an earlier epoch: %v", err)
+	}
+	unchanged(t, p, pk.ID, before)
+	for range 2 { // a rebuilder that takes over does it again
+		if err := p.ReplaceByTombstones(ctx, lane, 5, stones); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.ClearLane(ctx, lane, 5, map[string]bool{pk.ID: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+		after := dump(t, p, pk.ID)
+		if after.Hash["retired"] != "1" || after.Hash["state"] != "rejected" || after.Hash["packet"] != "" || len(after.Eligible) > 0 || after.Live {
+			t.Errorf("%+v", after)
+		}
+		if life := p.rdb.PTTL(ctx, p.keys.of(pk.ID).packet).Val(); life <= 0 || life > time.Hour {
+			t.Errorf("the tombstone goes in %v", life)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func everyScript(t *testing.T, p *Pool) {
 	must(s.Release(ctx))
 	must(p.HaltGate(ctx, lane, 1, packet.LaneByHand))
 	must(p.ShutGate(ctx, lane, 2))
-	_, err = p.ClearLane(ctx, lane, 2, nil)
+	_, err = p.ClearLane(ctx, lane, 2, nil, nil)
 	must(err)
 	must(p.RestoreTombstones(ctx, lane, 2, []packet.Tombstone{{ID: one.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}))
 	must(p.OpenGate(ctx, lane, 2, 0))

@@ -54,9 +54,10 @@ type RebuildPools interface {
 	RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
-	ClearLane(ctx context.Context, lane int, epoch int64, tell func(ids []string) error) (int, error)
+	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
 	Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error
 	RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
+	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 }
 
 // RebuildPace says how patient a rebuild is.

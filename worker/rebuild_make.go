@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,11 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 		return err
 	}
 	b.Packets, b.Unknown = 0, 0
-	rejected, err := r.rejected(ctx, b.Lane)
+	rejected, err := r.makeRejected(ctx, b)
 	if err != nil {
 		return err
 	}
-	_, err = r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, func(ids []string) error {
+	_, err = r.cfg.Pools.ClearLane(ctx, b.Lane, b.Epoch, rejected, func(ids []string) error {
 		known, err := r.cfg.Rows.PacketStates(ctx, ids)
 		b.Unknown += len(ids) - len(known)
 		return err
@@ -65,15 +66,21 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 	return nil
 }
 
-// rejected are the packets of a lane of which Redis alone knows that they were rejected: the
-// books are of before that, and a recovery has left the charge to people (rule R13). They stay
-// rejected, or else the next recovery would open one that was charged after all.
-func (r *Rebuilder) rejected(ctx context.Context, lane int) (map[string]bool, error) {
+// makeRejected makes the tombstones of packets of a lane of which Redis alone knows that they
+// were rejected: the books are of before that, and a recovery has left the charge to people
+// (rule R13). They stay rejected, or else the next recovery would open one that was charged
+// after all. It does so before anything is removed: a rebuilder that takes over from here
+// finds them in Redis as well. It returns the packets.
+func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[string]bool, error) {
 	out := map[string]bool{}
 	for after := (packet.Place{}); ; {
-		page, err := r.cfg.Rows.PoolsOfLane(ctx, lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPackets)
+		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, packet.StatusFunding, after, rebuildPackets)
 		if err != nil || len(page) == 0 {
 			return out, err
+		}
+		now, err := r.cfg.Books.Clock(ctx)
+		if err != nil {
+			return nil, err
 		}
 		var ids []string
 		for _, p := range page {
@@ -83,10 +90,19 @@ func (r *Rebuilder) rejected(ctx context.Context, lane int) (map[string]bool, er
 		if err != nil {
 			return nil, err
 		}
-		for id, view := range views {
-			if view.State == packet.PoolRejected {
-				out[id] = true
+		var stones []packet.Tombstone
+		for _, p := range page {
+			view := views[p.ID]
+			if view.State != packet.PoolRejected {
+				continue
 			}
+			if out[p.ID] = true; !view.Retired {
+				stones = append(stones, packet.Tombstone{ID: p.ID, App: p.App, BodyHash: p.BodyHash, State: packet.PoolRejected, Until: now.Add(packet.TombstoneLife),
+					First: cmp.Or(p.First, view.First, &packet.FirstAnswer{HTTPStatus: http.StatusPaymentRequired})})
+			}
+		}
+		if err := r.cfg.Pools.ReplaceByTombstones(ctx, b.Lane, b.Epoch, stones); err != nil {
+			return nil, fmt.Errorf("rejected packets: %w", err)
 		}
 	}
 }
@@ -106,13 +122,10 @@ func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status pa
 			if done[p.ID] == status {
 				continue
 			}
-			if status == packet.StatusFunding && rejected[p.ID] {
-				err = r.makeRejected(ctx, b, p, now)
-			} else {
-				err = r.makePool(ctx, b.Epoch, p, now)
-			}
-			if err != nil {
-				return err
+			if status != packet.StatusFunding || !rejected[p.ID] {
+				if err := r.makePool(ctx, b.Epoch, p, now); err != nil {
+					return err
+				}
 			}
 			done[p.ID] = status
 		}
@@ -148,15 +161,6 @@ func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored
 		}
 		p = fresh
 	}
-}
-
-// makeRejected makes what stays of a packet that was rejected since the books knew.
-func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild, p packet.Restored, now time.Time) error {
-	stone := packet.Tombstone{ID: p.ID, App: p.App, BodyHash: p.BodyHash, State: packet.PoolRejected, Until: now.Add(packet.TombstoneLife)}
-	if stone.First = p.First; stone.First == nil {
-		stone.First = &packet.FirstAnswer{HTTPStatus: http.StatusPaymentRequired}
-	}
-	return r.cfg.Pools.RestoreTombstones(ctx, b.Lane, b.Epoch, []packet.Tombstone{stone})
 }
 
 // firstAnswer is what the create request was told first, when the row does not say so:

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -74,9 +75,21 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	r.sameAgain(t, early, third.Claim)
 }
 
+// cleared are pools that tell when those of a lane are removed.
+type cleared struct {
+	worker.RebuildPools
+	told func()
+}
+
+func (c cleared) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
+	defer c.told()
+	return c.RebuildPools.ClearLane(ctx, lane, epoch, keep, tell)
+}
+
 // TestR13_R9RejectionIsKept: Redis alone knows that a packet was rejected, whose charge a
-// recovery has left to people. Its lane is rebuilt, twice, and the packet stays rejected; one
-// that is funding beside it stays so.
+// recovery has left to people. Its lane is rebuilt, twice, and the packet stays rejected, also
+// when the first rebuilder dies as soon as it has removed the pools; one that is funding beside
+// it stays so.
 func TestR13_R9RejectionIsKept(t *testing.T) {
 	t.Parallel()
 	r, _ := byHand(t)
@@ -100,9 +113,20 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.awaitShut(t, lane)
-		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); err != nil || !did {
-			t.Fatalf("rebuilt %t: %v", did, err)
+		dying, kill := context.WithCancel(ctx)
+		first := cfg
+		first.Pools = cleared{r.pool, kill}
+		if _, did, err := worker.NewRebuilder(first).Lane(dying, lane); did || err == nil {
+			t.Fatalf("killed in the middle, and rebuilt %t: %v", did, err)
 		}
+		second := worker.NewRebuilder(cfg)
+		eventually(t, soon, "taken over", func() bool {
+			_, did, err := rebuilt(t, second, lane)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return did
+		})
 		views := must(r.pool.Remains(ctx, []string{p.ID, beside.ID}))(t)
 		if got := views[p.ID].State; got != packet.PoolRejected {
 			t.Errorf("rejected, and %q after a rebuild", got)
