@@ -49,6 +49,11 @@ func Prefixes(lane, lanes int) []string {
 // of a packet plus the 7 days for which creates are remembered.
 const TombstoneLife = 30 * 24 * time.Hour
 
+// RebuiltSeq is where a lane goes on from that was made again (rule R9), in Redis and in the
+// books: behind the number of a lane that is being made, so that a copy of Redis taken
+// meanwhile is seen to be older though nothing has changed since.
+const RebuiltSeq = 1
+
 // Rebuild is one making again of a lane from the books (rule R9).
 type Rebuild struct {
 	ID     int64

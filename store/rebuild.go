@@ -103,8 +103,8 @@ func (s *Store) KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Du
 }
 
 // EndRebuild opens the gate of a rebuilt lane in the books and keeps what came of the
-// rebuild. Grabs that may be lost are a break. Redis has to be open already: who reads
-// the row goes on at once. Errors: ErrMoved when another one has taken it over,
+// rebuild. Grabs that may be lost are a break. Redis has to be open already, with at least
+// packet.RebuiltSeq: who reads the row goes on at once. Errors: ErrMoved when another one has taken it over,
 // payout.ErrBooksRestored when the rows that it was made of are older than reality,
 // ErrUnavailable.
 func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
@@ -112,8 +112,8 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 		if err := tx.believed(""); err != nil {
 			return err
 		}
-		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?",
-			string(packet.LaneOpen), b.Lost, tx.now)
+		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = GREATEST(seen, ?)",
+			string(packet.LaneOpen), b.Lost, tx.now, packet.RebuiltSeq)
 		if err != nil {
 			return err
 		}

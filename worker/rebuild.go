@@ -287,5 +287,5 @@ func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
 		return err
 	}
 	b.Lost = max(b.Seen.Grabs-b.Found.Grabs-b.Recorded, 0)
-	return crash.Do(crash.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, 0) })
+	return crash.Do(crash.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
 }

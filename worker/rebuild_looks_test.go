@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/payout"
 	"hongbao/worker"
 )
 
@@ -115,4 +117,42 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestR9_CopyOfAHalfMadeLane: Redis is put back to a copy that was taken when the lane's pools
+// had been removed and were not made yet. Nothing was changed since its rebuild ended: the
+// copy is noticed all the same, and not opened as it is.
+func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
+	t.Parallel()
+	r, server := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	first := r.grab(t, p.ID, "first").Claim
+	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.quietLanes(t)
+	lane := packet.Lane(p.ID, testLanes)
+	dir, copied := dirOf(t, server.Addr), filepath.Join(t.TempDir(), "copied")
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	made := cfg
+	made.Pools = cleared{r.pool, func() { copyDir(t, dir, copied) }}
+	rebuild := func(cfg worker.RebuildConfig) {
+		t.Helper()
+		r.awaitShut(t, lane)
+		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); !did || err != nil {
+			t.Fatalf("rebuilt %t: %v", did, err)
+		}
+		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	}
+	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneByHand))(t)
+	rebuild(made)
+	server.Kill()
+	copyDir(t, copied, dir)
+	server.Restart(t)
+	rebuild(cfg)
+	if reason := must(r.store.Rebuilds(ctx, 1))(t)[0].Reason; reason != packet.LaneSeqBehind {
+		t.Errorf("rebuilt because of %q", reason)
+	}
+	r.told(t, first)
 }
