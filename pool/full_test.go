@@ -91,6 +91,9 @@ func TestFullRedis(t *testing.T) {
 			t.Errorf("%s: %v", step.name, err)
 		}
 	}
+	if _, err := p.WithinLimit(ctx, "user", "shop:a", 1, time.Minute); !errors.Is(err, ErrUnavailable) { // it would begin something new for everybody who comes
+		t.Errorf("a limit is counted: %v", err)
+	}
 	if own != nil {
 		if err := own.Close(); err != nil {
 			t.Error(err)

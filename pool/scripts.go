@@ -18,7 +18,7 @@ import (
 //
 // They begin with #!lua: then Redis refuses them as a whole, before the first
 // line, when it is read-only or cannot write to disk. At its limit of memory it
-// refuses what begins something new: create.lua, open.lua and grab.lua. All others have
+// refuses what begins something new: create.lua, open.lua, grab.lua and limit.lua. All others have
 // flags=allow-oom: they end, pay, lease or remove what is there, and without them no
 // memory would ever be free again. What they add is little, or goes for good soon after.
 //
@@ -45,6 +45,7 @@ var (
 	ackScript     = newScript("ack")
 	paceScript    = newScript("pace")
 	signinScript  = newScript("signin")
+	limitScript   = newScript("limit")
 	raiseScript   = newScript("raise")
 	rightsScript  = newScript("rights")
 )

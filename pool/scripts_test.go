@@ -32,7 +32,7 @@ var declaration = regexp.MustCompile(`^-- (KEYS|ARGV)\[(\+?)(\d+)\]\s+\S`)
 // that is full, and nothing else.
 func firstLine(name string) string {
 	switch name {
-	case "create", "open", "grab":
+	case "create", "open", "grab", "limit":
 		return "#!lua"
 	case "view", "page", "rights":
 		return "#!lua flags=no-writes"
@@ -200,6 +200,8 @@ func everyScript(t *testing.T, p *Pool) {
 	must(err)
 	must(p.RaiseBooksNumber(ctx, 1))
 	_, _, err = NewSignIns(p).Failed(ctx, "192.0.2.1", 1, time.Minute)
+	must(err)
+	_, err = p.WithinLimit(ctx, "user", "u", 1, time.Minute)
 	must(err)
 	must(checkRights(ctx, p.rdb, p.cfg))
 }

@@ -1,0 +1,102 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLimit: every process counts the same, for each one of each kind alone; what is over
+// the limit is not counted, and once its time has come it is allowed again.
+func TestLimit(t *testing.T) { onEach(t, testLimit) }
+
+func testLimit(t *testing.T, on setup) {
+	ctx := t.Context()
+	one, two := on.openFresh(t), on.open(t)
+	within := func(p *Pool, kind, who string, n int64, span time.Duration) time.Duration {
+		t.Helper()
+		wait, err := p.WithinLimit(ctx, kind, who, n, span)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	for i, p := range []*Pool{one, two, one} {
+		if wait := within(p, "user", "app:u", 3, time.Hour); wait != 0 {
+			t.Fatalf("%d of three has to wait %v", i+1, wait)
+		}
+	}
+	first := within(two, "user", "app:u", 3, time.Hour)
+	if first <= 19*time.Minute || first > 20*time.Minute {
+		t.Errorf("the fourth of three an hour waits %v", first)
+	}
+	for range 10 { // what was refused does not count
+		if wait := within(one, "user", "app:u", 3, time.Hour); wait > first || wait < first-time.Minute {
+			t.Errorf("asked again, it waits %v, and first %v", wait, first)
+		}
+	}
+	for _, other := range [][2]string{{"user", "app:v"}, {"user", "app2:u"}, {"key", "app:u"}, {"user", "app:u}x"}, {"user", "app:{u"}} {
+		if wait := within(one, other[0], other[1], 3, time.Hour); wait != 0 {
+			t.Errorf("%v waits %v", other, wait)
+		}
+	}
+	if wait := within(one, "user", "soon", 1, time.Second); wait != 0 {
+		t.Fatalf("waits %v", wait)
+	}
+	if wait := within(one, "user", "soon", 1, time.Second); wait <= 0 || wait > time.Second {
+		t.Errorf("the second of one a second waits %v", wait)
+	}
+	eventually(t, "one more is allowed", func() bool { return within(one, "user", "soon", 1, time.Second) == 0 })
+	eventually(t, "who does nothing is forgotten", func() bool {
+		n, err := one.rdb.Exists(ctx, keyLimit("user", "soon")).Result()
+		return err == nil && n == 0
+	})
+}
+
+// TestLimitClock: when the clock was set back, or the limit lowered, nobody waits longer
+// than whoever has used it up now.
+func TestLimitClock(t *testing.T) {
+	p := setups[0].openFresh(t)
+	ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
+	if err := p.rdb.Set(t.Context(), keyLimit("user", "u"), ahead, time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if wait, err := p.WithinLimit(t.Context(), "user", "u", 60, time.Minute); err != nil || wait <= 0 || wait > time.Second {
+		t.Errorf("waits %v, %v", wait, err)
+	}
+}
+
+// TestLimitKeys: on a Cluster the keys are spread by who is counted, and whoever has them
+// chosen (ids are a client's) chooses no more than what is behind ours.
+func TestLimitKeys(t *testing.T) {
+	slots := map[int]bool{}
+	for _, who := range []string{"app:a", "app:b", "app:c", "app:d", "{app}", "}"} {
+		key := keyLimit("user", who)
+		if !strings.HasPrefix(key, strings.TrimSuffix(keyPattern, "*")) {
+			t.Errorf("%s: users of Redis that may touch our keys may not touch it", key)
+		}
+		slots[slotOf(key)] = true
+	}
+	if len(slots) < 5 {
+		t.Errorf("%d slots", len(slots))
+	}
+}
+
+func TestLimitErrors(t *testing.T) {
+	p := setups[0].open(t)
+	for _, bad := range []struct {
+		n    int64
+		span time.Duration
+	}{{0, time.Second}, {-1, time.Second}, {MaxLimit + 1, time.Second}, {math.MaxInt64, time.Second}, {1, 0}, {1, MinLimitSpan - 1}, {1, MaxLimitSpan + 1}} {
+		if _, err := p.WithinLimit(t.Context(), "user", "u", bad.n, bad.span); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.WithinLimit(ended, "user", "u", 1, time.Second)
+	wantErr(t, err, ErrUnavailable)
+}
