@@ -36,6 +36,9 @@ func grabShare(r *request) (answer, error) {
 		r.server.metrics.toldSoldOut.Inc()
 		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
 	}
+	if over := r.grabOverLimit(user); over != nil {
+		return r.grabBesideLimit(id, user, over)
+	}
 	got, err := r.grab(id, user, profile)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)

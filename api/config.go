@@ -77,6 +77,9 @@ type Config struct {
 	// ProviderRate is shown to staff: calls a second that all workers together
 	// may make to the provider; 0 is no limit.
 	ProviderRate int64
+	// Limits refuse who asks too often; Limiter counts it, and is needed with any of them.
+	Limits  Limits
+	Limiter Limiter
 	// TemporalUIURL and TemporalNamespace make the links to workflows. Without
 	// the URL answers carry the path alone.
 	TemporalUIURL     string
@@ -162,6 +165,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxConns < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {
 		faults = append(faults, errors.New("a bound of connections is below zero"))
+	}
+	if !c.Limits.User.valid() || !c.Limits.Address.valid() || !c.Limits.Key.valid() {
+		faults = append(faults, fmt.Errorf("rate limit: not %s", LimitForm))
+	}
+	if c.Limits.any() && c.Limiter == nil {
+		faults = append(faults, errors.New("rate limits, and nothing that counts"))
 	}
 	if c.TemporalUIURL != "" {
 		if u, err := url.Parse(c.TemporalUIURL); err != nil || u.Scheme == "" || u.Host == "" {

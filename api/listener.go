@@ -214,6 +214,11 @@ func (l *listener) handler(r *route, method string) fiber.Handler {
 				return err
 			}
 		}
+		if r.realm == realmApp && !r.limits {
+			if err := req.keyOverLimit(); err != nil {
+				return err
+			}
+		}
 		if l.kind == listenStaff { // elsewhere a context for each request would be felt
 			req.ctx = req.named()
 		}

@@ -27,6 +27,7 @@ type metrics struct {
 	// conns are the connections of each listener, turnedAway those beyond the bound.
 	conns      *prometheus.GaugeVec
 	turnedAway *prometheus.CounterVec
+	limited    map[string]prometheus.Counter          // refused requests, by limit
 	results    [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
 }
 
@@ -40,10 +41,15 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	}
 	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."}, []string{"listener"})
 	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
+	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited, Help: "Requests that were refused by a rate limit, by limit."}, []string{"limit"})
+	m.limited = map[string]prometheus.Counter{}
+	for _, kind := range []string{limitUser, limitAddress, limitKey} {
+		m.limited[kind] = limited.WithLabelValues(kind)
+	}
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, observe.Build(version), collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

@@ -27,6 +27,7 @@ type route struct {
 	maxBody  int  // bytes; 0: bodyLimit
 	answers  []reply
 	problems []Code // apart from those that every route of its kind has
+	limits   bool   // its handler looks at the limit of the key itself, in its turn
 	handle   func(*request) (answer, error)
 }
 
@@ -70,6 +71,9 @@ func (r *route) codes() []Code {
 	codes := slices.Clone(r.problems)
 	if r.realm != realmOpen {
 		codes = append(codes, CodeUnauthenticated, CodeForbidden, CodeUnavailable)
+	}
+	if r.realm == realmApp {
+		codes = append(codes, CodeRateLimited)
 	}
 	if r.method == http.MethodPost {
 		codes = append(codes, CodeMalformedJSON, CodeRequestTimeout, CodeBodyTooLarge, CodeUnsupportedMedia, CodeInvalidRequest)

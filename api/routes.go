@@ -91,7 +91,8 @@ func claimRoutes() []*route {
 				{status: http.StatusCreated, about: "Won now.", body: Claim{}},
 				{status: http.StatusOK, about: "This user had one already; replayed is true.", body: Claim{}},
 			},
-			problems: []Code{CodePacketNotFound, CodeNotOpenYet, CodeNotEligible, CodeSoldOut, CodeExpired, CodeRateLimited},
+			problems: []Code{CodePacketNotFound, CodeNotOpenYet, CodeNotEligible, CodeSoldOut, CodeExpired},
+			limits:   true,
 			handle:   grabShare,
 		},
 		{

@@ -38,6 +38,7 @@ const (
 const (
 	MetricGrabs    = "hongbao_grab_total"
 	MetricSoldOut  = "hongbao_grab_sold_out_local_total"
+	MetricLimited  = "hongbao_rate_limited_total"
 	MetricRequests = "hongbao_http_request_duration_seconds"
 	MetricConns    = "hongbao_http_connections"
 	MetricNoRoom   = "hongbao_http_connections_refused_total"
@@ -59,6 +60,6 @@ const (
 )
 
 // processMetrics lists the names above that no Collector describes.
-var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
+var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
 	MetricBreaker, MetricBreakerOpened, MetricParked,
 	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

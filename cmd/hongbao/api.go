@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"hongbao/api"
 	"hongbao/pool"
 )
 
@@ -18,6 +19,7 @@ type apiConfig struct {
 	ProviderKey          Secret
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
+	Limits               api.Limits
 	ProviderRate         int64          // shown to staff; 0 = no limit
 	Temporal             temporalConfig // asked how it is, and nothing else
 	TemporalUIURL        string         // "" = no links
@@ -50,6 +52,7 @@ func newAPICommand(env environment) *cobra.Command {
 				ProviderKey:          c.secret("provider-key"),
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:    c.number("approval-amount"),
+				Limits:               api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key")},
 				ProviderRate:         c.number("provider-rate"),
 				Temporal:             c.temporal(),
 				TemporalUIURL:        c.text("temporal-ui-url"),

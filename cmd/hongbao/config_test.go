@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -127,6 +128,9 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_SANDBOX_WEBHOOK_SECRET", "whsec_c2VjcmV0", "24 bytes"},
 		{cmdAPI, "HONGBAO_APPROVAL_AMOUNT", "-1", "HONGBAO_APPROVAL_AMOUNT"},
 		{cmdAPI, "HONGBAO_APPROVAL_AMOUNT", "9007199254740992", "HONGBAO_APPROVAL_AMOUNT"},
+		{cmdAPI, "HONGBAO_LIMIT_USER", "20", "HONGBAO_LIMIT_USER (--limit-user) is not 0, or a number and a span of time such as 20/1m"},
+		{cmdAPI, "HONGBAO_LIMIT_ADDRESS", "0/1s", "HONGBAO_LIMIT_ADDRESS (--limit-address) is not 0, or"},
+		{cmdAPI, "HONGBAO_LIMIT_KEY", "1/25h", "HONGBAO_LIMIT_KEY (--limit-key) is not 0, or"},
 		{cmdAPI, "HONGBAO_ALLOW_VOLATILE_REDIS", "maybe", "HONGBAO_ALLOW_VOLATILE_REDIS"},
 		{cmdAPI, "HONGBAO_LOG_FORMAT", "xml", "is none of json, text"},
 		{cmdWorker, "HONGBAO_LOG_LEVEL", "loud", "is none of debug, info, warn, error"},
@@ -368,6 +372,29 @@ func TestApprovalAmount(t *testing.T) {
 		c, err := read(t, cmdAPI, env)
 		if got := approvalAmount(c.number("approval-amount")); err != nil || got != want {
 			t.Errorf("%q: from %d fen on, want %d, %v", value, got, want, err)
+		}
+	}
+}
+
+// TestLimitSettings: limits are off unless they are set.
+func TestLimitSettings(t *testing.T) {
+	env := validSettings()
+	c, err := read(t, cmdAPI, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"limit-user", "limit-address", "limit-key"} {
+		if got := c.limit(flag); got != (api.Limit{}) {
+			t.Errorf("%s: %+v", flag, got)
+		}
+	}
+	env["HONGBAO_LIMIT_USER"], env["HONGBAO_LIMIT_KEY"] = "20/1m", "0"
+	if c, err = read(t, cmdAPI, env, "--limit-address", "5/1s"); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]api.Limit{"limit-user": {N: 20, Span: time.Minute}, "limit-address": {N: 5, Span: time.Second}, "limit-key": {}} {
+		if got := c.limit(flag); got != want {
+			t.Errorf("%s: %+v, want %+v", flag, got, want)
 		}
 	}
 }

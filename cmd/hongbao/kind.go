@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/access"
+	"hongbao/api"
 	"hongbao/devstack"
 	"hongbao/pool"
 )
@@ -46,6 +47,7 @@ var (
 	// 0 is "every retry", and JSON keeps 2^53 - 1.
 	kindAmount        = kind{"fen", between(0, 1<<53-1)}
 	kindRate          = kind{"per second", between(0, 1_000_000)}
+	kindLimit         = kind{"number/span", checkLimit}
 	kindConns         = kind{"int", between(1, 1_000_000)}
 	kindClock         = kind{"hh:mm", checkClock}
 	kindKey32         = kind{"hex", checkKey32}
@@ -84,6 +86,20 @@ func checkText(value string) error {
 		}
 	}
 	return nil
+}
+
+func checkLimit(value string) error {
+	_, err := api.ParseLimit(value)
+	return err
+}
+
+// limit returns a setting that has been checked to be a limit.
+func (c config) limit(flag string) api.Limit {
+	l, err := api.ParseLimit(c.text(flag))
+	if err != nil {
+		panic(flag + " was not checked: " + err.Error())
+	}
+	return l
 }
 
 func checkRatio(value string) error {

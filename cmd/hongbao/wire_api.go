@@ -59,6 +59,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
 		SeedKey: key32(cfg.SeedKey), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
+		Limits: cfg.Limits, Limiter: redis,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
