@@ -32,6 +32,25 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
+// TestWithheld: the programs get our environment, without what they would refuse.
+func TestWithheld(t *testing.T) {
+	t.Setenv("HONGBAO_NONSENSE", "1")
+	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and refused by its name all the same
+	t.Setenv("HONGBAO_LOG_LEVEL", "warn")
+	for name, part := range makeParts(Home{t.TempDir()}, testPorts(t), Tools{}, "hongbao", secrets{}, nil, "HONGBAO_NONSENSE", "HONGBAO_NONSENSE_TOO") {
+		if name != childAPI && name != childWorker && name != childProvider {
+			continue
+		}
+		cmd, err := part.Command(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(cmd.Env, "HONGBAO_LOG_LEVEL=warn") || slices.ContainsFunc(cmd.Env, func(entry string) bool { return strings.HasPrefix(entry, "HONGBAO_NONSENSE") }) {
+			t.Errorf("%s gets %q", name, cmd.Env)
+		}
+	}
+}
+
 func TestPortsCheck(t *testing.T) {
 	ports := testPorts(t)
 	if err := ports.check(); err != nil {

@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,6 +80,14 @@ func formatEnv(list []variable) []byte {
 // again.
 func ShellQuote(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}
+
+// without returns base, which has the form of os.Environ, without the variables of names.
+func without(base, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // overlay returns base with the variables of changes set, in the form of

@@ -33,11 +33,11 @@ func makeEnv(ports Ports, s secrets) Env {
 
 // makeParts says what the processes of a stack are. Every program gets exactly
 // the settings it needs; the names are those of `hongbao <command> --help`. The
-// programs reach the other parts by links.
-func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, links Links) map[string]Part {
+// programs reach the other parts by links, and get nothing of what is withheld.
+func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, links Links, withhold ...string) map[string]Part {
 	env := makeEnv(ports, s)
 	own := func(command string, settings []variable, ready ...string) *program {
-		return &program{binary: binary, command: command, dir: home.dir, env: settings, ready: ready}
+		return &program{binary: binary, command: command, dir: home.dir, env: settings, withhold: withhold, ready: ready}
 	}
 	shared := func(who string) []variable {
 		database := MariaDB{User: mysqlUser, Password: s.MySQLPassword}
@@ -102,7 +102,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 // makeChildren fills in what start needs.
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
-	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links) {
+	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links, s.options.Withhold...) {
 		if database, ok := part.(MariaDB); ok {
 			database.preparing = s.prepares
 			part = database

@@ -18,7 +18,9 @@ type program struct {
 	command string
 	dir     string // working folder
 	env     []variable
-	ready   []string // URLs that answer 200 when the program is ready
+	// withhold are the names of variables of our environment that it does not get.
+	withhold []string
+	ready    []string // URLs that answer 200 when the program is ready
 
 	// healthEnv, when set, is a variable that gets a newly found free address at
 	// each start; /readyz there counts as ready. It is for a program without a
@@ -43,7 +45,7 @@ func (p *program) Command(context.Context) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(p.binary, p.command)
 	cmd.Dir = p.dir
-	cmd.Env = overlay(os.Environ(), env...)
+	cmd.Env = overlay(without(os.Environ(), p.withhold), env...)
 	return cmd, nil
 }
 

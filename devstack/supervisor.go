@@ -19,6 +19,10 @@ type Options struct {
 	Binary string // the hongbao program, whose commands api, worker and provider are run
 	Links  Links  // how the programs reach the other parts; nil: directly
 
+	// Withhold are environment variables of ours that the programs do not get: those that
+	// they would refuse.
+	Withhold []string
+
 	// Setup, unless it is nil, returns the Tools. It is called when the home belongs to
 	// this process, an earlier dev.env is gone and the ports are free. The context ends
 	// when the stack is to stop.

@@ -103,6 +103,25 @@ func readConfig(cmd *cobra.Command, command string, env environment) (config, er
 	return c, nil
 }
 
+// readLocalConfig is readConfig for commands of the local stack. It lives beside what
+// somebody keeps in his shell, so a variable that nothing reads is told, and is no error.
+// unread are the names of these.
+func readLocalConfig(cmd *cobra.Command, command string, env environment) (c config, unread []string, err error) {
+	known := env
+	known.order = nil
+	for _, name := range env.order {
+		one := environment{order: []string{name}}
+		if problem := one.unknown(); problem != nil {
+			unread = append(unread, name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v It is left out.\n", problem)
+			continue
+		}
+		known.order = append(known.order, name)
+	}
+	c, err = readConfig(cmd, command, known)
+	return c, unread, err
+}
+
 // gatherConfig reads the settings of a command, right or wrong. wrong says by flag
 // which ones are, unknown which variables nothing reads.
 func gatherConfig(cmd *cobra.Command, command string, env environment) (c config, wrong map[string]error, unknown error) {

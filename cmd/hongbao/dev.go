@@ -22,6 +22,7 @@ type devConfig struct {
 	Links       devstack.Links
 	NoInstall   bool
 	FirstPacket bool
+	Unread      []string // variables that nothing reads
 }
 
 func newDevCommand(env environment) *cobra.Command {
@@ -37,7 +38,7 @@ When everything is ready, dev.env in that folder holds addresses, keys and
 process ids:  . .hongbao/dev.env`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdDev, env)
+			c, unread, err := readLocalConfig(cmd, cmdDev, env)
 			if err != nil {
 				return err
 			}
@@ -55,6 +56,7 @@ process ids:  . .hongbao/dev.env`,
 				Links:       links,
 				NoInstall:   c.yes("no-install"),
 				FirstPacket: c.yes("first-packet"),
+				Unread:      unread,
 			}, cmd.OutOrStdout())
 		},
 	}
@@ -76,7 +78,7 @@ func newDevStateCommand(env environment, name, short string, act func(context.Co
 		Short: short,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdDevState, env)
+			c, _, err := readLocalConfig(cmd, cmdDevState, env)
 			if err != nil {
 				return err
 			}
@@ -97,7 +99,7 @@ func newDevSetupCommand(env environment) *cobra.Command {
 		Short: "Install and build what the stack and the tests need, and stop there",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdDevSetup, env)
+			c, _, err := readLocalConfig(cmd, cmdDevSetup, env)
 			if err != nil {
 				return err
 			}
@@ -143,12 +145,13 @@ func runDev(ctx context.Context, cfg devConfig, out io.Writer) error {
 		return err
 	}
 	return devstack.Run(ctx, devstack.Options{
-		Home:    home.Dir(),
-		Ports:   cfg.Ports,
-		Binary:  binary,
-		Links:   cfg.Links,
-		Prepare: prepare,
-		Out:     out,
+		Home:     home.Dir(),
+		Ports:    cfg.Ports,
+		Binary:   binary,
+		Links:    cfg.Links,
+		Prepare:  prepare,
+		Withhold: cfg.Unread,
+		Out:      out,
 		Setup: func(ctx context.Context) (devstack.Tools, error) {
 			return setUp(ctx, devstack.Setup{NoInstall: cfg.NoInstall, Out: out})
 		},

@@ -53,7 +53,7 @@ is interrupted the books hold part of it: "hongbao dev reset", and begin again.`
   hongbao dev seed --payouts 1000000 --number 7 --home /tmp/million`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := readConfig(cmd, cmdDevSeed, env)
+			c, _, err := readLocalConfig(cmd, cmdDevSeed, env)
 			if err != nil {
 				return err
 			}

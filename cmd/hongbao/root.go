@@ -17,7 +17,8 @@ func newRoot(environ []string) *cobra.Command {
 
 Settings come from flags and from environment variables. A flag beats the
 variable, the variable beats the default; "hongbao <command> --help" lists all
-three. A HONGBAO_ variable that no command knows is an error. What exit codes
+three. A HONGBAO_ variable that no command knows is an error, and
+a warning for "hongbao dev" and its commands. What exit codes
 mean: "hongbao help exit-codes".`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

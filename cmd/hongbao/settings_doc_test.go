@@ -15,7 +15,8 @@ var updateDocs = flag.Bool("update", false, "rewrite generated documents")
 func settingsDocument() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\nEvery command takes its settings as flags or from the environment; a flag beats the environment, the environment beats the default.\n" +
-		"An unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are errors at start that name the key.\n" +
+		"An unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are errors at start that name the key;\n" +
+		"under `hongbao dev` and its commands (`make run`) an unknown variable is a warning, and the parts of the stack do not get it.\n" +
 		"Secrets are never printed. Generated from `cmd/hongbao/settings.go`: `go test ./cmd/hongbao -run TestSettingsDocument -update`.\n")
 	var order []string
 	for _, s := range settings {
