@@ -286,6 +286,23 @@ func TestNotification(t *testing.T) {
 			t.Errorf("signed %q: %s, want %s", body, r, want)
 		}
 	}
+	for range 2 { // without event_id it is the event of the header, once
+		short := `{"order_no":"` + bad + `01"}`
+		if r := send(sign(t, "evt_2", short), short); r.status != http.StatusNoContent {
+			t.Errorf("%s", r)
+		}
+	}
+	d, err := h.store.Payment(t.Context(), bad)
+	h.check(err)
+	told, err := h.store.Passage(t.Context(), d)
+	h.check(err)
+	var events []string
+	for _, n := range told.Notices {
+		events = append(events, n.EventID)
+	}
+	if !slices.Equal(events, []string{"evt_1", "evt_2"}) {
+		t.Errorf("stored: %q", events)
+	}
 	if r := send(signed, body+strings.Repeat(" ", 4<<10)); r.code() != "body_too_large" {
 		t.Errorf("%s", r)
 	}

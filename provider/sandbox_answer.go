@@ -168,7 +168,8 @@ var ErrNotification = errors.New("notification not verified")
 
 // VerifyNotification checks the Standard Webhooks signature over the exact body
 // and returns the event's id, the same at every delivery, and the order number
-// it is about. What has happened is not returned: it is to be asked for.
+// it is about. The id is that of the header, which is signed too; a body need not repeat
+// it, but must not name another. What has happened is not returned: it is to be asked for.
 func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error) {
 	if s.hook == nil {
 		return "", "", fmt.Errorf("%w: no secret is configured", ErrNotification)
@@ -177,14 +178,15 @@ func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, 
 		return "", "", fmt.Errorf("%w: %w", ErrNotification, err)
 	}
 	var n struct {
-		EventID string `json:"event_id"`
-		OrderNo string `json:"order_no"`
+		EventID *string `json:"event_id"`
+		OrderNo string  `json:"order_no"`
 	}
 	if err := json.Unmarshal(body, &n); err != nil {
 		return "", "", fmt.Errorf("%w: %w: %w", ErrNotification, payout.ErrNotificationUnread, err)
 	}
-	if n.OrderNo == "" || n.EventID == "" || n.EventID != header.Get(standardwebhooks.HeaderWebhookID) {
-		return "", "", fmt.Errorf("%w: %w: event id or order number missing", ErrNotification, payout.ErrNotificationUnread)
+	eventID = header.Get(standardwebhooks.HeaderWebhookID)
+	if n.OrderNo == "" || eventID == "" || n.EventID != nil && *n.EventID != eventID {
+		return "", "", fmt.Errorf("%w: %w: no event id or order number, or two event ids", ErrNotification, payout.ErrNotificationUnread)
 	}
-	return n.EventID, n.OrderNo, nil
+	return eventID, n.OrderNo, nil
 }

@@ -57,6 +57,14 @@ func TestVerifyNotification(t *testing.T) {
 	if _, _, err := s.VerifyNotification(signed(eventID, time.Now(), d.body), d.body); err != nil {
 		t.Errorf("signed again: %v", err)
 	}
+	short := []byte(`{"order_no":"` + o.OrderNo + `"}`)
+	null := []byte(`{"event_id":null,"order_no":"` + o.OrderNo + `"}`)
+	for _, body := range [][]byte{short, null} { // the header, which is signed, names the event
+		if id, no, err := s.VerifyNotification(signed("evt_header", time.Now(), body), body); err != nil || id != "evt_header" || no != o.OrderNo {
+			t.Errorf("%s: %q %q %v", body, id, no, err)
+		}
+	}
+	emptyID := []byte(`{"event_id":"","order_no":"` + o.OrderNo + `"}`)
 	changed := bytes.Replace(d.body, []byte("succeeded"), []byte("declined!"), 1)
 	withoutOrder, err := json.Marshal(map[string]string{"event_id": eventID})
 	if err != nil {
@@ -68,8 +76,14 @@ func TestVerifyNotification(t *testing.T) {
 		"old":          {signed(eventID, time.Now().Add(-6*time.Minute), d.body), d.body},
 		"future":       {signed(eventID, time.Now().Add(6*time.Minute), d.body), d.body},
 		"other id":     {signed("evt_other", time.Now(), d.body), d.body},
-		"no order":     {signed(eventID, time.Now(), withoutOrder), withoutOrder},
-		"not json":     {signed(eventID, time.Now(), []byte("x")), []byte("x")},
+		"empty id":     {signed(eventID, time.Now(), emptyID), emptyID},
+		"short, other header id": {func() http.Header {
+			h := signed(eventID, time.Now(), short)
+			h.Set("Webhook-Id", "evt_other")
+			return h
+		}(), short},
+		"no order": {signed(eventID, time.Now(), withoutOrder), withoutOrder},
+		"not json": {signed(eventID, time.Now(), []byte("x")), []byte("x")},
 	} {
 		if id, no, err := s.VerifyNotification(bad.header, bad.body); !errors.Is(err, ErrNotification) || id != "" || no != "" {
 			t.Errorf("%s: %q %q %v", name, id, no, err)
