@@ -36,8 +36,8 @@ type PayoutRef struct {
 // Grab is the body of a grab.
 type Grab struct {
 	UserID    string  `json:"user_id" minLength:"1" maxLength:"64" doc:"Who grabs: 1 to 64 bytes of UTF-8 without control characters, compared byte by byte." example:"u2"`
-	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Shown with the claim."`
-	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Shown with the claim; http or https."`
+	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Shown with the claim; empty counts as left out."`
+	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Shown with the claim; http or https, and empty counts as left out."`
 	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; the user id by default."`
 }
 
@@ -71,20 +71,32 @@ func decodeGrab(body []byte) (user string, profile packet.Profile, ok bool) {
 		g.Recipient != nil && checkID(*g.Recipient) != nil {
 		return "", packet.Profile{}, false
 	}
-	return g.UserID, packet.Profile{Nickname: g.Nickname, AvatarURL: g.AvatarURL, Recipient: valueOr(g.Recipient, "")}, true
+	return g.UserID, packet.Profile{Nickname: told(g.Nickname), AvatarURL: told(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}, true
 }
 
 func grabFrom(o *object) (string, packet.Profile, error) {
 	user := valueOr(o.text("user_id", true, checkID), "")
 	profile := packet.Profile{
-		Nickname:  o.text("nickname", false, checkText(maxNickname)),
-		AvatarURL: o.text("avatar_url", false, checkAvatar),
+		Nickname:  told(o.text("nickname", false, checkText(maxNickname))),
+		AvatarURL: told(o.text("avatar_url", false, checkAvatar)),
 		Recipient: valueOr(o.text("recipient", false, checkID), ""),
 	}
 	return user, profile, o.done()
 }
 
+// told takes an empty name or picture for none: apps send what their users have not
+// filled in.
+func told(s *string) *string {
+	if s != nil && *s == "" {
+		return nil
+	}
+	return s
+}
+
 func checkAvatar(s string) *fault {
+	if s == "" {
+		return nil // told
+	}
 	if f := checkText(maxAvatarURL)(s); f != nil {
 		return f
 	}

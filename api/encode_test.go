@@ -89,13 +89,13 @@ func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil 
 
 var usualGrabs = []string{
 	`{"user_id":"u2"}`, `{"user_id":"u2","nickname":null,"avatar_url":null,"recipient":null}`, " {\n\"nickname\" : \"小王\" , \"user_id\":\"u\\u0032\"}\r\n",
-	`{"user_id":"u","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1","nickname":""}`,
+	`{"user_id":"u","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1","nickname":""}`, `{"user_id":"u","avatar_url":"","nickname":""}`,
 }
 
 var unusualGrabs = []string{
 	``, `{`, `null`, `[]`, `"x"`, `{}`, `{"user_id":null}`, `{"user_id":""}`, `{"user_id":1}`, `{"user_id":"a","user_id":"a"}`, `{"user_id":"a","user\u005fid":"b"}`,
 	`{"User_id":"a"}`, `{"user_id":"a","x":1}`, `{"user_id":"a"}{}`, `{"user_id":"a"} x`, `{"user_id":"a\u0000"}`, "{\"user_id\":\"\xff\"}", `{"user_id":"\ud800"}`,
-	`{"user_id":"a","nickname":1}`, `{"user_id":"a","nickname":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a","avatar_url":"ftp://h"}`, `{"user_id":"a","avatar_url":""}`,
+	`{"user_id":"a","nickname":1}`, `{"user_id":"a","nickname":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a","avatar_url":"ftp://h"}`,
 	`{"user_id":"a","recipient":""}`, `{"user_id":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a",}`, `{'user_id':"a"}`, `{"user_id":["a"]}`,
 }
 

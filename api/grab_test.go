@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,26 @@ func TestGrabExpired(t *testing.T) {
 	if again := h.grab(h.app, id, "a"); again.status != 200 {
 		t.Errorf("the first claim %s is gone: %s", first, again)
 	}
+}
+
+// TestGrabEmptyProfile: an empty name or picture is none, wherever the claim is read.
+func TestGrabEmptyProfile(t *testing.T) {
+	h := newHouse(t, parts{})
+	id := h.open(h.app, with("share_count", "2"))
+	path := "/v1/packets/" + id + "/grabs"
+	none := func(when string, r result, status int) {
+		t.Helper()
+		if r.status != status || !strings.Contains(string(r.body), `"nickname":null,"avatar_url":null,`) {
+			t.Errorf("%s: %s", when, r)
+		}
+	}
+	none("won", h.as(h.app, "POST", path, `{"user_id":"u","nickname":"","avatar_url":""}`), 201)
+	none("asked again", h.as(h.app, "POST", path, `{"user_id":"u","avatar_url":"https://h/x"}`), 200)
+	if r := h.as(h.app, "POST", path, `{"user_id":"v","x":1,"avatar_url":"","nickname":""}`); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{"x unknown_field"}) {
+		t.Errorf("the only fault is x: %s", r)
+	}
+	h.finish(id, packet.CloseRecalled)
+	none("from mysql", h.as(h.app, "GET", path+"/u", ""), 200)
 }
 
 // TestClaimKept: a repeat gets the same claim, whatever it brings, for ever.
