@@ -104,7 +104,7 @@ func TestCreateRedisEmptied(t *testing.T) {
 }
 
 // TestCreateLostWhileFunding: the row is there, the pool is not: it is staged
-// again under the same id, and charged once.
+// again under the same id, with the same times, and charged once.
 func TestCreateLostWhileFunding(t *testing.T) {
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.FundingWait = 50 * time.Millisecond }})
@@ -122,8 +122,15 @@ func TestCreateLostWhileFunding(t *testing.T) {
 	h.drive(payout.ID(payout.KindCharge, id, 0))
 	h.empty(redis.Addr)
 	h.goOnWithNothing()
-	if again, r := h.create(h.app, "k", with()); again != id || r.status >= 300 {
-		t.Errorf("staged again: %s", r)
+	again, second := h.create(h.app, "k", with())
+	if again != id || second.status >= 300 {
+		t.Errorf("staged again: %s", second)
+	}
+	var before, after packetBody
+	r.json(t, &before)
+	second.json(t, &after)
+	if after.CreatedAt != before.CreatedAt || after.OpensAt != before.OpensAt || after.ExpiresAt != before.ExpiresAt {
+		t.Errorf("told %s, then %s", r, second)
 	}
 	totals, err := h.sandbox.Totals(t.Context(), id)
 	if err != nil || totals.Charged != 1000 {

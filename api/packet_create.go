@@ -220,6 +220,7 @@ func (c *creation) fromRow(rec packet.Record) (answer, error) {
 		return c.standing(rec)
 	}
 	opensAt := rec.OpensAt
+	c.packet.CreatedAt = rec.CreatedAt // a repeat is told the same
 	c.OpensAt, c.Life = &opensAt, int64(rec.ExpiresAt.Sub(rec.OpensAt).Seconds())
 	a, err := c.stage()
 	if r, ok := errors.AsType[*refusal](err); ok && r.code == CodeInvalidRequest {

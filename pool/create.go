@@ -15,7 +15,8 @@ import (
 // Create stages a packet: state funding, with its guest list and the hand-off
 // that starts its workflow. Its times are fixed here by Redis TIME: created_at
 // = now, opens_at = opensAt or now, expires_at = opens_at + life. Packet times
-// and EligibleCount are filled in; the caller need not set them.
+// and EligibleCount are filled in; the caller need not set them. A packet that has a
+// CreatedAt keeps it: it was staged before, and its pool was lost.
 //
 // A packet that is there already, or its tombstone, is answered as it is
 // (Staged.Existed; whether it was asked for with the same body: SameBody). For
@@ -32,6 +33,10 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	}
 	guests := slices.Compact(slices.Sorted(slices.Values(eligible)))
 	pk.EligibleCount = len(guests)
+	created := ""
+	if !pk.CreatedAt.IsZero() {
+		created = fmt.Sprint(pk.CreatedAt.UnixMilli())
+	}
 	pk.CreatedAt, pk.OpensAt, pk.ExpiresAt = time.Time{}, time.Time{}, time.Time{}
 	static, err := json.Marshal(pk)
 	if err != nil {
@@ -42,8 +47,8 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 		opens = fmt.Sprint(opensAt.UnixMilli())
 	}
 	token := rand.Text()
-	args := append(make([]any, 0, 11+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
-		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID)
+	args := append(make([]any, 0, 12+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
+		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID, created)
 	for _, user := range guests {
 		args = append(args, user)
 	}

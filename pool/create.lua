@@ -29,6 +29,7 @@
 -- ARGV[10] token of this call
 -- ARGV[11] app
 -- ARGV[12] sender id
+-- ARGV[13] created_at in ms of a packet whose pool was lost, or empty: now
 -- ARGV[+1] one eligible user id; none at all: everybody may grab
 --
 -- Returns {outcome, now in ms, packet hash as a flat list, what was counted (epoch.go)}.
@@ -59,6 +60,8 @@ if old[1] then
   return {outcome, now, redis.call('HGETALL', KEYS[2]), {}}
 end
 
+local created_at = now
+if ARGV[13] ~= '' then created_at = tonumber(ARGV[13]) end
 local opens_at = now
 if ARGV[6] ~= '' then opens_at = tonumber(ARGV[6]) end
 local expires_at = opens_at + ARGV[7]
@@ -75,16 +78,16 @@ end
 redis.call('HSET', KEYS[2],
   'id', ARGV[2], 'app', ARGV[11], 'sender', ARGV[12], 'state', 'funding', 'packet', ARGV[3], 'body_hash', ARGV[4],
   'share_count', ARGV[5], 'remaining', ARGV[5], 'claimed_count', '0', 'claimed_amount', '0',
-  'restricted', #ARGV > 12 and '1' or '0',
-  'created_at', ms(now), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at),
+  'restricted', #ARGV > 13 and '1' or '0',
+  'created_at', ms(created_at), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at),
   'busy_until', ms(now + ARGV[9]), 'holder', ARGV[10])
 redis.call('UNLINK', KEYS[3])
-for from = 13, #ARGV, 1000 do
+for from = 14, #ARGV, 1000 do
   redis.call('SADD', KEYS[3], unpack(ARGV, from, math.min(from + 999, #ARGV)))
 end
-redis.call('ZADD', KEYS[4], ms(now), ARGV[2])
-local place = '\0' .. string.format('%015.0f', now) .. '\0' .. ARGV[2]
+redis.call('ZADD', KEYS[4], ms(created_at), ARGV[2])
+local place = '\0' .. string.format('%015.0f', created_at) .. '\0' .. ARGV[2]
 redis.call('ZADD', KEYS[6], '0', ARGV[11] .. '\0' .. place, '0', ARGV[11] .. '\0' .. ARGV[12] .. place)
 redis.call('XADD', KEYS[5], '*', 'kind', 'created', 'packet', ARGV[3],
-  'created_at', ms(now), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at))
+  'created_at', ms(created_at), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at))
 return {'staged', now, redis.call('HGETALL', KEYS[2]), changed()}

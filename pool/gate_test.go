@@ -172,7 +172,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 				},
 				"create": func(pass string) error {
 					o := p.keys.of(other.ID)
-					return createScript.Run(ctx, p.rdb, append(keys, o.packet, o.eligible, o.live, o.handoff, o.staged), pass, other.ID, "{}", "", 2, "", 1000, 1000, 1000, "token", "shop", "sender").Err()
+					return createScript.Run(ctx, p.rdb, append(keys, o.packet, o.eligible, o.live, o.handoff, o.staged), pass, other.ID, "{}", "", 2, "", 1000, 1000, 1000, "token", "shop", "sender", "").Err()
 				},
 				"answer": func(pass string) error { return answerScript.Run(ctx, p.rdb, append(keys, k.packet), pass, "{}").Err() },
 				"open": func(pass string) error {
