@@ -32,16 +32,17 @@ var layers = map[string][]string{
 	"migrations":            {},
 	"packet":                {"money"},
 	"payout":                {"money"},
+	"campaign":              {"packet", "payout"},
 	"pool":                  {"crash", "money", "packet", "payout", "access", "observe"},
 	"history":               {"money", "packet", "payout"}, // a past for stacks that are for trying and measuring
-	"store":                 {"crash", "history", "money", "packet", "payout", "access", "observe"},
+	"store":                 {"campaign", "crash", "history", "money", "packet", "payout", "access", "observe"},
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"money", "packet", "payout", "access", "observe"},
-	"activities":            {"crash", "money", "packet", "payout", "observe"},
-	"workflows":             {"money", "packet", "payout", "activities"},
-	"worker":                {"crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
+	"api":                   {"campaign", "money", "packet", "payout", "access", "observe"},
+	"activities":            {"campaign", "crash", "money", "packet", "payout", "observe"},
+	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
+	"worker":                {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
 	"devstack":              {"observe"},
 	"devstack/stacktest":    {"devstack", "migrations"},              // a database with the newest schema
 	"client":                {"money"},                               // for other people's programs too

@@ -49,6 +49,9 @@ var sound = []string{
 	`INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('` + failedID + `', 'begin', NOW(), NOW())`,
 	`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '` + packetID + `', '` + paidID + `', '', '', NOW(), NOW())`,
 	`INSERT INTO api_keys (id, role, owner, secret_hash, created_at) VALUES ('k', 'finance', 'ann', REPEAT('x', 32), NOW())`,
+	`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens, created_at, updated_at)
+		VALUES ('c', 'a', 'n', 's', 'UTC', 0, '2026-01-01', '{}', 'h', 'active', '2026-01-02', NOW(), NOW(), NOW())`,
+	`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES ('c', '2026-01-01', 'made', '` + packetID + `', NOW(), NOW())`,
 	`INSERT INTO providers (name) VALUES ('x')`,
 	`INSERT INTO pool_lanes (lane, epoch, state, seen, seen_grabs, updated_at) VALUES (0, 1, 'open', 9, 8, NOW())`,
 	`INSERT INTO pool_rebuilds (lane, from_epoch, epoch, reason, holder, seen, seen_grabs, found, found_grabs, started_at) VALUES (0, 1, 2, 'key_missing', 'x', 9, 8, 0, 0, NOW())`,
@@ -117,6 +120,11 @@ var guards = map[string]string{
 	"books_one":               "UPDATE books SET id = 2",
 	"books_state":             "UPDATE books SET state = 'lost', restored_at = NOW()",
 	"books_restored":          "UPDATE books SET state = 'restored'",
+	"campaigns_status":        "UPDATE campaigns SET status = 'lost'",
+	"campaigns_minute":        "UPDATE campaigns SET opens_minute = 1440",
+	"campaigns_next_agree":    "UPDATE campaigns SET status = 'paused'",
+	"campaigns_ended":         "UPDATE campaigns SET ended_at = NOW()",
+	"campaign_days_status":    "UPDATE campaign_days SET status = 'lost'",
 	"ledger_closes_tied":      "INSERT INTO ledger_closes (closed_to, totals, tie, created_at) VALUES (NOW(), '{}', '{}', NOW())",
 	"ledger_closes_final":     "INSERT INTO ledger_closes (closed_to, totals, final_at, created_at) VALUES (NOW(), '{}', NOW(), NOW())",
 }

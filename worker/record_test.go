@@ -217,7 +217,7 @@ func replay(t *testing.T, h *historypb.History) {
 	replayer := sdk.NewWorkflowReplayer()
 	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
 		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge,
-		workflows.ReconcileWorkflow: workflows.Reconcile, workflows.DailyReconcileWorkflow: workflows.DailyReconcile} {
+		workflows.ReconcileWorkflow: workflows.Reconcile, workflows.DailyReconcileWorkflow: workflows.DailyReconcile, workflows.CampaignWorkflow: workflows.Campaign} {
 		replayer.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
 	if err := replayer.ReplayWorkflowHistory(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)), h); err != nil {

@@ -179,7 +179,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger), Pools: r.pool},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Lanes: testLanes, Logger: r.logger,
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: testLanes, Logger: r.logger,
 		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter, Lanes: testLanes,
 			Pace: rebuildPace, Logger: r.logger},
 	}
@@ -351,6 +351,11 @@ type movement struct {
 // movements are all movements of a packet at the provider.
 func (r *rig) movements(t testing.TB, packetID string) []movement {
 	t.Helper()
+	return r.movementsThat(t, func(m movement) bool { return m.OrderNo[1:1+packet.IDLen] == packetID })
+}
+
+func (r *rig) movementsThat(t testing.TB, wanted func(movement) bool) []movement {
+	t.Helper()
 	var out []movement
 	for after := int64(0); ; {
 		var page struct {
@@ -362,7 +367,7 @@ func (r *rig) movements(t testing.TB, packetID string) []movement {
 		r.call(t, http.MethodGet, fmt.Sprintf("/_movements?after=%d&limit=1000", after), nil, &page)
 		for _, m := range page.Items {
 			after = m.Seq
-			if m.OrderNo[1:1+packet.IDLen] == packetID {
+			if wanted(m.movement) {
 				out = append(out, m.movement)
 			}
 		}

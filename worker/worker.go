@@ -32,6 +32,7 @@ type Config struct {
 	Live       LivePools
 	Holds      Holds          // nil: what a hold parked comes back by its own timers
 	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
+	Campaigns  *Campaigns     // nil: it carries out no campaigns
 	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
 	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
 	Lanes      int
@@ -89,6 +90,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.reconcile(gctx) })
 	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })
+	group.Go(func() error { return w.campaigns(gctx) })
 	if w.cfg.Heartbeat != nil {
 		group.Go(func() error { return w.cfg.Heartbeat.Run(gctx) })
 	}
@@ -177,6 +179,7 @@ func (w *Worker) newMain() sdk.Worker {
 	main.RegisterWorkflowWithOptions(workflows.Charge, workflow.RegisterOptions{Name: workflows.ChargeWorkflow})
 	main.RegisterWorkflowWithOptions(workflows.Canary, workflow.RegisterOptions{Name: workflows.CanaryWorkflow})
 	w.cfg.Reconcile.registerWorkflows(main)
+	w.cfg.Campaigns.register(main)
 	main.RegisterActivity(w.cfg.Packets)
 	main.RegisterActivity(w.cfg.Payments)
 	main.RegisterActivity(&activities.AtOnce{Packets: w.cfg.Packets, Payments: w.cfg.Payments})

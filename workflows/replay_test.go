@@ -37,7 +37,7 @@ func TestReplay(t *testing.T) {
 func newReplayer() worker.WorkflowReplayer {
 	r := worker.NewWorkflowReplayer()
 	for name, fn := range map[string]any{PacketWorkflow: Packet, PayoutWorkflow: Payout, RefundWorkflow: Refund, ChargeWorkflow: Charge,
-		ReconcileWorkflow: Reconcile, DailyReconcileWorkflow: DailyReconcile} {
+		ReconcileWorkflow: Reconcile, DailyReconcileWorkflow: DailyReconcile, CampaignWorkflow: Campaign} {
 		r.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
 	return r

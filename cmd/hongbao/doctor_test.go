@@ -176,7 +176,7 @@ func TestDoctor(t *testing.T) {
 		w.await("api", verdictOK) // it waits for its parts no longer than a second
 		found, code := w.look()
 		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "reconciliation", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
+			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
 			"temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
 				t.Errorf("%s: %+v", check, found[check])
@@ -187,7 +187,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "Nothing is wrong: 34 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "Nothing is wrong: 36 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL, "Temporal": (*ward).testTemporal,
 		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {

@@ -90,6 +90,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
+		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Book: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Wishes: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
 		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused,

@@ -1,0 +1,215 @@
+package worker_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"hongbao/activities"
+	"hongbao/campaign"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+	"hongbao/payout"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// campaigns is what a worker of the rig carries out campaigns with.
+func (r *rig) campaigns() *worker.Campaigns {
+	return &worker.Campaigns{Steps: r.campaignSteps(), Wishes: r.store, Every: 200 * time.Millisecond}
+}
+
+func (r *rig) campaignSteps() *activities.Campaigns {
+	return &activities.Campaigns{Book: r.store, Pool: r.pool, SeedKey: r.seedKey}
+}
+
+// campaign makes one whose packet opens in some whole minutes from now, in UTC.
+func (r *rig) campaign(t *testing.T, sender string, in time.Duration, change func(c *campaign.Campaign, opens time.Time)) campaign.Campaign {
+	t.Helper()
+	opens := must(r.store.Clock(t.Context()))(t).Truncate(time.Minute).Add(in)
+	id := campaign.NewID([]byte(rand.Text()), "key")
+	c := campaign.Campaign{ID: id, App: "app", Name: "evening rain", Salt: campaign.NewSalt([]byte("salt"), id), Zone: "UTC", Minute: opens.Hour()*60 + opens.Minute(), BodyHash: id,
+		Template: campaign.Template{Life: 3600, Packet: packet.Packet{SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 10, Split: packet.SplitRandom, MinShare: 1}}}
+	if change != nil {
+		change(&c, opens)
+	}
+	made, existed, err := r.store.CreateCampaign(t.Context(), c)
+	if err != nil || existed {
+		t.Fatalf("create: %v, %v", existed, err)
+	}
+	return made
+}
+
+// days awaits that some days of a campaign are decided, and returns them, oldest first.
+func (r *rig) days(t *testing.T, c campaign.Campaign, n int) []campaign.Day {
+	t.Helper()
+	var all []campaign.Day
+	eventually(t, soon, "days are decided", func() bool {
+		all = must(r.store.CampaignDays(t.Context(), c.ID, "", 10))(t)
+		return len(all) >= n
+	})
+	if len(all) != n {
+		t.Fatalf("%d days, want %d: %+v", len(all), n, all)
+	}
+	for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
+		all[i], all[j] = all[j], all[i]
+	}
+	return all
+}
+
+// charges counts how often a sender was charged, for whatever packet.
+func (r *rig) charges(t *testing.T, sender string) int {
+	t.Helper()
+	return len(r.movementsThat(t, func(m movement) bool { return m.Op == "charge" && m.Account == sender }))
+}
+
+// schedule describes a campaign's schedule; nil: there is none.
+func (r *rig) schedule(t *testing.T, c campaign.Campaign) *client.ScheduleDescription {
+	t.Helper()
+	d, err := r.temporal.ScheduleClient().GetHandle(t.Context(), workflows.CampaignID(c.ID)).Describe(t.Context())
+	if gone := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &gone) {
+		t.Log(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// TestCampaigns: packets are made by themselves, once a day each, whatever happens to
+// schedules and runs.
+func TestCampaigns(t *testing.T) {
+	t.Parallel()
+	temporal, ns := stacktest.FreshTemporal(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+
+	t.Run("a packet that is due is made at once, and the schedule waits for the next", func(t *testing.T) {
+		c := r.campaign(t, "anna", 5*time.Minute, nil)
+		day := r.days(t, c, 1)[0]
+		if day.Status != campaign.DayMade || !day.OpensAt.Equal(c.NextOpens) || day.PacketID != c.PacketID(c.NextDay) {
+			t.Errorf("%+v of %+v", day, c)
+		}
+		rec := r.awaitStatus(t, day.PacketID, packet.StatusScheduled, soon)
+		if !rec.OpensAt.Equal(c.NextOpens) || !rec.ExpiresAt.Equal(c.NextOpens.Add(time.Hour)) || rec.App != "app" || rec.SenderID != "anna" {
+			t.Errorf("%+v", rec)
+		}
+		got := must(r.pool.Grab(t.Context(), day.PacketID, "u1", packet.Profile{}))(t)
+		if got.Result != packet.GrabNotOpenYet || !got.OpensAt.Equal(c.NextOpens) {
+			t.Errorf("a grab before: %+v", got)
+		}
+		if n := r.charges(t, "anna"); n != 1 {
+			t.Errorf("charged %d times", n)
+		}
+		next := must(r.store.Campaign(t.Context(), c.ID))(t)
+		if next.NextDay != day.Day.Add(1) || !next.NextOpens.Equal(day.OpensAt.Add(24*time.Hour)) {
+			t.Errorf("then: %+v", next)
+		}
+		eventually(t, soon, "the schedule's next run", func() bool {
+			d := r.schedule(t, c)
+			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.Lead))
+		})
+		ran := r.schedule(t, c).Info.RecentActions[0].StartWorkflowResult.WorkflowID
+		if err := r.temporal.GetWorkflow(t.Context(), ran, "").Get(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		recorded(t, "campaign", r.history(t, ran))
+		// A Temporal that lost it has it again.
+		if err := r.temporal.ScheduleClient().GetHandle(t.Context(), workflows.CampaignID(c.ID)).Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, soon, "the schedule is made again", func() bool { return r.schedule(t, c) != nil })
+	})
+
+	t.Run("a pause pauses the schedule, the end deletes it", func(t *testing.T) {
+		c := r.campaign(t, "berta", 2*time.Hour, nil)
+		eventually(t, soon, "a schedule", func() bool { return r.schedule(t, c) != nil })
+		for _, to := range []campaign.Status{campaign.StatusPaused, campaign.StatusActive, campaign.StatusPaused, campaign.StatusActive} {
+			must(r.store.SetCampaign(t.Context(), c.ID, to))(t)
+			eventually(t, soon, "the schedule follows: "+string(to), func() bool {
+				d := r.schedule(t, c)
+				return d != nil && d.Schedule.State.Paused == (to == campaign.StatusPaused)
+			})
+		}
+		must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
+		eventually(t, soon, "the schedule is gone", func() bool { return r.schedule(t, c) == nil })
+		r.days(t, c, 0)
+	})
+
+	t.Run("what was missed is made late, or given up when it would have expired", func(t *testing.T) {
+		c := r.campaign(t, "carla", 2*time.Hour, func(c *campaign.Campaign, _ time.Time) { c.Template.Life = 30 * 3600 })
+		eventually(t, soon, "a schedule", func() bool { return r.schedule(t, c) != nil })
+		// Nobody looked for two days: the day before yesterday's is over, yesterday's is not.
+		before := c.NextDay.Add(-2)
+		exec(t, r.sql(t), 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 2 DAY WHERE id = ?", string(before), c.ID)
+		days := r.days(t, c, 2)
+		if days[0].Status != campaign.DayMissed || days[0].Day != before || days[1].Status != campaign.DayMade || days[1].Day != before.Add(1) {
+			t.Fatalf("%+v", days)
+		}
+		rec := r.awaitStatus(t, days[1].PacketID, packet.StatusOpen, soon)
+		if !rec.OpensAt.Equal(c.NextOpens.Add(-24 * time.Hour)) {
+			t.Errorf("%+v", rec)
+		}
+		eventually(t, soon, "a grab of the late one", func() bool {
+			got, err := r.pool.Grab(t.Context(), days[1].PacketID, "u1", packet.Profile{})
+			return err == nil && got.Claim.Amount > 0
+		})
+		if n := r.charges(t, "carla"); n != 1 {
+			t.Errorf("charged %d times", n)
+		}
+		if next := must(r.store.Campaign(t.Context(), c.ID))(t); next.NextDay != c.NextDay {
+			t.Errorf("then: %+v", next)
+		}
+	})
+
+	t.Run("a run that died after the packet was made, and many at once, make no other", func(t *testing.T) {
+		c := r.campaign(t, "dora", 5*time.Minute, func(c *campaign.Campaign, _ time.Time) {
+			c.Template.Eligible, c.Template.Packet.EligibleCount = []string{"u2", "u1"}, 2
+		})
+		day := r.days(t, c, 1)[0]
+		db := r.sql(t)
+		exec(t, db, 1, "DELETE FROM campaign_days WHERE campaign_id = ?", c.ID)
+		exec(t, db, 1, "UPDATE campaigns SET next_day = ?, next_opens = ? WHERE id = ?", string(day.Day), day.OpensAt, c.ID)
+		done := make(chan error, 8)
+		for range cap(done) {
+			go func() {
+				_, err := r.campaignSteps().MakeCampaignPackets(t.Context(), c.ID)
+				done <- err
+			}()
+		}
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if again := r.days(t, c, 1)[0]; again.PacketID != day.PacketID || again.Status != campaign.DayMade {
+			t.Errorf("%+v, then %+v", day, again)
+		}
+		if n := r.charges(t, "dora"); n != 1 {
+			t.Errorf("charged %d times", n)
+		}
+		if rec := must(r.store.Packet(t.Context(), day.PacketID))(t); len(rec.Eligible) != 2 {
+			t.Errorf("who may grab: %q", rec.Eligible)
+		}
+	})
+
+	t.Run("a charge that is declined rejects the packet of that day alone", func(t *testing.T) {
+		c := r.campaign(t, "~broke", 5*time.Minute, nil)
+		day := r.days(t, c, 1)[0]
+		r.awaitStatus(t, day.PacketID, packet.StatusRejected, soon)
+		if next := must(r.store.Campaign(t.Context(), c.ID))(t); next.Status != campaign.StatusActive || next.NextDay != day.Day.Add(1) {
+			t.Errorf("%+v", next)
+		}
+	})
+
+	t.Run("it ends after its last day", func(t *testing.T) {
+		c := r.campaign(t, "emma", 5*time.Minute, func(c *campaign.Campaign, opens time.Time) { c.EndsOn = payout.DayOf(opens, time.UTC) })
+		r.days(t, c, 1)
+		eventually(t, soon, "it has ended, and its schedule is gone", func() bool {
+			return must(r.store.Campaign(t.Context(), c.ID))(t).Status == campaign.StatusEnded && r.schedule(t, c) == nil
+		})
+	})
+}
