@@ -125,7 +125,10 @@ func (o *object) fault(field string, f fault) {
 
 // faulty reports whether something is wrong with one of the members.
 func (o *object) faulty(fields ...string) bool {
-	return slices.ContainsFunc(*o.faults, func(e FieldError) bool { return slices.Contains(fields, e.Field) })
+	return slices.ContainsFunc(*o.faults, func(e FieldError) bool {
+		name, ours := strings.CutPrefix(e.Field, o.prefix)
+		return ours && slices.Contains(fields, name)
+	})
 }
 
 func (o *object) checkTwice() {
@@ -165,7 +168,7 @@ func (o *object) get(name string, required bool) (jsontext.Value, bool) {
 			return m.value, true
 		}
 	}
-	if required && !o.faulty(o.prefix+name) {
+	if required && !o.faulty(name) {
 		o.fault(name, fault{faultRequired, "is required"})
 	}
 	return nil, false
@@ -253,6 +256,22 @@ func (o *object) texts(name string) map[string]string {
 		out[m.name] = s
 	}
 	return out
+}
+
+// object reads an object whose members are read one by one; whoever does calls its
+// unknown at the end. It has no members when it is missing, null or wrong.
+func (o *object) object(name string) *object {
+	inner := &object{prefix: o.prefix + name + ".", faults: o.faults}
+	value, ok := o.get(name, true)
+	switch {
+	case !ok:
+	case value.Kind() != '{':
+		o.fault(name, fault{faultType, "must be an object"})
+	default:
+		inner.members = membersOf(value)
+		inner.checkTwice()
+	}
+	return inner
 }
 
 // list reads an array of strings; nil means missing or null, and an empty array

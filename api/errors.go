@@ -38,6 +38,7 @@ const (
 	CodeClaimNotFound     Code = "claim_not_found"
 	CodePayoutNotFound    Code = "payout_not_found"
 	CodeRefundNotFound    Code = "refund_not_found"
+	CodeCampaignNotFound  Code = "campaign_not_found"
 	CodeMethodNotAllowed  Code = "method_not_allowed"
 	CodeRequestTimeout    Code = "request_timeout"
 	CodeNotOpenYet        Code = "not_open_yet"
@@ -48,6 +49,7 @@ const (
 	CodeOwnKey            Code = "own_key"
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
+	CodeCampaignEnded     Code = "campaign_ended"
 	CodeExpired           Code = "expired"
 	CodeBodyTooLarge      Code = "body_too_large"
 	CodeUnsupportedMedia  Code = "unsupported_media_type"
@@ -78,6 +80,7 @@ var catalogue = []struct {
 	{CodeClaimNotFound, http.StatusNotFound, "Claim not found", "This user has no claim of this packet."},
 	{CodePayoutNotFound, http.StatusNotFound, "Payout not found", "There is no such payout."},
 	{CodeRefundNotFound, http.StatusNotFound, "Refund not found", "There is no such refund."},
+	{CodeCampaignNotFound, http.StatusNotFound, "Campaign not found", "There is no such campaign."},
 	{CodeMethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "The Allow header lists the methods of this path."},
 	{CodeRequestTimeout, http.StatusRequestTimeout, "Request timeout", "The request did not arrive in time."},
 	{CodeNotOpenYet, http.StatusConflict, "Not open yet", "The packet cannot be grabbed or closed yet."},
@@ -88,6 +91,7 @@ var catalogue = []struct {
 	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at least 60 seconds."},
 	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make another one first."},
 	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
+	{CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended, and does not begin again."},
 	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
 	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
 	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content coding."},

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"net/http"
@@ -360,6 +361,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		return matrixRow{who: "finance", path: staff + path, body: body, status: http.StatusAccepted}
 	}
 	today := string(payout.DayOf(time.Now(), time.UTC))
+	campaigns := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
+	ended := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},
 		"listPackets":     read(apps, "/v1/packets"),
@@ -372,6 +375,14 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listUserClaims":  read(apps, "/v1/users/winner/claims"),
 		"listUserPackets": read(apps, "/v1/users/u1/packets"),
 		"getUserSummary":  read(apps, "/v1/users/winner/summary?year=2026"),
+
+		"createCampaign":   {who: apps, path: "/v1/campaigns", body: campaignBody(), status: http.StatusCreated},
+		"listCampaigns":    read(apps, "/v1/campaigns"),
+		"getCampaign":      read(apps, campaigns),
+		"listCampaignDays": read(apps, campaigns+"/days"),
+		"pauseCampaign":    {who: apps, path: campaigns + "/pause", status: http.StatusOK},
+		"resumeCampaign":   {who: apps, path: campaigns + "/resume", status: http.StatusOK},
+		"endCampaign":      {who: apps, path: ended + "/end", status: http.StatusOK},
 
 		"listPayouts":    read(allStaff, staff+"/payouts"),
 		"sumPayouts":     read(allStaff, staff+"/payouts/sum"),

@@ -60,7 +60,13 @@ func readCreate(body []byte) (createRequest, error) {
 }
 
 func createFrom(o *object) (createRequest, error) {
-	var q createRequest
+	q := createMembers(o)
+	q.OpensAt = readTime(o, "opens_at")
+	return q, o.done()
+}
+
+// createMembers reads what a packet and the template of a campaign have in common.
+func createMembers(o *object) (q createRequest) {
 	q.SenderID = valueOr(o.text("sender_id", true, checkID), "")
 	readSplit(o, &q)
 	q.Currency = valueOr(o.text("currency", false, func(s string) *fault {
@@ -70,7 +76,6 @@ func createFrom(o *object) (createRequest, error) {
 		return nil
 	}), packet.CurrencyCNY)
 	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
-	q.OpensAt = readTime(o, "opens_at")
 	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())), int64(packet.DefaultLife.Seconds()))
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
 	q.GroupID = o.text("group_id", false, checkID)
@@ -78,7 +83,7 @@ func createFrom(o *object) (createRequest, error) {
 	if f := checkMetadata(q.Metadata); f != nil {
 		o.fault("metadata", *f)
 	}
-	return q, o.done()
+	return q
 }
 
 // checkMetadata bounds the values, and for themselves the names, which are as much of

@@ -17,6 +17,7 @@ import (
 func TestParametersAndDocument(t *testing.T) {
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with())
+	campaign := h.campaign(h.app, "parameters", campaignBody()).ID
 	seen := 0
 	for path, item := range newContract(t).doc.Paths.Map() {
 		op := item.Get
@@ -29,6 +30,10 @@ func TestParametersAndDocument(t *testing.T) {
 			if strings.HasPrefix(path, "/v1/staff/keys") {
 				who = h.administrator()
 			}
+		}
+		id := id
+		if strings.HasPrefix(path, "/v1/campaigns") {
+			id = campaign
 		}
 		path = strings.NewReplacer("{id}", id, "{user_id}", "u1", "{date}", "2026-02-17").Replace(path)
 		for _, p := range op.Parameters {

@@ -30,7 +30,7 @@ func TestYearOf(t *testing.T) {
 			t.Errorf("%d in %s: %s to %s", tc.year, tc.zone, from, to)
 		}
 	}
-	for _, bad := range []string{"", "Local", "Mars/Olympus", "right/Asia/Shanghai", "posix/UTC", "../etc/passwd", "/etc/localtime", "+08:00"} {
+	for _, bad := range []string{"", "Local", "Mars/Olympus", "right/Asia/Shanghai", "posix/UTC", "localtime", "posixrules", "Factory", "../etc/passwd", "/etc/localtime", "+08:00"} {
 		if _, err := zone(bad); err == nil {
 			t.Errorf("%q is a time zone", bad)
 		}

@@ -173,6 +173,7 @@ type Store interface {
 	Closing
 	Keys
 	KeyAdministration
+	CampaignBook
 }
 
 // Provider is what the API asks of the payment provider: sums for the proof,

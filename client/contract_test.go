@@ -82,6 +82,13 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/users/{user_id}/claims":          {nil, client.List[client.UserClaim]{}},
 	"get /v1/users/{user_id}/packets":         {nil, client.List[client.Packet]{}},
 	"get /v1/users/{user_id}/summary":         {nil, client.Summary{}},
+	"post /v1/campaigns":                      {client.CampaignRequest{}, client.Campaign{}},
+	"get /v1/campaigns":                       {nil, client.List[client.Campaign]{}},
+	"get /v1/campaigns/{id}":                  {nil, client.Campaign{}},
+	"get /v1/campaigns/{id}/days":             {nil, client.List[client.CampaignDay]{}},
+	"post /v1/campaigns/{id}/pause":           {nil, client.Campaign{}},
+	"post /v1/campaigns/{id}/resume":          {nil, client.Campaign{}},
+	"post /v1/campaigns/{id}/end":             {nil, client.Campaign{}},
 	"get /v1/staff/payouts":                   {nil, client.List[client.Payout]{}},
 	"get /v1/staff/payouts/sum":               {nil, client.PaymentSum{}},
 	"get /v1/staff/payouts/statuses":          {nil, client.PayoutStatuses{}},
@@ -225,10 +232,12 @@ func TestConstantsMatchDocument(t *testing.T) {
 	d := loadDocument(t)
 	constants := constantsByType(t)
 	for name, s := range map[string]*schema{
-		"Code":         d.Components.Schemas["Problem"].Properties["code"],
-		"Status":       d.Components.Schemas["Packet"].Properties["status"],
-		"Split":        d.Components.Schemas["Packet"].Properties["split"],
-		"PayoutStatus": d.Components.Schemas["PayoutRef"].Properties["status"],
+		"Code":              d.Components.Schemas["Problem"].Properties["code"],
+		"Status":            d.Components.Schemas["Packet"].Properties["status"],
+		"Split":             d.Components.Schemas["Packet"].Properties["split"],
+		"PayoutStatus":      d.Components.Schemas["PayoutRef"].Properties["status"],
+		"CampaignStatus":    d.Components.Schemas["Campaign"].Properties["status"],
+		"CampaignDayStatus": d.Components.Schemas["CampaignDay"].Properties["status"],
 	} {
 		got, want := slices.Sorted(slices.Values(constants[name])), slices.Sorted(slices.Values(d.resolve(s).Enum))
 		if !slices.Equal(got, want) || len(want) == 0 {

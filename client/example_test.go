@@ -86,6 +86,35 @@ func ExampleClient_Create() {
 	}
 }
 
+// A packet every evening of a month. Each is found by the day on which it opens.
+func ExampleClient_CreateCampaign() {
+	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	campaign, err := c.CreateCampaign(ctx, client.CampaignRequest{
+		IdempotencyKey: "rain-2027-02", // of your own books: asking again makes no second campaign
+		Name:           "evening rain",
+		TimeZone:       "Asia/Shanghai",
+		OpensDailyAt:   "20:00",
+		StartsOn:       "2027-02-01",
+		EndsOn:         "2027-02-28",
+		Packet:         client.CampaignPacket{SenderID: "alice", TotalAmount: 10_000, ShareCount: 10}, // fen, of each packet
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for day, err := range c.CampaignDays(ctx, campaign.ID) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if day.PacketID != nil { // nil: missed
+			fmt.Println(day.Day, "packet", *day.PacketID)
+		}
+	}
+}
+
 // Pages are fetched as they are needed.
 func ExampleClient_Grabs() {
 	c, err := client.New(os.Getenv("HONGBAO_URL"), os.Getenv("HONGBAO_APP_KEY"))

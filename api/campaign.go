@@ -1,0 +1,364 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"hongbao/campaign"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// CampaignBook keeps campaigns in MySQL.
+type CampaignBook interface {
+	CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error)
+	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
+	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error)
+	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
+	SetCampaign(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
+}
+
+// CampaignStatus is campaign.Status with its schema.
+type CampaignStatus campaign.Status
+
+// Schema implements huma.SchemaProvider.
+func (CampaignStatus) Schema(huma.Registry) *huma.Schema { return enum(campaign.Statuses) }
+
+// DayStatus is campaign.DayStatus with its schema.
+type DayStatus campaign.DayStatus
+
+// Schema implements huma.SchemaProvider.
+func (DayStatus) Schema(huma.Registry) *huma.Schema {
+	return enum([]campaign.DayStatus{campaign.DayMade, campaign.DayMissed})
+}
+
+// CreateCampaign is the body of the request, for the document.
+type CreateCampaign struct {
+	Name         string         `json:"name" minLength:"1" maxLength:"64" doc:"For people: 1 to 64 characters, no control characters." example:"evening rain"`
+	TimeZone     *string        `json:"time_zone" required:"false" doc:"IANA name; Asia/Shanghai by default." example:"Asia/Shanghai"`
+	OpensDailyAt string         `json:"opens_daily_at" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"At what time packets open, in the time zone." example:"20:00"`
+	StartsOn     *Date          `json:"starts_on" required:"false" doc:"The first day; by default the first whose packet opens from now on. Days whose time has passed are left out."`
+	EndsOn       *Date          `json:"ends_on" required:"false" doc:"The last day; null: it goes on until it is ended."`
+	Packet       CampaignCreate `json:"packet" doc:"What the packet of every day is like."`
+}
+
+// CampaignCreate is the template in a request: CreatePacket without opens_at.
+type CampaignCreate struct {
+	SenderID         string                      `json:"sender_id" doc:"Who is charged for each packet: 1 to 64 bytes of UTF-8 without control characters." example:"u1" minLength:"1" maxLength:"64"`
+	TotalAmount      Amount                      `json:"total_amount" doc:"Of each packet, in fen." example:"10000"`
+	ShareCount       int                         `json:"share_count" minimum:"1" maximum:"1000000" example:"10" doc:"Into how many shares each is split."`
+	Split            Nullable[SplitMode]         `json:"split" required:"false" doc:"How they are split; random by default."`
+	MinShare         Nullable[Amount]            `json:"min_share" required:"false" doc:"The least share, 1 by default."`
+	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share; null: no cap."`
+	Currency         *string                     `json:"currency" required:"false" doc:"CNY, also by default."`
+	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
+	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"The window: life of each packet from its opening on; 86400 by default."`
+	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
+	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
+	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, at most 2048 bytes of them in UTF-8, and as many of their names."`
+}
+
+// Campaign is a campaign in answers.
+type Campaign struct {
+	ID           string           `json:"id" doc:"Opaque; not guessable." example:"3q5k9v0c1m7e2u8h4r6t"`
+	Name         string           `json:"name" doc:"As given."`
+	Status       CampaignStatus   `json:"status" doc:"active: a packet is made for every day. paused: days pass without packets. ended: final. Packets that were made live on by themselves."`
+	TimeZone     string           `json:"time_zone" doc:"Its days and times are of this time zone." example:"Asia/Shanghai"`
+	OpensDailyAt string           `json:"opens_daily_at" doc:"At what time packets open." example:"20:00"`
+	StartsOn     Date             `json:"starts_on" doc:"The first day."`
+	EndsOn       Nullable[Date]   `json:"ends_on" doc:"The last day; null: none."`
+	NextOpensAt  Nullable[Stamp]  `json:"next_opens_at" doc:"When the next packet opens that is not made yet. It is made, and its sender charged, ten minutes before; null: there is none."`
+	Packet       CampaignTemplate `json:"packet" doc:"What the packet of every day is like."`
+	CreatedAt    Stamp            `json:"created_at" doc:"When it was created."`
+	EndedAt      Nullable[Stamp]  `json:"ended_at" doc:"Set when ended."`
+	Schedule     ScheduleRef      `json:"schedule" doc:"The Temporal schedule that looks after it."`
+}
+
+// ScheduleRef names a schedule.
+type ScheduleRef struct {
+	ID string `json:"id" doc:"Its schedule id." example:"campaign/3q5k9v0c1m7e2u8h4r6t"`
+}
+
+// CampaignTemplate is what the packets of a campaign have in common, defaults filled in.
+type CampaignTemplate struct {
+	SenderID         string            `json:"sender_id" doc:"Who is charged for each packet." example:"u1"`
+	Currency         string            `json:"currency" enum:"CNY" doc:"Amounts are in its minor unit, fen."`
+	TotalAmount      Fen               `json:"total_amount" doc:"Of each packet." example:"10000"`
+	ShareCount       int               `json:"share_count" minimum:"1" maximum:"1000000" doc:"Into how many shares each is split." example:"10"`
+	Split            SplitMode         `json:"split" doc:"How they are split; see docs/fairness.md."`
+	MinShare         Fen               `json:"min_share" doc:"The least share." example:"1"`
+	MaxShare         Nullable[Fen]     `json:"max_share" doc:"The largest share; null: no cap."`
+	Greeting         string            `json:"greeting" doc:"As given."`
+	ExpiresInSeconds int64             `json:"expires_in_seconds" doc:"Life of each packet from its opening on." example:"86400"`
+	EligibleCount    int               `json:"eligible_count" minimum:"0" doc:"How many users may grab; 0: everybody may."`
+	GroupID          Nullable[string]  `json:"group_id" doc:"As given."`
+	Metadata         map[string]string `json:"metadata" doc:"As given."`
+}
+
+// Campaigns is a page of campaigns.
+type Campaigns struct {
+	Items      []Campaign       `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// CampaignDay is what became of one day.
+type CampaignDay struct {
+	Day       Date             `json:"day" doc:"In the time zone of the campaign."`
+	Status    DayStatus        `json:"status" doc:"made: the packet was created; ask for it how it is. missed: nothing could be created until it would have expired."`
+	PacketID  Nullable[string] `json:"packet_id" doc:"The packet; null when missed."`
+	OpensAt   Stamp            `json:"opens_at" doc:"When it opens, or would have opened."`
+	DecidedAt Stamp            `json:"decided_at" doc:"When it was made, or given up."`
+}
+
+// CampaignDays is a page of days.
+type CampaignDays struct {
+	Items      []CampaignDay    `json:"items" nullable:"false" doc:"Newest first. Days of a pause are not there."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// campaignRequest is the request with its defaults filled in. Its JSON is what the body
+// hash is made of: the members and their order are fixed for ever.
+type campaignRequest struct {
+	Name     string        `json:"name"`
+	Zone     string        `json:"time_zone"`
+	OpensAt  string        `json:"opens_daily_at"`
+	StartsOn payout.Day    `json:"starts_on"` // "": the first that is possible
+	EndsOn   payout.Day    `json:"ends_on"`   // "": none
+	Packet   createRequest `json:"packet"`
+}
+
+var dailyTime = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
+
+func readCampaign(body []byte) (campaignRequest, error) {
+	var q campaignRequest
+	o, err := readObject(body)
+	if err != nil {
+		return q, err
+	}
+	q.Name = valueOr(o.text("name", true, func(s string) *fault {
+		if s == "" {
+			return &fault{faultLength, "must not be empty"}
+		}
+		return checkText(campaign.MaxName)(s)
+	}), "")
+	q.Zone = valueOr(o.text("time_zone", false, checkZone), defaultZone)
+	q.OpensAt = valueOr(o.text("opens_daily_at", true, func(s string) *fault {
+		if !dailyTime.MatchString(s) {
+			return &fault{faultFormat, "must be a time of day such as 20:00"}
+		}
+		return nil
+	}), "")
+	q.StartsOn = payout.Day(valueOr(o.text("starts_on", false, checkDay), ""))
+	q.EndsOn = payout.Day(valueOr(o.text("ends_on", false, checkDay), ""))
+	if q.EndsOn != "" && q.EndsOn < q.StartsOn {
+		o.fault("ends_on", fault{faultRange, "must not be before starts_on"})
+	}
+	inner := o.object("packet")
+	if !o.faulty("packet") {
+		q.Packet = createMembers(inner)
+		inner.unknown()
+	}
+	return q, o.done()
+}
+
+// campaign makes the campaign that is created.
+func (q campaignRequest) campaign(app, id string, salt []byte, hash string) campaign.Campaign {
+	p := q.Packet
+	hour, _ := strconv.Atoi(q.OpensAt[:2])
+	minute, _ := strconv.Atoi(q.OpensAt[3:])
+	return campaign.Campaign{
+		ID: id, App: app, Name: q.Name, Salt: salt, Zone: q.Zone, Minute: hour*60 + minute, StartsOn: q.StartsOn, EndsOn: q.EndsOn, BodyHash: hash,
+		Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
+			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
+			Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible),
+		}},
+	}
+}
+
+func createCampaign(r *request) (answer, error) {
+	q, err := readCampaign(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return answer{}, err
+	}
+	hash, err := bodyHash(q)
+	if err != nil {
+		return answer{}, err
+	}
+	app := r.caller.app
+	id := campaign.NewID(app.Salt, key)
+	c, existed, err := r.server.cfg.Store.CreateCampaign(r.ctx, q.campaign(app.ID, id, campaign.NewSalt(app.Salt, id), hash))
+	switch {
+	case errors.Is(err, campaign.ErrNoDay):
+		return answer{}, invalid(FieldError{"ends_on", faultRange, "no day is left until then on which a packet could open"})
+	case errors.Is(err, packet.ErrConflict):
+		return answer{}, refuse(CodeKeyReused)
+	case err != nil:
+		return answer{}, err
+	}
+	if existed { // as it was told first
+		if c.NextDay, c.NextOpens, err = c.Next(c.CreatedAt); err != nil {
+			return answer{}, err
+		}
+		c.Status, c.EndedAt = campaign.StatusActive, time.Time{}
+	}
+	return answer{status: http.StatusCreated, body: renderCampaign(c), replayed: existed}, nil
+}
+
+func renderCampaign(c campaign.Campaign) Campaign {
+	p := c.Template.Packet
+	out := Campaign{
+		ID: c.ID, Name: c.Name, Status: CampaignStatus(c.Status), TimeZone: c.Zone, OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60),
+		StartsOn: Date(c.StartsOn), NextOpensAt: stampOrNull(c.NextOpens), CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt),
+		Schedule: ScheduleRef{ID: "campaign/" + c.ID},
+		Packet: CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount, Split: SplitMode(p.Split),
+			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, GroupID: orNull(p.GroupID), Metadata: p.Metadata},
+	}
+	if c.EndsOn != "" {
+		last := Date(c.EndsOn)
+		out.EndsOn = orNull(&last)
+	}
+	if p.MaxShare > 0 {
+		cap := Fen(p.MaxShare)
+		out.Packet.MaxShare = orNull(&cap)
+	}
+	if out.Packet.Metadata == nil {
+		out.Packet.Metadata = map[string]string{}
+	}
+	return out
+}
+
+// campaign reads the campaign of the path; another app's is not found.
+func (r *request) campaign() (campaign.Campaign, error) {
+	id, err := r.packetID() // ids of campaigns have the same form
+	if err != nil {
+		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
+	}
+	c, err := r.server.cfg.Store.Campaign(r.ctx, id)
+	if errors.Is(err, packet.ErrNotFound) || err == nil && c.App != r.caller.app.ID {
+		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
+	}
+	return c, err
+}
+
+func getCampaign(r *request) (answer, error) {
+	c, err := r.campaign()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: renderCampaign(c)}, nil
+}
+
+// setCampaign answers requests that change the status of a campaign.
+func setCampaign(to campaign.Status) func(*request) (answer, error) {
+	return func(r *request) (answer, error) {
+		o, err := readOptional(r.payload)
+		if err != nil {
+			return answer{}, err
+		}
+		if err := o.done(); err != nil {
+			return answer{}, err
+		}
+		c, err := r.campaign()
+		if err != nil {
+			return answer{}, err
+		}
+		c, err = r.server.cfg.Store.SetCampaign(r.ctx, c.ID, to)
+		if errors.Is(err, campaign.ErrEnded) {
+			return answer{}, refuse(CodeCampaignEnded)
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{status: http.StatusOK, body: renderCampaign(c)}, nil
+	}
+}
+
+func checkCampaignStatus(s string) *fault {
+	for _, status := range campaign.Statuses {
+		if s == string(status) {
+			return nil
+		}
+	}
+	return &fault{faultEnum, "is not a status of campaigns"}
+}
+
+func listCampaigns(r *request) (answer, error) {
+	q := readQuery(r)
+	filters := map[string]string{}
+	put(filters, "status", q.text("status", checkCampaignStatus))
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	after, filters, err := resume(cursor, "campaigns", filters)
+	if err != nil {
+		return answer{}, err
+	}
+	if s := filters["status"]; s != "" && checkCampaignStatus(s) != nil {
+		return answer{}, badCursor()
+	}
+	found, err := r.server.cfg.Store.Campaigns(r.ctx, r.caller.app.ID, campaign.Status(filters["status"]), after, limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	page := Campaigns{Items: []Campaign{}}
+	for i, c := range found {
+		if i == limit {
+			last := found[i-1]
+			page.NextCursor = place{packet.Place{At: last.CreatedAt, ID: last.ID}}.cursor("campaigns", filters)
+			break
+		}
+		page.Items = append(page.Items, renderCampaign(c))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// dayCursor continues a list of days.
+type dayCursor struct {
+	Campaign string     `json:"c"`
+	Day      payout.Day `json:"d"`
+}
+
+func listCampaignDays(r *request) (answer, error) {
+	q := readQuery(r)
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	c, err := r.campaign()
+	if err != nil {
+		return answer{}, err
+	}
+	var after dayCursor
+	if cursor != "" && (decodeCursor(cursor, &after) != nil || after.Campaign != c.ID || checkDay(string(after.Day)) != nil) {
+		return answer{}, badCursor()
+	}
+	found, err := r.server.cfg.Store.CampaignDays(r.ctx, c.ID, after.Day, limit+1)
+	if err != nil {
+		return answer{}, err
+	}
+	page := CampaignDays{Items: []CampaignDay{}}
+	for i, d := range found {
+		if i == limit {
+			page.NextCursor = encodeCursor(dayCursor{Campaign: c.ID, Day: found[i-1].Day})
+			break
+		}
+		item := CampaignDay{Day: Date(d.Day), Status: DayStatus(d.Status), OpensAt: Stamp(d.OpensAt), DecidedAt: Stamp(d.DecidedAt)}
+		if d.Status == campaign.DayMade {
+			item.PacketID = orNull(&d.PacketID)
+		}
+		page.Items = append(page.Items, item)
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}

@@ -1,0 +1,158 @@
+package client_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"hongbao/campaign"
+	"hongbao/client"
+)
+
+// evening is a campaign that ends after three days far ahead.
+func evening() client.CampaignRequest {
+	return client.CampaignRequest{IdempotencyKey: rand.Text(), Name: "evening rain", TimeZone: "Asia/Tokyo", OpensDailyAt: "20:05", StartsOn: "2999-01-01", EndsOn: "2999-01-03",
+		Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 1000, ShareCount: 4, Split: client.SplitEven, MinShare: 2, MaxShare: 500, Currency: "CNY", Greeting: "恭喜",
+			ExpiresInSeconds: 60, EligibleUserIDs: []string{"bob", "carol"}, GroupID: "g", Metadata: map[string]string{"k": "v"}}}
+}
+
+func (b *bank) testCampaigns(t *testing.T) {
+	ctx, r := t.Context(), evening()
+	c, err := b.client.CreateCampaign(ctx, r)
+	b.must(err)
+	opens := time.Date(2999, 1, 1, 11, 5, 0, 0, time.UTC)
+	if c.ID != campaign.NewID(b.app.Salt, r.IdempotencyKey) || c.Name != r.Name || c.Status != client.CampaignActive || c.TimeZone != r.TimeZone || c.OpensDailyAt != r.OpensDailyAt ||
+		c.StartsOn != r.StartsOn || *c.EndsOn != r.EndsOn || !c.NextOpensAt.Equal(opens) || c.CreatedAt.IsZero() || c.EndedAt != nil || c.Schedule.ID == "" || len(c.Raw) == 0 {
+		t.Fatalf("campaign %+v", c)
+	}
+	if p := c.Packet; p.SenderID != "u1" || p.Currency != "CNY" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 || *p.MaxShare != 500 ||
+		p.Greeting != "恭喜" || p.ExpiresInSeconds != 60 || p.EligibleCount != 2 || *p.GroupID != "g" || p.Metadata["k"] != "v" {
+		t.Errorf("template %+v", p)
+	}
+	plain, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "plain", OpensDailyAt: "00:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 10, ShareCount: 1}})
+	b.must(err)
+	if plain.ID == c.ID || plain.TimeZone != "Asia/Shanghai" || plain.EndsOn != nil || plain.NextOpensAt == nil || plain.Packet.MaxShare != nil || plain.Packet.GroupID != nil || plain.Packet.EligibleCount != 0 {
+		t.Errorf("with defaults %+v", plain)
+	}
+	b.campaignStatuses(ctx, c.ID)
+	again, err := b.client.CreateCampaign(ctx, r)
+	b.must(err)
+	if again.ID != c.ID || again.Status != client.CampaignActive || !again.NextOpensAt.Equal(opens) {
+		t.Errorf("asked for again %+v", again)
+	}
+	ids := map[client.CampaignStatus]string{}
+	for item, err := range b.client.Campaigns(ctx, client.CampaignFilter{}) {
+		b.must(err)
+		ids[item.Status] += item.ID
+	}
+	if len(ids) != 2 || ids[client.CampaignActive] != plain.ID || ids[client.CampaignEnded] != c.ID {
+		t.Errorf("listed %v", ids)
+	}
+	page, err := b.client.ListCampaigns(ctx, client.CampaignFilter{Status: client.CampaignEnded}, client.Page{Limit: 1})
+	b.must(err)
+	if len(page.Items) != 1 || page.Items[0].ID != c.ID || page.NextCursor != nil {
+		t.Errorf("ended ones: %s", page.Raw)
+	}
+	b.campaignDays(ctx)
+	b.campaignRefusals(ctx, r)
+}
+
+// campaignStatuses pauses a campaign, goes on with it and ends it, each twice.
+func (b *bank) campaignStatuses(ctx context.Context, id string) {
+	b.t.Helper()
+	for _, tc := range []struct {
+		change func(context.Context, string) (*client.Campaign, error)
+		want   client.CampaignStatus
+	}{
+		{b.client.PauseCampaign, client.CampaignPaused}, {b.client.ResumeCampaign, client.CampaignActive}, {b.client.EndCampaign, client.CampaignEnded},
+	} {
+		for range 2 {
+			c, err := tc.change(ctx, id)
+			b.must(err)
+			read, err := b.client.Campaign(ctx, id)
+			b.must(err)
+			if c.ID != id || c.Status != tc.want || read.Status != tc.want || (c.NextOpensAt != nil) != (tc.want == client.CampaignActive) || (c.EndedAt != nil) != (tc.want == client.CampaignEnded) {
+				b.t.Errorf("%s: %+v, read %+v", tc.want, c, read)
+			}
+		}
+	}
+	for _, change := range []func(context.Context, string) (*client.Campaign, error){b.client.PauseCampaign, b.client.ResumeCampaign} {
+		if c, err := change(ctx, id); !client.IsCode(err, client.CodeCampaignEnded) || c != nil {
+			b.t.Errorf("after its end: %+v, %v", c, err)
+		}
+	}
+}
+
+// campaignDays decides the days of a campaign, as its workflow would, and reads them.
+func (b *bank) campaignDays(ctx context.Context) {
+	b.t.Helper()
+	c, err := b.client.CreateCampaign(ctx, evening())
+	b.must(err)
+	for _, day := range []campaign.Day{
+		{Day: "2999-01-01", Status: campaign.DayMissed, PacketID: "jihgfedcba9876543210", OpensAt: *c.NextOpensAt},
+		{Day: "2999-01-02", Status: campaign.DayMade, PacketID: "0123456789abcdefghij", OpensAt: c.NextOpensAt.AddDate(0, 0, 1)},
+	} {
+		_, err := b.store.DecideDay(ctx, c.ID, day)
+		b.must(err)
+	}
+	var days []client.CampaignDay
+	for day, err := range b.client.CampaignDays(ctx, c.ID) {
+		b.must(err)
+		days = append(days, *day)
+	}
+	if len(days) != 2 || days[0].Day != "2999-01-02" || days[0].Status != client.CampaignDayMade || *days[0].PacketID != "0123456789abcdefghij" ||
+		!days[0].OpensAt.Equal(c.NextOpensAt.AddDate(0, 0, 1)) || days[0].DecidedAt.IsZero() || len(days[0].Raw) == 0 ||
+		days[1].Day != "2999-01-01" || days[1].Status != client.CampaignDayMissed || days[1].PacketID != nil {
+		b.t.Fatalf("days %+v", days)
+	}
+	first, err := b.client.ListCampaignDays(ctx, c.ID, client.Page{Limit: 1})
+	b.must(err)
+	second, err := b.client.ListCampaignDays(ctx, c.ID, client.Page{Limit: 1, Cursor: *first.NextCursor})
+	b.must(err)
+	if len(first.Items) != 1 || len(second.Items) != 1 || first.Items[0].Day != "2999-01-02" || second.Items[0].Day != "2999-01-01" || second.NextCursor != nil {
+		b.t.Errorf("pages %s, %s", first.Raw, second.Raw)
+	}
+}
+
+func (b *bank) campaignRefusals(ctx context.Context, used client.CampaignRequest) {
+	b.t.Helper()
+	other, noKey, over, wrong := used, evening(), evening(), evening()
+	other.Name, noKey.IdempotencyKey, over.StartsOn, over.EndsOn = "another one", "a b", "2020-01-01", "2020-01-31"
+	wrong.OpensDailyAt, wrong.Packet.SenderID = "24:00", ""
+	create := func(r client.CampaignRequest) func() error {
+		return func() error { _, err := b.client.CreateCampaign(ctx, r); return err }
+	}
+	for name, tc := range map[string]struct {
+		do   func() error
+		code client.Code
+	}{
+		"reused": {create(other), client.CodeKeyReused},
+		"no key": {create(noKey), client.CodeKeyRequired},
+		"over":   {create(over), client.CodeInvalidRequest},
+		"wrong":  {create(wrong), client.CodeInvalidRequest},
+		"get":    {func() error { _, err := b.client.Campaign(ctx, "../packets"); return err }, client.CodeCampaignNotFound},
+		"end":    {func() error { _, err := b.client.EndCampaign(ctx, "0123456789abcdefghij"); return err }, client.CodeCampaignNotFound},
+		"days": {func() error {
+			_, err := b.client.ListCampaignDays(ctx, "0123456789abcdefghij", client.Page{})
+			return err
+		}, client.CodeCampaignNotFound},
+		"wrong cursor": {func() error {
+			_, err := b.client.ListCampaigns(ctx, client.CampaignFilter{}, client.Page{Cursor: "x"})
+			return err
+		}, client.CodeInvalidRequest},
+	} {
+		err := tc.do()
+		p, told := errors.AsType[*client.Problem](err)
+		if !client.IsCode(err, tc.code) || !told || p.RequestID == "" {
+			b.t.Errorf("%s: %v", name, err)
+		}
+		if name == "wrong" && told && (len(p.Errors) != 2 || p.Errors[0].Field != "opens_daily_at" || p.Errors[1].Field != "packet.sender_id") {
+			b.t.Errorf("faults %+v", p.Errors)
+		}
+	}
+	if call, _ := errors.AsType[*client.CallError](create(over)()); call == nil || call.IdempotencyKey != over.IdempotencyKey {
+		b.t.Errorf("the key is not told: %+v", call)
+	}
+}
