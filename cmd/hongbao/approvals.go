@@ -59,7 +59,7 @@ func newApprovalsListCommand(env environment) *cobra.Command {
 					return t.staff.ListApprovals(ctx, filter, p)
 				}
 				columns := []any{"approval", "what", "about", "amount", "to", "asked by", "why", "evidence", "status", "answered by", "until"}
-				return tellList(ctx, t, page, fetch, columns, approvalRow)
+				return tellList(ctx, t.teller, page, fetch, columns, approvalRow)
 			})
 		},
 	}

@@ -41,7 +41,7 @@ func newCloseListCommand(env environment) *cobra.Command {
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				columns := []any{"day", "status", "waits for", "funded", "paid", "refunded", "owed", "refunding", "differences", "open breaks"}
-				return tellList(ctx, t, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
+				return tellList(ctx, t.teller, page, t.staff.ListCloses, columns, func(c *client.CloseSummary) []any {
 					return []any{c.Date, c.Status, strings.Join(c.Pending, ", "), shown(c.Funded.Amount), shown(c.Paid.Amount), shown(c.Refunded.Amount),
 						counted(c.Owed), counted(c.Refunding), known(c.Differences), known(c.OpenBreaks)}
 				})

@@ -41,9 +41,11 @@ type desk struct {
 	sandbox  *provider.Sandbox
 	provider string // address
 	staff    string // address
+	public   string // address
 	app      access.App
 	client   *client.Client
-	finance  string // keys
+	appKey   string // keys
+	finance  string
 	second   string
 	ops      string
 	auditor  string
@@ -81,7 +83,7 @@ func newDeskOn(o office, redis string, change func(*api.Config)) *desk {
 		return strings.TrimSpace(d.must("keys", "direct", "create", "--role", role, "--owner", owner))
 	}
 	d.finance, d.second, d.ops, d.auditor = key("finance", "li-na"), key("finance", "wang-wei"), key("ops", "op"), key("auditor", "au")
-	appKey := strings.TrimSpace(d.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
+	d.appKey = strings.TrimSpace(d.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
 	cfg := api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: d.pool, Store: d.store, Provider: d.sandbox, SeedKey: [32]byte{7},
 		ApprovalAmount: approvalFrom, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", FundingWait: 300 * time.Millisecond, Version: "test", Refresh: 200 * time.Millisecond}
 	change(&cfg)
@@ -89,8 +91,8 @@ func newDeskOn(o office, redis string, change func(*api.Config)) *desk {
 	d.check(err)
 	d.check(server.Listen())
 	d.serveUntilEnd(server.Serve)
-	d.staff = "http://" + server.StaffAddr().String()
-	d.client, err = client.New("http://"+server.PublicAddr().String(), appKey)
+	d.staff, d.public = "http://"+server.StaffAddr().String(), "http://"+server.PublicAddr().String()
+	d.client, err = client.New(d.public, d.appKey)
 	d.check(err)
 	t.Cleanup(d.client.Close)
 	return d
@@ -148,7 +150,7 @@ func (d *desk) shAs(env []string, want int, args ...string) (stdout, stderr stri
 	if code != want {
 		d.t.Fatalf("hongbao %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, out, errs)
 	}
-	for _, key := range []string{d.finance, d.second, d.ops, d.auditor} {
+	for _, key := range []string{d.appKey, d.finance, d.second, d.ops, d.auditor} {
 		if strings.Contains(out+errs, key) {
 			d.t.Errorf("hongbao %s shows a key", strings.Join(args, " "))
 		}

@@ -47,14 +47,16 @@ what the API said instead of tables, also when it refused.`,
 	return cmd
 }
 
-// teller is one packets command at work: where it asks and how it tells.
+// teller is one command of an app at work: where it asks and how it tells.
 type teller struct {
 	client *client.Client
 	out    io.Writer
+	notes  io.Writer // what belongs beside the result, which alone goes to out
 	json   bool
 }
 
-// packetsFlags are the flags that every packets command has besides its settings.
+// packetsFlags are the flags that every command of an app, about packets or campaigns,
+// has besides its settings.
 type packetsFlags struct {
 	json    bool
 	timeout time.Duration
@@ -84,7 +86,7 @@ func (f *packetsFlags) run(cmd *cobra.Command, env environment, work func(contex
 		return err
 	}
 	defer cancel()
-	t := &teller{client: api, out: cmd.OutOrStdout(), json: f.json}
+	t := &teller{client: api, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}
 	return t.refused(work(ctx, t))
 }
 
@@ -153,7 +155,7 @@ func (t *teller) packet(p *client.Packet) error {
 		{"status", p.Status},
 		{"sender", p.SenderID},
 		{"total", amount(p.TotalAmount)},
-		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, bounds(p))},
+		{"shares", fmt.Sprintf("%d, %s", p.ShareCount, bounds(p.Split, p.MinShare, p.MaxShare))},
 		{"claimed", fmt.Sprintf("%d, %s", p.ClaimedCount, amount(p.ClaimedAmount))},
 		{"remaining", fmt.Sprintf("%d, %s", p.RemainingCount, amount(p.RemainingAmount))},
 		{"refunded", amount(p.RefundedAmount)},
@@ -180,12 +182,11 @@ func (t *teller) packet(p *client.Packet) error {
 }
 
 // bounds says how a packet is split.
-func bounds(p *client.Packet) string {
-	text := fmt.Sprintf("%s, %s or more each", p.Split, shown(p.MinShare))
-	if p.MaxShare != nil {
-		text = fmt.Sprintf("%s, %s to %s each", p.Split, shown(p.MinShare), shown(*p.MaxShare))
+func bounds(split client.Split, least money.Fen, most *money.Fen) string {
+	if most != nil {
+		return fmt.Sprintf("%s, %s to %s each", split, shown(least), shown(*most))
 	}
-	return text
+	return fmt.Sprintf("%s, %s or more each", split, shown(least))
 }
 
 // claimTable starts a table of claims.
@@ -217,25 +218,32 @@ func onePacket(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// completePackets offers the newest packets of the app. Whatever goes wrong,
-// nothing is offered: a shell waits for the answer.
+// completePackets offers the newest packets of the app.
 func completePackets(env environment) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var found []cobra.Completion
+	return completeOwn(env, func(ctx context.Context, t *teller) (found []cobra.Completion, err error) {
+		list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list.Items {
+			about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
+			found = append(found, cobra.CompletionWithDesc(p.ID, about))
+		}
+		return found, nil
+	})
+}
+
+// completeOwn offers what find finds with the app's key, for the first argument. Whatever
+// goes wrong, nothing is offered: a shell waits for the answer.
+func completeOwn(env environment, find func(context.Context, *teller) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		quick := packetsFlags{timeout: 2 * time.Second}
-		err := quick.run(cmd, env, func(ctx context.Context, t *teller) error {
-			list, err := t.client.ListPackets(ctx, client.PacketFilter{}, client.Page{Limit: 20})
-			if err != nil {
-				return err
-			}
-			for _, p := range list.Items {
-				about := fmt.Sprintf("%s, %s of %s, %d of %d claimed", p.Status, shown(p.TotalAmount), p.SenderID, p.ClaimedCount, p.ShareCount)
-				found = append(found, cobra.CompletionWithDesc(p.ID, about))
-			}
-			return nil
+		err := quick.run(cmd, env, func(ctx context.Context, t *teller) (err error) {
+			found, err = find(ctx, t)
+			return err
 		}, client.WithRetry(client.Retry{Tries: 1}))
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError

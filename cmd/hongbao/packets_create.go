@@ -13,15 +13,21 @@ import (
 	"hongbao/money"
 )
 
-// createFlags are what a sender wants, as typed.
-type createFlags struct {
-	packetsFlags
+// shapeFlags say what a packet is to be like, as typed: one that is made now, or every
+// packet of a campaign.
+type shapeFlags struct {
 	request     client.CreateRequest
 	total       int64
 	least, most int64
 	split       string
-	opensAt     string
 	life        time.Duration
+}
+
+// createFlags are what a sender wants, as typed.
+type createFlags struct {
+	packetsFlags
+	shapeFlags
+	opensAt string
 }
 
 func newPacketsCreateCommand(env environment) *cobra.Command {
@@ -43,6 +49,17 @@ made.`,
 		},
 	}
 	addPacketsFlags(cmd, &f.packetsFlags, time.Minute)
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
+	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a new one")
+	for _, name := range []string{"opens-at", "idempotency-key"} {
+		complete(cmd, name)
+	}
+	return cmd
+}
+
+func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.request.SenderID, "sender", "", "who is charged: a `user` id (required)")
 	flags.Int64Var(&f.total, "total", 0, "what is put in, in `fen` (required)")
@@ -51,17 +68,14 @@ made.`,
 	flags.Int64Var(&f.least, "min", 1, "the least share, in `fen`")
 	flags.Int64Var(&f.most, "max", 0, "the largest share, in `fen`; 0 = no cap")
 	flags.StringVar(&f.request.Greeting, "greeting", "", "at most 64 characters")
-	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
-	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from then on: whole seconds, 10s to 168h")
+	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from its opening on: whole seconds, 10s to 168h")
 	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
 	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
 	flags.StringToStringVar(&f.request.Metadata, "metadata", nil, "texts of your own: `name=value`, several with commas between")
-	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a new one")
 	complete(cmd, "split", splits...)
-	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "opens-at", "expires-in", "eligible", "group", "metadata", "idempotency-key"} {
+	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "group", "metadata"} {
 		complete(cmd, name)
 	}
-	return cmd
 }
 
 var splits = []string{string(client.SplitRandom), string(client.SplitEqual), string(client.SplitEven), string(client.SplitNormal)}
@@ -80,6 +94,18 @@ func missingFlag(name string) error { return fmt.Errorf("--%s %w", name, errMiss
 
 // read checks what the API could not tell from something else; the rest is its business.
 func (f *createFlags) read() error {
+	problems := f.shapeFlags.read()
+	if f.opensAt != "" {
+		at, err := time.Parse(time.RFC3339, f.opensAt)
+		if err != nil {
+			problems = errors.Join(problems, fmt.Errorf("--opens-at %q is not an RFC 3339 time such as 2026-02-17T20:00:00+08:00", f.opensAt))
+		}
+		f.request.OpensAt = at
+	}
+	return problems
+}
+
+func (f *shapeFlags) read() error {
 	var problems error
 	if f.request.SenderID == "" {
 		problems = errors.Join(problems, missingFlag("sender"))
@@ -89,13 +115,6 @@ func (f *createFlags) read() error {
 	}
 	if f.request.ShareCount == 0 {
 		problems = errors.Join(problems, missingFlag("shares"))
-	}
-	if f.opensAt != "" {
-		at, err := time.Parse(time.RFC3339, f.opensAt)
-		if err != nil {
-			problems = errors.Join(problems, fmt.Errorf("--opens-at %q is not an RFC 3339 time such as 2026-02-17T20:00:00+08:00", f.opensAt))
-		}
-		f.request.OpensAt = at
 	}
 	// 0 and less would be left out of the request, which means the default.
 	if f.life <= 0 || f.life%time.Second != 0 {
@@ -117,6 +136,12 @@ func (f *createFlags) create(ctx context.Context, t *teller) error {
 			return shown
 		}
 	}
+	return withKey(err)
+}
+
+// withKey adds to an error without answer of the API the key to ask with again. What the
+// API has answered is told by refused.
+func withKey(err error) error {
 	if _, said := errors.AsType[*client.Problem](err); !said {
 		return askedWith(err, err)
 	}

@@ -33,7 +33,7 @@ or finance. All filters have to fit.`,
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
 					return t.staff.ListPackets(ctx, want, p)
 				}
-				return tellList(ctx, t, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"}, func(p *client.StaffPacket) []any {
+				return tellList(ctx, t.teller, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"}, func(p *client.StaffPacket) []any {
 					return []any{p.ID, p.App, p.SenderID, p.Status, shown(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount), when(p.CreatedAt)}
 				})
 			})

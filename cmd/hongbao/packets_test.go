@@ -67,12 +67,18 @@ func claimText(user string, share int, more string) string {
 // packets runs a packets command against answers.
 func packets(t *testing.T, answers map[string][]string, args ...string) (code int, stdout, stderr string, c *counter) {
 	t.Helper()
+	return asApp(t, answers, append([]string{"packets"}, args...)...)
+}
+
+// asApp runs a command of an app against answers.
+func asApp(t *testing.T, answers map[string][]string, args ...string) (code int, stdout, stderr string, c *counter) {
+	t.Helper()
 	c = &counter{answers: answers}
 	server := httptest.NewServer(c)
 	defer server.Close()
 	var out, errs bytes.Buffer
 	env := []string{"HONGBAO_URL=" + server.URL, "HONGBAO_APP_KEY=s3cret"}
-	code = execute(t.Context(), append([]string{"packets"}, args...), env, &out, &errs)
+	code = execute(t.Context(), args, env, &out, &errs)
 	if strings.Contains(out.String()+errs.String(), "s3cret") {
 		t.Errorf("the key is shown: %s%s", &out, &errs)
 	}

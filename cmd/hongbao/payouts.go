@@ -71,7 +71,7 @@ failed and returned, nothing else.`,
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Payout], error) {
 					return t.staff.ListPayouts(ctx, want, p)
 				}
-				return tellList(ctx, t, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"}, payoutRow)
+				return tellList(ctx, t.teller, page, fetch, []any{"payout", "user", "amount", "status", "failure", "attempts", "created"}, payoutRow)
 			})
 		},
 	}

@@ -37,7 +37,7 @@ func newProvidersListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, _ client.Page) (*client.List[client.Provider], error) {
 					return t.staff.ListProviders(ctx)
 				}
-				return tellList(ctx, t, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"}, func(p *client.Provider) []any {
+				return tellList(ctx, t.teller, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"}, func(p *client.Provider) []any {
 					row := []any{p.Name, "no", "", "", "", "no limit"}
 					if p.Hold != nil {
 						row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, when(p.Hold.Since), "no limit"}

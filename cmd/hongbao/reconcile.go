@@ -65,7 +65,7 @@ func newReconcileListCommand(env environment) *cobra.Command {
 					return t.staff.ListReconciliations(ctx, filter, p)
 				}
 				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at", "error"}
-				return tellList(ctx, t, page, fetch, columns, func(r *client.Reconciliation) []any {
+				return tellList(ctx, t.teller, page, fetch, columns, func(r *client.Reconciliation) []any {
 					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt), clipped(orNone(r.Error))}
 				})
 			})
@@ -259,7 +259,7 @@ func newReconcileBreaksCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Break], error) {
 					return t.staff.ListBreaks(ctx, filter, p)
 				}
-				return tellList(ctx, t, page, fetch, breakColumns, breakRow)
+				return tellList(ctx, t.teller, page, fetch, breakColumns, breakRow)
 			})
 		},
 	}

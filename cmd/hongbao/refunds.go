@@ -45,7 +45,7 @@ func newRefundsListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Refund], error) {
 					return t.staff.ListRefunds(ctx, client.RefundFilter(want), p)
 				}
-				return tellList(ctx, t, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"}, func(r *client.Refund) []any {
+				return tellList(ctx, t.teller, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"}, func(r *client.Refund) []any {
 					return []any{r.ID, r.Kind, r.UserID, shown(r.Amount), r.Status, failureCode(r.Failure), when(r.CreatedAt)}
 				})
 			})

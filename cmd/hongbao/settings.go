@@ -44,7 +44,7 @@ const (
 	cmdDevSeed  = "dev seed"
 	cmdPoolShow = "pool status"
 	cmdPoolMake = "pool rebuild"
-	cmdPackets  = "packets create|show|claims|grab|watch"
+	cmdPackets  = "packets create|show|claims|grab|watch, campaigns"
 	cmdDoctor   = "doctor"
 	cmdDesk     = "payouts|refunds|approvals|reconcile|close"
 	cmdOps      = "providers list|hold|release, packets list|recall, packets show --staff"

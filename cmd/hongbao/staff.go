@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 type clerk struct {
 	*teller
 	staff *client.Staff
-	notes io.Writer // what belongs beside the result, which alone goes to out
 	flags *staffFlags
 }
 
@@ -71,7 +69,7 @@ func (f *staffFlags) run(cmd *cobra.Command, env environment, work func(context.
 		return &usageError{err}
 	}
 	defer staff.Close()
-	t := &clerk{teller: &teller{out: cmd.OutOrStdout(), json: f.json}, staff: staff, notes: cmd.ErrOrStderr(), flags: f}
+	t := &clerk{teller: &teller{out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), json: f.json}, staff: staff, flags: f}
 	return t.refused(unanswered(work(ctx, t), url))
 }
 
@@ -127,7 +125,7 @@ type fetcher[T any] func(context.Context, client.Page) (*client.List[T], error)
 
 // tellList prints a list, newest first: one page, or all of them. With JSON it is
 // one page as the API gives it. Where it goes on is told beside it.
-func tellList[T any](ctx context.Context, t *clerk, p pageFlags, fetch fetcher[T], columns []any, row func(*T) []any) error {
+func tellList[T any](ctx context.Context, t *teller, p pageFlags, fetch fetcher[T], columns []any, row func(*T) []any) error {
 	want := client.Page{Limit: p.limit, Cursor: p.cursor}
 	if p.all {
 		want.Limit = maxListPage
@@ -159,7 +157,7 @@ func tellList[T any](ctx context.Context, t *clerk, p pageFlags, fetch fetcher[T
 	}
 }
 
-func (t *clerk) endList(documents []json.RawMessage, show *grid, next *string) error {
+func (t *teller) endList(documents []json.RawMessage, show *grid, next *string) error {
 	if t.json {
 		return t.page(documents, next)
 	}
