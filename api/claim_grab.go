@@ -40,6 +40,7 @@ func grabShare(r *request) (answer, error) {
 		return r.grabBesideLimit(id, user, over)
 	}
 	got, err := r.grab(id, user, profile)
+	r.attempted(user, got.Result, err)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)
 	}

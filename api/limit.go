@@ -67,6 +67,7 @@ func (l Limits) any() bool { return l != Limits{} }
 // Limiter counts, over all processes, what callers do against their limits.
 type Limiter interface {
 	WithinLimit(ctx context.Context, kind, who string, n int64, span time.Duration) (wait time.Duration, err error)
+	GiveBack(ctx context.Context, kind, who string, n int64, span time.Duration) error
 }
 
 // Kinds of limits, as metrics and keys in Redis name them.
@@ -139,6 +140,28 @@ func (r *request) grabOverLimit(user string) *refusal {
 		return over
 	}
 	return r.overLimit(limitKey, r.caller.key.ID, limits.Key)
+}
+
+// real reports whether a grab was an attempt at a share: one that took it, or came before
+// its time or without a right to it. Who finds nothing left, or gets what he has already,
+// has tried nothing.
+func real(got packet.GrabResult) bool {
+	return got == packet.GrabWon || got == packet.GrabNotOpenYet || got == packet.GrabNotEligible
+}
+
+// attempted gives back what a grab was counted for against the limit of its user, when it
+// was no real attempt. When that fails the user has one less for a while. The limits of
+// addresses and keys are of requests, whatever they find.
+func (r *request) attempted(user string, got packet.GrabResult, err error) {
+	l := r.server.cfg.Limits.User
+	if l == (Limit{}) || err == nil && real(got) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
+	defer cancel()
+	if err := r.server.cfg.Limiter.GiveBack(ctx, limitUser, r.caller.app.ID+":"+user, l.N, l.Span); err != nil && tellNoLimit.due() {
+		slog.WarnContext(r.named(), "what was counted against a rate limit cannot be given back", slog.String("limit", limitUser), slog.Any("error", err))
+	}
 }
 
 // networkOf is what is counted of an address: all of it, and of IPv6 the network that one

@@ -262,3 +262,38 @@ func TestLimitConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitCountsRealAttempts: who finds nothing left, or asks again for what he has, has
+// tried nothing.
+func TestLimitCountsRealAttempts(t *testing.T) {
+	h := newHouse(t, parts{})
+	one, two := h.open(h.app, with()), h.open(h.app, with())
+	empty := h.open(h.app, with("share_count", "1"))
+	recalled := h.open(h.app, with())
+	closed := h.open(h.app, with("share_count", "2"))
+	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
+	h.grab(h.app, empty, "b")
+	h.as(h.app, "POST", "/v1/packets/"+recalled+"/close", "")
+	h.grab(h.app, closed, "b")
+	h.finish(closed, packet.CloseRecalled)
+	h.limit(api.Limits{User: api.Limit{N: 3, Span: time.Hour}})
+	won := h.grab(h.app, one, "a")
+	for range 4 {
+		h.same("a repeat", won, h.grab(h.app, one, "a"))
+		for code, id := range map[string]string{"sold_out": empty, "expired": recalled} {
+			if r := h.grab(h.app, id, "a"); r.code() != code {
+				t.Errorf("want %s: %s", code, r)
+			}
+		}
+		if r := h.grab(h.app, closed, "a"); r.code() != "expired" {
+			t.Errorf("of a packet that is closed: %s", r)
+		}
+	}
+	if r := h.grab(h.app, early, "a"); r.code() != "not_open_yet" {
+		t.Errorf("too early: %s", r)
+	}
+	if r := h.grab(h.app, two, "a"); r.status != 201 {
+		t.Errorf("the third attempt: %s", r)
+	}
+	h.overLimit("the fourth", h.grab(h.app, early, "a"))
+}

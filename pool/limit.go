@@ -24,11 +24,23 @@ const (
 //
 // Errors: ErrUnavailable.
 func (p *Pool) WithinLimit(ctx context.Context, kind, who string, n int64, span time.Duration) (time.Duration, error) {
+	return p.limit(ctx, kind, who, n, span, 1)
+}
+
+// GiveBack takes back one that WithinLimit has counted, with the same limit.
+//
+// Errors: ErrUnavailable; then it may have been taken back.
+func (p *Pool) GiveBack(ctx context.Context, kind, who string, n int64, span time.Duration) error {
+	_, err := p.limit(ctx, kind, who, n, span, -1)
+	return err
+}
+
+func (p *Pool) limit(ctx context.Context, kind, who string, n int64, span time.Duration, count int) (time.Duration, error) {
 	if n < 1 || n > MaxLimit || span < MinLimitSpan || span > MaxLimitSpan {
 		return 0, fmt.Errorf("limit by %s: %d in %v: not from 1 to %d in %v to %v", kind, n, span, MaxLimit, MinLimitSpan, MaxLimitSpan)
 	}
 	every := (span.Microseconds() + n - 1) / n // rounded up, so that the limit is kept
-	wait, err := limitScript.Run(ctx, p.rdb, []string{keyLimit(kind, who)}, every, n).Int64()
+	wait, err := limitScript.Run(ctx, p.rdb, []string{keyLimit(kind, who)}, every, n, count).Int64()
 	if err != nil {
 		return 0, redisError("limit by "+kind, err)
 	}

@@ -38,6 +38,23 @@ func testLimit(t *testing.T, on setup) {
 			t.Errorf("asked again, it waits %v, and first %v", wait, first)
 		}
 	}
+	if err := two.GiveBack(ctx, "user", "app:u", 3, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if wait := within(one, "user", "app:u", 3, time.Hour); wait != 0 {
+		t.Errorf("after one was given back it waits %v", wait)
+	}
+	if wait := within(two, "user", "app:u", 3, time.Hour); wait > first || wait < first-time.Minute {
+		t.Errorf("and then %v", wait)
+	}
+	for range 3 { // nobody gets more than the limit by it
+		if err := one.GiveBack(ctx, "user", "app:nobody", 1, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, later := within(one, "user", "app:nobody", 1, time.Hour), within(one, "user", "app:nobody", 1, time.Hour); now != 0 || later == 0 {
+		t.Errorf("who was given what he had not: %v, then %v", now, later)
+	}
 	for _, other := range [][2]string{{"user", "app:v"}, {"user", "app2:u"}, {"key", "app:u"}, {"user", "app:u}x"}, {"user", "app:{u"}} {
 		if wait := within(one, other[0], other[1], 3, time.Hour); wait != 0 {
 			t.Errorf("%v waits %v", other, wait)
