@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/testsuite"
 
 	"hongbao/activities"
 	"hongbao/campaign"
@@ -25,6 +26,15 @@ func (r *rig) campaigns() *worker.Campaigns {
 
 func (r *rig) campaignSteps() *activities.Campaigns {
 	return &activities.Campaigns{Book: r.store, Pool: r.pool, SeedKey: r.seedKey}
+}
+
+// makeCampaignPackets is one step of a run.
+func (r *rig) makeCampaignPackets(id string) error {
+	var suite testsuite.WorkflowTestSuite
+	env, steps := suite.NewTestActivityEnvironment(), r.campaignSteps()
+	env.RegisterActivity(steps)
+	_, err := env.ExecuteActivity(steps.MakeCampaignPackets, id)
+	return err
 }
 
 // campaign makes one whose packet opens in some whole minutes from now, in UTC.
@@ -175,10 +185,7 @@ func TestCampaigns(t *testing.T) {
 		exec(t, db, 1, "UPDATE campaigns SET next_day = ?, next_opens = ? WHERE id = ?", string(day.Day), day.OpensAt, c.ID)
 		done := make(chan error, 8)
 		for range cap(done) {
-			go func() {
-				_, err := r.campaignSteps().MakeCampaignPackets(t.Context(), c.ID)
-				done <- err
-			}()
+			go func() { done <- r.makeCampaignPackets(c.ID) }()
 		}
 		for range cap(done) {
 			if err := <-done; err != nil {
@@ -212,4 +219,27 @@ func TestCampaigns(t *testing.T) {
 			return must(r.store.Campaign(t.Context(), c.ID))(t).Status == campaign.StatusEnded && r.schedule(t, c) == nil
 		})
 	})
+}
+
+// TestCampaignDayWaitsForTheRow: a day counts as made once MySQL has its packet, and not
+// when Redis alone has it, which a rebuild of its lane would forget.
+func TestCampaignDayWaitsForTheRow(t *testing.T) {
+	t.Parallel()
+	temporal, ns := stacktest.Temporal(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
+	c := r.campaign(t, "frida", 5*time.Minute, nil)
+	if err := r.makeCampaignPackets(c.ID); err == nil {
+		t.Fatal("a step succeeds while nobody writes rows")
+	}
+	r.days(t, c, 0)
+	if view := must(r.pool.View(t.Context(), c.PacketID(c.NextDay)))(t); view.State != packet.PoolFunding {
+		t.Errorf("%+v", view)
+	}
+	r.startWorker(t)
+	if day := r.days(t, c, 1)[0]; day.Status != campaign.DayMade || day.PacketID != c.PacketID(c.NextDay) {
+		t.Errorf("%+v", day)
+	}
+	if n := r.charges(t, "frida"); n != 1 {
+		t.Errorf("charged %d times", n)
+	}
 }
