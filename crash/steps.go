@@ -12,7 +12,7 @@ func step(path Path, name, meaning string) Step {
 }
 
 // Administration is for transactions that move no money and promise none: apps,
-// keys, and the comparison with a provider's statement. They have no points.
+// keys, campaigns, and the comparison with a provider's statement. They have no points.
 var Administration Step
 
 // The list. Each step is used in exactly one place of the code, and each of its
