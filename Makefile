@@ -51,7 +51,7 @@ setup: build
 	@exec $(HONGBAO) dev setup
 
 # Packages that need no server; all others start Redis, MariaDB or Temporal of their own.
-UNIT := . ./money/... ./packet/... ./payout ./campaign/... ./access/... ./crash/... ./workflows/... ./activities/...
+UNIT := . ./money/... ./packet/... ./payout/... ./campaign/... ./access/... ./crash/... ./workflows/... ./activities/...
 
 test: check unit parts e2e ## Pass all tests
 

@@ -162,7 +162,7 @@ func readCampaign(body []byte) (campaignRequest, error) {
 	}
 	inner := o.object("packet")
 	if !o.faulty("packet") {
-		q.Packet = createMembers(inner)
+		q.Packet = createMembers(inner, false)
 		inner.unknown()
 	}
 	return q, o.done()

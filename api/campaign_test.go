@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,6 +67,19 @@ func (h *house) campaign(o owner, key, body string) (c campaignAnswer) {
 	}
 	r.json(h.t, &c)
 	return c
+}
+
+// campaignOfDays is one of which some days were decided.
+func (h *house) campaignOfDays(n int) (id string) {
+	h.t.Helper()
+	id = h.campaign(h.app, rand.Text(), campaignBody()).ID
+	c, err := h.store.Campaign(h.t.Context(), id)
+	h.check(err)
+	for range n {
+		c, err = h.store.DecideDay(h.t.Context(), id, campaign.Day{Day: c.NextDay, Status: campaign.DayMissed, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens})
+		h.check(err)
+	}
+	return id
 }
 
 func TestCampaignFields(t *testing.T) {

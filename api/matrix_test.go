@@ -361,7 +361,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		return matrixRow{who: "finance", path: staff + path, body: body, status: http.StatusAccepted}
 	}
 	today := string(payout.DayOf(time.Now(), time.UTC))
-	campaigns := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
+	campaigns := "/v1/campaigns/" + m.campaignOfDays(2)
 	ended := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},

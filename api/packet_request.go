@@ -60,13 +60,13 @@ func readCreate(body []byte) (createRequest, error) {
 }
 
 func createFrom(o *object) (createRequest, error) {
-	q := createMembers(o)
-	q.OpensAt = readTime(o, "opens_at")
+	q := createMembers(o, true)
 	return q, o.done()
 }
 
-// createMembers reads what a packet and the template of a campaign have in common.
-func createMembers(o *object) (q createRequest) {
+// createMembers reads the members of a packet, or of the template of a campaign, which
+// does not say when it opens.
+func createMembers(o *object, opens bool) (q createRequest) {
 	q.SenderID = valueOr(o.text("sender_id", true, checkID), "")
 	readSplit(o, &q)
 	q.Currency = valueOr(o.text("currency", false, func(s string) *fault {
@@ -76,6 +76,9 @@ func createMembers(o *object) (q createRequest) {
 		return nil
 	}), packet.CurrencyCNY)
 	q.Greeting = valueOr(o.text("greeting", false, checkText(packet.MaxGreeting)), "")
+	if opens {
+		q.OpensAt = readTime(o, "opens_at")
+	}
 	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())), int64(packet.DefaultLife.Seconds()))
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
 	q.GroupID = o.text("group_id", false, checkID)

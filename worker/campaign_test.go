@@ -120,7 +120,7 @@ func TestCampaigns(t *testing.T) {
 		}
 		eventually(t, soon, "the schedule's next run", func() bool {
 			d := r.schedule(t, c)
-			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.Lead))
+			return d != nil && len(d.Info.RecentActions) > 0 && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.Lead))
 		})
 		ran := r.schedule(t, c).Info.RecentActions[0].StartWorkflowResult.WorkflowID
 		if err := r.temporal.GetWorkflow(t.Context(), ran, "").Get(t.Context(), nil); err != nil {
