@@ -43,6 +43,7 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil, nil // the books were restored; its schedule outlived it
 	}
+	guests := c.Template.Eligible // DecideDay returns the campaign without them
 	var decided []campaign.Day
 	for err == nil && c.Status == campaign.StatusActive && len(decided) < maxDaysAtOnce {
 		var now time.Time
@@ -57,6 +58,7 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 			break
 		}
 		if c, err = a.Book.DecideDay(ctx, id, day); err == nil {
+			c.Template.Eligible = guests
 			decided = append(decided, day)
 		}
 	}
@@ -76,6 +78,9 @@ const (
 // expired. packet.ErrNotFound: MySQL does not have it yet.
 func (a *Campaigns) create(ctx context.Context, c campaign.Campaign, day campaign.Day) error {
 	p := c.PacketOf(day.Day, a.SeedKey)
+	if n := len(c.Template.Eligible); n != p.EligibleCount { // without its list it would be open to everybody
+		return fmt.Errorf("campaign %s has %d of %d users who may grab: %w", c.ID, n, p.EligibleCount, packet.ErrConflict)
+	}
 	_, err := a.Book.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
 		return err

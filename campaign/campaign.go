@@ -99,8 +99,8 @@ type Day struct {
 }
 
 // Opening returns when the packet of a day opens. On a day that skips that time of day,
-// because clocks are put forward, it opens as much earlier; on one that has it twice, at
-// the first of the two.
+// because clocks are put forward, it opens as much earlier or later; on one that has it
+// twice, at one of the two.
 // Errors: the time zone is not known to this machine.
 func (c Campaign) Opening(day payout.Day) (time.Time, error) {
 	zone, err := time.LoadLocation(c.Zone)

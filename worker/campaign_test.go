@@ -150,7 +150,9 @@ func TestCampaigns(t *testing.T) {
 	})
 
 	t.Run("what was missed is made late, or given up when it would have expired", func(t *testing.T) {
-		c := r.campaign(t, "carla", 2*time.Hour, func(c *campaign.Campaign, _ time.Time) { c.Template.Life = 30 * 3600 })
+		c := r.campaign(t, "carla", 2*time.Hour, func(c *campaign.Campaign, _ time.Time) {
+			c.Template.Life, c.Template.Eligible, c.Template.Packet.EligibleCount = 30*3600, []string{"u1"}, 1
+		})
 		eventually(t, soon, "a schedule", func() bool { return r.schedule(t, c) != nil })
 		// Nobody looked for two days: the day before yesterday's is over, yesterday's is not.
 		before := c.NextDay.Add(-2)
@@ -167,6 +169,9 @@ func TestCampaigns(t *testing.T) {
 			got, err := r.pool.Grab(t.Context(), days[1].PacketID, "u1", packet.Profile{})
 			return err == nil && got.Claim.Amount > 0
 		})
+		if got := must(r.pool.Grab(t.Context(), days[1].PacketID, "stranger", packet.Profile{}))(t); got.Result != packet.GrabNotEligible {
+			t.Errorf("a second day of one run has lost its guests: %+v", got)
+		}
 		if n := r.charges(t, "carla"); n != 1 {
 			t.Errorf("charged %d times", n)
 		}
