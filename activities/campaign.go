@@ -8,12 +8,15 @@ import (
 
 	"hongbao/campaign"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // CampaignBook is the part of MySQL that keeps campaigns.
 type CampaignBook interface {
 	Campaign(ctx context.Context, id string) (campaign.Campaign, error)
-	DecideDay(ctx context.Context, id string, d campaign.Day) (campaign.Campaign, error)
+	ReserveDay(ctx context.Context, id string) (campaign.Day, bool, error)
+	DaysInTheMaking(ctx context.Context, id string, limit int) ([]campaign.Day, error)
+	DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error
 	Packet(ctx context.Context, id string) (packet.Record, error)
 	Clock
 }
@@ -33,34 +36,40 @@ type Campaigns struct {
 // maxDaysAtOnce bounds what one step decides: after a long outage the next one goes on.
 const maxDaysAtOnce = 40
 
-// MakeCampaignPackets creates the packets of a campaign that are due, each
-// campaign.Lead before it opens, and notes the days whose packets would have expired by
-// now as missed. The row says which day is next, so that any number of runs may do it.
-// Returns the days that it decided, in order. Repeatable.
+// MakeCampaignPackets creates the packets of a campaign that are due, each campaign.Lead
+// before it opens, and notes the days whose packets would have expired by now as missed.
+// A day is reserved first: the row says which one is next, so that any number of runs may
+// do it, and one that cannot be decided holds up no other. Returns the days that it
+// decided, in order. Repeatable. Errors: of each day that could not be decided.
 func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campaign.Day, error) {
 	defer beat(ctx)()
 	c, err := a.Book.Campaign(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil, nil // the books were restored; its schedule outlived it
 	}
-	guests := c.Template.Eligible // DecideDay returns the campaign without them
+	if err != nil {
+		return nil, typed(err)
+	}
+	for range maxDaysAtOnce {
+		_, ok, reserved := a.Book.ReserveDay(ctx, id)
+		if err = reserved; !ok {
+			break
+		}
+	}
+	days, listed := a.Book.DaysInTheMaking(ctx, id, maxDaysAtOnce)
+	err = errors.Join(err, listed)
 	var decided []campaign.Day
-	for err == nil && c.Status == campaign.StatusActive && len(decided) < maxDaysAtOnce {
-		var now time.Time
-		if now, err = a.Book.Clock(ctx); err != nil || now.Before(c.NextOpens.Add(-campaign.Lead)) {
-			break
+	for _, day := range days {
+		status, making := a.make(ctx, c, day)
+		if making == nil {
+			making = a.Book.DecideDay(ctx, id, day.Day, status)
 		}
-		day := campaign.Day{Day: c.NextDay, Status: campaign.DayMade, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens}
-		if err = a.create(ctx, c, day); errors.Is(err, packet.ErrPast) {
-			day.Status, err = campaign.DayMissed, nil
+		if making != nil {
+			err = errors.Join(err, fmt.Errorf("campaign %s, day %s: %w", id, day.Day, making))
+			continue
 		}
-		if err != nil {
-			break
-		}
-		if c, err = a.Book.DecideDay(ctx, id, day); err == nil {
-			c.Template.Eligible = guests
-			decided = append(decided, day)
-		}
+		day.Status = status
+		decided = append(decided, day)
 	}
 	return decided, typed(err)
 }
@@ -68,41 +77,58 @@ func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campa
 // rowPause and rowPatience are for the row of a packet that was staged: its own workflow
 // writes it at once, unless something is away. Then the step is tried again.
 const (
-	rowPause    = 20 * time.Millisecond
+	rowPause    = 100 * time.Millisecond
 	rowPatience = 3 * time.Second
 )
 
-// create stages the packet of a day unless it is there, and returns when MySQL has it:
-// then nothing that Redis may lose is lost. Only both together know whether it is there:
-// its pool may have been lost, or retired. packet.ErrPast: it is not there, and would have
-// expired. packet.ErrNotFound: MySQL does not have it yet.
-func (a *Campaigns) create(ctx context.Context, c campaign.Campaign, day campaign.Day) error {
-	p := c.PacketOf(day.Day, a.SeedKey)
-	if n := len(c.Template.Eligible); n != p.EligibleCount { // without its list it would be open to everybody
-		return fmt.Errorf("campaign %s has %d of %d users who may grab: %w", c.ID, n, p.EligibleCount, packet.ErrConflict)
-	}
+// make stages the packet of a day unless it is there, and returns what became of it when
+// MySQL has it: then nothing that Redis may lose is lost. Only both together know whether
+// it is there: its pool may have been lost, or retired. packet.ErrNotFound: MySQL does not
+// have it yet.
+func (a *Campaigns) make(ctx context.Context, c campaign.Campaign, day campaign.Day) (campaign.DayStatus, error) {
+	p, life := c.PacketOf(day.Day, a.SeedKey), time.Duration(c.Template.Life)*time.Second
 	_, err := a.Book.Packet(ctx, p.ID)
 	if !errors.Is(err, packet.ErrNotFound) {
-		return err
+		return campaign.DayMade, err
 	}
-	staged, err := a.Pool.Create(ctx, p, c.Template.Eligible, &day.OpensAt, time.Duration(c.Template.Life)*time.Second, time.Second)
+	now, err := a.Book.Clock(ctx)
+	if err != nil {
+		return "", err
+	}
+	over := now.After(day.OpensAt.Add(life))
+	if n := len(c.Template.Eligible); n != p.EligibleCount { // without its list it would be open to everybody
+		if over {
+			return campaign.DayMissed, nil
+		}
+		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrConflict)
+	}
+	staged, err := a.Pool.Create(ctx, p, c.Template.Eligible, &day.OpensAt, life, time.Second)
 	switch {
+	case errors.Is(err, packet.ErrPast): // it is not there
+		return campaign.DayMissed, nil
 	case err != nil:
-		return err
-	case staged.Existed && !staged.SameBody:
-		return fmt.Errorf("packet %s of campaign %s, day %s: %w", p.ID, c.ID, day.Day, packet.ErrConflict)
+		return "", err
 	}
+	// Books that were restored may never have its row again. Redis had it all the same, and
+	// there is one packet of a day: one that is over, or is another body's, is not made anew.
+	if v := staged.View; staged.Existed && (!staged.SameBody || v.Retired || v.State == packet.PoolRejected || over) {
+		return campaign.DayMade, nil
+	}
+	return campaign.DayMade, a.awaitRow(ctx, p.ID)
+}
+
+func (a *Campaigns) awaitRow(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, rowPatience)
 	defer cancel()
 	tick := time.NewTicker(rowPause)
 	defer tick.Stop()
 	for {
-		if _, err := a.Book.Packet(ctx, p.ID); !errors.Is(err, packet.ErrNotFound) {
+		if _, err := a.Book.Packet(ctx, id); !errors.Is(err, packet.ErrNotFound) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("packet %s is staged, and not in the books: %w", p.ID, packet.ErrNotFound)
+			return fmt.Errorf("packet %s is staged, and not in the books: %w", id, packet.ErrNotFound)
 		case <-tick.C:
 		}
 	}

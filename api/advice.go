@@ -36,6 +36,7 @@ var advice = map[Code]string{
 	CodeLastAdminKey:      "Make another key of role admin that does not end by itself, then ask again under a new Idempotency-Key.",
 	CodeKeyEnded:          "Read the key: `replaced_by` is its successor, which can be rotated. A key that was revoked or has expired is replaced by creating one.",
 	CodeCampaignEnded:     "Create another campaign, under a new Idempotency-Key.",
+	CodeManyCampaigns:     "End those that are not wanted any more, then send the same again.",
 	CodeExpired:           "Show that the packet is over. What was left goes back to the sender.",
 	CodeBodyTooLarge:      "Keep bodies below 4 KiB; creating a packet may take 1 MiB.",
 	CodeUnsupportedMedia:  "Send `Content-Type: application/json` and no content coding.",

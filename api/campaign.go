@@ -36,7 +36,7 @@ type DayStatus campaign.DayStatus
 
 // Schema implements huma.SchemaProvider.
 func (DayStatus) Schema(huma.Registry) *huma.Schema {
-	return enum([]campaign.DayStatus{campaign.DayMade, campaign.DayMissed})
+	return enum([]campaign.DayStatus{campaign.DayMaking, campaign.DayMade, campaign.DayMissed})
 }
 
 // CreateCampaign is the body of the request, for the document.
@@ -111,10 +111,10 @@ type Campaigns struct {
 // CampaignDay is what became of one day.
 type CampaignDay struct {
 	Day       Date             `json:"day" doc:"In the time zone of the campaign."`
-	Status    DayStatus        `json:"status" doc:"made: the packet was created; ask for it how it is. missed: nothing could be created until it would have expired."`
-	PacketID  Nullable[string] `json:"packet_id" doc:"The packet; null when missed."`
+	Status    DayStatus        `json:"status" doc:"making: the packet is being created, also when the campaign is paused or ended meanwhile. made: it was; ask for it how it is. missed: nothing could be created until it would have expired."`
+	PacketID  Nullable[string] `json:"packet_id" doc:"The packet; null unless made."`
 	OpensAt   Stamp            `json:"opens_at" doc:"When it opens, or would have opened."`
-	DecidedAt Stamp            `json:"decided_at" doc:"When it was made, or given up."`
+	DecidedAt Stamp            `json:"decided_at" doc:"When it was made, or given up; while making, when that began."`
 }
 
 // CampaignDays is a page of days.
@@ -201,6 +201,8 @@ func createCampaign(r *request) (answer, error) {
 	switch {
 	case errors.Is(err, campaign.ErrNoDay):
 		return answer{}, invalid(FieldError{"ends_on", faultRange, "no day is left until then on which a packet could open"})
+	case errors.Is(err, campaign.ErrTooMany):
+		return answer{}, refuse(CodeManyCampaigns)
 	case errors.Is(err, packet.ErrConflict):
 		return answer{}, refuse(CodeKeyReused)
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/campaign"
+	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -75,9 +76,9 @@ func (h *house) campaignOfDays(n int) (id string) {
 	id = h.campaign(h.app, rand.Text(), campaignBody()).ID
 	c, err := h.store.Campaign(h.t.Context(), id)
 	h.check(err)
-	for range n {
-		c, err = h.store.DecideDay(h.t.Context(), id, campaign.Day{Day: c.NextDay, Status: campaign.DayMissed, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens})
-		h.check(err)
+	for i := range n {
+		day := c.NextDay.Add(i)
+		stacktest.CampaignDay(h.t, h.dsn, id, string(day), string(campaign.DayMissed), c.PacketID(day), c.NextOpens.AddDate(0, 0, i))
 	}
 	return id
 }
@@ -130,9 +131,7 @@ func TestCampaignCreate(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	// The same request with its defaults written out, after the campaign has moved on.
-	if _, err := h.store.DecideDay(t.Context(), c.ID, campaign.Day{Day: payout.Day(c.StartsOn), Status: campaign.DayMade, PacketID: packet.NewID([]byte("x"), c.ID), OpensAt: *c.NextOpensAt}); err != nil {
-		t.Fatal(err)
-	}
+	stacktest.CampaignDay(t, h.dsn, c.ID, c.StartsOn, string(campaign.DayMade), packet.NewID([]byte("x"), c.ID), *c.NextOpensAt)
 	h.as(h.app, "POST", "/v1/campaigns/"+c.ID+"/end", "")
 	same := strings.Replace(body, `"sender_id"`, `"currency":"CNY","min_share":1,"sender_id"`, 1)
 	again := h.postCampaign(h.app, "order-1", same)
@@ -221,10 +220,9 @@ func TestCampaignLists(t *testing.T) {
 	h.check(err)
 	var days []string
 	for i := range 3 {
-		status := []campaign.DayStatus{campaign.DayMade, campaign.DayMissed}[i%2]
-		days = append([]string{string(c.NextDay)}, days...)
-		c, err = h.store.DecideDay(t.Context(), c.ID, campaign.Day{Day: c.NextDay, Status: status, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens})
-		h.check(err)
+		day := c.NextDay.Add(i)
+		days = append([]string{string(day)}, days...)
+		stacktest.CampaignDay(t, h.dsn, c.ID, string(day), string([]campaign.DayStatus{campaign.DayMaking, campaign.DayMissed, campaign.DayMade}[i]), c.PacketID(day), c.NextOpens.AddDate(0, 0, i))
 	}
 	path := "/v1/campaigns/" + c.ID + "/days"
 	if got := read(path + "?limit=2"); !slices.Equal(got, days) {

@@ -50,6 +50,7 @@ const (
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
 	CodeCampaignEnded     Code = "campaign_ended"
+	CodeManyCampaigns     Code = "too_many_campaigns"
 	CodeExpired           Code = "expired"
 	CodeBodyTooLarge      Code = "body_too_large"
 	CodeUnsupportedMedia  Code = "unsupported_media_type"
@@ -92,6 +93,7 @@ var catalogue = []struct {
 	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make another one first."},
 	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
 	{CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended, and does not begin again."},
+	{CodeManyCampaigns, http.StatusConflict, "Too many campaigns", "The app has 1000 campaigns that have not ended."},
 	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
 	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
 	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content coding."},

@@ -26,7 +26,7 @@ func campaignRoutes() []*route {
 				"What could not be made in time is made late, as long as it would not have expired.",
 			params: []param{keyParam}, body: CreateCampaign{}, maxBody: createBodyLimit,
 			answers:  []reply{{status: http.StatusCreated, about: "The campaign, active.", body: Campaign{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: createCampaign,
+			problems: []Code{CodeKeyRequired, CodeKeyReused, CodeManyCampaigns}, handle: createCampaign,
 		},
 		{
 			id: "listCampaigns", method: http.MethodGet, path: "/v1/campaigns", listener: listenPublic, realm: realmApp, tag: "campaigns",
@@ -50,8 +50,8 @@ func campaignRoutes() []*route {
 			answers:  []reply{{status: http.StatusOK, about: "A page of days.", body: CampaignDays{}}},
 			problems: []Code{CodeCampaignNotFound, CodeInvalidRequest}, handle: listCampaignDays,
 		},
-		change("pauseCampaign", "pause", "Pause a campaign", "No packets are made until it is resumed.", campaign.StatusPaused, CodeCampaignEnded),
-		change("resumeCampaign", "resume", "Go on with a campaign that is paused", "It goes on with the first day whose packet opens from now on, and ends when there is none.", campaign.StatusActive, CodeCampaignEnded),
-		change("endCampaign", "end", "End a campaign", "For ever: no more packets are made.", campaign.StatusEnded),
+		change("pauseCampaign", "pause", "Pause a campaign", "No packets are made until it is resumed, but for one that is being made by then.", campaign.StatusPaused, CodeCampaignEnded),
+		change("resumeCampaign", "resume", "Go on with a campaign that is paused", "It goes on with the first day whose packet opens from now on, and ends when there is none; one that has ended for that reason stays so.", campaign.StatusActive, CodeCampaignEnded),
+		change("endCampaign", "end", "End a campaign", "For ever: no more packets are made, but for one that is being made by then.", campaign.StatusEnded),
 	}
 }

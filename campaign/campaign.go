@@ -35,6 +35,7 @@ type DayStatus string
 
 // What can become of a day.
 const (
+	DayMaking DayStatus = "making" // its packet is being created, also when the campaign is paused or ended now
 	DayMade   DayStatus = "made"   // its packet was created; whether its sender was charged is told by the packet
 	DayMissed DayStatus = "missed" // nothing could be created until its packet would have expired
 )
@@ -46,6 +47,8 @@ const (
 	Lead = 10 * time.Minute
 	// Late is how long after that moment somebody looks why it was not made.
 	Late = time.Minute
+	// MaxRunning is how many campaigns that have not ended an app may have.
+	MaxRunning = 1000
 	// MaxName is the longest name, in characters.
 	MaxName = 64
 	// MinutesADay bounds Minute.
@@ -58,6 +61,8 @@ var (
 	ErrEnded = errors.New("campaign has ended")
 	// ErrNoDay: no day is left on which a packet could open.
 	ErrNoDay = errors.New("campaign has no day left")
+	// ErrTooMany: the app has MaxRunning campaigns already.
+	ErrTooMany = errors.New("too many campaigns")
 )
 
 // Template is what the packets of all days have in common. Of Packet what is of one
@@ -95,12 +100,12 @@ type Day struct {
 	Status    DayStatus
 	PacketID  string // also of a day that was missed, which nobody will make
 	OpensAt   time.Time
-	DecidedAt time.Time
+	DecidedAt time.Time // of one that is being made: when it was reserved
 }
 
 // Opening returns when the packet of a day opens. On a day that skips that time of day,
-// because clocks are put forward, it opens as much earlier or later; on one that has it
-// twice, at one of the two.
+// because clocks are put forward, it opens when that time would have come with clocks
+// left alone; on one that has it twice, the first time (as RFC 5545, 3.3.5, has it).
 // Errors: the time zone is not known to this machine.
 func (c Campaign) Opening(day payout.Day) (time.Time, error) {
 	zone, err := time.LoadLocation(c.Zone)
@@ -111,8 +116,22 @@ func (c Campaign) Opening(day payout.Day) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("campaign %s: %w: %q", c.ID, payout.ErrBadDay, day)
 	}
-	return time.Date(date.Year(), date.Month(), date.Day(), 0, c.Minute, 0, 0, zone).UTC(), nil
+	wall := date.Add(time.Duration(c.Minute) * time.Minute) // as if the clocks there showed UTC
+	ahead := func(t time.Time) time.Duration {
+		_, seconds := t.In(zone).Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	// As the clocks are before any change of that day, and as they are after it. What the
+	// first says is right on all days but those after the change.
+	before, after := wall.Add(-ahead(wall.Add(-aDay))), wall.Add(-ahead(wall.Add(aDay)))
+	if before.Add(ahead(before)).Equal(wall) || !after.Add(ahead(after)).Equal(wall) {
+		return before, nil
+	}
+	return after, nil
 }
+
+// aDay is more than any time zone is ahead of UTC, or behind it.
+const aDay = 24 * time.Hour
 
 // Next returns the first day of the campaign whose packet opens after a moment, and when
 // it does; "" when there is none. Errors are Opening's.

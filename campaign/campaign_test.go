@@ -31,8 +31,16 @@ func TestOpening(t *testing.T) {
 		{"UTC", 0, "2028-02-29", "2028-02-29T00:00:00Z"},
 		{"America/New_York", 20 * 60, "2026-03-07", "2026-03-08T01:00:00Z"},
 		{"America/New_York", 20 * 60, "2026-03-08", "2026-03-09T00:00:00Z"},   // clocks were put forward
-		{"America/New_York", 2*60 + 30, "2026-03-08", "2026-03-08T06:30:00Z"}, // a time that is skipped
+		{"America/New_York", 2*60 + 30, "2026-03-08", "2026-03-08T07:30:00Z"}, // a time that is skipped
 		{"America/New_York", 60 + 30, "2026-11-01", "2026-11-01T05:30:00Z"},   // the first of two
+		{"Europe/Berlin", 2*60 + 30, "2026-03-29", "2026-03-29T01:30:00Z"},
+		{"Europe/Berlin", 2*60 + 30, "2026-10-25", "2026-10-25T00:30:00Z"},
+		{"Europe/Berlin", 60 + 59, "2026-03-29", "2026-03-29T00:59:00Z"},
+		{"Europe/Berlin", 3 * 60, "2026-03-29", "2026-03-29T01:00:00Z"},
+		{"Europe/London", 60 + 30, "2026-03-29", "2026-03-29T01:30:00Z"},
+		{"Europe/London", 60 + 30, "2026-10-25", "2026-10-25T00:30:00Z"},
+		{"Australia/Lord_Howe", 2*60 + 15, "2026-10-04", "2026-10-03T15:45:00Z"}, // by half an hour
+		{"Pacific/Apia", 20 * 60, "2011-12-30", "2011-12-31T06:00:00Z"},          // a whole day was left out
 		{"Asia/Kathmandu", 23*60 + 59, "2026-12-31", "2026-12-31T18:14:00Z"},
 	} {
 		got, err := Campaign{Zone: c.zone, Minute: c.minute}.Opening(c.day)

@@ -27,6 +27,7 @@ type CampaignDayStatus string
 
 // What can become of a day. One that passed during a pause has none.
 const (
+	CampaignDayMaking CampaignDayStatus = "making" // the packet is being created, also when the campaign is paused or ended meanwhile
 	CampaignDayMade   CampaignDayStatus = "made"   // the packet was created; Packet tells whether its sender was charged
 	CampaignDayMissed CampaignDayStatus = "missed" // nothing could be created until it would have expired
 )

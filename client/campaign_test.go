@@ -9,6 +9,7 @@ import (
 
 	"hongbao/campaign"
 	"hongbao/client"
+	"hongbao/devstack/stacktest"
 )
 
 // evening is a campaign that ends after three days far ahead.
@@ -94,8 +95,7 @@ func (b *bank) campaignDays(ctx context.Context) {
 		{Day: "2999-01-01", Status: campaign.DayMissed, PacketID: "jihgfedcba9876543210", OpensAt: *c.NextOpensAt},
 		{Day: "2999-01-02", Status: campaign.DayMade, PacketID: "0123456789abcdefghij", OpensAt: c.NextOpensAt.AddDate(0, 0, 1)},
 	} {
-		_, err := b.store.DecideDay(ctx, c.ID, day)
-		b.must(err)
+		stacktest.CampaignDay(b.t, b.dsn, c.ID, string(day.Day), string(day.Status), day.PacketID, day.OpensAt)
 	}
 	var days []client.CampaignDay
 	for day, err := range b.client.CampaignDays(ctx, c.ID) {

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 // what the workflows would do.
 type bank struct {
 	t       *testing.T
+	dsn     string
 	pool    *pool.Pool
 	store   *store.Store
 	sandbox *provider.Sandbox
@@ -74,10 +75,10 @@ func (b *bank) serve(f func(context.Context) error, closers ...func() error) {
 func newBank(t *testing.T) *bank {
 	t.Helper()
 	b := &bank{t: t, seedKey: [32]byte{9}}
-	dsn := stacktest.MariaDB(t)
-	stacktest.Migrate(t, dsn)
+	b.dsn = stacktest.MariaDB(t)
+	stacktest.Migrate(t, b.dsn)
 	var err error
-	b.store, err = store.Open(store.Config{DSN: dsn, MaxOpenConns: 10})
+	b.store, err = store.Open(store.Config{DSN: b.dsn, MaxOpenConns: 10})
 	b.must(err)
 	t.Cleanup(func() { b.check(b.store.Close()) })
 	b.pool, err = pool.Open(t.Context(), pool.Config{Addr: stacktest.Redis(t)})

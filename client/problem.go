@@ -39,6 +39,7 @@ const (
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
 	CodeCampaignEnded     Code = "campaign_ended"
+	CodeManyCampaigns     Code = "too_many_campaigns"
 	CodeExpired           Code = "expired"
 	CodeBodyTooLarge      Code = "body_too_large"
 	CodeUnsupportedMedia  Code = "unsupported_media_type"

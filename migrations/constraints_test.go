@@ -124,7 +124,7 @@ var guards = map[string]string{
 	"campaigns_minute":        "UPDATE campaigns SET opens_minute = 1440",
 	"campaigns_next_agree":    "UPDATE campaigns SET status = 'paused'",
 	"campaigns_ended":         "UPDATE campaigns SET ended_at = NOW()",
-	"campaign_days_status":    "UPDATE campaign_days SET status = 'lost'",
+	"campaign_days_statuses":  "UPDATE campaign_days SET status = 'lost'",
 	"ledger_closes_tied":      "INSERT INTO ledger_closes (closed_to, totals, tie, created_at) VALUES (NOW(), '{}', '{}', NOW())",
 	"ledger_closes_final":     "INSERT INTO ledger_closes (closed_to, totals, final_at, created_at) VALUES (NOW(), '{}', NOW(), NOW())",
 }

@@ -59,9 +59,9 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricBreakAge, "Age of the oldest of them in seconds.", []string{"kind"}},
 		{MetricUncompared, "Days that were not compared with the provider: their statement could not be read.", nil},
 		{MetricReconciled, "For how many seconds no reconciliation has been carried out.", nil},
-		{MetricCampaigns, "Campaigns whose next packet should have been made already.", nil},
+		{MetricCampaigns, "Days of campaigns whose packet should have been made already.", nil},
 		{MetricCampaignAge, "For how many seconds the oldest of those packets should have been made.", nil},
-		{MetricDaysLost, "Days of campaigns whose packet was missed or rejected, decided in the last 24 h.", nil},
+		{MetricDaysLost, "Days of campaigns, of the last 24 h, on which nobody could grab anything, by why: missed, declined, unopened.", []string{"reason"}},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
 		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
@@ -190,7 +190,9 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	gauge(MetricUncompared, float64(v.Unreconciled.Waiting))
 	gauge(MetricReconciled, Backlog{Oldest: v.Reconciled}.age(now))
 	backlog(MetricCampaigns, MetricCampaignAge, v.Campaigns)
-	gauge(MetricDaysLost, float64(v.CampaignDays.Waiting))
+	for _, d := range v.CampaignDays {
+		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)
+	}
 	backlog(MetricApprovals, MetricApprovalAge, v.Approvals)
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
 	for provider, since := range v.Held {

@@ -37,11 +37,11 @@ type Vitals struct {
 	// Reconciled is when the last reconciliation ended that was carried out; of an
 	// installation without any when it was made.
 	Reconciled time.Time
-	// Campaigns are those whose next packet should have been made; Oldest is when.
+	// Campaigns are days of campaigns whose packet should have been made; Oldest is when.
 	Campaigns Backlog
-	// CampaignDays are days, decided in the last 24 h, whose packet was missed or rejected;
-	// Oldest is when the first of them was decided.
-	CampaignDays Backlog
+	// CampaignDays are days of the last 24 h on which nobody could grab anything, by why:
+	// missed, declined, unopened; Oldest is when the first of them was decided.
+	CampaignDays []KindBacklog
 	// Approvals wait for a second person.
 	Approvals Backlog
 	// Outbox are runs that are to be started or woken.

@@ -1,15 +1,14 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"hongbao/campaign"
 	"hongbao/crash"
-	"hongbao/observe"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -60,22 +59,23 @@ func (r campaignRow) campaign() (campaign.Campaign, error) {
 const campaignColumns = `id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, body_hash, status, next_day, next_opens, revision, unsynced,
 	created_at, updated_at, ended_at`
 
-func campaignsOf(rows []campaignRow) ([]campaign.Campaign, error) {
-	out := make([]campaign.Campaign, len(rows))
-	for i, r := range rows {
-		var err error
-		if out[i], err = r.campaign(); err != nil {
-			return nil, err
+// campaignsOf returns those that can be read, and the errors of the others.
+func campaignsOf(rows []campaignRow) (out []campaign.Campaign, err error) {
+	for _, r := range rows {
+		c, unreadable := r.campaign()
+		if err = errors.Join(err, unreadable); unreadable == nil {
+			out = append(out, c)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // CreateCampaign writes an active campaign whose first packet opens after now, by
 // MySQL's clock. StartsOn is filled in when it is empty: with the first day. A repeat
 // with the same body hash changes nothing. Returns the row, and whether it was there.
-// Errors: ErrConflict when the id is taken by another body; ErrNoDay when no day is
-// left; ErrUnavailable.
+// Errors: ErrConflict when the id is taken by another body; campaign.ErrNoDay when no day
+// is left; campaign.ErrTooMany when the app has campaign.MaxRunning already, give or take those that
+// are created at the same instant; ErrUnavailable.
 func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error) {
 	template, err := json.Marshal(c.Template)
 	if err != nil {
@@ -108,6 +108,13 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 		}
 		if day == "" {
 			return fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrNoDay)
+		}
+		var running int64
+		if err := tx.Raw("SELECT COUNT(*) FROM campaigns WHERE app_id = ? AND status <> 'ended'", c.App).Scan(&running).Error; err != nil {
+			return err
+		}
+		if running >= campaign.MaxRunning {
+			return fmt.Errorf("app %s has %d campaigns: %w", c.App, running, campaign.ErrTooMany)
 		}
 		if made.StartsOn == "" {
 			made.StartsOn = day
@@ -154,40 +161,24 @@ func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Statu
 	return campaignsOf(rows)
 }
 
-// afterDays sorts behind every day.
-const afterDays = "A"
-
-// CampaignDays lists days that were decided, newest first, before a day; "": from the
-// newest on. Errors: ErrUnavailable.
-func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error) {
-	var rows []struct {
-		Day, Status, PacketID string
-		OpensAt, DecidedAt    time.Time
-	}
-	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days WHERE campaign_id = ? AND day < ? ORDER BY day DESC LIMIT ?",
-		id, cmp.Or(string(before), afterDays), limit).Scan(&rows).Error
-	out := make([]campaign.Day, len(rows))
-	for i, r := range rows {
-		out[i] = campaign.Day{Day: payout.Day(r.Day), Status: campaign.DayStatus(r.Status), PacketID: r.PacketID, OpensAt: r.OpensAt.UTC(), DecidedAt: r.DecidedAt.UTC()}
-	}
-	return out, classify(err)
-}
-
 // SetCampaign pauses a campaign, goes on with it, or ends it, and returns it as it is
 // then. One that has the status already stays as it is; whoever goes on begins with the
-// first day whose packet opens from now on, and a campaign without such a day ends.
+// first day whose packet opens from now on, and a campaign without such a day ends, or
+// has ended by now. A day that is being made is made all the same.
 // Errors: ErrNotFound; campaign.ErrEnded; ErrUnavailable.
 func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error {
 		if c, err = tx.campaign(id); err != nil || c.Status == to {
 			return err
 		}
-		if c.Status == campaign.StatusEnded {
-			return fmt.Errorf("campaign %s: %w", id, campaign.ErrEnded)
-		}
 		day, opens, err := tx.resumed(c, to)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case c.Status == campaign.StatusEnded && to == campaign.StatusActive && day == "": // by its last day, or by the same request
+			return nil
+		case c.Status == campaign.StatusEnded:
+			return fmt.Errorf("campaign %s: %w", id, campaign.ErrEnded)
 		}
 		if to == campaign.StatusActive && day == "" {
 			to = campaign.StatusEnded
@@ -212,37 +203,6 @@ func (tx tx) resumed(c campaign.Campaign, to campaign.Status) (day payout.Day, o
 		return day, opens, err
 	}
 	return c.After(day)
-}
-
-// DecideDay notes what became of a day of a campaign and, if it was the next one, goes on
-// to the one after it; after the last one the campaign ends. That a packet was made is
-// noted also when the campaign was paused or ended meanwhile. Repeatable. Returns the
-// campaign as it is then. Errors: ErrMoved when a day that was missed is not the next one;
-// ErrNotFound; ErrUnavailable.
-func (s *Store) DecideDay(ctx context.Context, id string, d campaign.Day) (c campaign.Campaign, err error) {
-	err = s.inTx(ctx, crash.Administration, func(tx tx) error {
-		if c, err = tx.campaign(id); err != nil {
-			return err
-		}
-		if c.NextDay != d.Day && d.Status != campaign.DayMade {
-			return fmt.Errorf("campaign %s, day %s: %w", id, d.Day, ErrMoved)
-		}
-		if err := tx.Exec("INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE day = day",
-			id, string(d.Day), string(d.Status), d.PacketID, d.OpensAt.UTC(), tx.now).Error; err != nil || c.NextDay != d.Day {
-			return err
-		}
-		day, opens, err := c.After(d.Day)
-		if err != nil {
-			return err
-		}
-		to := c.Status
-		if day == "" {
-			to = campaign.StatusEnded
-		}
-		c, err = tx.casCampaign(c, to, day, opens)
-		return err
-	})
-	return c, err
 }
 
 // campaign reads a campaign for a change of it.
@@ -277,62 +237,4 @@ func (tx tx) casCampaign(c campaign.Campaign, to campaign.Status, day payout.Day
 		return c, fmt.Errorf("campaign %s: %w", c.ID, ErrMoved)
 	}
 	return next, r.Error
-}
-
-// UnsyncedCampaigns lists campaigns whose schedules do not follow their status yet.
-// Errors: ErrUnavailable.
-func (s *Store) UnsyncedCampaigns(ctx context.Context, limit int) ([]campaign.Campaign, error) {
-	return s.someCampaigns(ctx, "unsynced = TRUE ORDER BY id LIMIT ?", limit)
-}
-
-// ScheduledCampaigns lists campaigns that are to have a schedule, after an id.
-// Errors: ErrUnavailable.
-func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
-	return s.someCampaigns(ctx, "id > ? AND status <> 'ended' ORDER BY id LIMIT ?", after, limit)
-}
-
-// LateCampaigns lists active campaigns whose next packet should have been made
-// campaign.Late ago, by MySQL's clock. Errors: ErrUnavailable.
-func (s *Store) LateCampaigns(ctx context.Context, limit int) ([]campaign.Campaign, error) {
-	now, err := s.Clock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.someCampaigns(ctx, "status = 'active' AND next_opens < ? ORDER BY next_opens LIMIT ?", now.Add(campaign.Lead-campaign.Late), limit)
-}
-
-func (s *Store) someCampaigns(ctx context.Context, where string, args ...any) ([]campaign.Campaign, error) {
-	var rows []campaignRow
-	if err := s.read(ctx).Raw("SELECT "+campaignColumns+" FROM campaigns WHERE "+where, args...).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
-	}
-	return campaignsOf(rows)
-}
-
-// CampaignSynced notes that the schedule of a campaign follows it as it was at a
-// revision. One that has changed since stays unsynced. Errors: ErrUnavailable.
-func (s *Store) CampaignSynced(ctx context.Context, id string, revision int) error {
-	return s.inTx(ctx, crash.Administration, func(tx tx) error {
-		return tx.Exec("UPDATE campaigns SET unsynced = NULL WHERE id = ? AND revision = ?", id, revision).Error
-	})
-}
-
-// campaigns reads which campaigns are late, and which of their days came to nothing.
-func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
-	now, err := r.store.Clock(ctx)
-	if err != nil {
-		return err
-	}
-	var late, lost backlogRow
-	err = r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(next_opens) AS oldest FROM campaigns WHERE status = 'active' AND next_opens < ?", now.Add(campaign.Lead-campaign.Late)).Scan(&late).Error
-	if err != nil {
-		return err
-	}
-	if v.Campaigns = late.backlog(); late.N > 0 {
-		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.Lead)
-	}
-	err = r.store.read(ctx).Raw(`SELECT COUNT(*) AS n, MIN(d.decided_at) AS oldest FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
-		WHERE d.decided_at >= ? AND (d.status = 'missed' OR p.status = 'rejected')`, now.Add(-24*time.Hour)).Scan(&lost).Error
-	v.CampaignDays = lost.backlog()
-	return err
 }

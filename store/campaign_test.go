@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -75,40 +76,114 @@ func TestCreateCampaign(t *testing.T) {
 	}
 }
 
-// TestCampaignDays: each day is decided once, in order; after the last one it ends.
-func TestCampaignDays(t *testing.T) {
+// reserved reserves the next day of a campaign.
+func reserved(t *testing.T, s *Store, c campaign.Campaign) campaign.Day {
+	t.Helper()
+	d, ok, err := s.ReserveDay(t.Context(), c.ID)
+	must(t, err)
+	if !ok || d.Status != campaign.DayMaking || d.PacketID != c.PacketID(d.Day) {
+		t.Fatalf("%t, %+v", ok, d)
+	}
+	return d
+}
+
+// nothingDue sees that there is no day to reserve.
+func nothingDue(t *testing.T, s *Store, c campaign.Campaign) {
+	t.Helper()
+	if d, ok, err := s.ReserveDay(t.Context(), c.ID); ok || err != nil {
+		t.Fatalf("reserved %+v, %v", d, err)
+	}
+}
+
+// TestReserveDay: each day is reserved once, in order and when it is due; after the last
+// one the campaign ends.
+func TestReserveDay(t *testing.T) {
 	s, clock := campaignClock(t, -time.Hour)
 	c := sampleCampaign()
 	c.EndsOn = "2026-02-19"
 	c, _, err := s.CreateCampaign(t.Context(), c)
 	must(t, err)
-	day := func(d payout.Day, status campaign.DayStatus) campaign.Day {
-		opens, err := c.Opening(d)
+	nothingDue(t, s, c)
+	clock.pass(50*time.Minute - early - time.Second)
+	nothingDue(t, s, c)
+	clock.pass(time.Second) // whoever looks on time may be ahead of MySQL by that much
+	found := make([]bool, 8)
+	for _, err := range together(8, func(i int) (err error) {
+		_, found[i], err = s.ReserveDay(t.Context(), c.ID)
+		return err
+	}) {
 		must(t, err)
-		return campaign.Day{Day: d, Status: status, PacketID: c.PacketID(d), OpensAt: opens}
 	}
-	_, err = s.DecideDay(t.Context(), c.ID, day("2026-02-18", campaign.DayMissed))
-	wantErr(t, err, ErrMoved)
-	for range 2 { // a repeat changes nothing
-		got, err := s.DecideDay(t.Context(), c.ID, day("2026-02-17", campaign.DayMade))
-		must(t, err)
-		if got.NextDay != "2026-02-18" || got.Status != campaign.StatusActive || got.Revision != 1 {
-			t.Fatalf("%+v", got)
+	once := 0
+	for _, ok := range found {
+		if ok {
+			once++
 		}
 	}
-	_, err = s.DecideDay(t.Context(), c.ID, day("2026-02-17", campaign.DayMissed))
-	wantErr(t, err, ErrMoved)
+	if once != 1 {
+		t.Errorf("reserved %d times", once)
+	}
+	got := made(s.Campaign(t.Context(), c.ID))(t)
+	if got.NextDay != "2026-02-18" || got.Status != campaign.StatusActive || got.Revision != 1 {
+		t.Fatalf("%+v", got)
+	}
 	clock.pass(50 * time.Hour)
-	made(s.DecideDay(t.Context(), c.ID, day("2026-02-18", campaign.DayMissed)))(t)
-	got := made(s.DecideDay(t.Context(), c.ID, day("2026-02-19", campaign.DayMade)))(t)
+	if second, third := reserved(t, s, c), reserved(t, s, c); second.Day != "2026-02-18" || third.Day != "2026-02-19" || !third.OpensAt.Equal(c.NextOpens.AddDate(0, 0, 2)) {
+		t.Errorf("%+v, %+v", second, third)
+	}
+	nothingDue(t, s, c)
+	got = made(s.Campaign(t.Context(), c.ID))(t)
 	if got.Status != campaign.StatusEnded || got.NextDay != "" || !got.NextOpens.IsZero() || got.EndedAt.IsZero() || got.Revision != 2 {
 		t.Errorf("after the last day: %+v", got)
 	}
-	first := made(s.CampaignDays(t.Context(), c.ID, "", 2))(t)
-	rest := made(s.CampaignDays(t.Context(), c.ID, first[1].Day, 2))(t)
-	if len(first) != 2 || first[0].Day != "2026-02-19" || first[1].Status != campaign.DayMissed || len(rest) != 1 || rest[0].PacketID != c.PacketID("2026-02-17") || !rest[0].OpensAt.Equal(day("2026-02-17", "").OpensAt) {
-		t.Errorf("%+v, then %+v", first, rest)
+	days := made(s.DaysInTheMaking(t.Context(), c.ID, 2))(t)
+	if len(days) != 2 || days[0].Day != "2026-02-17" || days[1].Day != "2026-02-18" {
+		t.Errorf("%+v", days)
 	}
+	_, _, err = s.ReserveDay(t.Context(), newID())
+	wantErr(t, err, ErrNotFound)
+}
+
+// TestDecideDay: a day that was reserved is decided once; that its packet was made wins.
+func TestDecideDay(t *testing.T) {
+	s, clock := campaignClock(t, -time.Minute)
+	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
+	must(t, err)
+	wantErr(t, s.DecideDay(t.Context(), c.ID, c.NextDay, campaign.DayMade), ErrMoved)
+	first := reserved(t, s, c)
+	status := func(want campaign.DayStatus) {
+		t.Helper()
+		days := made(s.CampaignDays(t.Context(), c.ID, "", 1))(t)
+		if len(days) != 1 || days[0].Status != want || days[0].Day != first.Day {
+			t.Fatalf("%+v, want %s", days, want)
+		}
+	}
+	status(campaign.DayMaking)
+	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed))
+	status(campaign.DayMissed)
+	for _, then := range []campaign.DayStatus{campaign.DayMade, campaign.DayMade, campaign.DayMissed} {
+		must(t, s.DecideDay(t.Context(), c.ID, first.Day, then))
+		status(campaign.DayMade)
+	}
+
+	clock.pass(24 * time.Hour)
+	first = reserved(t, s, c)
+	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed))
+	p := samplePacket(100, 2)
+	p.ID = first.PacketID
+	recorded(t, s, p)
+	status(campaign.DayMade) // there it is
+
+	clock.pass(24 * time.Hour)
+	first = reserved(t, s, c)
+	made(s.CompareBooks(t.Context(), 1000))(t) // more is known than these books hold
+	wantErr(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMissed), payout.ErrBooksRestored)
+	status(campaign.DayMaking)
+	must(t, s.DecideDay(t.Context(), c.ID, first.Day, campaign.DayMade))
+	status(campaign.DayMade)
+	clock.pass(24 * time.Hour)
+	_, _, err = s.ReserveDay(t.Context(), c.ID)
+	wantErr(t, err, payout.ErrBooksRestored)
 }
 
 // TestSetCampaign: a pause leaves days out, and what was made before one is not made again.
@@ -116,13 +191,12 @@ func TestSetCampaign(t *testing.T) {
 	s, clock := campaignClock(t, -5*time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	opens := c.NextOpens
+	reserved(t, s, c) // its packet is being made just then
 	paused := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
 	if paused.Status != campaign.StatusPaused || paused.NextDay != "" || paused.Revision != 2 {
 		t.Fatalf("%+v", paused)
 	}
-	// Its packet was being made just then.
-	made(s.DecideDay(t.Context(), c.ID, campaign.Day{Day: "2026-02-17", Status: campaign.DayMade, PacketID: c.PacketID("2026-02-17"), OpensAt: opens}))(t)
+	must(t, s.DecideDay(t.Context(), c.ID, "2026-02-17", campaign.DayMade))
 	if again := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t); again.Revision != 2 {
 		t.Errorf("paused twice: %+v", again)
 	}
@@ -151,8 +225,10 @@ func TestSetCampaign(t *testing.T) {
 	must(t, err)
 	made(s.SetCampaign(t.Context(), short.ID, campaign.StatusPaused))(t)
 	clock.pass(24 * time.Hour)
-	if over := made(s.SetCampaign(t.Context(), short.ID, campaign.StatusActive))(t); over.Status != campaign.StatusEnded {
-		t.Errorf("resumed when no day was left: %+v", over)
+	for range 2 { // the repeat, too
+		if over := made(s.SetCampaign(t.Context(), short.ID, campaign.StatusActive))(t); over.Status != campaign.StatusEnded {
+			t.Errorf("resumed when no day was left: %+v", over)
+		}
 	}
 }
 
@@ -179,29 +255,37 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 	b, _, err := s.CreateCampaign(t.Context(), other)
 	must(t, err)
 	low, high := min(a.ID, b.ID), max(a.ID, b.ID)
-	if got := ids(s.UnsyncedCampaigns(t.Context(), 5)); got != low+" "+high {
+	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
 		t.Errorf("unsynced: %s", got)
 	}
 	must(t, s.CampaignSynced(t.Context(), a.ID, 1))
 	must(t, s.CampaignSynced(t.Context(), b.ID, 0)) // it has changed since
-	if got := ids(s.UnsyncedCampaigns(t.Context(), 5)); got != b.ID {
+	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != b.ID {
 		t.Errorf("unsynced: %s", got)
 	}
 	if got := ids(s.ScheduledCampaigns(t.Context(), low, 5)); got != high {
 		t.Errorf("scheduled after one: %s", got)
 	}
-	if got := ids(s.LateCampaigns(t.Context(), 5)); got != "" {
+	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != "" {
 		t.Errorf("late an hour before: %s", got)
 	}
 	clock.pass(50*time.Minute + campaign.Late)
-	if got := ids(s.LateCampaigns(t.Context(), 5)); got != a.ID {
+	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != a.ID {
 		t.Errorf("late: %s, want %s", got, a.ID)
 	}
+	day := reserved(t, s, a)
 	made(s.SetCampaign(t.Context(), a.ID, campaign.StatusEnded))(t)
-	if got := ids(s.LateCampaigns(t.Context(), 5)) + ids(s.ScheduledCampaigns(t.Context(), "", 5)); got != b.ID {
+	if got := ids(s.LateCampaigns(t.Context(), "", 5)); got != a.ID {
+		t.Errorf("a day that is being made is late, also when the campaign has ended: %s", got)
+	}
+	if got := ids(s.LateCampaigns(t.Context(), a.ID, 5)); got != "" {
+		t.Errorf("late after the only one: %s", got)
+	}
+	must(t, s.DecideDay(t.Context(), a.ID, day.Day, campaign.DayMissed))
+	if got := ids(s.LateCampaigns(t.Context(), "", 5)) + ids(s.ScheduledCampaigns(t.Context(), "", 5)); got != b.ID {
 		t.Errorf("late, and scheduled: %s", got)
 	}
-	if got := ids(s.UnsyncedCampaigns(t.Context(), 5)); got != low+" "+high {
+	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
 		t.Errorf("unsynced: %s", got)
 	}
 	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{}, 5)) + ids(s.Campaigns(t.Context(), "another", campaign.StatusEnded, packet.Place{}, 5)); got != a.ID {
@@ -221,32 +305,74 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	}
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	if v := vitals(); v.Campaigns != (observe.Backlog{}) || v.CampaignDays != (observe.Backlog{}) {
+	lost := func(v observe.Vitals) (text string) {
+		for _, d := range v.CampaignDays {
+			text += fmt.Sprintf("%s %d ", d.Kind, d.Waiting)
+		}
+		return text
+	}
+	wantLost := func(want string) {
+		t.Helper()
+		if got := lost(vitals()); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if v := vitals(); v.Campaigns != (observe.Backlog{}) {
 		t.Errorf("new: %+v", v)
 	}
+	wantLost("missed 0 declined 0 unopened 0 ")
 	clock.pass(55 * time.Minute)
-	if v := vitals(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.Lead)) {
-		t.Errorf("late: %+v", v)
+	late := func() {
+		t.Helper()
+		if v := vitals(); v.Campaigns.Waiting != 1 || !v.Campaigns.Oldest.Equal(c.NextOpens.Add(-campaign.Lead)) {
+			t.Errorf("late: %+v", v)
+		}
 	}
+	late()
+	day := reserved(t, s, c)
+	late()
 	p := samplePacket(100, 2)
-	p.ID = c.PacketID(c.NextDay)
+	p.ID = day.PacketID
 	recorded(t, s, p)
-	c = made(s.DecideDay(t.Context(), c.ID, campaign.Day{Day: c.NextDay, Status: campaign.DayMade, PacketID: p.ID, OpensAt: c.NextOpens}))(t)
-	if v := vitals(); v.Campaigns.Waiting != 0 || v.CampaignDays.Waiting != 0 {
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	if v := vitals(); v.Campaigns.Waiting != 0 {
 		t.Errorf("made: %+v", v)
 	}
+	wantLost("missed 0 declined 0 unopened 0 ")
 	fail(t, s, chargeID(p))
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: "declined", Message: "no"}))
-	if v := vitals(); v.CampaignDays.Waiting != 1 {
-		t.Errorf("rejected: %+v", v)
+	wantLost("missed 0 declined 1 unopened 0 ")
+	clock.pass(24*time.Hour - time.Minute)
+	day = reserved(t, s, c)
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMissed))
+	wantLost("missed 1 declined 1 unopened 0 ")
+	clock.pass(2 * time.Minute)
+	wantLost("missed 1 declined 0 unopened 0 ")
+	clock.pass(24 * time.Hour)
+	day = reserved(t, s, c)
+	p.ID = day.PacketID
+	recorded(t, s, p)
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	pay(t, s, chargeID(p))
+	clock.pass(72 * time.Hour)
+	made(s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened))(t)
+	wantLost("missed 0 declined 0 unopened 1 ")
+}
+
+// TestTooManyCampaigns: an app may have so many that have not ended.
+func TestTooManyCampaigns(t *testing.T) {
+	s, _ := campaignClock(t, -time.Hour)
+	first, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
+	must(t, err)
+	must(t, s.db.Exec("INSERT INTO campaigns SELECT CONCAT('c', seq), app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash, status, next_day, next_opens, revision, unsynced, created_at, updated_at, ended_at FROM campaigns, seq_1_to_999").Error)
+	_, _, err = s.CreateCampaign(t.Context(), sampleCampaign())
+	wantErr(t, err, campaign.ErrTooMany)
+	again := sampleCampaign()
+	again.ID, again.BodyHash = first.ID, first.BodyHash
+	if _, existed, err := s.CreateCampaign(t.Context(), again); !existed || err != nil {
+		t.Errorf("a repeat: %t, %v", existed, err)
 	}
-	clock.pass(12 * time.Hour)
-	made(s.DecideDay(t.Context(), c.ID, campaign.Day{Day: c.NextDay, Status: campaign.DayMissed, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens}))(t)
-	if v := vitals(); v.CampaignDays.Waiting != 2 || v.CampaignDays.Oldest.IsZero() {
-		t.Errorf("missed: %+v", v)
-	}
-	clock.pass(13 * time.Hour)
-	if v := vitals(); v.CampaignDays.Waiting != 1 {
-		t.Errorf("a day after the first: %+v", v)
-	}
+	made(s.SetCampaign(t.Context(), first.ID, campaign.StatusEnded))(t)
+	_, _, err = s.CreateCampaign(t.Context(), sampleCampaign())
+	must(t, err)
 }

@@ -21,9 +21,9 @@ import (
 
 // CampaignWishes is the part of MySQL that knows which campaigns there are.
 type CampaignWishes interface {
-	UnsyncedCampaigns(ctx context.Context, limit int) ([]campaign.Campaign, error)
+	UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
-	LateCampaigns(ctx context.Context, limit int) ([]campaign.Campaign, error)
+	LateCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	CampaignSynced(ctx context.Context, id string, revision int) error
 }
 
@@ -56,16 +56,15 @@ func (w *Worker) campaigns(ctx context.Context) error {
 	if every == 0 {
 		every = scheduleEvery
 	}
+	changed := campaignTurn{list: c.Wishes.UnsyncedCampaigns, do: w.syncCampaign}
+	late := campaignTurn{list: c.Wishes.LateCampaigns, do: w.cfg.Starter.StartCampaign}
+	kept := campaignTurn{list: c.Wishes.ScheduledCampaigns, do: w.keepCampaign}
 	var looked time.Time
-	after := "" // the last one that was looked at in this turn
 	for {
 		wait := wishEvery
-		err := w.syncCampaigns(ctx)
+		err := changed.next(ctx)
 		if time.Since(looked) >= every {
-			late := w.lateCampaigns(ctx)
-			var kept error
-			after, kept = w.keepCampaigns(ctx, after)
-			err, looked = errors.Join(err, late, kept), time.Now()
+			err, looked = errors.Join(err, late.next(ctx), kept.next(ctx)), time.Now()
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -79,56 +78,53 @@ func (w *Worker) campaigns(ctx context.Context) error {
 	}
 }
 
-// eachCampaign does something for each of some campaigns: one that fails holds up no other.
-func eachCampaign(ctx context.Context, some []campaign.Campaign, do func(context.Context, campaign.Campaign) error) (err error) {
+// campaignTurn does something for each campaign of a list, some at a time: those that
+// fail, however many, hold up no others.
+type campaignTurn struct {
+	list  func(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
+	do    func(context.Context, campaign.Campaign) error
+	after string // the last one that was done; "": from the first one on
+}
+
+func (t *campaignTurn) next(ctx context.Context) error {
+	some, err := t.list(ctx, t.after, campaignBatch)
+	t.after = ""
+	if n := len(some); n == campaignBatch || n > 0 && err != nil { // there may be more, or some that cannot be read
+		t.after = some[n-1].ID
+	}
 	for _, c := range some {
 		if ctx.Err() != nil {
 			return err
 		}
-		err = errors.Join(err, do(ctx, c))
+		err = errors.Join(err, t.do(ctx, c))
 	}
 	return err
 }
 
-// syncCampaigns lets the schedules follow campaigns that have changed.
-func (w *Worker) syncCampaigns(ctx context.Context) error {
-	changed, err := w.cfg.Campaigns.Wishes.UnsyncedCampaigns(ctx, campaignBatch)
-	return errors.Join(err, eachCampaign(ctx, changed, func(ctx context.Context, c campaign.Campaign) error {
-		if err := w.cfg.Starter.ScheduleCampaign(ctx, c); err != nil {
-			return err
-		}
-		return w.cfg.Campaigns.Wishes.CampaignSynced(ctx, c.ID, c.Revision)
-	}))
-}
-
-// keepCampaigns makes schedules again that are gone, of some campaigns after an id: a
-// Temporal that lost all it had stored has lost them too. Returns the last one's id, ""
-// at the end.
-func (w *Worker) keepCampaigns(ctx context.Context, after string) (string, error) {
-	some, err := w.cfg.Campaigns.Wishes.ScheduledCampaigns(ctx, after, campaignBatch)
-	if err != nil {
-		return after, err
-	}
-	after = ""
-	if len(some) == campaignBatch {
-		after = some[campaignBatch-1].ID
-	}
-	return after, eachCampaign(ctx, some, func(ctx context.Context, c campaign.Campaign) error {
-		_, err := w.cfg.Starter.createSchedule(ctx, campaignSchedule(c))
+// syncCampaign lets the schedule follow a campaign that has changed. Another worker may
+// do so at the same time for another change: the row says afterwards whether it was the
+// last one, and else it is done again.
+func (w *Worker) syncCampaign(ctx context.Context, c campaign.Campaign) error {
+	if err := w.cfg.Starter.ScheduleCampaign(ctx, c); err != nil {
 		return err
-	})
+	}
+	return w.cfg.Campaigns.Wishes.CampaignSynced(ctx, c.ID, c.Revision)
 }
 
-// lateCampaigns starts a run for campaigns whose schedule did not, whatever the reason:
-// clocks were put forward over its time, a person paused it in Temporal, or Temporal
-// or all workers were away for longer than it makes up for.
-func (w *Worker) lateCampaigns(ctx context.Context) error {
-	late, err := w.cfg.Campaigns.Wishes.LateCampaigns(ctx, campaignBatch)
-	return errors.Join(err, eachCampaign(ctx, late, w.cfg.Starter.StartCampaign))
+// keepCampaign makes a schedule again that is gone: a Temporal that lost all it had stored
+// has lost them too.
+func (w *Worker) keepCampaign(ctx context.Context, c campaign.Campaign) error {
+	made, err := w.cfg.Starter.createSchedule(ctx, campaignSchedule(c))
+	if err != nil || !made {
+		return err
+	}
+	return w.cfg.Campaigns.Wishes.CampaignSynced(ctx, c.ID, c.Revision)
 }
 
-// StartCampaign starts a run that makes the packets of a campaign that are due. One that
-// runs already is left alone.
+// StartCampaign starts a run that makes the packets of a campaign that are due, also of
+// one whose schedule did not, whatever the reason: clocks were put forward over its time,
+// a person paused it in Temporal, or Temporal or all workers were away for longer than it
+// makes up for. One that runs already is left alone.
 func (s *Starter) StartCampaign(ctx context.Context, c campaign.Campaign) error {
 	id := workflows.CampaignID(c.ID)
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -206,6 +202,9 @@ func campaignSchedule(c campaign.Campaign) client.ScheduleOptions {
 	}
 	if options.Paused {
 		options.Note = pausedNote
+	}
+	if opens, err := c.Opening(c.StartsOn); err == nil { // until then there is nothing to look at
+		options.Spec.StartAt = opens.Add(-campaign.Lead - time.Hour)
 	}
 	return options
 }

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/campaign"
 	"hongbao/client"
+	"hongbao/devstack/stacktest"
 )
 
 // shop is the shell of an app's developer.
@@ -76,15 +77,14 @@ func TestCampaigns(t *testing.T) {
 // as missed.
 func (d *desk) decideDays(c client.Campaign, n int) {
 	d.t.Helper()
+	row, err := d.store.Campaign(d.t.Context(), c.ID)
+	d.check(err)
 	for i := range n {
-		row, err := d.store.Campaign(d.t.Context(), c.ID)
-		d.check(err)
-		day := campaign.Day{Day: row.NextDay, Status: campaign.DayMade, PacketID: fmt.Sprintf("packet%014d", i+1), OpensAt: row.NextOpens}
+		status := campaign.DayMade
 		if i == 0 {
-			day.Status = campaign.DayMissed
+			status = campaign.DayMissed
 		}
-		_, err = d.store.DecideDay(d.t.Context(), c.ID, day)
-		d.check(err)
+		stacktest.CampaignDay(d.t, d.dsn.Reveal(), c.ID, string(row.NextDay.Add(i)), string(status), fmt.Sprintf("packet%014d", i+1), row.NextOpens.AddDate(0, 0, i))
 	}
 }
 

@@ -224,12 +224,15 @@ func (d *doctor) vitals(v observe.Vitals) {
 		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
 	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]), limit{warn: always, what: "payments that failed or came back and wait for a person",
 		do: listed(v.Payments, payout.StatusFailed, payout.StatusReturned) + "; docs/finance.md says how each is mended."})
-	var overdue, open observe.Backlog
+	var overdue, open, lost observe.Backlog
 	for _, p := range v.Overdue {
 		overdue = oldest(overdue, p.Backlog)
 	}
 	for _, b := range v.Breaks {
 		open = oldest(open, b.Backlog)
+	}
+	for _, day := range v.CampaignDays {
+		lost = oldest(lost, day.Backlog)
 	}
 	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueWrong, what: "packets past their expiry that are not closed",
 		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
@@ -238,7 +241,7 @@ func (d *doctor) vitals(v observe.Vitals) {
 	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
 	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "campaigns whose packet should have been made", do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
-	d.backlog("campaign days", v.CampaignDays, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
+	d.backlog("campaign days", lost, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
 		do: "docs/runbook.md, HongbaoCampaignDayLost, says how to find out which. The app can make up for them."})
 	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarning {
 		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start --date <day> --reason <text> --wait for each day that was left out.",

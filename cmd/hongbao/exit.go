@@ -56,7 +56,7 @@ func (e *usageError) Unwrap() error { return e.err }
 var refusals = []client.Code{
 	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
 	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeOwnKey, client.CodeLastAdminKey, client.CodeKeyEnded,
-	client.CodeCampaignEnded,
+	client.CodeCampaignEnded, client.CodeManyCampaigns,
 }
 
 // faults are answers of the API about what was typed.
