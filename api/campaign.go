@@ -23,6 +23,7 @@ type CampaignBook interface {
 	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error)
 	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
 	SetCampaign(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
+	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status, render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
 // CampaignStatus is campaign.Status with its schema.
@@ -240,14 +241,14 @@ func renderCampaign(c campaign.Campaign) Campaign {
 	return out
 }
 
-// campaign reads the campaign of the path; another app's is not found.
+// campaign reads the campaign of the path; another app's is not found, but by staff.
 func (r *request) campaign() (campaign.Campaign, error) {
 	id, err := r.packetID() // ids of campaigns have the same form
 	if err != nil {
 		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
 	}
 	c, err := r.server.cfg.Store.Campaign(r.ctx, id)
-	if errors.Is(err, packet.ErrNotFound) || err == nil && c.App != r.caller.app.ID {
+	if errors.Is(err, packet.ErrNotFound) || err == nil && r.route.realm == realmApp && c.App != r.caller.app.ID {
 		return campaign.Campaign{}, refuse(CodeCampaignNotFound)
 	}
 	return c, err
@@ -296,34 +297,48 @@ func checkCampaignStatus(s string) *fault {
 }
 
 func listCampaigns(r *request) (answer, error) {
-	q := readQuery(r)
-	filters := map[string]string{}
-	put(filters, "status", q.text("status", checkCampaignStatus))
-	limit, cursor := q.page()
-	if err := q.done(); err != nil {
-		return answer{}, err
-	}
-	after, filters, err := resume(cursor, "campaigns", filters)
+	found, next, err := r.listedCampaigns("campaigns")
 	if err != nil {
 		return answer{}, err
 	}
-	if s := filters["status"]; s != "" && checkCampaignStatus(s) != nil {
-		return answer{}, badCursor()
-	}
-	found, err := r.server.cfg.Store.Campaigns(r.ctx, r.caller.app.ID, campaign.Status(filters["status"]), after, limit+1)
-	if err != nil {
-		return answer{}, err
-	}
-	page := Campaigns{Items: []Campaign{}}
-	for i, c := range found {
-		if i == limit {
-			last := found[i-1]
-			page.NextCursor = place{packet.Place{At: last.CreatedAt, ID: last.ID}}.cursor("campaigns", filters)
-			break
-		}
+	page := Campaigns{Items: []Campaign{}, NextCursor: next}
+	for _, c := range found {
 		page.Items = append(page.Items, renderCampaign(c))
 	}
 	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// listedCampaigns reads a page of campaigns: of the app that asks, or those that staff
+// asks for; list names the list in cursors.
+func (r *request) listedCampaigns(list string) (found []campaign.Campaign, next Nullable[string], err error) {
+	q := readQuery(r)
+	filters := map[string]string{}
+	put(filters, "status", q.text("status", checkCampaignStatus))
+	staff := r.route.realm == realmStaff
+	if staff {
+		put(filters, "app", q.text("app", checkFilter))
+	}
+	limit, cursor := q.page()
+	if err := q.done(); err != nil {
+		return nil, next, err
+	}
+	after, filters, err := resume(cursor, list, filters)
+	if err != nil {
+		return nil, next, err
+	}
+	if s := filters["status"]; s != "" && checkCampaignStatus(s) != nil {
+		return nil, next, badCursor()
+	}
+	app := filters["app"]
+	if !staff {
+		app = r.caller.app.ID
+	}
+	found, err = r.server.cfg.Store.Campaigns(r.ctx, app, campaign.Status(filters["status"]), after, limit+1)
+	if err != nil || len(found) <= limit {
+		return found, next, err
+	}
+	last := found[limit-1]
+	return found[:limit], place{packet.Place{At: last.CreatedAt, ID: last.ID}}.cursor(list, filters), nil
 }
 
 // dayCursor continues a list of days.

@@ -240,3 +240,80 @@ func TestCampaignLists(t *testing.T) {
 		}
 	}
 }
+
+// TestStaffCampaigns: staff finds the campaigns of all apps and stops them, once a key,
+// with its place in the audit.
+func TestStaffCampaigns(t *testing.T) {
+	h := newHouse(t, parts{})
+	mine, other := h.campaign(h.app, "k", campaignBody()).ID, h.campaign(h.app2, "k", campaignBody()).ID
+	var list func(query string) string
+	list = func(query string) (ids string) {
+		t.Helper()
+		var page struct {
+			Items      []struct{ ID, App string }
+			NextCursor *string `json:"next_cursor"`
+		}
+		h.as(h.auditor, "GET", "/v1/staff/campaigns"+query, "").json(t, &page)
+		for _, c := range page.Items {
+			ids += c.ID + " "
+		}
+		if page.NextCursor != nil {
+			return ids + list("?limit=1&cursor="+*page.NextCursor)
+		}
+		return ids
+	}
+	if got := list(""); got != other+" "+mine+" " {
+		t.Errorf("all: %s", got)
+	}
+	if got := list("?limit=1"); got != other+" "+mine+" " {
+		t.Errorf("in pages: %s", got)
+	}
+	if got := list("?app=" + h.app.app.ID); got != mine+" " {
+		t.Errorf("of an app: %s", got)
+	}
+	if r := h.as(h.finance, "GET", "/v1/staff/campaigns?status=made", ""); r.code() != "invalid_request" {
+		t.Errorf("%s", r)
+	}
+	if r := h.as(h.app2, "GET", "/v1/campaigns/"+mine, ""); r.code() != "campaign_not_found" {
+		t.Errorf("an app reads another's: %s", r)
+	}
+	if r := h.as(h.finance, "GET", "/v1/staff/campaigns/"+mine, ""); r.status != http.StatusOK || !strings.Contains(string(r.body), `"app":"`+h.app.app.ID+`"`) {
+		t.Errorf("%s", r)
+	}
+	first := h.write(h.ops, "campaigns/"+mine+"/pause", "k1", because)
+	if first.status != http.StatusOK || !strings.Contains(string(first.body), `"status":"paused"`) {
+		t.Fatalf("%s", first)
+	}
+	if r := h.as(h.app, "POST", "/v1/campaigns/"+mine+"/resume", ""); !strings.Contains(string(r.body), `"status":"active"`) {
+		t.Errorf("resumed by its app: %s", r)
+	}
+	if again := h.write(h.ops, "campaigns/"+mine+"/pause", "k1", because); string(again.body) != string(first.body) || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", again)
+	}
+	if r := h.as(h.app, "GET", "/v1/campaigns/"+mine, ""); !strings.Contains(string(r.body), `"status":"active"`) {
+		t.Errorf("a repeat has paused it once more: %s", r)
+	}
+	if r := h.write(h.finance, "campaigns/"+mine+"/end", "k1", because); !strings.Contains(string(r.body), `"status":"ended"`) {
+		t.Errorf("%s", r)
+	}
+	for path, want := range map[string]string{mine + "/pause": "campaign_ended", "nope/end": "campaign_not_found", "00000000000000000000/end": "campaign_not_found"} {
+		for range 2 {
+			if r := h.write(h.ops, "campaigns/"+path, "k2"+path, because); r.code() != want {
+				t.Errorf("%s: %s", path, r)
+			}
+		}
+	}
+	var entries struct {
+		Items []struct{ Action, Subject string }
+	}
+	h.as(h.auditor, "GET", "/v1/staff/audit", "").json(t, &entries)
+	var told []string
+	for _, e := range entries.Items {
+		if e.Subject == "campaign/"+mine {
+			told = append(told, e.Action)
+		}
+	}
+	if !slices.Equal(told, []string{"end_campaign", "pause_campaign"}) {
+		t.Errorf("the audit: %v", told)
+	}
+}

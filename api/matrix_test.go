@@ -361,7 +361,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		return matrixRow{who: "finance", path: staff + path, body: body, status: http.StatusAccepted}
 	}
 	today := string(payout.DayOf(time.Now(), time.UTC))
-	campaigns := "/v1/campaigns/" + m.campaignOfDays(2)
+	campaignID := m.campaignOfDays(2)
+	campaigns := "/v1/campaigns/" + campaignID
 	ended := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},
@@ -383,6 +384,12 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"pauseCampaign":    {who: apps, path: campaigns + "/pause", status: http.StatusOK},
 		"resumeCampaign":   {who: apps, path: campaigns + "/resume", status: http.StatusOK},
 		"endCampaign":      {who: apps, path: ended + "/end", status: http.StatusOK},
+
+		"listStaffCampaigns":    read(allStaff, staff+"/campaigns"),
+		"getStaffCampaign":      read(allStaff, staff+"/campaigns/"+campaignID),
+		"listStaffCampaignDays": read(allStaff, staff+"/campaigns/"+campaignID+"/days"),
+		"pauseStaffCampaign":    {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/pause", body: because, status: http.StatusOK},
+		"endStaffCampaign":      {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/end", body: because, status: http.StatusOK},
 
 		"listPayouts":    read(allStaff, staff+"/payouts"),
 		"sumPayouts":     read(allStaff, staff+"/payouts/sum"),

@@ -32,7 +32,7 @@ func TestParametersAndDocument(t *testing.T) {
 			}
 		}
 		id := id
-		if strings.HasPrefix(path, "/v1/campaigns") {
+		if strings.Contains(path, "/campaigns") {
 			id = campaign
 		}
 		path = strings.NewReplacer("{id}", id, "{user_id}", "u1", "{date}", "2026-02-17").Replace(path)

@@ -56,6 +56,7 @@ func (b *bank) testCampaigns(t *testing.T) {
 	if len(page.Items) != 1 || page.Items[0].ID != c.ID || page.NextCursor != nil {
 		t.Errorf("ended ones: %s", page.Raw)
 	}
+	b.staffCampaigns(ctx, plain.ID, c.ID)
 	b.campaignDays(ctx)
 	b.campaignRefusals(ctx, r)
 }
@@ -83,6 +84,48 @@ func (b *bank) campaignStatuses(ctx context.Context, id string) {
 		if c, err := change(ctx, id); !client.IsCode(err, client.CodeCampaignEnded) || c != nil {
 			b.t.Errorf("after its end: %+v, %v", c, err)
 		}
+	}
+}
+
+// staffCampaigns finds and stops an active campaign as people of the staff do.
+func (b *bank) staffCampaigns(ctx context.Context, active, ended string) {
+	b.t.Helper()
+	found := map[string]client.CampaignStatus{}
+	for c, err := range b.staff.Campaigns(ctx, client.StaffCampaignFilter{App: b.app.ID}) {
+		b.must(err)
+		if c.App != b.app.ID || len(c.Raw) == 0 {
+			b.t.Errorf("%+v", c)
+		}
+		found[c.ID] = c.Status
+	}
+	if len(found) != 2 || found[active] != client.CampaignActive || found[ended] != client.CampaignEnded {
+		b.t.Errorf("listed %v", found)
+	}
+	page, err := b.staff.ListCampaigns(ctx, client.StaffCampaignFilter{App: "another"}, client.Page{Limit: 1})
+	b.must(err)
+	if len(page.Items) != 0 {
+		b.t.Errorf("of another app: %s", page.Raw)
+	}
+	for _, stop := range []func(context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error){b.staff.PauseCampaign, b.staff.EndCampaign} {
+		wish := client.DecisionRequest{IdempotencyKey: rand.Text(), Reason: "ticket 4711"}
+		for range 2 {
+			c, err := stop(ctx, active, wish)
+			b.must(err)
+			read, err := b.staff.Campaign(ctx, active)
+			b.must(err)
+			if c.ID != active || c.App != b.app.ID || c.Status == client.CampaignActive || c.Status != read.Status {
+				b.t.Errorf("%+v, then %+v", c, read)
+			}
+		}
+	}
+	if c, err := b.staff.PauseCampaign(ctx, ended, client.DecisionRequest{Reason: "r"}); !client.IsCode(err, client.CodeCampaignEnded) || c != nil {
+		b.t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := b.staff.Campaign(ctx, "nope"); !client.IsCode(err, client.CodeCampaignNotFound) {
+		b.t.Errorf("%v", err)
+	}
+	if days, err := b.staff.ListCampaignDays(ctx, active, client.Page{}); err != nil || len(days.Items) != 0 {
+		b.t.Errorf("%+v, %v", days, err)
 	}
 }
 

@@ -178,6 +178,7 @@ func written(pattern string, files ...string) (found []string) {
 func TestEveryAuditAction(t *testing.T) {
 	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go", "../store/recall.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../store/provider.go")...)
+	want = append(want, written(`"([a-z]+_campaign)"`, "../store/campaign.go")...)
 	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind))

@@ -19,6 +19,8 @@ var recordMessages = map[string]saying{
 	"action.cancel_carried_out": {"Cancelled", "取消已执行"},
 	"action.cancel_overtaken":   {"Not cancelled: it was paid after all", "未取消：款项其实已付"},
 	"action.recall":             {"Recalled a packet", "撤回红包"},
+	"action.pause_campaign":     {"Paused a campaign", "暂停定时红包"},
+	"action.end_campaign":       {"Ended a campaign", "结束定时红包"},
 	"action.hold":               {"Held the provider", "暂停渠道"},
 	"action.release":            {"Released the provider", "恢复渠道"},
 	"action.reconcile":          {"Asked for a reconciliation", "发起对账"},

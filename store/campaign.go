@@ -143,10 +143,13 @@ func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, err
 	return rows[0].campaign()
 }
 
-// Campaigns lists those of an app after a place, newest first; status "": of any.
-// Errors: ErrUnavailable.
+// Campaigns lists those of an app after a place, newest first; app "": of all; status "":
+// of any. Errors: ErrUnavailable.
 func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error) {
-	q := s.read(ctx).Table("campaigns FORCE INDEX (campaigns_app)").Select(campaignColumns).Where("app_id = ?", app)
+	q := s.read(ctx).Table("campaigns FORCE INDEX (campaigns_created)").Select(campaignColumns)
+	if app != "" {
+		q = s.read(ctx).Table("campaigns FORCE INDEX (campaigns_app)").Select(campaignColumns).Where("app_id = ?", app)
+	}
 	if status != "" {
 		q = q.Where("status = ?", string(status))
 	}
@@ -168,25 +171,61 @@ func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Statu
 // Errors: ErrNotFound; campaign.ErrEnded; ErrUnavailable.
 func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error {
-		if c, err = tx.campaign(id); err != nil || c.Status == to {
+		if c, err = tx.campaign(id); err != nil {
 			return err
 		}
-		day, opens, err := tx.resumed(c, to)
-		switch {
-		case err != nil:
-			return err
-		case c.Status == campaign.StatusEnded && to == campaign.StatusActive && day == "": // by its last day, or by the same request
-			return nil
-		case c.Status == campaign.StatusEnded:
-			return fmt.Errorf("campaign %s: %w", id, campaign.ErrEnded)
-		}
-		if to == campaign.StatusActive && day == "" {
-			to = campaign.StatusEnded
-		}
-		c, err = tx.casCampaign(c, to, day, opens)
+		c, err = tx.setCampaign(c, to)
 		return err
 	})
 	return c, err
+}
+
+// StopCampaign is SetCampaign by staff, with its place in the audit: to pause a campaign
+// of any app, or to end it. That it has ended is an answer, and remembered; render makes
+// them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status, render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		before, err := tx.campaign(id)
+		if err != nil {
+			return out, err
+		}
+		after, err := tx.setCampaign(before, to)
+		if errors.Is(err, campaign.ErrEnded) {
+			out.Status, out.Body = render(before, true)
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		action := map[campaign.Status]string{campaign.StatusPaused: "pause_campaign", campaign.StatusEnded: "end_campaign"}[to]
+		note := func(c campaign.Campaign) map[string]string {
+			return map[string]string{"status": string(c.Status), "app": c.App, "name": c.Name}
+		}
+		if err := tx.audit(w, action, "campaign/"+id, note(before), note(after)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(after, false)
+		return out, nil
+	})
+}
+
+func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Campaign, error) {
+	if c.Status == to {
+		return c, nil
+	}
+	day, opens, err := tx.resumed(c, to)
+	switch {
+	case err != nil:
+		return c, err
+	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && day == "": // by its last day, or by the same request
+		return c, nil
+	case c.Status == campaign.StatusEnded:
+		return c, fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrEnded)
+	}
+	if to == campaign.StatusActive && day == "" {
+		to = campaign.StatusEnded
+	}
+	return tx.casCampaign(c, to, day, opens)
 }
 
 // resumed is the day with which a campaign goes on that was paused; "" for every other

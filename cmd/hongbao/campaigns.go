@@ -28,6 +28,8 @@ campaign is paused or ended: "hongbao packets show". In a second terminal beside
   export HONGBAO_URL HONGBAO_APP_KEY
   hongbao campaigns create --name 'evening rain' --opens-daily-at 20:00 --sender alice --total 10000 --shares 10
 
+"hongbao campaigns staff" is for staff, and campaigns of every app.
+
 Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown in yuan.
 --json prints what the API said instead of tables, also when it refused.`,
 		Args: noArgs,
@@ -44,11 +46,18 @@ Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown 
 			"Go on with a campaign that is paused, from the first day whose packet opens from now\non: days of the pause are not made up for. When no day is left, it ends.", (*client.Client).ResumeCampaign),
 		newCampaignsChangeCommand(env, "end", "Make no more packets, for ever",
 			"End a campaign, for ever: no more packets are made. Those that are made live on.", (*client.Client).EndCampaign),
+		newCampaignsStaffCommand(env),
 	)
 	return cmd
 }
 
 var campaignStatuses = []string{string(client.CampaignActive), string(client.CampaignPaused), string(client.CampaignEnded)}
+
+// campaignStatusFlag declares the filter by a campaign's status.
+func campaignStatusFlag(cmd *cobra.Command, status *string) {
+	cmd.Flags().StringVar(status, "status", "", "campaigns in this `status` now: "+strings.Join(campaignStatuses, ", "))
+	complete(cmd, "status", campaignStatuses...)
+}
 
 func newCampaignsListCommand(env environment) *cobra.Command {
 	var f packetsFlags
@@ -75,8 +84,7 @@ func newCampaignsListCommand(env environment) *cobra.Command {
 		},
 	}
 	addPacketsFlags(cmd, &f, time.Minute)
-	cmd.Flags().StringVar(&status, "status", "", "campaigns in this `status` now: "+strings.Join(campaignStatuses, ", "))
-	complete(cmd, "status", campaignStatuses...)
+	campaignStatusFlag(cmd, &status)
 	page.add(cmd)
 	return cmd
 }

@@ -71,6 +71,30 @@ func TestCampaigns(t *testing.T) {
 	out, _ = d.shop(exitOK, "list", "--all")
 	contains(t, out, c.ID, "ended")
 	d.campaignRefusals(c.ID)
+	d.staffCampaigns(c.ID)
+}
+
+// staffCampaigns finds and stops campaigns of every app.
+func (d *desk) staffCampaigns(ended string) {
+	d.t.Helper()
+	out, _ := d.sh(exitOK, "campaigns", "staff", "list", "--status", "active", "--json")
+	ids, _ := d.ids(out)
+	if len(ids) != 1 {
+		d.t.Fatalf("%s", out)
+	}
+	out, _ = d.sh(exitOK, "campaigns", "staff", "list")
+	contains(d.t, out, ids[0], ended, "evening rain", "20:05 Asia/Shanghai")
+	for _, step := range [][2]string{{"pause", "paused"}, {"end", "ended"}, {"end", "ended"}} {
+		out, _ = d.sh(exitOK, "campaigns", "staff", step[0], ids[0], "--reason", "ticket 4711")
+		contains(d.t, out, ids[0], step[1])
+	}
+	if n := d.audited("campaign/" + ids[0]); n != 3 {
+		d.t.Errorf("%d entries", n)
+	}
+	_, errs := d.sh(exitUsage, "campaigns", "staff", "end", ended)
+	contains(d.t, errs, "--reason")
+	_, errs = d.sh(exitRefused, "campaigns", "staff", "pause", ended, "--reason", "r")
+	contains(d.t, errs, "campaign_ended")
 }
 
 // decideDays decides the first n days of a campaign as its workflow would, the first one

@@ -47,7 +47,7 @@ const (
 	cmdPackets  = "packets create|show|claims|grab|watch, campaigns"
 	cmdDoctor   = "doctor"
 	cmdDesk     = "payouts|refunds|approvals|reconcile|close"
-	cmdOps      = "providers list|hold|release, packets list|recall, packets show --staff"
+	cmdOps      = "providers list|hold|release, packets list|recall, packets show --staff, campaigns staff"
 	cmdAuditor  = "audit list, audit verify --api"
 )
 

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"net/http"
+
+	"hongbao/campaign"
+)
+
+// StaffCampaign is a campaign as staff sees it.
+type StaffCampaign struct {
+	Campaign
+	App string `json:"app" doc:"The app that created it." example:"shop"`
+}
+
+// StaffCampaigns is a page of campaigns.
+type StaffCampaigns struct {
+	Items      []StaffCampaign  `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// CampaignDecision is the body of a pause or an end by staff.
+type CampaignDecision struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"the sender has left, ticket 4711"`
+}
+
+func renderStaffCampaign(c campaign.Campaign) StaffCampaign {
+	return StaffCampaign{Campaign: renderCampaign(c), App: c.App}
+}
+
+func listStaffCampaigns(r *request) (answer, error) {
+	found, next, err := r.listedCampaigns("staff campaigns")
+	if err != nil {
+		return answer{}, err
+	}
+	page := StaffCampaigns{Items: []StaffCampaign{}, NextCursor: next}
+	for _, c := range found {
+		page.Items = append(page.Items, renderStaffCampaign(c))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+func getStaffCampaign(r *request) (answer, error) {
+	c, err := r.campaign()
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: renderStaffCampaign(c)}, nil
+}
+
+// stopCampaign answers staff that pauses or ends a campaign.
+func stopCampaign(to campaign.Status) func(*request) (answer, error) {
+	return func(r *request) (answer, error) {
+		// The path is part of the route: an id that cannot be one is not found.
+		id, idErr := r.packetID()
+		reason, err := readReason(r.payload)
+		if err != nil {
+			return answer{}, err
+		}
+		w, err := r.staffWrite(CampaignDecision(reason), reason.Reason)
+		if err != nil {
+			return answer{}, err
+		}
+		if idErr != nil {
+			return answer{}, refuse(CodeCampaignNotFound)
+		}
+		w.Route = r.c.Method() + " " + r.route.on(id)
+		stored, err := r.server.cfg.Store.StopCampaign(r.ctx, w, id, to, func(c campaign.Campaign, ended bool) (int, []byte) {
+			if ended {
+				problem := refuse(CodeCampaignEnded).problem(instanceOf(r.c), r.id)
+				_, raw := rendered(problem)
+				return problem.Status, raw
+			}
+			_, raw := rendered(renderStaffCampaign(c))
+			return http.StatusOK, raw
+		})
+		return staffAnswer(stored, err, refuse(CodeCampaignNotFound))
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/client"
+)
+
+// newCampaignsStaffCommand is for staff: campaigns of every app.
+func newCampaignsStaffCommand(env environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "staff",
+		Short: "List, pause and end the campaigns of all apps, as staff",
+		Long: `List, pause and end the campaigns of all apps, with the key of a person of operations
+or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newStaffCampaignsListCommand(env),
+		newStaffCampaignsStopCommand(env, "pause", "Pause a campaign of any app, until its app resumes it",
+			"Pause a campaign of any app, until its app resumes it: no packets are made, but for\none that is being made by then. It stands in the audit.", (*client.Staff).PauseCampaign),
+		newStaffCampaignsStopCommand(env, "end", "End a campaign of any app, for ever",
+			"End a campaign of any app, for ever: no more packets are made, but for one that is\nbeing made by then, which \"hongbao packets recall\" stops. It stands in the audit.", (*client.Staff).EndCampaign),
+	)
+	return cmd
+}
+
+func newStaffCampaignsListCommand(env environment) *cobra.Command {
+	f, page, want, status := newOps(), pageFlags{}, client.StaffCampaignFilter{}, ""
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the campaigns of all apps, newest first",
+		Long:    "List the campaigns of all apps, newest first. All filters have to fit.",
+		Example: "  hongbao campaigns staff list --status active --app shop",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
+			want.Status = client.CampaignStatus(status)
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffCampaign], error) {
+					return t.staff.ListCampaigns(ctx, want, p)
+				}
+				columns := []any{"campaign", "app", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
+				return tellList(ctx, t.teller, page, fetch, columns, func(c *client.StaffCampaign) []any {
+					return []any{c.ID, c.App, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(&c.Campaign), whenever(c.NextOpensAt)}
+				})
+			})
+		},
+	}
+	f.add(cmd, false)
+	campaignStatusFlag(cmd, &status)
+	cmd.Flags().StringVar(&want.App, "app", "", "campaigns of this `app`")
+	complete(cmd, "app")
+	page.add(cmd)
+	return cmd
+}
+
+func newStaffCampaignsStopCommand(env environment, verb, short, long string, stop func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error)) *cobra.Command {
+	f := newOps()
+	cmd := &cobra.Command{
+		Use:               verb + " <campaign id> --reason <text>",
+		Short:             short,
+		Long:              long,
+		Example:           "  hongbao campaigns staff " + verb + " 3q5k9v0c1m7e2u8h4r6t --reason 'the sender has left, ticket 4711'",
+		Args:              oneCampaign,
+		ValidArgsFunction: completeStaffCampaigns(env, &f),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				c, err := stop(t.staff, ctx, args[0], f.decision())
+				if err != nil {
+					return err
+				}
+				return t.campaign(&c.Campaign)
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
+
+// completeStaffCampaigns offers the newest campaigns of all apps.
+func completeStaffCampaigns(env environment, f *staffFlags) cobra.CompletionFunc {
+	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
+		list, err := t.staff.ListCampaigns(ctx, client.StaffCampaignFilter{}, client.Page{Limit: 20})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			c := &list.Items[i]
+			found = append(found, cobra.CompletionWithDesc(c.ID, visible(c.Name+", "+string(c.Status)+", of "+c.App)))
+		}
+		return found, nil
+	})
+}
