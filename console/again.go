@@ -122,7 +122,7 @@ func pageOf(path string, form url.Values) string {
 		return "/" + kind + "?status=failed"
 	case !deep || action == "":
 		return ""
-	case kind == "payouts" || kind == "refunds" || kind == "packets":
+	case kind == "payouts" || kind == "refunds" || kind == "packets" || kind == "campaigns":
 		return "/" + kind + "/" + url.PathEscape(id)
 	case kind == "approvals" || kind == "breaks":
 		return localPath(form.Get("back"))

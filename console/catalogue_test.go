@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"hongbao/access"
+	"hongbao/campaign"
 	"hongbao/client"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -39,6 +40,14 @@ func open(word string) (keys []string) {
 		for _, s := range packet.Statuses {
 			add(string(s))
 		}
+	case "campaign_is":
+		for _, s := range campaign.Statuses {
+			add(string(s))
+		}
+	case "campaign_do", "campaign_about":
+		add("pause", "end")
+	case "day":
+		add(string(campaign.DayMaking), string(campaign.DayMade), string(campaign.DayMissed))
 	case "split":
 		for _, s := range packet.SplitModes {
 			add(string(s))
@@ -134,7 +143,7 @@ func open(word string) (keys []string) {
 	case "problem":
 		add("not_retryable", "decision_pending")
 	case "done":
-		add("hold", "release", "approve", "reject", "resolve", "reconcile", "recall")
+		add("hold", "release", "approve", "reject", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
 		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
@@ -279,7 +288,7 @@ func TestCatalogue(t *testing.T) {
 			use(keys...)
 		}
 	}
-	for _, word := range []string{"done", "event", "decision", "status", "packet", "outcome", "run", "errand", "part", "check", "fault", "field"} {
+	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "errand", "part", "check", "fault", "field"} {
 		use(open(word)...)
 	}
 	for _, check := range healthChecks {
@@ -307,7 +316,7 @@ func TestCatalogue(t *testing.T) {
 		use("filter.older_" + older)
 	}
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet, client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
+		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound, client.CodeCampaignEnded, client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))
 	}
 	for key, m := range catalogue {

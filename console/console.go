@@ -78,7 +78,7 @@ type Console struct {
 }
 
 // Folders are the paths, beside /, that the console answers, with all below them.
-var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/search", "/audit",
+var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns", "/search", "/audit",
 	"/reconciliations", "/breaks", "/closes", "/providers", "/live"}
 
 // New prepares a console. Errors are about a configuration or a template that is wrong.
@@ -135,6 +135,9 @@ func (c *Console) route() {
 		"GET /packets/export.csv":         (*visit).exportPackets,
 		"GET /packets/{id}":               (*visit).showPacket,
 		"POST /packets/{id}/recall":       (*visit).recallPacket,
+		"GET /campaigns":                  (*visit).listCampaigns,
+		"GET /campaigns/{id}":             (*visit).showCampaign,
+		"POST /campaigns/{id}/{action}":   (*visit).stopCampaign,
 		"GET /search":                     (*visit).search,
 		"GET /audit":                      (*visit).listAudit,
 		"GET /audit/export.csv":           (*visit).exportAudit,

@@ -13,7 +13,7 @@ type saying struct{ en, zh string }
 // a word of the API: a status, a code, a role.
 var catalogue = func() map[string]saying {
 	all := map[string]saying{}
-	for _, part := range []map[string]saying{frameMessages, moneyMessages, closeMessages, listMessages, decisionMessages, wordMessages, timelineMessages, watchMessages, recordMessages, breakMessages} {
+	for _, part := range []map[string]saying{frameMessages, moneyMessages, closeMessages, listMessages, decisionMessages, wordMessages, timelineMessages, watchMessages, recordMessages, breakMessages, campaignMessages} {
 		maps.Copy(all, part)
 	}
 	return all

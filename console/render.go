@@ -178,6 +178,12 @@ func functions(l language) template.FuncMap {
 		// Of an installation that names no Temporal UI the API tells paths alone, which are not the console's.
 		"outside": func(url string) bool { return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") },
 		"status":  func(s client.PayoutStatus) tagged { return tagged{Key: "status." + string(s), Tone: tones[string(s)]} },
+		"cstatus": func(s client.CampaignStatus) tagged {
+			return tagged{Key: "campaign_is." + string(s), Tone: tones[string(s)]}
+		},
+		"dstatus": func(s client.CampaignDayStatus) tagged {
+			return tagged{Key: "day." + string(s), Tone: tones[string(s)]}
+		},
 		"pstatus": func(s client.Status) tagged { return tagged{Key: "packet." + string(s), Tone: tones[string(s)]} },
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
@@ -228,7 +234,8 @@ type tagged struct{ Key, Tone string }
 // tones group statuses by what they ask of people.
 var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy", "sending": "busy",
 	"paid": "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good", "funding": "busy",
-	"scheduled": "busy", "closing": "busy"}
+	"scheduled": "busy", "closing": "busy",
+	"active": "good", "paused": "warn", "ended": "off", "making": "busy", "made": "good", "missed": "bad"}
 
 func valueOr[T any](v *T, other T) T {
 	if v == nil {

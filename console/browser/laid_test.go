@@ -58,7 +58,7 @@ func TestLaidOut(t *testing.T) {
 		b, auditor := h.newTab(language), h.newTab(language)
 		b.signIn(h.finance)
 		auditor.signIn(h.auditor)
-		for _, path := range []string{"/", "/payouts?status=failed", "/payouts/" + bad, "/refunds?status=paid", "/refunds/" + refund, "/approvals", "/packets", "/packets/" + id,
+		for _, path := range []string{"/", "/payouts?status=failed", "/payouts/" + bad, "/refunds?status=paid", "/refunds/" + refund, "/approvals", "/packets", "/packets/" + id, "/campaigns", "/campaigns/" + h.campaign(),
 			"/breaks", "/reconciliations", "/reconciliations/" + run, "/closes", "/search?q=" + bad, "/audit"} {
 			who := b
 			if path == "/audit" {

@@ -1,0 +1,84 @@
+package browser
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"hongbao/campaign"
+	"hongbao/devstack/stacktest"
+	"hongbao/packet"
+)
+
+// campaign is one with three days: the packet of the first was made.
+func (h *house) campaign() string {
+	h.t.Helper()
+	status, raw := h.call(http.MethodPost, "/v1/campaigns", map[string]any{"name": "evening rain <b>", "opens_daily_at": "20:00", "starts_on": "2999-01-01", "ends_on": "2999-02-01",
+		"packet": map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "greeting": "恭喜发财", "eligible_user_ids": []string{"alice", "bob"}}})
+	var c struct {
+		ID   string
+		Next time.Time `json:"next_opens_at"`
+	}
+	h.must(json.Unmarshal(raw, &c))
+	if status != http.StatusCreated {
+		h.t.Fatalf("%d %s", status, raw)
+	}
+	made := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
+	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayMade), made}, {"2999-01-02", string(campaign.DayMissed), packet.NewID([]byte(c.ID), "2")}, {"2999-01-03", string(campaign.DayMaking), packet.NewID([]byte(c.ID), "3")}} {
+		stacktest.CampaignDay(h.t, h.dsn, c.ID, day.day, day.status, day.id, c.Next.AddDate(0, 0, i))
+	}
+	return c.ID
+}
+
+// TestCampaigns: staff sees the campaigns of all apps and what became of their days;
+// operations pause one with a reason, and end it for ever.
+func TestCampaigns(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.campaign()
+	page := "/campaigns/" + id
+	reader, zh := h.newTab("en"), h.newTab("zh-CN")
+	reader.signIn(h.auditor)
+	reader.open(page)
+	reader.has("main", "evening rain <b>", "active", "lin mei", "20:00 Asia/Shanghai", "2999-01-03", "being made", "missed", "✓ made")
+	reader.lacks("#pause", "#end")
+	zh.signIn(h.finance)
+	zh.open(page)
+	zh.has("main", "进行中", "未生成", "每日开抢")
+
+	b := h.newTab("en")
+	b.signIn(h.ops)
+	b.open("/packets")
+	b.follow(`a[href="/campaigns"]`)
+	b.has("tbody", "evening rain <b>", "¥9.00 / 3", "active")
+	b.follow("tbody a")
+	if b.where() != page {
+		t.Errorf("at %s", b.where())
+	}
+	for _, fault := range eval[[]string](b, faults) {
+		t.Error(fault)
+	}
+	b.picture("campaign")
+	b.fill("#pause textarea", " ")
+	b.follow("#pause button")
+	b.has("main", "not right", "active")
+	b.fill("#pause textarea", "ticket 4711")
+	b.follow("#pause button")
+	if b.where() != page+"?done=campaign_pause" {
+		t.Errorf("at %s", b.where())
+	}
+	b.has("main", "The campaign is paused", "paused")
+	b.lacks("#pause")
+	stale := h.newTab("en")
+	stale.signIn(h.finance)
+	stale.open("/campaigns?status=paused")
+	stale.follow("tbody a")
+	stale.fill("#end textarea", "the sender has left")
+	stale.follow("#end button")
+	stale.has("main", "The campaign has ended", "ended")
+	stale.lacks("#pause", "#end")
+	stale.open("/campaigns?status=active")
+	stale.has("main", "Nothing")
+	reader.open("/audit?subject=campaign/" + id)
+	reader.has("tbody", "Paused a campaign", "Ended a campaign", "ticket 4711", "the sender has left", h.ops.key.Owner)
+}

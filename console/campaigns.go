@@ -1,0 +1,94 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"hongbao/client"
+)
+
+// campaignsPage is a list of campaigns.
+type campaignsPage struct {
+	Status client.CampaignStatus
+	Items  []client.StaffCampaign
+	Next   string
+}
+
+// Tabs are the statuses to choose from; "" is all of them.
+func (campaignsPage) Tabs() []client.CampaignStatus {
+	return []client.CampaignStatus{"", client.CampaignActive, client.CampaignPaused, client.CampaignEnded}
+}
+
+func (v *visit) listCampaigns() error {
+	q := v.r.URL.Query()
+	body := campaignsPage{Status: client.CampaignStatus(q.Get("status"))}
+	found, err := v.staff.ListCampaigns(v.r.Context(), client.StaffCampaignFilter{Status: body.Status}, client.Page{Cursor: q.Get("cursor")})
+	if err != nil {
+		return err
+	}
+	body.Items = found.Items
+	if found.NextCursor != nil {
+		more := q
+		more.Set("cursor", *found.NextCursor)
+		body.Next = more.Encode()
+	}
+	v.show("campaigns", http.StatusOK, body)
+	return nil
+}
+
+// campaignPage is one campaign and its days.
+type campaignPage struct {
+	Campaign *client.StaffCampaign
+	Days     *client.List[client.CampaignDay]
+	Next     string
+}
+
+// Stops are the ways to stop it that would change something.
+func (p campaignPage) Stops() []string {
+	switch p.Campaign.Status {
+	case client.CampaignActive:
+		return []string{"pause", "end"}
+	case client.CampaignPaused:
+		return []string{"end"}
+	}
+	return nil
+}
+
+// shownDays is how many days a page shows.
+const shownDays = 50
+
+func (v *visit) showCampaign() error {
+	ctx, id := v.r.Context(), v.r.PathValue("id")
+	var body campaignPage
+	var err error
+	if body.Campaign, err = v.staff.Campaign(ctx, id); err != nil {
+		return err
+	}
+	if body.Days, err = v.staff.ListCampaignDays(ctx, id, client.Page{Limit: shownDays, Cursor: v.r.URL.Query().Get("cursor")}); err != nil {
+		return err
+	}
+	if body.Days.NextCursor != nil {
+		body.Next = url.Values{"cursor": {*body.Days.NextCursor}}.Encode()
+	}
+	v.show("campaign", http.StatusOK, body)
+	return nil
+}
+
+// stopCampaign pauses a campaign, or ends it.
+func (v *visit) stopCampaign() error {
+	id, action := v.r.PathValue("id"), v.r.PathValue("action")
+	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}
+	var err error
+	switch action {
+	case "pause":
+		_, err = v.staff.PauseCampaign(v.r.Context(), id, req)
+	case "end":
+		_, err = v.staff.EndCampaign(v.r.Context(), id, req)
+	default:
+		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
+	}
+	if err != nil {
+		return v.again(err)
+	}
+	return v.back("/campaigns/"+id, "campaign_"+action)
+}
