@@ -71,6 +71,7 @@ type Payments interface {
 	Passage(ctx context.Context, d payout.Detail) (payout.Passage, error)
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
 	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
+	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
 }
 
 // Watched reads from MySQL what people watch.
@@ -176,11 +177,12 @@ type Store interface {
 	CampaignBook
 }
 
-// Provider is what the API asks of the payment provider: sums for the proof,
+// Provider is what the API asks of the payment provider: sums and returns for the proof,
 // and whether a notification is really its.
 type Provider interface {
 	Name() string
 	Zone() *time.Location // of the days of its statement
 	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
+	Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error)
 	VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error)
 }

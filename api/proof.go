@@ -22,7 +22,7 @@ type Proof struct {
 	Refunding Fen    `json:"refunding" doc:"On its way back to the sender: remainder and cancelled payouts."`
 	Refunded  Fen    `json:"refunded" doc:"Back with the sender."`
 	Balanced  bool   `json:"balanced" doc:"The ledger sums to total, and Redis and the provider agree with it: differences is empty."`
-	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not booked yet, and money the provider has moved for payments that still wait for its answer."`
+	InFlight  Fen    `json:"in_flight" doc:"What running steps explain: claims in Redis that are not booked yet, money the provider has moved for payments that still wait for its answer, and what came back a moment ago or is being asked about."`
 
 	Promises    ProofPromises `json:"promises" doc:"Claims that could not be booked: not the packet's money, and in none of the figures beside."`
 	Sources     ProofSources  `json:"sources" doc:"What each source says by itself."`
@@ -199,7 +199,7 @@ func (a *audit) figures() Proof {
 			Holding: int64(of[payout.AccountHolding]), Owed: int64(of[payout.AccountOwed]), Refunding: int64(of[payout.AccountRefunding]),
 			Outside: int64(of[payout.AccountOutside]), Suspense: int64(of[payout.AccountSuspense]), Provider: int64(of[payout.AccountProvider]),
 			Charged: Fen(by[payout.PostCharge]), Claimed: Fen(by[payout.PostClaim]), Paid: Fen(by[payout.PostPaid]),
-			Returned: Fen(by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]), Refunded: Fen(by[payout.PostRefunded]),
+			Returned: Fen(returns(by)), Refunded: Fen(by[payout.PostRefunded]),
 		},
 		Provider: ProviderFigures{Charged: Fen(a.provider.Charged), Transferred: Fen(a.provider.Transferred),
 			Returned: Fen(a.provider.Returned), Refunded: Fen(a.provider.Refunded)},
@@ -253,15 +253,14 @@ func (a *audit) checkPool() {
 	}
 }
 
-// checkProvider: the provider may be ahead by payments that are open, never
-// behind. Money under a number that was given up is in the ledger as second
+// checkProvider: the provider may be ahead by payments that are open, and by what came
+// back and is being asked about, never behind. Money under a number that was given up is in the ledger as second
 // success; it was moved by a transfer or by a refund.
 func (a *audit) checkProvider(ctx context.Context) error {
 	by, moved := a.ledger.ByKind, a.provider
 	paid, refunded, second := by[payout.PostPaid], by[payout.PostRefunded], by[payout.PostSecondSuccess]
 	asTransfer := min(max(moved.Transferred-paid, 0), second)
 	paid, refunded = paid+asTransfer, refunded+second-asTransfer
-	a.differ("ledger returned, provider returned", by[payout.PostReturned]+by[payout.PostRefundReturned]+by[payout.PostSecondReturned], moved.Returned)
 	for _, side := range []struct {
 		what          string
 		kind          payout.Kind
@@ -285,6 +284,14 @@ func (a *audit) checkProvider(ctx context.Context) error {
 		}
 		a.differ(side.what, side.booked, side.moved)
 	}
+	returned := returns(by)
+	if moved.Returned > returned {
+		explained, err := a.comingBack(ctx, moved.Returned-returned)
+		if err != nil || explained {
+			return err
+		}
+	}
+	a.differ("ledger returned, provider returned", returned, moved.Returned)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"hongbao/api"
 	"hongbao/packet"
@@ -229,4 +230,76 @@ func TestClosingIsNotCounted(t *testing.T) {
 	if n := books.n.Load(); n != 0 {
 		t.Errorf("claims were counted %d times", n)
 	}
+}
+
+// agedReturns is a provider that lists what came back as older than it is.
+type agedReturns struct {
+	api.Provider
+	by time.Duration
+}
+
+func (p *agedReturns) Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error) {
+	page, err := p.Provider.Returns(ctx, kind, packetID, after)
+	page.At = page.At.Add(p.by)
+	return page, err
+}
+
+// TestProofOfReturns: what came back and is not booked is in flight while the news of it is
+// on its way, which takes a moment, and while the provider is about to be asked; a return
+// that nobody tells of is a difference then.
+func TestProofOfReturns(t *testing.T) {
+	late := &agedReturns{}
+	h := newHouse(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
+	back := func(h *house, paymentID string) func() bool {
+		return func() bool {
+			return h.sandbox.Ask(h.t.Context(), payout.OpTransfer, payout.OrderNo(paymentID, 1)).Kind == payout.ObsReturned
+		}
+	}
+	t.Run("paid", func(t *testing.T) {
+		h.t, late.by = t, 0
+		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		id := p.payoutOf("w~returned")
+		p.eventually("it came back", back(h, id))
+		p.shows("a moment ago", sums{paid: 250, remaining: 750, inFlight: 250})
+		late.by = time.Minute
+		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
+			t.Errorf("a return that nobody told of: %+v", got)
+		}
+		if r := h.notify(id, time.Now()); r.status != 204 {
+			t.Fatalf("notification: %s", r)
+		}
+		p.shows("told of", sums{paid: 250, remaining: 750, inFlight: 250})
+		if st := p.ask(id); st != payout.StatusReturned {
+			t.Fatalf("asked: %s", st)
+		}
+		p.shows("booked", sums{owed: 250, remaining: 750})
+	})
+	t.Run("not heard of at all", func(t *testing.T) {
+		h.t, late.by = t, time.Minute
+		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		p.grab(p.app, p.id, "w~returned")
+		c, _, err := p.pool.Claim(t.Context(), p.id, "w~returned")
+		p.check(err)
+		st, err := p.store.RecordClaim(t.Context(), c, "sandbox")
+		p.check(err)
+		begun, err := p.store.BeginSend(t.Context(), st.PaymentID, p.sandbox.Limits(), p.sandbox.EncodeRequest)
+		p.check(err)
+		p.sandbox.Send(t.Context(), *begun.Order)
+		p.eventually("it came back", back(h, st.PaymentID))
+		p.shows("moved and came back, once in flight", sums{owed: 250, remaining: 750, inFlight: 250})
+		for range 2 { // what had not been heard of has to be said twice
+			p.ask(st.PaymentID)
+		}
+		p.shows("booked", sums{owed: 250, remaining: 750})
+	})
+	t.Run("many, booked meanwhile", func(t *testing.T) {
+		h.t, late.by = t, 0
+		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		first, second := p.payoutOf("v~returned"), p.payoutOf("w~returned")
+		p.eventually("both came back", func() bool { return back(h, first)() && back(h, second)() })
+		if st := p.ask(first); st != payout.StatusReturned {
+			t.Fatalf("asked: %s", st)
+		}
+		p.shows("one is booked", sums{paid: 250, owed: 250, remaining: 500, inFlight: 250})
+	})
 }

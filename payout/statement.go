@@ -71,3 +71,17 @@ type StatementPage struct {
 	// Next continues the statement; "" on its last page.
 	Next string
 }
+
+// ReturnPage is a part of what has come back of the payments of one kind of a packet.
+type ReturnPage struct {
+	Lines []StatementLine
+	At    time.Time // when it was read, by the clock of the lines
+	Next  string    // names the page behind it; "" after the last
+}
+
+// ReturnKnown is what the books know of an order number whose money has come back.
+type ReturnKnown struct {
+	Booked  bool // its return is in the ledger
+	Waiting bool // it moved for a payment that waits for the provider's answer, and is not booked itself
+	Asked   bool // somebody wants the provider asked about it
+}

@@ -375,6 +375,57 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// TestReturns: what came back is listed page after page in the order of its numbers, and a
+// list that is not whole and in order is none.
+func TestReturns(t *testing.T) {
+	s, _ := startSandbox(t, "")
+	ctx := context.Background()
+	number := func(n int) string { return payout.OrderNo(payout.ID(payout.KindPayout, testPacketID, n), 1) }
+	for n, account := range []string{"u~returned", "v", "w~returned"} {
+		s.Send(ctx, order(t, s, payout.Instruction{Op: payout.OpTransfer, OrderNo: number(n), Account: account, Amount: money.Fen(n + 1)}))
+	}
+	deadline := time.After(10 * time.Second)
+	var page payout.ReturnPage
+	for len(page.Lines) < 2 {
+		var err error
+		if page, err = s.Returns(ctx, payout.KindPayout, testPacketID, ""); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("nothing came back: %+v", page)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if l := page.Lines; l[0].OrderNo != number(0) || l[0].Amount != 1 || l[1].OrderNo != number(2) || l[1].Amount != 3 || page.Next != "" || l[1].At.After(page.At) || page.At.Sub(l[0].At) > time.Minute {
+		t.Errorf("%+v", page)
+	}
+	if page, err := s.Returns(ctx, payout.KindPayout, testPacketID, number(0)); err != nil || len(page.Lines) != 1 || page.Lines[0].OrderNo != number(2) {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err := s.Returns(ctx, payout.KindRefund, testPacketID, ""); err != nil || len(page.Lines) != 0 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	prefix, at := "p"+testPacketID, time.Now().UTC()
+	line := func(no string, amount money.Fen) statementItem {
+		return statementItem{Seq: 1, Op: payout.OpReturn, OrderNo: no, Account: "u", Amount: amount, At: at}
+	}
+	end := number(2)
+	for name, v := range map[string]returnsAnswer{
+		"no list":     {At: at},
+		"no time":     {Items: &[]statementItem{}},
+		"foreign":     {At: at, Items: &[]statementItem{line("pz", 1)}},
+		"no order":    {At: at, Items: &[]statementItem{line(number(2), 1), line(number(1), 1)}},
+		"no amount":   {At: at, Items: &[]statementItem{line(number(2), 0)}},
+		"other end":   {At: at, Items: &[]statementItem{line(number(1), 1)}, NextAfter: &end},
+		"end of none": {At: at, Items: &[]statementItem{}, NextAfter: &end},
+	} {
+		if page, err := v.page(prefix, number(0)); err == nil {
+			t.Errorf("%s: %+v", name, page)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	good := SandboxConfig{BaseURL: "http://127.0.0.1:8090/", APIKey: "k"}
 	if _, err := NewSandbox(good); err != nil {

@@ -83,6 +83,7 @@ func TestRoutesAndKeys(t *testing.T) {
 		{"POST", "/v1/transfers", withoutKey, 401},
 		{"GET", "/v1/statement?date=2026-01-01", withoutKey, 401},
 		{"GET", "/v1/totals?prefix=p", withoutKey, 401},
+		{"GET", "/v1/returns?prefix=p", withoutKey, 401},
 		{"GET", "/v1/nothing", withoutKey, 401},
 		{"GET", "/v1/nothing", nil, 404},
 		{"GET", "/v1/orders/x", nil, 404},
@@ -94,6 +95,11 @@ func TestRoutesAndKeys(t *testing.T) {
 		{"GET", "/v1/statement?date=2026-13-01", nil, 422},
 		{"GET", "/v1/totals", nil, 422},
 		{"GET", "/v1/totals?prefix=p-1", nil, 422},
+		{"GET", "/v1/returns", nil, 422},
+		{"GET", "/v1/returns?prefix=p-1", nil, 422},
+		{"GET", "/v1/returns?prefix=p&after=-", nil, 422},
+		{"GET", "/v1/returns?prefix=p&limit=0", nil, 422},
+		{"GET", "/v1/returns?prefix=p&x=1", nil, 422},
 		{"GET", "/", nil, 404},
 	} {
 		var change []func(*http.Request)

@@ -53,6 +53,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 		s.only(w, r, http.MethodGet, s.handleStatement)
 	case path == "/v1/totals":
 		s.only(w, r, http.MethodGet, s.handleTotals)
+	case path == "/v1/returns":
+		s.only(w, r, http.MethodGet, s.handleReturns)
 	case strings.HasPrefix(path, "/v1/orders/"):
 		s.only(w, r, http.MethodGet, s.handleQuery)
 	default:

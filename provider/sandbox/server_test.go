@@ -268,6 +268,15 @@ func TestStatementAndTotals(t *testing.T) {
 	if err := json.Unmarshal(r.body, &got); err != nil || got != (totals{Charged: 100, Transferred: 58, Returned: 8, Refunded: 50}) {
 		t.Errorf("totals %s", r)
 	}
+	earlier := "p" + id + "000101" // declined: nothing came back
+	for after, want := range map[string]string{"": back, earlier: back, back: ""} {
+		var page returnsPage
+		r := st.do("GET", "/v1/returns?limit=1&prefix=p"+id+"&after="+after, "")
+		if err := json.Unmarshal(r.body, &page); err != nil || page.At == "" || page.NextAfter != nil || (want == "") != (len(page.Items) == 0) ||
+			want != "" && (page.Items[0].OrderNo != want || page.Items[0].Amount != 8 || page.Items[0].Op != opReturn) {
+			t.Errorf("returns after %q: %s", after, r)
+		}
+	}
 	all := st.movements()
 	first := all[0].At[:10]
 	var seqs []uint64

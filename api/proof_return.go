@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/money"
+	"hongbao/payout"
+)
+
+const (
+	// returnNews is for how long the provider may keep it to itself that money came back:
+	// one notification that is not answered in time, and the next.
+	returnNews = 15 * time.Second
+	// returnPages bounds how many pages of returns are looked through.
+	returnPages = 20
+)
+
+// returns sums what is booked as having come back.
+func returns(by map[payout.PostingKind]money.Fen) money.Fen {
+	return by[payout.PostReturned] + by[payout.PostRefundReturned] + by[payout.PostSecondReturned]
+}
+
+// comingBack reports whether running steps explain that more has come back than is booked:
+// the provider is about to be asked about it, the payment itself still waits for an answer,
+// or it came back a moment ago, and the news is on its way. What came back of a charge is
+// a matter for people from the start.
+func (a *audit) comingBack(ctx context.Context, ahead money.Fen) (bool, error) {
+	var sum, own money.Fen // own: not in flight already as what has moved
+	for _, kind := range []payout.Kind{payout.KindPayout, payout.KindRefund} {
+		after := ""
+		for range returnPages {
+			page, err := a.server.cfg.Provider.Returns(ctx, kind, a.id, after)
+			if err != nil {
+				return false, unavailable(err)
+			}
+			explained, waiting, err := a.underwayBack(ctx, page)
+			if err != nil {
+				return false, err
+			}
+			sum, own = sum+explained, own+explained-waiting
+			if after = page.Next; after == "" || sum >= ahead {
+				break
+			}
+		}
+	}
+	if sum < ahead { // as in underway: what was booked since the ledger was read
+		now, err := a.server.cfg.Store.Balances(ctx, a.id)
+		if err != nil {
+			return false, fmt.Errorf("proof of packet %s: %w", a.id, err)
+		}
+		since := returns(now.Own().ByKind) - returns(a.ledger.ByKind)
+		sum, own = sum+since, own+since
+	}
+	if sum < ahead {
+		return false, nil
+	}
+	a.proof.InFlight += Fen(min(own, ahead))
+	return true, nil
+}
+
+// underwayBack sums what of a page of returns is not booked and explained; waiting is the
+// part whose payments wait for the provider's answer.
+func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (explained, waiting money.Fen, err error) {
+	numbers := make([]string, len(page.Lines))
+	for i, line := range page.Lines {
+		numbers[i] = line.OrderNo
+	}
+	known, err := a.server.cfg.Store.ReturnsKnown(ctx, numbers)
+	if err != nil {
+		return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
+	}
+	for _, line := range page.Lines {
+		switch k := known[line.OrderNo]; {
+		case k.Booked: // in the ledger
+		case k.Waiting:
+			explained, waiting = explained+line.Amount, waiting+line.Amount
+		case k.Asked, page.At.Sub(line.At) < returnNews:
+			explained += line.Amount
+		}
+	}
+	return explained, waiting, nil
+}
