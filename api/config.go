@@ -43,6 +43,8 @@ type Config struct {
 	// PublicAddr and StaffAddr are host:port of the two listeners; port 0 takes a free one.
 	PublicAddr string
 	StaffAddr  string
+	// Starting has them bound already, and hands them over at Listen; nil: Listen binds them.
+	Starting *Starting
 
 	Pool     Pool
 	Store    Store

@@ -84,18 +84,14 @@ func newListener(s *Server, kind listenerKind) *listener {
 	return l
 }
 
-func (l *listener) bind(addr string) error {
-	ln, err := (&net.ListenConfig{}).Listen(l.server.base, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", addr, err)
-	}
+// take makes a bound listener its own.
+func (l *listener) take(ln net.Listener) {
 	bound := staffConns
 	if l.kind == listenPublic {
 		bound = l.server.cfg.MaxConns
 	}
 	m := l.server.metrics
 	l.ln = watchConns(l.server.base, ln, bound, m.conns.WithLabelValues(l.kind.String()), m.turnedAway.WithLabelValues(l.kind.String()))
-	return nil
 }
 
 func (l *listener) serve() error {

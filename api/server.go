@@ -8,7 +8,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -75,15 +74,21 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Listen binds both addresses. Nothing is accepted before Serve.
+// Listen binds both addresses, or takes them over from who has answered there while the
+// server's parts were waited for. Nothing is accepted before Serve.
 func (s *Server) Listen() error {
-	if err := s.public.bind(s.cfg.PublicAddr); err != nil {
-		return fmt.Errorf("public listener: %w", err)
+	var bound []*net.TCPListener
+	var err error
+	if s.cfg.Starting != nil {
+		bound, err = s.cfg.Starting.handOver()
+	} else {
+		bound, err = bind(s.base, s.cfg.PublicAddr, s.cfg.StaffAddr)
 	}
-	if err := s.staff.bind(s.cfg.StaffAddr); err != nil {
-		_ = s.public.ln.Close()
-		return fmt.Errorf("staff listener: %w", err)
+	if err != nil {
+		return err
 	}
+	s.public.take(bound[0])
+	s.staff.take(bound[1])
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
@@ -13,17 +14,35 @@ import (
 	"hongbao/worker"
 )
 
-// runAPI serves until ctx ends.
+// runAPI serves until ctx ends. Its ports are open from the first moment: what it waits for
+// may hang, and /livez, /readyz and a 503 tell that from a process that is not there.
 func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	slog.SetDefault(logger)
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
+	starting, err := api.NewStarting(ctx, cfg.Listen, cfg.StaffListen)
+	if err != nil {
+		return err
+	}
+	defer starting.Close()
+	err = serveAPI(ctx, cfg, starting, logger)
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		logger.InfoContext(ctx, "api stops while it starts", slog.Any("cause", context.Cause(ctx)))
+		return nil // nothing had begun
+	}
+	return err
+}
+
+// serveAPI waits for the parts of the API and serves.
+func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger *slog.Logger) error {
+	starting.Awaits("mysql")
 	db, err := openMigrated(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true}, logger)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	starting.Awaits("redis")
 	redis, err := openPool(ctx, cfg.Redis, db, logger)
 	if err != nil {
 		return err
@@ -53,7 +72,7 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 	defer stopTracing()
 	server, err := api.New(api.Config{
 		Metrics: registry, Tracer: tracer,
-		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, MaxConns: cfg.MaxConnections,
+		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting, MaxConns: cfg.MaxConnections,
 		Pool: redis, Store: db, Provider: pay, Gate: redis.Gate, GatesOpen: redis.GatesOpen,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
