@@ -13,8 +13,10 @@ const (
 	// returnNews is for how long the provider may keep it to itself that money came back:
 	// one notification that is not answered in time, and the next.
 	returnNews = 15 * time.Second
-	// returnPages bounds how many pages of returns are looked through.
+	// returnPages bounds how many pages of returns are looked through, and returnAsks how
+	// many of one page the provider is asked about at one look. The next look sees to more.
 	returnPages = 20
+	returnAsks  = 50
 )
 
 // returns sums what is booked as having come back.
@@ -61,7 +63,8 @@ func (a *audit) comingBack(ctx context.Context, ahead money.Fen) (bool, error) {
 }
 
 // underwayBack sums what of a page of returns is not booked and explained; waiting is the
-// part whose payments wait for the provider's answer.
+// part whose payments wait for the provider's answer. It has the provider asked about what
+// nothing explains: at the next look that does.
 func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (explained, waiting money.Fen, err error) {
 	numbers := make([]string, len(page.Lines))
 	for i, line := range page.Lines {
@@ -71,6 +74,7 @@ func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (expla
 	if err != nil {
 		return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 	}
+	asks := 0
 	for _, line := range page.Lines {
 		switch k := known[line.OrderNo]; {
 		case k.Booked: // in the ledger
@@ -78,6 +82,12 @@ func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (expla
 			explained, waiting = explained+line.Amount, waiting+line.Amount
 		case k.Asked, page.At.Sub(line.At) < returnNews:
 			explained += line.Amount
+		case asks < returnAsks:
+			// Its news was lost, or comes late: the proof is told what a notification tells.
+			asks++
+			if err := a.server.cfg.Store.AskReturned(ctx, line.OrderNo); err != nil {
+				return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
+			}
 		}
 	}
 	return explained, waiting, nil

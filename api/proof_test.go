@@ -245,8 +245,8 @@ func (p *agedReturns) Returns(ctx context.Context, kind payout.Kind, packetID, a
 }
 
 // TestProofOfReturns: what came back and is not booked is in flight while the news of it is
-// on its way, which takes a moment, and while the provider is about to be asked; a return
-// that nobody tells of is a difference then.
+// on its way, which takes a moment, and while the provider is about to be asked. What
+// nobody tells of the proof has asked about, and it is a difference when that does not help.
 func TestProofOfReturns(t *testing.T) {
 	late := &agedReturns{}
 	h := newHouse(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
@@ -261,14 +261,44 @@ func TestProofOfReturns(t *testing.T) {
 		id := p.payoutOf("w~returned")
 		p.eventually("it came back", back(h, id))
 		p.shows("a moment ago", sums{paid: 250, remaining: 750, inFlight: 250})
-		late.by = time.Minute
-		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
-			t.Errorf("a return that nobody told of: %+v", got)
-		}
 		if r := h.notify(id, time.Now()); r.status != 204 {
 			t.Fatalf("notification: %s", r)
 		}
+		late.by = time.Minute
 		p.shows("told of", sums{paid: 250, remaining: 750, inFlight: 250})
+		if st := p.ask(id); st != payout.StatusReturned {
+			t.Fatalf("asked: %s", st)
+		}
+		p.shows("booked", sums{owed: 250, remaining: 750})
+	})
+	t.Run("paid, and nobody tells", func(t *testing.T) {
+		h.t, late.by = t, time.Minute
+		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
+		id := p.payoutOf("w~returned")
+		no := payout.OrderNo(id, 1)
+		p.eventually("it came back", back(h, id))
+		asked := func(want bool) {
+			t.Helper()
+			st, err := p.store.PaymentState(t.Context(), id)
+			if p.check(err); (st.Step.Do == payout.ActionAsk && st.Step.OrderNo == no) != want {
+				t.Errorf("next: %+v", st.Step)
+			}
+		}
+		asked(false)
+		p.shows("the proof has the provider asked", sums{paid: 250, remaining: 750, inFlight: 250})
+		asked(true)
+		// The provider, asked, knows nothing of what it lists: that is a difference, and is not
+		// asked about at every look.
+		o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~returned", Amount: 250, StartedAt: time.Now()}
+		_, err := p.store.Settle(t.Context(), o, no)
+		p.check(err)
+		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
+			t.Errorf("a return that the provider does not confirm: %+v", got)
+		}
+		asked(false)
+		p.exec(p.dsn, "UPDATE attempts SET asked_at = asked_at - INTERVAL 2 MINUTE WHERE order_no = '"+no+"'")
+		p.shows("after a minute it is asked again", sums{paid: 250, remaining: 750, inFlight: 250})
+		asked(true)
 		if st := p.ask(id); st != payout.StatusReturned {
 			t.Fatalf("asked: %s", st)
 		}

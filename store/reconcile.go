@@ -36,21 +36,21 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 }
 
 // askAbout has the provider asked about an order number, as a notification does:
-// it moves nothing by itself.
-func (s *Store) askAbout(ctx context.Context, orderNo, why string) error {
+// it moves nothing by itself. unless says of which attempts it need not be.
+func (s *Store) askAbout(ctx context.Context, orderNo, source, why string, unless func(tx tx, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
 		return fmt.Errorf("ask about %q: %w", orderNo, err)
 	}
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		_, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested {
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested || unless(tx, attempts[parts.Attempt-1]) {
 			return err
 		}
 		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
 			return err
 		}
-		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: payout.ByReconciliation, OrderNo: orderNo, What: why}); err != nil {
+		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: source, OrderNo: orderNo, What: why}); err != nil {
 			return err
 		}
 		return tx.putOutbox(parts.PaymentID, outboxAsk)
@@ -104,7 +104,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	for _, j := range all {
 		if j.verdict.Ask {
 			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
-			if err := s.askAbout(ctx, j.line.OrderNo, why); err != nil {
+			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why, func(tx, payout.Attempt) bool { return false }); err != nil {
 				return 0, err
 			}
 		}

@@ -2,9 +2,29 @@ package store
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"hongbao/payout"
 )
+
+// askedLately is how long an answer about an order number stands against a list that says
+// otherwise: whoever looks at a proof again and again must not use up the provider's patience.
+const askedLately = time.Minute
+
+// AskReturned has the provider asked about an order number that it lists as come back, when
+// its success is booked and its return is not, as a notification does: it moves nothing by
+// itself. One that was answered in the last minute is left alone, as is one that the books do
+// not have. Errors: ErrUnavailable.
+func (s *Store) AskReturned(ctx context.Context, orderNo string) error {
+	err := s.askAbout(ctx, orderNo, "provider", "came back, and nobody told of it: asked", func(tx tx, a payout.Attempt) bool {
+		return !a.Booked || a.ReturnBooked || tx.now.Sub(a.AskedAt) < askedLately
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
 
 // ReturnsKnown tells what the books know of order numbers whose money has come back. A
 // number that they do not have is left out. Errors: ErrUnavailable.
