@@ -146,6 +146,37 @@ func (h *house) remaindered(sender string, more ...string) (id, refund string) {
 	return id, refund
 }
 
+// TestRefundOfAChargeThatCameBack: the provider refuses it, and whoever reads what to do
+// next learns that the sender may have his money already.
+func TestRefundOfAChargeThatCameBack(t *testing.T) {
+	h := newHouse(t, parts{})
+	id := h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"s~returned"`))
+	charge := payout.ID(payout.KindCharge, id, 0)
+	h.eventually("the charge came back", func() bool {
+		return h.sandbox.Ask(t.Context(), payout.OpCharge, payout.OrderNo(charge, 1)).Kind == payout.ObsReturned
+	})
+	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)
+	h.check(err)
+	_, err = h.pool.ClosePool(t.Context(), id, packet.CloseRecalled)
+	h.check(err)
+	_, err = h.store.CloseBooks(t.Context(), id, "sandbox")
+	h.check(err)
+	if st := h.drive(payout.ID(payout.KindRefund, id, 0)); st.Status != payout.StatusFailed {
+		t.Fatalf("refund: %+v", st)
+	}
+	r := h.as(h.finance, "GET", "/v1/staff/refunds?packet_id="+id, "")
+	var page struct {
+		Items []struct {
+			Failure struct {
+				NextAction string `json:"next_action"`
+			}
+		}
+	}
+	if r.json(t, &page); len(page.Items) != 1 || !strings.Contains(page.Items[0].Failure.NextAction, "charge has come back to the sender") {
+		t.Errorf("%s", r)
+	}
+}
+
 func TestRefunds(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})

@@ -81,9 +81,10 @@ var decisionMessages = map[string]saying{
 	"advice.returned":                     {"Check the recipient's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid, or cancel.", "核对收款账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付，或取消。"},
 	"advice.share_conflict":               {"Retry to honour it with the house's money, or cancel to void it; both need two persons.", "重付由平台自有资金承担，取消则作废；均须两人。"},
 	"advice.confirmation_expired":         {"Ask the recipient, then retry.", "联系收款人后重付。"},
-	"advice_refund.declined":              {"Ask the provider why, then retry, or pay the sender yourself and mark it as paid.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付。"},
+	"advice_refund.declined":              {"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge has come back to the sender: then nothing more is owed to him.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付；若收款已退回发红包人，则无须再付。"},
 	"advice_refund.payee_declined":        {"A retry pays the same account: pay another one of the sender yourself and mark it as paid.", "重付仍付往原账户：请自行付至发红包人的其他账户并标记为线下已付。"},
 	"advice_refund.account_frozen":        {"Retry once the sender has had the account unfrozen.", "待发红包人解冻账户后重付。"},
+	"advice_refund.never_received":        {"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used.", "若该红包的收款已退回发红包人（见其差异），款项已在其手中：请勿再付，以收款单号为凭证标记为线下已付。否则按提示排除原因后重付，将使用原单号。"},
 	"advice_refund.returned":              {"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid.", "核对发红包人的账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付。"},
 	"advice_refund.confirmation_expired":  {"Ask the sender, then retry.", "联系发红包人后重付。"},
 }

@@ -137,6 +137,12 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("%s: the provider's message is not shown: %+v", c.Code, f)
 		}
 	}
+	// Who has his money back by the charge itself must not be paid once more.
+	for _, code := range []string{"never_received", "declined", "brand_new"} {
+		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge has come back") || strings.Contains(FailureOf(KindPayout, code, "").NextAction, "charge") {
+			t.Errorf("a refund: %+v", f)
+		}
+	}
 	if FailureCodes[0].Code != "declined" {
 		t.Error("the first entry is what unknown codes are advised like")
 	}
