@@ -99,6 +99,7 @@ type conn struct {
 	busy     atomic.Bool // bytes of a request have arrived, and it was not answered
 	handling atomic.Bool // a handler runs
 	answered atomic.Bool // it has ended; its answer is written before the next read
+	last     []byte      // what was read last, in the buffer of who read it
 }
 
 // Read implements net.Conn.
@@ -109,6 +110,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.busy.Store(true)
+		c.last = b[:n]
 	}
 	return n, err
 }

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // maxKey is the longest Idempotency-Key in characters.
@@ -17,6 +19,27 @@ func (r *request) idempotencyKey() (string, error) {
 		return "", refuse(CodeKeyRequired)
 	}
 	return key, nil
+}
+
+// keyUnreadable reports whether the head of a write, as it came from the connection, has an
+// Idempotency-Key that is none. One with a control character does not get past the HTTP
+// server, which says no more than that a header is wrong.
+func keyUnreadable(head []byte) bool {
+	line, rest, _ := bytes.Cut(head, []byte("\n"))
+	if bytes.HasPrefix(line, []byte("GET ")) || bytes.HasPrefix(line, []byte("HEAD ")) {
+		return false
+	}
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) == 0 {
+			return false // the body
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if strings.EqualFold(string(name), headerIdempotencyKey) && !visible(string(bytes.Trim(value, " \t")), maxKey) {
+			return true
+		}
+	}
+	return false
 }
 
 // bodyHash is the hex SHA-256 of a request after parsing, with defaults filled

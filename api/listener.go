@@ -151,7 +151,11 @@ func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
 	defer l.app.ReleaseCtx(c)
 	id := newRequestID()
 	c.Set(fiber.HeaderXRequestID, id)
-	writeProblem(c, fromTransport(err), id)
+	refused := fromTransport(err)
+	if by, ok := ctx.Conn().(*conn); ok && refused.code == CodeMalformedRequest && keyUnreadable(by.last) {
+		refused = refuse(CodeKeyRequired)
+	}
+	writeProblem(c, refused, id)
 }
 
 // enter is around every request: id, deadline, panics, errors, what is left of
