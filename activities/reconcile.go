@@ -141,8 +141,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 			return all, typed(err)
 		}
 		for op, sum := range page.Missing {
-			have := all.Missing[op]
-			all.Missing[op] = payout.Sum{Count: have.Count + sum.Count, Amount: have.Amount + sum.Amount}
+			all.Missing[op] = all.Missing[op].PlusUpTo(sum)
 		}
 		all.Unread = append(all.Unread, page.Unread...)
 		slices.Sort(all.Unread)

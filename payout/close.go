@@ -168,6 +168,12 @@ func (s Sum) Plus(other Sum) Sum {
 	return Sum{Count: s.Count + other.Count, Amount: s.Amount + other.Amount}
 }
 
+// PlusUpTo is Plus, but no amount above money.Max: movements that a statement lacks, or has
+// of others, may be more together than any answer can tell, and than 64 bits hold.
+func (s Sum) PlusUpTo(other Sum) Sum {
+	return Sum{Count: s.Count + other.Count, Amount: min(min(s.Amount, money.Max)+min(other.Amount, money.Max), money.Max)}
+}
+
 // Minus returns what s has more than other.
 func (s Sum) Minus(other Sum) Sum {
 	return Sum{Count: s.Count - other.Count, Amount: s.Amount - other.Amount}

@@ -121,11 +121,10 @@ type PostingPage struct {
 	Unread []Day `json:"unread"`
 }
 
-// Miss adds a movement to Missing.
+// Miss adds a movement to Missing, up to money.Max.
 func (p *PostingPage) Miss(op Op, amount money.Fen) {
 	if p.Missing == nil {
 		p.Missing = map[Op]Sum{}
 	}
-	s := p.Missing[op]
-	p.Missing[op] = Sum{Count: s.Count + 1, Amount: s.Amount + amount}
+	p.Missing[op] = p.Missing[op].PlusUpTo(Sum{Count: 1, Amount: amount})
 }

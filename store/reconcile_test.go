@@ -195,6 +195,29 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	if r.Lines != lines {
 		t.Errorf("%+v", r)
 	}
+	// And the books may have what it lacks, of as many large packets as there are.
+	var page payout.PostingPage
+	for range 2000 {
+		page.Miss(payout.OpCharge, money.Max)
+	}
+	asked, err := x.s.RequestDay(t.Context(), provider, day, "tester")
+	must(t, err)
+	_, end := day.Span(time.UTC)
+	again, err := x.s.BeginReconciliation(t.Context(), asked.ID, end)
+	must(t, err)
+	x.add(payout.OpCharge, "foreign charge", "a", 1, x.s.Now())
+	x.read(again, day)
+	_, err = x.s.CompareLines(t.Context(), again, 0, false, 100)
+	must(t, err)
+	page.Missing[payout.OpTransfer] = payout.Sum{Count: 2, Amount: 2 * money.Max}
+	must(t, x.s.FinishReconciliation(t.Context(), again.ID, page.Missing))
+	r, err = x.s.Reconciliation(t.Context(), again.ID)
+	must(t, err)
+	for op, count := range map[payout.Op]int64{payout.OpCharge: 2000, payout.OpTransfer: 2} {
+		if got := x.sums(r, op).Books; got.Amount != money.Max || got.Count != count {
+			t.Errorf("missing: %+v", got)
+		}
+	}
 }
 
 // TestReconcileRepairsByAsking: the machine books what the provider says when

@@ -204,8 +204,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 			return err
 		}
 		for i := range sums {
-			sums[i].Books.Count += missing[sums[i].Op].Count
-			sums[i].Books.Amount += missing[sums[i].Op].Amount
+			sums[i].Books = sums[i].Books.PlusUpTo(missing[sums[i].Op])
 		}
 		text, err := json.Marshal(sums)
 		if err != nil {
@@ -257,9 +256,8 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		}
 		for i := range sums {
 			if one := &sums[i]; one.Op == payout.Op(row.Op) {
-				addSum(&one.Provider, row.N, row.Amount)
-				addSum(&one.Books, row.Known, row.Entered)
-				one.Provider.Amount, one.Books.Amount = min(one.Provider.Amount, money.Max), min(one.Books.Amount, money.Max)
+				one.Provider = one.Provider.PlusUpTo(payout.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
+				one.Books = one.Books.PlusUpTo(payout.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
 			}
 		}
 	}

@@ -21,11 +21,6 @@ const (
 	verdictBreak    = "break"
 )
 
-func addSum(to *payout.Sum, n, amount int64) {
-	to.Count += n
-	to.Amount += money.Fen(amount)
-}
-
 type lineRow struct {
 	ID        int64
 	Ref       string
