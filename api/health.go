@@ -4,8 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/gofiber/fiber/v2"
 )
 
 // probeTimeout bounds one question to one dependency.
@@ -54,7 +57,8 @@ func getReadiness(r *request) (answer, error) {
 	}
 	if out.Reason != "" {
 		out.Status = "unavailable"
-		return answer{status: http.StatusServiceUnavailable, body: out}, nil
+		return answer{status: http.StatusServiceUnavailable, body: out, header: map[string]string{
+			fiber.HeaderRetryAfter: strconv.Itoa(retryAfterSeconds(shortPause))}}, nil
 	}
 	return answer{status: http.StatusOK, body: out}, nil
 }

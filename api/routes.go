@@ -220,7 +220,8 @@ func platformRoutes() []*route {
 			summary: "Can requests be answered?",
 			answers: []reply{
 				{status: http.StatusOK, about: "Ready; degraded while MySQL or Temporal is away.", body: Readiness{}},
-				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is away or not durable.", body: Readiness{}},
+				{status: http.StatusServiceUnavailable, about: "Starting, draining, or Redis is away or not durable.", body: Readiness{},
+					headers: []param{{name: "Retry-After", about: "Seconds to wait before asking again."}}},
 			},
 			handle: getReadiness,
 		},

@@ -260,7 +260,7 @@ func TestStarting(t *testing.T) {
 		cancel()
 		h.check(<-served)
 	}()
-	if r := h.get("/readyz"); r.status != 503 || !strings.Contains(string(r.body), `"reason":"starting"`) {
+	if r := h.get("/readyz"); r.status != 503 || !strings.Contains(string(r.body), `"reason":"starting"`) || r.header.Get("Retry-After") == "" {
 		t.Errorf("%s", r)
 	}
 	if r := h.as(h.app, "GET", "/v1/packets/"+nobody, ""); r.code() != "unavailable" {
