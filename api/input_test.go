@@ -94,6 +94,12 @@ func TestCreateFields(t *testing.T) {
 		{"min product wraps", with("min_share", max, "share_count", "1000000"), []string{"total_amount total_too_small"}},
 		{"min zero", with("min_share", "0"), []string{"min_share out_of_range"}},
 		{"max zero", with("max_share", "0"), []string{"max_share out_of_range"}},
+		{"max 2^53", with("max_share", "9007199254740992"), []string{"max_share out_of_range"}},
+		{"max 2^63-1", with("max_share", "9223372036854775807"), []string{"max_share out_of_range"}},
+		{"max 2^63", with("max_share", "9223372036854775808"), []string{"max_share out_of_range"}},
+		{"min 2^53", with("min_share", "9007199254740992"), []string{"min_share out_of_range"}},
+		{"all 2^63", with("total_amount", "9223372036854775808", "min_share", "9223372036854775808", "max_share", "9223372036854775808", "share_count", "9223372036854775808"),
+			[]string{"total_amount out_of_range", "share_count out_of_range", "min_share out_of_range", "max_share out_of_range"}},
 		{"max below min", with("min_share", "5", "max_share", "4"), []string{"max_share out_of_range"}},
 		{"cap too low", with("max_share", "99"), []string{"total_amount total_too_large"}},
 		{"split", with("split", `"Random"`), []string{"split unknown_split"}},
@@ -128,6 +134,9 @@ func TestCreateFields(t *testing.T) {
 		r := h.post(h.app, "k", c.body)
 		if r.status != http.StatusUnprocessableEntity || r.code() != "invalid_request" || !slices.Equal(fieldsOf(t, r), c.want) {
 			t.Errorf("%s: want %v, got %.600s", c.name, c.want, r)
+		}
+		if strings.Contains(string(r.body), "9223372036854775807") {
+			t.Errorf("%s: no amount is that large, whatever a number may be: %.600s", c.name, r)
 		}
 	}
 	if r := h.post(h.app, "k", with("eligible_user_ids", "["+strings.Repeat("1,", 9_999)+"1]")); len(fieldsOf(t, r)) != 100 {

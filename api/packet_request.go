@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -105,11 +104,11 @@ func checkMetadata(metadata map[string]string) *fault {
 // readSplit reads the members that decide the shares. Relations between them
 // are judged only when each is right by itself.
 func readSplit(o *object, q *createRequest) {
-	total := o.integer("total_amount", true, math.MinInt64, math.MaxInt64)
-	count := o.integer("share_count", true, math.MinInt64, math.MaxInt64)
+	total := o.integer("total_amount", true, 1, int64(money.Max))
+	count := o.integer("share_count", true, 1, packet.MaxShares)
 	mode := o.text("split", false, nil)
-	least := o.integer("min_share", false, math.MinInt64, math.MaxInt64)
-	most := o.integer("max_share", false, 1, math.MaxInt64)
+	least := o.integer("min_share", false, 1, int64(money.Max))
+	most := o.integer("max_share", false, 1, int64(money.Max))
 	numbers := []string{"total_amount", "share_count", "min_share", "max_share"}
 	unread := o.faulty(numbers...)
 
