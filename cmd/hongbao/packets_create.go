@@ -71,7 +71,7 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from its opening on: whole seconds, 10s to 168h")
 	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
 	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
-	flags.StringToStringVar(&f.request.Metadata, "metadata", nil, "texts of your own: `name=value`, several with commas between")
+	flags.Var(&textsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
 	complete(cmd, "split", splits...)
 	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "group", "metadata"} {
 		complete(cmd, name)

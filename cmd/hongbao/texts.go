@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+var errTwice = errors.New("is given twice")
+
+// textsFlag is a flag of texts by name. It reads what pflag's StringToString does, but a
+// name that comes twice is an error: of two values one would be lost without a word.
+type textsFlag struct{ texts *map[string]string }
+
+// Set implements pflag.Value.
+func (f *textsFlag) Set(value string) error {
+	pairs := []string{strings.Trim(value, `"`)} // a single one may hold commas
+	if strings.Count(value, "=") > 1 {
+		var err error
+		if pairs, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {
+			return fmt.Errorf("%q cannot be read: %w", value, err)
+		}
+	}
+	if *f.texts == nil {
+		*f.texts = map[string]string{}
+	}
+	for _, pair := range pairs {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("%q %w", pair, errNoPair)
+		}
+		if _, known := (*f.texts)[name]; known {
+			return fmt.Errorf("%q %w", name, errTwice)
+		}
+		(*f.texts)[name] = text
+	}
+	return nil
+}
+
+var errNoPair = errors.New("is not name=value")
+
+// Type implements pflag.Value.
+func (f *textsFlag) Type() string { return "name=value" }
+
+// String implements pflag.Value.
+func (f *textsFlag) String() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*f.texts)) {
+		all = append(all, name+"="+(*f.texts)[name])
+	}
+	return strings.Join(all, ",")
+}
