@@ -27,6 +27,7 @@ var layers = map[string][]string{
 	"":                      {}, // these tests
 	"money":                 {},
 	"access":                {},
+	"ticket":                {},
 	"crash":                 {}, // standard library alone, so that every layer may pass a point
 	"observe":               {},
 	"migrations":            {},
@@ -39,7 +40,7 @@ var layers = map[string][]string{
 	"provider":              {"money", "packet", "payout", "observe"},
 	"provider/providertest": {"money", "payout"}, // knows adapters by their interface
 	"provider/sandbox":      {},                  // another company's system: it shares no code with us
-	"api":                   {"campaign", "money", "packet", "payout", "access", "observe"},
+	"api":                   {"campaign", "money", "packet", "payout", "access", "ticket", "observe"},
 	"activities":            {"campaign", "crash", "money", "packet", "payout", "observe"},
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
 	"worker":                {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
@@ -81,6 +82,7 @@ var owners = []struct {
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/hongbao"}, "where traces go is wiring"},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "where traces go is wiring"},
 	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "flags are read in one place"},
+	{"github.com/golang-jwt/jwt", []string{"ticket", "client"}, "one place judges tickets; client signs them"},
 	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox keeps its books in a file"},
 }
 

@@ -185,7 +185,7 @@ func written(pattern string, files ...string) (found []string) {
 // TestEveryAuditAction: each action that is written to the audit is offered as a
 // filter, and so has a word.
 func TestEveryAuditAction(t *testing.T) {
-	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go", "../store/recall.go")
+	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go", "../store/recall.go", "../store/ticket.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../store/provider.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../store/campaign.go")...)
 	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))

@@ -28,6 +28,8 @@ var recordMessages = map[string]saying{
 	"action.create_key":         {"Made a key", "创建密钥"},
 	"action.rotate_key":         {"Rotated a key", "轮换密钥"},
 	"action.revoke_key":         {"Revoked a key", "吊销密钥"},
+	"action.add_ticket_key":     {"Added a key of tickets", "添加凭证公钥"},
+	"action.revoke_ticket_key":  {"Revoked a key of tickets", "吊销凭证公钥"},
 	"action.books_restored":     {"The books are those of a backup", "账本已由备份恢复"},
 	"action.books_recovered":    {"Recovered the books", "账本已补齐"},
 

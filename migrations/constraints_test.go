@@ -66,6 +66,7 @@ var guards = map[string]string{
 	"api_keys_app":            "UPDATE api_keys SET app_id = 'a'",
 	"packets_known_status":    "UPDATE packets SET status = 'lost'",
 	"packets_total":           "UPDATE packets SET total_amount = 0",
+	"packets_tickets":         "UPDATE packets SET tickets = TRUE, eligible = '[]'",
 	"packets_books":           "UPDATE packets SET remainder = 1",
 	"packets_closed":          "UPDATE packets SET closed_at = NOW()",
 	"packets_closed_books":    "UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = NOW()",

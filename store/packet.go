@@ -48,6 +48,7 @@ type packetRow struct {
 	ClaimedCount   *int
 	BestShare      *int
 	LastShare      *int
+	Tickets        bool
 }
 
 func (packetRow) TableName() string { return "packets" }
@@ -66,7 +67,7 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 	return packetRow{
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
-		Metadata: meta, Eligible: list, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
+		Metadata: meta, Eligible: list, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
 		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
 	}, nil
 }
@@ -76,7 +77,7 @@ func (r packetRow) record() (packet.Record, error) {
 		Packet: packet.Packet{
 			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
 			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting, GroupID: r.GroupID,
-			BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(), OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
+			Tickets: r.Tickets, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(), OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 		},
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
 		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),

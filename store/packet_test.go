@@ -39,6 +39,12 @@ func TestRecordPacket(t *testing.T) {
 		charge.UserID != "sender" || charge.ShareIndex != -1 || charge.PacketID != p.ID || len(charge.Remark) > 32 {
 		t.Errorf("%+v", charge)
 	}
+	ticketed := samplePacket(5, 1)
+	ticketed.Tickets = true
+	recorded(t, s, ticketed)
+	if pool, found, err := s.PoolOf(t.Context(), ticketed.ID); err != nil || !found || !pool.Tickets || rec.Tickets {
+		t.Errorf("tickets: %+v, %t, %v", pool, found, err)
+	}
 	other := p
 	other.BodyHash = "other"
 	if _, err := s.RecordPacket(t.Context(), other, []byte("x"), nil, provider); !errors.Is(err, ErrConflict) {
