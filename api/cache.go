@@ -16,10 +16,11 @@ type facts struct {
 	opensAt    time.Time
 	shares     int
 	restricted bool // to a list of guests
+	tickets    bool // whoever grabs brings one
 }
 
 func factsOf(p packet.Packet) facts {
-	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0}
+	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
 }
 
 // cache remembers values that never change, up to about limit of weight. It has

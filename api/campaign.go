@@ -62,6 +62,7 @@ type CampaignCreate struct {
 	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
 	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"The window: life of each packet from its opening on; 86400 by default."`
 	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
+	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: whoever grabs has to bring a ticket that your app signed, for the packet of the day. Not together with eligible_user_ids; false by default."`
 	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
 	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, at most 2048 bytes of them in UTF-8, and as many of their names."`
 }
@@ -99,6 +100,7 @@ type CampaignTemplate struct {
 	Greeting         string            `json:"greeting" doc:"As given."`
 	ExpiresInSeconds int64             `json:"expires_in_seconds" doc:"Life of each packet from its opening on." example:"86400"`
 	EligibleCount    int               `json:"eligible_count" minimum:"0" doc:"How many users may grab; 0: everybody may."`
+	Tickets          bool              `json:"tickets" doc:"Whether whoever grabs has to bring a ticket that the app signed."`
 	GroupID          Nullable[string]  `json:"group_id" doc:"As given."`
 	Metadata         map[string]string `json:"metadata" doc:"As given."`
 }
@@ -178,7 +180,7 @@ func (q campaignRequest) campaign(app, id string, salt []byte, hash string) camp
 		ID: id, App: app, Name: q.Name, Salt: salt, Zone: q.Zone, Minute: hour*60 + minute, StartsOn: q.StartsOn, EndsOn: q.EndsOn, BodyHash: hash,
 		Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
 			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
-			Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible),
+			Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible), Tickets: p.Tickets,
 		}},
 	}
 }
@@ -225,7 +227,7 @@ func renderCampaign(c campaign.Campaign) Campaign {
 		StartsOn: Date(c.StartsOn), NextOpensAt: stampOrNull(c.NextOpens), CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt),
 		Schedule: ScheduleRef{ID: "campaign/" + c.ID},
 		Packet: CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount, Split: SplitMode(p.Split),
-			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, GroupID: orNull(p.GroupID), Metadata: p.Metadata},
+			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets, GroupID: orNull(p.GroupID), Metadata: p.Metadata},
 	}
 	if c.EndsOn != "" {
 		last := Date(c.EndsOn)

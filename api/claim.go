@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/ticket"
 )
 
 // Claim is a claim in answers.
@@ -39,6 +41,14 @@ type Grab struct {
 	Nickname  *string `json:"nickname" required:"false" maxLength:"64" doc:"Shown with the claim; empty counts as left out."`
 	AvatarURL *string `json:"avatar_url" required:"false" maxLength:"512" doc:"Shown with the claim; http or https, and empty counts as left out."`
 	Recipient *string `json:"recipient" required:"false" minLength:"1" maxLength:"64" doc:"The account that the provider pays; the user id by default."`
+	Ticket    *string `json:"ticket" required:"false" maxLength:"2048" doc:"Where the packet wants tickets: what your app has signed for this packet and user, see docs/integrate.md. At most 2048 bytes; other packets do not look at it."`
+}
+
+// grabbing is a grab that was asked for.
+type grabbing struct {
+	user    string
+	profile packet.Profile
+	ticket  string // "": none
 }
 
 // Limits of what a grabber tells about himself.
@@ -49,13 +59,13 @@ const (
 
 // readGrab parses and checks the body of a grab. One without faults is decoded in
 // one go; any other is read member by member, to tell what is wrong with it.
-func readGrab(body []byte) (string, packet.Profile, error) {
-	if user, profile, ok := decodeGrab(body); ok {
-		return user, profile, nil
+func readGrab(body []byte) (grabbing, error) {
+	if g, ok := decodeGrab(body); ok {
+		return g, nil
 	}
 	o, err := readObject(body)
 	if err != nil {
-		return "", packet.Profile{}, err
+		return grabbing{}, err
 	}
 	return grabFrom(o)
 }
@@ -63,25 +73,36 @@ func readGrab(body []byte) (string, packet.Profile, error) {
 // decodeGrab reads the body of a grab, or says that it is not sure to be without
 // faults. The decoder refuses duplicate and unknown members, other types and what
 // is not UTF-8; it takes null for left out, as the slow way does.
-func decodeGrab(body []byte) (user string, profile packet.Profile, ok bool) {
+func decodeGrab(body []byte) (grabbing, bool) {
 	var g Grab
 	if json.Unmarshal(body, &g, json.RejectUnknownMembers(true)) != nil || checkID(g.UserID) != nil ||
 		g.Nickname != nil && checkText(maxNickname)(*g.Nickname) != nil ||
 		g.AvatarURL != nil && checkAvatar(*g.AvatarURL) != nil ||
-		g.Recipient != nil && checkID(*g.Recipient) != nil {
-		return "", packet.Profile{}, false
+		g.Recipient != nil && checkID(*g.Recipient) != nil ||
+		g.Ticket != nil && checkTicket(*g.Ticket) != nil {
+		return grabbing{}, false
 	}
-	return g.UserID, packet.Profile{Nickname: told(g.Nickname), AvatarURL: told(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}, true
+	return grabbing{user: g.UserID, ticket: valueOr(g.Ticket, ""),
+		profile: packet.Profile{Nickname: told(g.Nickname), AvatarURL: told(g.AvatarURL), Recipient: valueOr(g.Recipient, "")}}, true
 }
 
-func grabFrom(o *object) (string, packet.Profile, error) {
-	user := valueOr(o.text("user_id", true, checkID), "")
-	profile := packet.Profile{
+func grabFrom(o *object) (grabbing, error) {
+	var g grabbing
+	g.user = valueOr(o.text("user_id", true, checkID), "")
+	g.profile = packet.Profile{
 		Nickname:  told(o.text("nickname", false, checkText(maxNickname))),
 		AvatarURL: told(o.text("avatar_url", false, checkAvatar)),
 		Recipient: valueOr(o.text("recipient", false, checkID), ""),
 	}
-	return user, profile, o.done()
+	g.ticket = valueOr(o.text("ticket", false, checkTicket), "")
+	return g, o.done()
+}
+
+func checkTicket(s string) *fault {
+	if len(s) > ticket.MaxBytes {
+		return &fault{faultLength, fmt.Sprintf("must have at most %d bytes", ticket.MaxBytes)}
+	}
+	return nil
 }
 
 // told takes an empty name or picture for none: apps send what their users have not

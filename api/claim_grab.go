@@ -20,7 +20,7 @@ const statusLimit = 300 * time.Millisecond
 func grabShare(r *request) (answer, error) {
 	// An id that cannot be one is not found, like one that nobody has: behind the body.
 	id, idErr := r.packetID()
-	user, profile, err := readGrab(r.payload)
+	asked, err := readGrab(r.payload)
 	if err = cmp.Or(err, idErr); err != nil {
 		return answer{}, err
 	}
@@ -32,14 +32,21 @@ func grabShare(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	user, unticketed := asked.user, r.unticketed(fact, id, asked)
 	if r.server.soldOut.excludes(id, user) {
+		if unticketed != nil { // it opened, and he has not won: what is left to say is this
+			return r.refuseUnticketed(unticketed)
+		}
 		r.server.metrics.toldSoldOut.Inc()
 		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
 	}
 	if over := r.grabOverLimit(user); over != nil {
-		return r.grabBesideLimit(id, user, over)
+		return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
 	}
-	got, err := r.grab(id, user, profile)
+	if unticketed != nil {
+		return r.grabUnticketed(id, user, unticketed)
+	}
+	got, err := r.grab(id, user, asked.profile)
 	r.attempted(user, got.Result, err)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {
 		return r.grabFromRow(id, user)

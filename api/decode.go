@@ -233,6 +233,20 @@ func integerOf(value jsontext.Value, low, high int64) (int64, *fault) {
 	return n, nil
 }
 
+// boolean reads true or false. It returns nil when the member is missing, null or wrong.
+func (o *object) boolean(name string) *bool {
+	value, ok := o.get(name, false)
+	if !ok {
+		return nil
+	}
+	if k := value.Kind(); k != 't' && k != 'f' {
+		o.fault(name, fault{faultType, "must be true or false"})
+		return nil
+	}
+	yes := value.Kind() == 't'
+	return &yes
+}
+
 // texts reads an object whose values are strings. It is empty, not nil, when the
 // member is missing or null.
 func (o *object) texts(name string) map[string]string {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ type accessList struct {
 	Apps  []access.App         `json:"apps"`
 	Keys  []access.Key         `json:"keys"`
 	Ended []access.EndedSignIn `json:"ended,omitempty"`
+	// TicketKeys are those that were not revoked.
+	TicketKeys []access.TicketKey `json:"ticket_keys,omitempty"`
 }
 
 // directory holds apps, keys and the sign-ins that were ended in memory. It is
@@ -58,13 +61,14 @@ type directory struct {
 	mirror KeyMirror
 	now    func() time.Time
 
-	list   atomic.Pointer[map[string]*caller] // nil until loaded
-	appIDs atomic.Pointer[[]string]           // ascending
-	ended  atomic.Pointer[map[string]bool]    // sign-ins, by their ids
-	mu     sync.Mutex                         // one load at a time
-	last   time.Time                          // of the last load, good or bad
-	fresh  bool                               // loaded from MySQL at least once
-	gone   map[string]*keyUse                 // of keys that have ended, and whose last use MySQL does not know of yet; under mu
+	list    atomic.Pointer[map[string]*caller]          // nil until loaded
+	appIDs  atomic.Pointer[[]string]                    // ascending
+	ended   atomic.Pointer[map[string]bool]             // sign-ins, by their ids
+	tickets atomic.Pointer[map[string]access.TicketKey] // by their ids
+	mu      sync.Mutex                                  // one load at a time
+	last    time.Time                                   // of the last load, good or bad
+	fresh   bool                                        // loaded from MySQL at least once
+	gone    map[string]*keyUse                          // of keys that have ended, and whose last use MySQL does not know of yet; under mu
 
 	reached atomic.Bool // MySQL answered the last load
 }
@@ -187,6 +191,17 @@ func (d *directory) signInEnded(id []byte) bool {
 	return ended != nil && (*ended)[string(id)]
 }
 
+// ticketKey finds a key of tickets of an app. One that is not known is not looked for in
+// MySQL: whoever grabs could make the whole crowd wait for it.
+func (d *directory) ticketKey(app, kid string) (ed25519.PublicKey, bool) {
+	keys := d.tickets.Load()
+	if keys == nil {
+		return nil, false
+	}
+	k, ok := (*keys)[kid]
+	return k.Public, ok && k.AppID == app
+}
+
 // noteUse tells MySQL of the keys that were used in a minute it does not know of yet.
 func (d *directory) noteUse(ctx context.Context) error {
 	list := d.list.Load()
@@ -242,7 +257,12 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 		d.reached.Store(false)
 		return errors.Join(fmt.Errorf("read ended sign-ins from mysql: %w", err), d.loadMirror(ctx))
 	}
-	found := accessList{Apps: apps, Keys: keys, Ended: ended}
+	tickets, err := d.keys.TicketKeysInUse(ctx)
+	if err != nil {
+		d.reached.Store(false)
+		return errors.Join(fmt.Errorf("read keys of tickets from mysql: %w", err), d.loadMirror(ctx))
+	}
+	found := accessList{Apps: apps, Keys: keys, Ended: ended, TicketKeys: tickets}
 	d.use(found)
 	d.fresh = true
 	return d.saveMirror(ctx, found)
@@ -302,6 +322,11 @@ func (d *directory) use(found accessList) {
 		ended[string(e.ID)] = true
 	}
 	d.ended.Store(&ended)
+	tickets := make(map[string]access.TicketKey, len(found.TicketKeys))
+	for _, k := range found.TicketKeys {
+		tickets[k.ID] = k
+	}
+	d.tickets.Store(&tickets)
 	apps := make(map[string]access.App, len(found.Apps))
 	for _, a := range found.Apps {
 		apps[a.ID] = a

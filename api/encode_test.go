@@ -12,6 +12,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/ticket"
 )
 
 // reflected is what encoding/json makes of a value. It escapes two line
@@ -64,13 +65,13 @@ func FuzzDecodeGrab(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		user, profile, ok := decodeGrab([]byte(body))
+		fast, ok := decodeGrab([]byte(body))
 		if !ok {
-			user, profile, err := readGrab([]byte(body))
+			g, err := readGrab([]byte(body))
 			if err != nil {
 				refusedWell(t, body, err)
-			} else if checkID(user) != nil || profile.Recipient != "" && checkID(profile.Recipient) != nil || !json.Valid([]byte(body)) {
-				t.Fatalf("%q: %q %+v", body, user, profile)
+			} else if checkID(g.user) != nil || g.profile.Recipient != "" && checkID(g.profile.Recipient) != nil || len(g.ticket) > ticket.MaxBytes || !json.Valid([]byte(body)) {
+				t.Fatalf("%q: %+v", body, g)
 			}
 			return
 		}
@@ -78,9 +79,10 @@ func FuzzDecodeGrab(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		slowUser, slow, err := grabFrom(o)
-		if err != nil || user != slowUser || !sameText(profile.Nickname, slow.Nickname) || !sameText(profile.AvatarURL, slow.AvatarURL) || profile.Recipient != slow.Recipient {
-			t.Fatalf("%q: %q %+v, the slow way %q %+v, %v", body, user, profile, slowUser, slow, err)
+		slow, err := grabFrom(o)
+		if err != nil || fast.user != slow.user || fast.ticket != slow.ticket || !sameText(fast.profile.Nickname, slow.profile.Nickname) ||
+			!sameText(fast.profile.AvatarURL, slow.profile.AvatarURL) || fast.profile.Recipient != slow.profile.Recipient {
+			t.Fatalf("%q: %+v, the slow way %+v, %v", body, fast, slow, err)
 		}
 	})
 }
@@ -90,6 +92,7 @@ func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil 
 var usualGrabs = []string{
 	`{"user_id":"u2"}`, `{"user_id":"u2","nickname":null,"avatar_url":null,"recipient":null}`, " {\n\"nickname\" : \"小王\" , \"user_id\":\"u\\u0032\"}\r\n",
 	`{"user_id":"u","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1","nickname":""}`, `{"user_id":"u","avatar_url":"","nickname":""}`,
+	`{"user_id":"u","ticket":"a.b.c"}`, `{"user_id":"u","ticket":null}`, `{"user_id":"u","ticket":""}`, `{"user_id":"u","ticket":"` + strings.Repeat("x", 2048) + `"}`,
 }
 
 var unusualGrabs = []string{
@@ -97,20 +100,21 @@ var unusualGrabs = []string{
 	`{"User_id":"a"}`, `{"user_id":"a","x":1}`, `{"user_id":"a"}{}`, `{"user_id":"a"} x`, `{"user_id":"a\u0000"}`, "{\"user_id\":\"\xff\"}", `{"user_id":"\ud800"}`,
 	`{"user_id":"a","nickname":1}`, `{"user_id":"a","nickname":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a","avatar_url":"ftp://h"}`,
 	`{"user_id":"a","recipient":""}`, `{"user_id":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a",}`, `{'user_id':"a"}`, `{"user_id":["a"]}`,
+	`{"user_id":"a","ticket":1}`, `{"user_id":"a","ticket":"` + strings.Repeat("x", 2049) + `"}`, `{"user_id":"a","ticket":{}}`,
 }
 
 // TestDecodeGrab: what has no faults goes the fast way, what has any does not.
 func TestDecodeGrab(t *testing.T) {
 	for _, body := range usualGrabs {
-		if _, _, ok := decodeGrab([]byte(body)); !ok {
+		if _, ok := decodeGrab([]byte(body)); !ok {
 			t.Errorf("%s goes the slow way", body)
 		}
 	}
 	for _, body := range unusualGrabs {
-		if _, _, ok := decodeGrab([]byte(body)); ok {
+		if _, ok := decodeGrab([]byte(body)); ok {
 			t.Errorf("%s has no faults for the fast way", body)
 		}
-		if _, _, err := readGrab([]byte(body)); err == nil {
+		if _, err := readGrab([]byte(body)); err == nil {
 			t.Errorf("%s has no faults", body)
 		}
 	}

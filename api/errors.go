@@ -75,7 +75,7 @@ var catalogue = []struct {
 	{CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing or unknown."},
 	{CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined", "The provider declined to charge the sender. Nothing was taken."},
 	{CodeForbidden, http.StatusForbidden, "Forbidden", "The role of this API key may not do this."},
-	{CodeNotEligible, http.StatusForbidden, "Not eligible", "The user is not on the packet's list."},
+	{CodeNotEligible, http.StatusForbidden, "Not eligible", "The user is not on the packet's list, or without a valid ticket."},
 	{CodeNotFound, http.StatusNotFound, "Not found", "There is nothing at this path."},
 	{CodePacketNotFound, http.StatusNotFound, "Packet not found", "There is no such packet."},
 	{CodeClaimNotFound, http.StatusNotFound, "Claim not found", "This user has no claim of this packet."},

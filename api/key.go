@@ -189,7 +189,7 @@ func createKey(r *request) (answer, error) {
 	if errors.Is(err, packet.ErrNotFound) {
 		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
 	}
-	a, err := r.keyAnswer(stored, err)
+	a, err := r.keyAnswer(stored, err, "key")
 	if err == nil && !stored.Replayed {
 		made.Token = orNull(&token)
 		a.body, a.raw = made, nil
@@ -207,13 +207,13 @@ func rotateKey(r *request) (answer, error) {
 	if err := o.done(); err != nil {
 		return answer{}, err
 	}
-	w, id, err := r.keyWrite(body, body.Reason)
+	w, id, err := r.keyWrite(body, body.Reason, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	old, err := r.server.cfg.Store.FindKey(r.ctx, id) // for the role, which stands in the token and never changes
 	if err != nil {
-		return r.keyAnswer(payout.StaffAnswer{}, err)
+		return r.keyAnswer(payout.StaffAnswer{}, err, "key")
 	}
 	token, next := access.NewToken(old.Role)
 	var made RotatedKey
@@ -226,7 +226,7 @@ func rotateKey(r *request) (answer, error) {
 			_, raw := rendered(made)
 			return http.StatusCreated, raw
 		})
-	a, err := r.keyAnswer(stored, err)
+	a, err := r.keyAnswer(stored, err, "key")
 	if err == nil && !stored.Replayed && stored.Status == http.StatusCreated {
 		made.Token = orNull(&token)
 		a.body, a.raw = made, nil
@@ -239,7 +239,7 @@ func revokeKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	w, id, err := r.keyWrite(body, body.Reason)
+	w, id, err := r.keyWrite(body, body.Reason, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -250,19 +250,19 @@ func revokeKey(r *request) (answer, error) {
 		_, raw := rendered(r.server.renderKey(k))
 		return http.StatusOK, raw
 	})
-	return r.keyAnswer(stored, err)
+	return r.keyAnswer(stored, err, "key")
 }
 
-// keyWrite is staffWrite for a key that is in the path. The path is part of the
+// keyWrite is staffWrite for a key, of requests or of tickets, that is in the path. The path is part of the
 // route: an id that cannot be one is not found.
-func (r *request) keyWrite(body any, reason string) (payout.StaffWrite, string, error) {
+func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, string, error) {
 	w, err := r.staffWrite(body, reason)
 	if err != nil {
 		return w, "", err
 	}
 	id, err := url.PathUnescape(r.c.Params("id"))
 	if err != nil || !access.ValidKeyID(id) {
-		return w, "", noSuch("key")
+		return w, "", noSuch(thing)
 	}
 	id = strings.Clone(id)
 	w.Route = r.c.Method() + " " + r.route.on(id)
@@ -270,7 +270,7 @@ func (r *request) keyWrite(body any, reason string) (payout.StaffWrite, string, 
 }
 
 // keyAnswer is staffAnswer; what has changed counts in this process at once.
-func (r *request) keyAnswer(stored payout.StaffAnswer, err error) (answer, error) {
+func (r *request) keyAnswer(stored payout.StaffAnswer, err error, thing string) (answer, error) {
 	if errors.Is(err, access.ErrActorEnded) {
 		return answer{}, refuse(CodeUnauthenticated)
 	}
@@ -279,7 +279,7 @@ func (r *request) keyAnswer(stored payout.StaffAnswer, err error) (answer, error
 			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))
 		}
 	}
-	return staffAnswer(stored, err, noSuch("key"))
+	return staffAnswer(stored, err, noSuch(thing))
 }
 
 func (r *request) renderRefusedKey(k access.KeyRecord, refused error) (int, []byte) {

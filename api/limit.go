@@ -153,8 +153,15 @@ func real(got packet.GrabResult) bool {
 // was no real attempt. When that fails the user has one less for a while. The limits of
 // addresses and keys are of requests, whatever they find.
 func (r *request) attempted(user string, got packet.GrabResult, err error) {
+	if err != nil || !real(got) {
+		r.giveBack(user)
+	}
+}
+
+// giveBack takes back what a grab was counted for against the limit of its user.
+func (r *request) giveBack(user string) {
 	l := r.server.cfg.Limits.User
-	if l == (Limit{}) || err == nil && real(got) {
+	if l == (Limit{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
@@ -177,9 +184,9 @@ func networkOf(ip net.IP) string {
 	return at.String()
 }
 
-// grabBesideLimit answers who is over a limit: with the claim that he has already, in
-// every state of the packet, else with the refusal. It takes nothing.
-func (r *request) grabBesideLimit(id, user string, over *refusal) (answer, error) {
+// grabBeside answers a grab that may take nothing: with the claim that the user has
+// already, in every state of the packet, else with what instead says of the packet.
+func (r *request) grabBeside(id, user string, instead func(location) (answer, error)) (answer, error) {
 	c, ok, err := r.server.cfg.Pool.Claim(r.ctx, id, user)
 	if err != nil {
 		return answer{}, err
@@ -192,7 +199,7 @@ func (r *request) grabBesideLimit(id, user string, over *refusal) (answer, error
 		return answer{}, err
 	}
 	if l.alive {
-		return answer{}, r.refuseLimited(over)
+		return instead(l)
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
@@ -205,5 +212,5 @@ func (r *request) grabBesideLimit(id, user string, over *refusal) (answer, error
 	case !l.settled:
 		return r.grabbed(packet.Grabbed{Result: packet.GrabUnavailable})
 	}
-	return answer{}, r.refuseLimited(over)
+	return instead(l)
 }

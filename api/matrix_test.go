@@ -363,6 +363,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	today := string(payout.DayOf(time.Now(), time.UTC))
 	campaignID := m.campaignOfDays(2)
 	campaigns := "/v1/campaigns/" + campaignID
+	m.signs(m.administrator(), m.app)
 	ended := "/v1/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID
 	return map[string]matrixRow{
 		"createPacket":    {who: apps, path: "/v1/packets", body: with(), status: http.StatusCreated},
@@ -434,6 +435,10 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},
 		"rotateKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/rotate", body: `{"grace_seconds":3600,"reason":"r"}`, status: http.StatusCreated},
 		"revokeKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/revoke", body: because, status: http.StatusOK},
+
+		"listTicketKeys":  read(allStaff, staff+"/ticket-keys"),
+		"addTicketKey":    {who: "admin", path: staff + "/ticket-keys", body: addBody(m.app.app.ID, newSigner(m.t).pem), status: http.StatusCreated},
+		"revokeTicketKey": {who: "admin", path: staff + "/ticket-keys/" + m.signs(m.administrator(), m.app).kid + "/revoke", body: because, status: http.StatusOK},
 
 		"listAudit":   read("auditor", staff+"/audit"),
 		"countAudit":  read("auditor", staff+"/audit/count"),

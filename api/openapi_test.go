@@ -148,7 +148,7 @@ func TestRequestsAndDocument(t *testing.T) {
 	doc := loadDocument(t)
 	for name, read := range map[string]func(*object){
 		"CreatePacket": func(o *object) { _, _ = createFrom(o) },
-		"Grab":         func(o *object) { _, _, _ = grabFrom(o) },
+		"Grab":         func(o *object) { _, _ = grabFrom(o) },
 		"Reason":       func(o *object) { _, _ = reasonFrom(o) },
 		"MarkPaid":     func(o *object) { _, _ = markPaidFrom(o) },
 		"BulkRetry":    func(o *object) { _, _, _ = bulkPayouts.from(o, time.Now()) },

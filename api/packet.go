@@ -22,6 +22,7 @@ type Packet struct {
 	Greeting        string            `json:"greeting" doc:"As given." example:"恭喜发财"`
 	GroupID         Nullable[string]  `json:"group_id" doc:"As given."`
 	Metadata        map[string]string `json:"metadata" doc:"As given."`
+	Tickets         bool              `json:"tickets" doc:"Whether whoever grabs has to bring a ticket that the app signed."`
 	ClaimedCount    int               `json:"claimed_count" minimum:"0" doc:"Shares that were claimed."`
 	ClaimedAmount   Fen               `json:"claimed_amount" doc:"Their sum, whether or not it was paid already."`
 	RemainingCount  int               `json:"remaining_count" minimum:"0" doc:"Shares that nobody claimed: share_count - claimed_count; 0 when rejected."`
@@ -82,7 +83,7 @@ func ofRecord(rec packet.Record, now time.Time) snapshot {
 func staticPacket(p packet.Packet, status packet.Status) Packet {
 	out := Packet{
 		ID: p.ID, Status: PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount,
-		Split: SplitMode(p.Split), MinShare: Fen(p.MinShare), Greeting: p.Greeting, GroupID: orNull(p.GroupID), Metadata: p.Metadata,
+		Split: SplitMode(p.Split), MinShare: Fen(p.MinShare), Greeting: p.Greeting, GroupID: orNull(p.GroupID), Metadata: p.Metadata, Tickets: p.Tickets,
 		RemainingCount: p.ShareCount, RemainingAmount: Fen(p.TotalAmount),
 		CreatedAt: Stamp(p.CreatedAt), OpensAt: Stamp(p.OpensAt), ExpiresAt: Stamp(p.ExpiresAt),
 		Fairness: Fairness{Algorithm: packet.Algorithm, Commitment: p.Commitment},

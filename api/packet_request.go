@@ -27,6 +27,7 @@ type CreatePacket struct {
 	OpensAt          *time.Time                  `json:"opens_at" required:"false" doc:"RFC 3339, at most 366 days ahead; null: at once. Milliseconds count."`
 	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"Life from opens_at on; 86400 by default."`
 	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
+	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: whoever grabs has to bring a ticket that your app signed. Not together with eligible_user_ids; false by default."`
 	GroupID          *string                     `json:"group_id" required:"false" minLength:"1" maxLength:"64" doc:"For the client's own use: 1 to 64 bytes."`
 	Metadata         Nullable[map[string]string] `json:"metadata" required:"false" doc:"For the client's own use: strings, at most 2048 bytes of them in UTF-8, and as many of their names."`
 }
@@ -47,6 +48,7 @@ type createRequest struct {
 	Eligible []string          `json:"eligible_user_ids"` // in the order given; nil: everybody
 	GroupID  *string           `json:"group_id"`
 	Metadata map[string]string `json:"metadata"`
+	Tickets  bool              `json:"tickets,omitempty"` // left out when false: requests of before it was there hash as they did
 }
 
 // readCreate parses and checks the body of a create request.
@@ -80,6 +82,10 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	}
 	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())), int64(packet.DefaultLife.Seconds()))
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
+	q.Tickets = valueOr(o.boolean("tickets"), false)
+	if q.Tickets && q.Eligible != nil {
+		o.fault("tickets", fault{faultEnum, "goes without eligible_user_ids only: everybody, a list, or tickets"})
+	}
 	q.GroupID = o.text("group_id", false, checkID)
 	q.Metadata = o.texts("metadata")
 	if f := checkMetadata(q.Metadata); f != nil {
@@ -185,6 +191,6 @@ func (q createRequest) packet(app, id, hash string, seedKey [32]byte) packet.Pac
 	return packet.Packet{
 		ID: id, App: app, SenderID: q.SenderID, Currency: q.Currency, TotalAmount: q.Total, ShareCount: q.Count, Split: q.Split,
 		MinShare: q.MinShare, MaxShare: q.MaxShare, Greeting: q.Greeting, GroupID: q.GroupID, Metadata: q.Metadata,
-		EligibleCount: len(q.Eligible), BodyHash: hash, Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)),
+		EligibleCount: len(q.Eligible), Tickets: q.Tickets, BodyHash: hash, Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)),
 	}
 }

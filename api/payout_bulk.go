@@ -99,14 +99,7 @@ func (of bulkOf) from(o *object, now time.Time) (BulkRetry, payout.Filter, error
 		}
 	}
 	out.Reason = valueOr(o.text("reason", true, checkReason), "")
-	if value, ok := o.get("dry_run", false); ok {
-		switch value.Kind() {
-		case 't', 'f':
-			out.DryRun = value.Kind() == 't'
-		default:
-			o.fault("dry_run", fault{faultType, "must be true or false"})
-		}
-	}
+	out.DryRun = valueOr(o.boolean("dry_run"), true)
 	return out, f, o.done()
 }
 

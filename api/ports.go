@@ -145,6 +145,7 @@ type Keys interface {
 	NoteKeyUse(ctx context.Context, used map[string]time.Time) error
 	EndSignIn(ctx context.Context, e access.EndedSignIn) error
 	EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error)
+	TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error)
 	Ping(ctx context.Context) error
 }
 
@@ -175,6 +176,7 @@ type Store interface {
 	Closing
 	Keys
 	KeyAdministration
+	TicketKeys
 	CampaignBook
 }
 

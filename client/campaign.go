@@ -61,6 +61,7 @@ type CampaignPacket struct {
 	Greeting         string            `json:"greeting,omitempty"`
 	ExpiresInSeconds int               `json:"expires_in_seconds,omitempty"` // from the opening on
 	EligibleUserIDs  []string          `json:"eligible_user_ids,omitempty"`  // none: everybody
+	Tickets          bool              `json:"tickets,omitempty"`            // whoever grabs brings one of the app; without EligibleUserIDs
 	GroupID          string            `json:"group_id,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
 }
@@ -105,6 +106,7 @@ type CampaignTemplate struct {
 	Greeting         string            `json:"greeting"`
 	ExpiresInSeconds int               `json:"expires_in_seconds"` // from the opening on
 	EligibleCount    int               `json:"eligible_count"`     // how many may grab; 0: everybody
+	Tickets          bool              `json:"tickets"`            // whoever grabs brings one
 	GroupID          *string           `json:"group_id"`
 	Metadata         map[string]string `json:"metadata"`
 }

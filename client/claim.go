@@ -31,6 +31,7 @@ type GrabRequest struct {
 	Nickname  string `json:"nickname,omitempty"`
 	AvatarURL string `json:"avatar_url,omitempty"`
 	Recipient string `json:"recipient,omitempty"` // the account that is paid; "": UserID
+	Ticket    string `json:"ticket,omitempty"`    // where the packet wants one: see SignTicket
 }
 
 // Claim is one user's share of a packet.

@@ -55,6 +55,7 @@ type CreateRequest struct {
 	OpensAt          time.Time         `json:"opens_at,omitzero"` // zero: at once
 	ExpiresInSeconds int               `json:"expires_in_seconds,omitempty"`
 	EligibleUserIDs  []string          `json:"eligible_user_ids,omitempty"` // none: everybody
+	Tickets          bool              `json:"tickets,omitempty"`           // whoever grabs brings one of the app (SignTicket); without EligibleUserIDs
 	GroupID          string            `json:"group_id,omitempty"`
 	Metadata         map[string]string `json:"metadata,omitempty"`
 }
@@ -73,6 +74,7 @@ type Packet struct {
 	Greeting        string            `json:"greeting"`
 	GroupID         *string           `json:"group_id"`
 	Metadata        map[string]string `json:"metadata"`
+	Tickets         bool              `json:"tickets"` // whoever grabs brings one
 	ClaimedCount    int               `json:"claimed_count"`
 	ClaimedAmount   money.Fen         `json:"claimed_amount"`
 	RemainingCount  int               `json:"remaining_count"`

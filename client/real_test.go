@@ -19,7 +19,7 @@ func TestAgainstAPI(t *testing.T) {
 	for name, test := range map[string]func(*bank, *testing.T){
 		"Life": (*bank).testLife, "Funding": (*bank).testFunding, "Declined": (*bank).testDeclined, "Refusals": (*bank).testRefusals,
 		"Users": (*bank).testUsers, "Payouts": (*bank).testPayouts, "StaffReads": (*bank).testStaffReads, "Providers": (*bank).testProviders,
-		"Keys": (*bank).testKeys, "Campaigns": (*bank).testCampaigns,
+		"Keys": (*bank).testKeys, "Campaigns": (*bank).testCampaigns, "Tickets": (*bank).testTickets,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *shared

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"crypto/ed25519"
+	"errors"
+
+	"hongbao/packet"
+	"hongbao/ticket"
+)
+
+// Tickets say who may grab where the app alone knows it: it signs one for a user of a
+// packet. They are looked at here and not in Redis, which decides in one thread for
+// everybody. A packet says for ever whether it wants them, so that a process need not ask.
+
+// ticketDetails say why a ticket opens nothing, in the order in which it is looked for.
+// Nothing of the ticket is repeated.
+var ticketDetails = []struct {
+	why    error
+	detail string
+}{
+	{ticket.ErrMissing, "The packet wants a ticket, and the grab brings none."},
+	{ticket.ErrMalformed, "The ticket cannot be read: it has to be a JWT of at most 2048 bytes."},
+	{ticket.ErrForged, "The ticket is not signed by EdDSA with a key of this app that is in use."},
+	{ticket.ErrOther, "The ticket is for another packet, another user or another audience."},
+	{ticket.ErrEndless, "The ticket has no exp."},
+	{ticket.ErrExpired, "The ticket has expired."},
+	{ticket.ErrEarly, "The ticket is not valid yet."},
+}
+
+// unticketed refuses a grab that brings no valid ticket where the packet wants one; nil:
+// nothing stands against it.
+func (r *request) unticketed(fact facts, id string, asked grabbing) *refusal {
+	if !fact.tickets {
+		return nil
+	}
+	app := r.caller.app.ID
+	err := ticket.Check(asked.ticket, id, asked.user, r.server.cfg.Now(), func(kid string) (ed25519.PublicKey, bool) { return r.server.dir.ticketKey(app, kid) })
+	if err == nil {
+		return nil
+	}
+	refused := refuse(CodeNotEligible)
+	refused.cause = err
+	for _, d := range ticketDetails {
+		if errors.Is(err, d.why) {
+			refused.detail = d.detail
+			break
+		}
+	}
+	return refused
+}
+
+func (r *request) refuseUnticketed(refused *refusal) (answer, error) {
+	r.server.metrics.grab(packet.GrabNotEligible)
+	return answer{}, refused
+}
+
+// grabUnticketed answers who has no valid ticket in the order of every grab, and takes
+// nothing. It is no attempt of the user: his name may stand in anybody's grab.
+func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, error) {
+	defer r.giveBack(user)
+	return r.grabBeside(id, user, func(l location) (answer, error) {
+		snap, now := l.snapshot(), l.now
+		if l.alive {
+			now = l.view.Now
+		}
+		if snap.status == packet.StatusFunding || now.Before(snap.OpensAt) {
+			return r.grabbed(packet.Grabbed{Result: packet.GrabNotOpenYet, OpensAt: snap.OpensAt})
+		}
+		return r.refuseUnticketed(refused)
+	})
+}

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+
+	"hongbao/access"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// TicketKeys lists the keys of tickets and records what administrators do with them.
+// asker is the id of the key that asks.
+type TicketKeys interface {
+	TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error)
+	AddTicketKey(ctx context.Context, w payout.StaffWrite, asker string, k access.TicketKeyRecord,
+		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
+	EndTicketKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
+}
+
+// TicketKey is a key of tickets in answers to staff. All of it is public.
+type TicketKey struct {
+	ID        string           `json:"id" doc:"What tickets that are signed with it have as kid in their header." example:"k3q5v2c7m4e2"`
+	AppID     string           `json:"app_id" doc:"The app whose packets its tickets open." example:"mall"`
+	Name      Nullable[string] `json:"name" doc:"What it is for, in the words of whoever added it."`
+	PublicKey string           `json:"public_key" doc:"The Ed25519 public key: its 32 bytes in base64." example:"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="`
+	Status    KeyStatus        `json:"status" doc:"active: its tickets open packets. revoked: a person ended it. It does not expire; its tickets do."`
+	CreatedAt Stamp            `json:"created_at" doc:"When it was added."`
+	RevokedAt Nullable[Stamp]  `json:"revoked_at" doc:"When a person ended it."`
+}
+
+// TicketKeyPage is a page of keys of tickets.
+type TicketKeyPage struct {
+	Items      []TicketKey      `json:"items" nullable:"false" doc:"Newest first."`
+	NextCursor Nullable[string] `json:"next_cursor" doc:"Continues the list; null on its last page."`
+}
+
+// AddTicketKey is the body of the addition of a key of tickets.
+type AddTicketKey struct {
+	AppID     string `json:"app_id" doc:"The app that has the private half." example:"mall"`
+	PublicKey string `json:"public_key" minLength:"1" maxLength:"1024" doc:"An Ed25519 public key in PEM, as 'openssl pkey -pubout' writes it." example:"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n"`
+	Name      string `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"What it is for." example:"campaign backend"`
+	Reason    string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"yearly rotation"`
+}
+
+func renderTicketKey(k access.TicketKeyRecord) TicketKey {
+	return TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public), Status: KeyStatus(k.Status()),
+		CreatedAt: Stamp(k.CreatedAt), RevokedAt: stampOrNull(k.RevokedAt)}
+}
+
+func readTicketKeyFilter(q *query) access.KeyFilter {
+	return access.KeyFilter{AppID: q.text("app_id", checkAppID)}
+}
+
+func listTicketKeys(r *request) (answer, error) {
+	filter, given, after, limit, err := readList(r, readTicketKeyFilter)
+	if err != nil {
+		return answer{}, err
+	}
+	filter.AfterTime, filter.AfterID, filter.Limit = after.At, after.ID, limit+1
+	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
+	defer cancel()
+	rows, err := r.server.cfg.Store.TicketKeys(ctx, filter)
+	if err != nil {
+		return answer{}, err
+	}
+	page := TicketKeyPage{Items: []TicketKey{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
+	}
+	for _, row := range rows {
+		page.Items = append(page.Items, renderTicketKey(row))
+	}
+	return answer{status: http.StatusOK, body: page}, nil
+}
+
+// checkTicketKey repeats nothing of the text: by mistake it may be a private key.
+func checkTicketKey(s string) *fault {
+	if _, err := access.ParseTicketKey(s); err != nil {
+		return &fault{faultFormat, "is not one Ed25519 public key in PEM"}
+	}
+	return nil
+}
+
+func readAddTicketKey(body []byte) (AddTicketKey, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return AddTicketKey{}, err
+	}
+	out := AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true, checkTicketKey), ""),
+		Name: valueOr(o.text("name", false, checkOwner), ""), Reason: valueOr(o.text("reason", true, checkReason), "")}
+	return out, o.done()
+}
+
+func addTicketKey(r *request) (answer, error) {
+	body, err := readAddTicketKey(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, err := r.staffWrite(body, body.Reason)
+	if err != nil {
+		return answer{}, err
+	}
+	w.Route = r.c.Method() + " " + r.route.path
+	public, err := access.ParseTicketKey(body.PublicKey)
+	if err != nil {
+		return answer{}, err
+	}
+	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.NewTicketKeyID(), AppID: body.AppID, Public: public}}
+	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, r.caller.key.ID, k, func(k access.TicketKeyRecord) (int, []byte) {
+		_, raw := rendered(renderTicketKey(k))
+		return http.StatusCreated, raw
+	})
+	switch {
+	case errors.Is(err, packet.ErrNotFound):
+		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
+	case errors.Is(err, access.ErrTicketKeyTaken):
+		return answer{}, invalid(FieldError{"public_key", faultDuplicate, "was added before; one that was revoked does not come back"})
+	}
+	return r.keyAnswer(stored, err, "ticket key")
+}
+
+func revokeTicketKey(r *request) (answer, error) {
+	body, err := readReason(r.payload)
+	if err != nil {
+		return answer{}, err
+	}
+	w, id, err := r.keyWrite(body, body.Reason, "ticket key")
+	if err != nil {
+		return answer{}, err
+	}
+	stored, err := r.server.cfg.Store.EndTicketKey(r.ctx, w, r.caller.key.ID, id, func(k access.TicketKeyRecord) (int, []byte) {
+		_, raw := rendered(renderTicketKey(k))
+		return http.StatusOK, raw
+	})
+	return r.keyAnswer(stored, err, "ticket key")
+}

@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/client"
+)
+
+// testTickets lives a key of tickets through, and signs users in and out of a packet.
+func (b *bank) testTickets(t *testing.T) {
+	ctx := t.Context()
+	public, private, err := ed25519.GenerateKey(nil)
+	b.must(err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	b.must(err)
+	want := client.AddTicketKeyRequest{IdempotencyKey: "tickets-1", AppID: b.app.ID, Name: "campaigns", Reason: "r",
+		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
+	key, err := b.admin.AddTicketKey(ctx, want)
+	b.must(err)
+	if key.AppID != b.app.ID || *key.Name != "campaigns" || key.Status != "active" || key.PublicKey != base64.StdEncoding.EncodeToString(public) || key.RevokedAt != nil {
+		t.Errorf("%+v", key)
+	}
+	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 1, Tickets: true})
+	if !p.Tickets {
+		t.Errorf("%+v", p)
+	}
+	ticket := func(user string, until time.Time) string {
+		signed, err := client.SignTicket(private, key.ID, p.ID, user, until)
+		b.must(err)
+		return signed
+	}
+	soon := time.Now().Add(time.Minute)
+	for _, user := range names {
+		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user})
+		if !client.IsCode(err, client.CodeNotEligible) {
+			t.Errorf("%q without a ticket: %v", user, err)
+		}
+		claim, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user, Ticket: ticket(user, soon)})
+		b.must(err)
+		if claim.UserID != user || claim.Replayed {
+			t.Errorf("%+v", claim)
+		}
+	}
+	_, err = b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "late", Ticket: ticket("late", time.Now().Add(-time.Second))})
+	if !client.IsCode(err, client.CodeNotEligible) || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("expired: %v", err)
+	}
+	if _, err := client.SignTicket(private[:32], key.ID, p.ID, "u", soon); err == nil {
+		t.Error("a seed signs")
+	}
+	ended, err := b.admin.RevokeTicketKey(ctx, key.ID, client.RevokeKeyRequest{Reason: "leaked"})
+	b.must(err)
+	if ended.Status != "revoked" || ended.RevokedAt == nil {
+		t.Errorf("%+v", ended)
+	}
+	_, err = b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "late", Ticket: ticket("late", soon)})
+	if !client.IsCode(err, client.CodeNotEligible) {
+		t.Errorf("after the key has ended: %v", err)
+	}
+	want.IdempotencyKey = "tickets-2"
+	_, err = b.admin.AddTicketKey(ctx, want)
+	if !client.IsCode(err, client.CodeInvalidRequest) {
+		t.Errorf("it comes back: %v", err)
+	}
+	_, err = b.staff.RevokeTicketKey(ctx, key.ID, client.RevokeKeyRequest{Reason: "r"})
+	if !client.IsCode(err, client.CodeForbidden) {
+		t.Errorf("finance: %v", err)
+	}
+	seen := 0
+	for k, err := range b.staff.TicketKeys(ctx, client.TicketKeyFilter{AppID: b.app.ID}) {
+		b.must(err)
+		seen++
+		if k.ID != key.ID || k.Status != "revoked" {
+			t.Errorf("%+v", k)
+		}
+	}
+	page, err := b.auditor.ListTicketKeys(ctx, client.TicketKeyFilter{}, client.Page{Limit: 1})
+	b.must(err)
+	if seen != 1 || len(page.Items) != 1 {
+		t.Errorf("%d, %+v", seen, page)
+	}
+	made, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "n", OpensDailyAt: "20:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 100, ShareCount: 1, Tickets: true}})
+	b.must(err)
+	if !made.Packet.Tickets {
+		t.Errorf("%+v", made)
+	}
+}
