@@ -220,7 +220,7 @@ func (f *campaignFlags) read() error {
 	p := f.request
 	f.campaign.Packet = client.CampaignPacket{
 		SenderID: p.SenderID, TotalAmount: p.TotalAmount, ShareCount: p.ShareCount, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
-		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, GroupID: p.GroupID, Metadata: p.Metadata,
+		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, Tickets: p.Tickets, GroupID: p.GroupID, Metadata: p.Metadata,
 	}
 	return problems
 }
@@ -280,6 +280,9 @@ func (t *teller) campaign(c *client.Campaign) error {
 	}
 	if p.EligibleCount > 0 {
 		show.row("may grab", fmt.Sprintf("%d users", p.EligibleCount))
+	}
+	if p.Tickets {
+		show.row("may grab", byTicket)
 	}
 	if p.Greeting != "" {
 		show.row("greeting", p.Greeting)

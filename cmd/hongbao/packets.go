@@ -164,6 +164,9 @@ func (t *teller) packet(p *client.Packet) error {
 	} {
 		show.row(line...)
 	}
+	if p.Tickets {
+		show.row("may grab", byTicket)
+	}
 	if p.ClosedAt != nil {
 		show.row("closed", when(*p.ClosedAt))
 	}
@@ -180,6 +183,9 @@ func (t *teller) packet(p *client.Packet) error {
 	show.render()
 	return nil
 }
+
+// byTicket is said of packets whose grabs need one.
+const byTicket = "by ticket"
 
 // bounds says how a packet is split.
 func bounds(split client.Split, least money.Fen, most *money.Fen) string {

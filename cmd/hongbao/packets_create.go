@@ -70,10 +70,11 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.request.Greeting, "greeting", "", "at most 64 characters")
 	flags.DurationVar(&f.life, "expires-in", 24*time.Hour, "how long it lives from its opening on: whole seconds, 10s to 168h")
 	flags.StringSliceVar(&f.request.EligibleUserIDs, "eligible", nil, "who may grab: `users` with commas between; none = everybody")
+	flags.BoolVar(&f.request.Tickets, "tickets", false, "whoever grabs has to bring a ticket that the app signed; not with --eligible")
 	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
 	flags.Var(&textsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
 	complete(cmd, "split", splits...)
-	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "group", "metadata"} {
+	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "tickets", "group", "metadata"} {
 		complete(cmd, name)
 	}
 }

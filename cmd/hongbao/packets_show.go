@@ -124,7 +124,8 @@ same user gets the same claim again, however often he grabs.`,
 	flags.StringVar(&request.Nickname, "nickname", "", "shown with the claim")
 	flags.StringVar(&request.AvatarURL, "avatar-url", "", "shown with the claim")
 	flags.StringVar(&request.Recipient, "recipient", "", "the `account` that is paid; empty = the user id")
-	for _, name := range []string{"user", "nickname", "avatar-url", "recipient"} {
+	flags.StringVar(&request.Ticket, "ticket", "", "where the packet wants one: the `ticket` that the app signed for this user")
+	for _, name := range []string{"user", "nickname", "avatar-url", "recipient", "ticket"} {
 		complete(cmd, name)
 	}
 	return cmd

@@ -111,6 +111,12 @@ func TestPacketsCreate(t *testing.T) {
 			t.Errorf("asked\n%s, want\n%s", c.asked[0], want)
 		}
 	})
+	t.Run("Tickets", func(t *testing.T) {
+		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, `,"tickets":true`)}}, "create", "--sender=a", "--total=1000", "--shares=4", "--tickets")
+		if code != exitOK || stderr != "" || !strings.Contains(c.asked[0], `,"tickets":true}`) || !strings.Contains(stdout, "by ticket") {
+			t.Errorf("exit code %d, asked %s\n%s%s", code, c.asked[0], stdout, stderr)
+		}
+	})
 	t.Run("JSON", func(t *testing.T) {
 		text := packetText("open", 0, `,"new_member":[1, 2]`)
 		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + text}}, "create", "--sender=a", "--total=1000", "--shares=4", "--json")
@@ -214,11 +220,11 @@ func TestPacketsClaims(t *testing.T) {
 
 func TestPacketsGrab(t *testing.T) {
 	won := map[string][]string{"POST /v1/packets/p1/grabs": {"201 " + claimText("bob", 3, "")}}
-	code, stdout, _, c := packets(t, won, "grab", "p1", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r")
+	code, stdout, _, c := packets(t, won, "grab", "p1", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r", "--ticket", "x.y.z")
 	if code != exitOK || stdout != "bob won ¥2.50 (250 fen): share 3, payout pp10003 is paid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	if want := `POST /v1/packets/p1/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":"r"}`; c.asked[0] != want {
+	if want := `POST /v1/packets/p1/grabs {"user_id":"bob","nickname":"B","avatar_url":"https://x/y","recipient":"r","ticket":"x.y.z"}`; c.asked[0] != want {
 		t.Errorf("asked %s, want %s", c.asked[0], want)
 	}
 	code, stdout, _, _ = packets(t, won, "grab", "p1", "--user", "bob", "--json")

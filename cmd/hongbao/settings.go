@@ -33,7 +33,7 @@ const (
 	cmdAudit    = "audit verify"
 	cmdAppsNew  = "apps create"
 	cmdAppsList = "apps list"
-	cmdKeys     = "keys create|list|rotate|revoke"
+	cmdKeys     = "keys create|list|rotate|revoke, ticket-keys add|list|revoke"
 	cmdKeysNew  = "keys direct create"
 	cmdKeysList = "keys direct list|revoke"
 	cmdKeysHave = "keys ensure"

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"hongbao/access"
+	"hongbao/api"
+	"hongbao/client"
+)
+
+func newTicketKeysCommand(env environment) *cobra.Command {
+	group := &cobra.Command{
+		Use:   "ticket-keys",
+		Short: "Add, list and revoke the keys with which apps sign tickets",
+		Long: fmt.Sprintf(`Add, list and revoke the keys with which apps sign tickets, through the API and with
+the key of an administrator (role admin): every change goes into the audit with who
+and why. Only public halves come here; the private one stays with the app. Every API
+process follows a change within %v.`, api.DefaultRefresh),
+		Example: `  openssl genpkey -algorithm ed25519 -out ticket.pem      # by the app, once
+  openssl pkey -in ticket.pem -pubout | hongbao ticket-keys add --app mall --reason 'campaigns'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	group.AddCommand(newTicketKeysAddCommand(env), newTicketKeysListCommand(env), newTicketKeysRevokeCommand(env))
+	return group
+}
+
+func newTicketKeysAddCommand(env environment) *cobra.Command {
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
+	var want client.AddTicketKeyRequest
+	file := "-"
+	cmd := &cobra.Command{
+		Use:   "add --app <app> --reason <text>",
+		Short: "Add the public half of a key with which an app signs tickets",
+		Long: `Add the public half of an Ed25519 key with which an app signs tickets, in PEM, as
+"openssl pkey -pubout" writes it. Its id goes to standard output: tickets have it as
+kid in their header. An app may have several keys, so that a new one is known before
+the old one is revoked. A public key is added once, for ever.`,
+		Example: `  openssl pkey -in ticket.pem -pubout | hongbao ticket-keys add --app mall --reason 'yearly'
+  hongbao ticket-keys add --app mall --file ticket.pub --name campaigns --reason 'ticket 4711'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			want.Reason, want.IdempotencyKey = f.reason, f.idempotencyKey
+			if want.AppID == "" {
+				return &usageError{missingFlag("app")}
+			}
+			if want.PublicKey, err = readTicketKey(file, cmd.InOrStdin()); err != nil {
+				return err
+			}
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				k, err := t.staff.AddTicketKey(ctx, want)
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(k.Raw)
+				}
+				if err := printf(t.out, "%s\n", k.ID); err != nil {
+					return err
+				}
+				return printf(t.notes, "Tickets of %s that have the kid above in their header open its packets.\n", k.AppID)
+			})
+		},
+	}
+	f.add(cmd, true)
+	flags := cmd.Flags()
+	flags.StringVar(&want.AppID, "app", "", "the app that has the private half (required)")
+	flags.StringVar(&file, "file", file, "where the public key is; - = standard input")
+	flags.StringVar(&want.Name, "name", "", "what it is for")
+	return cmd
+}
+
+// readTicketKey reads a public key, and sends nothing else: it may be the private one by
+// mistake.
+func readTicketKey(file string, stdin io.Reader) (string, error) {
+	in := stdin
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		defer opened.Close()
+		in = opened
+	}
+	text, err := io.ReadAll(io.LimitReader(in, access.MaxTicketPEM+1))
+	if err != nil {
+		return "", fmt.Errorf("read the public key: %w", err)
+	}
+	if _, err := access.ParseTicketKey(string(text)); err != nil {
+		return "", &usageError{fmt.Errorf("%s: %w; `openssl pkey -in ticket.pem -pubout` writes one", file, access.ErrTicketKey)}
+	}
+	return string(text), nil
+}
+
+func newTicketKeysListCommand(env environment) *cobra.Command {
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
+	var filter client.TicketKeyFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys with which apps sign tickets, revoked ones too",
+		Long: `List the keys with which apps sign tickets through the API, newest first, revoked
+ones too. Any key of the staff may. --json prints one key a line.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error { return t.listTicketKeys(ctx, filter) })
+		},
+	}
+	f.add(cmd, false)
+	cmd.Flags().StringVar(&filter.AppID, "app", "", "keys of this app only")
+	return cmd
+}
+
+func (t *clerk) listTicketKeys(ctx context.Context, filter client.TicketKeyFilter) error {
+	show := newGrid(t.out, "kid", "app", "name", "status", "added", "revoked")
+	for k, err := range t.staff.TicketKeys(ctx, filter) {
+		if err != nil {
+			return err
+		}
+		if t.json {
+			if err := t.raw(k.Raw); err != nil {
+				return err
+			}
+			continue
+		}
+		show.row(k.ID, k.AppID, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.RevokedAt))
+	}
+	if !t.json {
+		show.render()
+	}
+	return nil
+}
+
+func newTicketKeysRevokeCommand(env environment) *cobra.Command {
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
+	cmd := &cobra.Command{
+		Use:   "revoke <kid> --reason <text>",
+		Short: "End a key with which an app signs tickets, for ever",
+		Long: `End a key with which an app signs tickets, for ever, and all its tickets with it.
+Claims that were won with them stay. Revoking it again changes nothing.`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				k, err := t.staff.RevokeTicketKey(ctx, args[0], client.RevokeKeyRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(k.Raw)
+				}
+				return printf(t.out, "Key %s of %s is revoked since %s; its tickets open nothing.\n", k.ID, k.AppID, when(*k.RevokedAt))
+			})
+		},
+	}
+	f.add(cmd, true)
+	return cmd
+}
