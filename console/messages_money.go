@@ -50,6 +50,8 @@ var moneyMessages = map[string]saying{
 	"recall.button":        {"Recall the remainder", "撤回剩余金额"},
 	"packet.winners":       {"Winners", "领取记录"},
 	"packet.best_luck":     {"best luck", "手气最佳"},
+	"packet.may_grab":      {"May grab", "谁可以抢"},
+	"packet.by_ticket":     {"by ticket of the app", "凭应用签发的凭证"},
 	"packet.opens":         {"Opens", "开抢时间"},
 	"packet.expires":       {"Expires", "到期时间"},
 	"packet.closed_at":     {"Closed", "关闭时间"},

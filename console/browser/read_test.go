@@ -74,6 +74,23 @@ func TestPacketAndSearch(t *testing.T) {
 	}
 }
 
+// TestPacketByTicket: the page of a packet that wants tickets says so.
+func TestPacketByTicket(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3, "tickets": true})
+	free := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3})
+	for language, words := range map[string]string{"en": "by ticket of the app", "zh": "凭应用签发的凭证"} {
+		b := h.newTab(language)
+		b.signIn(h.auditor)
+		b.open("/packets/" + id)
+		b.has("main", words)
+		b.open("/packets/" + free)
+		if text := eval[string](b, `document.querySelector("main").textContent`); strings.Contains(text, words) {
+			t.Errorf("a packet for everybody is %q", words)
+		}
+	}
+}
+
 // TestPages: a long list is read page by page, and its filter stays.
 func TestPages(t *testing.T) {
 	h := newHouse(t, nil)
