@@ -111,9 +111,36 @@
       had = null;
     });
   };
+  // Who chooses the other language keeps what he has written: the page is made anew for it. The
+  // tab remembers it until the next page, and never a key that was typed to sign in.
+  const carry = () => {
+    const form = document.querySelector('form[action="/language"]');
+    const name = 'typed', kinds = ['textarea', 'text', 'search', 'date'];
+    const fields = () => [...document.querySelectorAll('main form')].flatMap((f) => [...f.elements].map((el, i) => ({ el, key: [f.getAttribute('action'), i, el.name].join(' ') })))
+      .filter(({ el }) => kinds.includes(el.type) || el.type === 'hidden' && el.name === 'key' && 'sent' in el.dataset);
+    let had = null;
+    try {
+      had = JSON.parse(sessionStorage.getItem(name));
+      sessionStorage.removeItem(name);
+    } catch { return; } // a browser that keeps nothing
+    if (form) form.addEventListener('submit', () => {
+      const written = fields().filter(({ el }) => el.value !== el.defaultValue || 'sent' in el.dataset);
+      const texts = written.map(({ el, key }) => ({ key, text: el.value, sent: 'sent' in el.dataset }));
+      if (texts.length) sessionStorage.setItem(name, JSON.stringify({ path: form.elements.back.value, texts }));
+    });
+    if (!had || had.path !== location.pathname + location.search) return;
+    const now = new Map([...document.querySelectorAll('main form')].flatMap((f) => [...f.elements].map((el, i) => [[f.getAttribute('action'), i, el.name].join(' '), el])));
+    for (const { key, text, sent } of had.texts) {
+      const el = now.get(key);
+      if (!el) continue;
+      el.value = text;
+      if (sent) el.dataset.sent = '';
+      if (el.closest('details')) el.closest('details').open = true;
+    }
+  };
   // What htmx puts in is converted before it is painted; its own event comes later, and the other zone would be seen.
   const watch = new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) local(node.parentElement || node);
   });
-  document.addEventListener('DOMContentLoaded', () => { local(document); ticks(); live(); keep(); watch.observe(document.body, { childList: true, subtree: true }); });
+  document.addEventListener('DOMContentLoaded', () => { local(document); ticks(); live(); keep(); carry(); watch.observe(document.body, { childList: true, subtree: true }); });
 })();

@@ -117,3 +117,49 @@ func TestTypedAboutWhatMoved(t *testing.T) {
 		t.Error(fault)
 	}
 }
+
+// TestTypedInTheOtherLanguage: who chooses the other language finds what he has written, in
+// the form that he wrote it in, and nothing of it on the page after; the key that he signs in
+// with is kept nowhere.
+func TestTypedInTheOtherLanguage(t *testing.T) {
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	stored := func() string { return eval[string](b, `sessionStorage.getItem("typed") || ""`) }
+	value := func(selector string) string {
+		return eval[string](b, `document.querySelector(`+quoted(selector)+`).value`)
+	}
+	b.open("/")
+	b.fill("#key", "typed-to-sign-in")
+	b.follow(`form[action="/language"] button`)
+	if got := value("#key"); got != "" || stored() != "" {
+		t.Errorf("the key is kept: %q, %s", got, stored())
+	}
+	b.follow(`form[action="/language"] button`)
+	b.signIn(h.finance)
+
+	b.open("/payouts/" + bad)
+	b.fill("#mark-paid textarea[name=reason]", "two\nlines")
+	b.fill("#mark-paid textarea[name=evidence]", "slip 1")
+	b.follow(`form[action="/language"] button`)
+	b.has("html[lang=zh-CN] h1", bad)
+	if got := value("#mark-paid [name=reason]") + "|" + value("#mark-paid [name=evidence]") + "|" + value("#retry [name=reason]"); got != "two\nlines|slip 1|" || stored() != "" {
+		t.Errorf("in the other language: %q, %s", got, stored())
+	}
+	b.follow(`form[action="/language"] button`)
+	if got := value("#mark-paid [name=reason]"); got != "two\nlines" {
+		t.Errorf("and back: %q", got)
+	}
+	b.open("/payouts/" + bad)
+	if got := value("#mark-paid [name=reason]"); got != "" {
+		t.Errorf("a page that is opened anew has %q", got)
+	}
+	b.open("/payouts?status=failed")
+	eval[bool](b, `document.querySelector("main input[name=user]").closest("details").open = true`)
+	b.fill("main input[name=user]", "bob")
+	b.follow(`form[action="/language"] button`)
+	if got := value("main input[name=user]"); got != "bob" || !eval[bool](b, `document.querySelector("main input[name=user]").closest("details").open`) {
+		t.Errorf("a filter: %q", got)
+	}
+}
