@@ -176,6 +176,7 @@ type audit struct {
 	proof  Proof
 
 	promises ProofPromises
+	asks     int // see underwayBack
 }
 
 // promisesOf renders the promises of a packet, with what was posted for them.

@@ -13,8 +13,8 @@ const (
 	// returnNews is for how long the provider may keep it to itself that money came back:
 	// one notification that is not answered in time, and the next.
 	returnNews = 15 * time.Second
-	// returnPages bounds how many pages of returns are looked through, and returnAsks how
-	// many of one page the provider is asked about at one look. The next look sees to more.
+	// returnPages bounds how many pages of returns of each kind are looked through, and
+	// returnAsks how many of them one look has the provider asked about. The next sees to more.
 	returnPages = 20
 	returnAsks  = 50
 )
@@ -74,7 +74,6 @@ func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (expla
 	if err != nil {
 		return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 	}
-	asks := 0
 	for _, line := range page.Lines {
 		switch k := known[line.OrderNo]; {
 		case k.Booked: // in the ledger
@@ -82,9 +81,9 @@ func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (expla
 			explained, waiting = explained+line.Amount, waiting+line.Amount
 		case k.Asked, page.At.Sub(line.At) < returnNews:
 			explained += line.Amount
-		case asks < returnAsks:
+		case a.asks < returnAsks:
 			// Its news was lost, or comes late: the proof is told what a notification tells.
-			asks++
+			a.asks++
 			if err := a.server.cfg.Store.AskReturned(ctx, line.OrderNo); err != nil {
 				return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 			}
