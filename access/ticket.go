@@ -41,6 +41,7 @@ func (k TicketKeyRecord) Status() KeyStatus {
 // NewTicketKeyID makes the id of a new key of tickets. It is no secret.
 func NewTicketKeyID() string { return strings.ToLower(rand.Text()[:idLen]) }
 
+// Errors of keys of tickets.
 var (
 	// ErrTicketKey: a text is not an Ed25519 public key in PEM.
 	ErrTicketKey = errors.New("not one Ed25519 public key in PEM")
