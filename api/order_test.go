@@ -28,7 +28,7 @@ func TestBodyBeforeState(t *testing.T) {
 		_, after, _ = strings.Cut(after, "}")
 		who := h.app
 		switch {
-		case strings.HasPrefix(path, "/v1/staff/keys"):
+		case strings.HasPrefix(path, "/v1/staff/keys"), strings.HasPrefix(path, "/v1/staff/ticket-keys"):
 			who = admin
 		case strings.HasPrefix(path, "/v1/staff"):
 			who = h.finance

@@ -85,7 +85,12 @@ func (d *desk) more() {
 			FROM payments WHERE kind = 'p' AND status = 'paid' LIMIT 4000`,
 		`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
 			SELECT m.n + seq, NOW(3) - INTERVAL seq MINUTE, IF(seq % 3, 'li-na', 'wang-wei'), 'finance', IF(seq % 2, 'retry', 'ask'), 'x', 'why', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_3000 JOIN (SELECT COALESCE(MAX(seq), 0) AS n FROM audit) m`,
-		"ANALYZE TABLE breaks, reconciliations, decisions, audit",
+		`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens, ended_at, created_at, updated_at)
+			SELECT CONCAT('campaign', LPAD(seq, 12, '0')), (SELECT MIN(id) FROM apps), 'rain', 'salt', 'UTC', 0, '2026-01-01', '{"packet":{"id":"","app":"","sender_id":"u","currency":"CNY","total_amount":1,"share_count":1,"split":"random","min_share":1,"created_at":"0001-01-01T00:00:00Z","opens_at":"0001-01-01T00:00:00Z","expires_at":"0001-01-01T00:00:00Z"}}', REPEAT('a', 64),
+				IF(seq % 100, 'ended', 'active'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NOW(3), NULL), NOW(3) - INTERVAL seq MINUTE, NOW(3) FROM seq_1_to_3000`,
+		`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at)
+			SELECT IF(seq <= 1500, 'campaign000000000100', CONCAT('campaign', LPAD(seq, 12, '0'))), DATE_FORMAT('2026-01-01' + INTERVAL seq DAY, '%Y-%m-%d'), 'made', CONCAT('day', LPAD(seq, 17, '0')), NOW(3), NOW(3) - INTERVAL seq HOUR FROM seq_1_to_3000`,
+		"ANALYZE TABLE campaigns, campaign_days, breaks, reconciliations, decisions, audit",
 	} {
 		rows, err := d.db.QueryContext(d.t.Context(), statement)
 		check(d.t, err)
@@ -123,7 +128,7 @@ func (d *desk) name() {
 		"role": {}, "app": {d.app.app.ID}, "app_id": {d.app.app.ID}, "sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"},
 		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "by_others": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {},
 	}
-	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run}
+	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run, "campaigns": "campaign000000000100"}
 }
 
 // operation is what the document says of a route.

@@ -146,9 +146,16 @@ func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, err
 // Campaigns lists those of an app after a place, newest first; app "": of all; status "":
 // of any. Errors: ErrUnavailable.
 func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error) {
-	q := s.read(ctx).Table("campaigns FORCE INDEX (campaigns_created)").Select(campaignColumns)
+	index := "campaigns_created"
+	switch {
+	case app != "":
+		index = "campaigns_app"
+	case status != "":
+		index = "campaigns_status"
+	}
+	q := s.read(ctx).Table("campaigns FORCE INDEX (" + index + ")").Select(campaignColumns)
 	if app != "" {
-		q = s.read(ctx).Table("campaigns FORCE INDEX (campaigns_app)").Select(campaignColumns).Where("app_id = ?", app)
+		q = q.Where("app_id = ?", app)
 	}
 	if status != "" {
 		q = q.Where("status = ?", string(status))
