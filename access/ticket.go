@@ -2,8 +2,9 @@ package access
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base32"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -38,8 +39,13 @@ func (k TicketKeyRecord) Status() KeyStatus {
 	return KeyActive
 }
 
-// NewTicketKeyID makes the id of a new key of tickets. It is no secret.
-func NewTicketKeyID() string { return strings.ToLower(rand.Text()[:idLen]) }
+// TicketKeyID derives the id of a key of tickets from its public half: the first 60 bits of
+// its SHA-256. One that is added again to restored books is the same one, so that its app
+// goes on signing as before. It is no secret.
+func TicketKeyID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLen])
+}
 
 // Errors of keys of tickets.
 var (

@@ -100,7 +100,7 @@ func (a *Campaigns) make(ctx context.Context, c campaign.Campaign, day campaign.
 		if over {
 			return campaign.DayMissed, nil
 		}
-		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrConflict)
+		return "", fmt.Errorf("%d of %d users who may grab are known: %w", n, p.EligibleCount, packet.ErrGone)
 	}
 	staged, err := a.Pool.Create(ctx, p, c.Template.Eligible, &day.OpensAt, life, time.Second)
 	switch {

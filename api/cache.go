@@ -15,12 +15,19 @@ type facts struct {
 	app        string
 	opensAt    time.Time
 	shares     int
-	restricted bool // to a list of guests
-	tickets    bool // whoever grabs brings one
+	restricted bool  // to a list of guests
+	tickets    bool  // whoever grabs brings one
+	epoch      int64 // of the pool when they were read
 }
 
 func factsOf(p packet.Packet) facts {
 	return facts{app: p.App, opensAt: p.OpensAt, shares: p.ShareCount, restricted: p.EligibleCount > 0, tickets: p.Tickets}
+}
+
+// know keeps what was read of a packet from the pool as it is now.
+func (s *Server) know(id string, f facts) {
+	f.epoch, _ = s.cfg.Gate(id)
+	s.facts.put(id, f)
 }
 
 // cache remembers values that never change, up to about limit of weight. It has

@@ -32,9 +32,9 @@ func grabShare(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	user, unticketed := asked.user, r.unticketed(fact, id, asked)
+	user := asked.user
 	if r.server.soldOut.excludes(id, user) {
-		if unticketed != nil { // it opened, and he has not won: what is left to say is this
+		if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // it opened, and he has not won: what is left to say is this
 			return r.refuseUnticketed(unticketed)
 		}
 		r.server.metrics.toldSoldOut.Inc()
@@ -43,7 +43,7 @@ func grabShare(r *request) (answer, error) {
 	if over := r.grabOverLimit(user); over != nil {
 		return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
 	}
-	if unticketed != nil {
+	if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // behind the limits: a signature costs more than they do
 		return r.grabUnticketed(id, user, unticketed)
 	}
 	got, err := r.grab(id, user, asked.profile)
@@ -80,8 +80,11 @@ func (s *Server) admit(id string) error {
 
 // factsOf tells whose packet it is; the pool does not ask.
 func (r *request) factsOf(id string) (facts, error) {
+	// Of an earlier pool they may be another packet's: one that Redis lost before MySQL had
+	// its row, and that was then asked for anew.
+	epoch, _ := r.server.cfg.Gate(id)
 	fact, ok := r.server.facts.get(id)
-	if !ok {
+	if !ok || fact.epoch != epoch {
 		l, err := r.server.locate(r.ctx, id)
 		if err != nil {
 			return facts{}, err

@@ -109,7 +109,7 @@ func (c *creation) stage() (answer, error) {
 	}
 	fact := factsOf(c.packet)
 	fact.opensAt = staged.View.Packet.OpensAt
-	c.server.facts.put(c.packet.ID, fact)
+	c.server.know(c.packet.ID, fact)
 	view, err := c.await(staged.View)
 	if err != nil {
 		return answer{}, err

@@ -125,7 +125,7 @@ func (r *request) owned(id string) (snapshot, error) {
 // own checks that a packet belongs to the caller, and remembers whose it is. Staff,
 // who never come to the routes of apps, see those of all apps.
 func (r *request) own(p packet.Packet) error {
-	r.server.facts.put(p.ID, factsOf(p))
+	r.server.know(p.ID, factsOf(p))
 	if p.App != r.caller.app.ID && !r.caller.key.Role.Staff() {
 		return refuse(CodePacketNotFound)
 	}

@@ -105,7 +105,7 @@ func getProof(r *request) (answer, error) {
 // proofOf looks at the money of a packet until it is balanced, or often enough.
 func (r *request) proofOf(id string) (answer, error) {
 	for look := 1; ; look++ {
-		p, err := r.server.prove(r.ctx, id)
+		p, err := r.server.prove(r.ctx, id, look)
 		if err != nil {
 			return answer{}, err
 		}
@@ -133,7 +133,7 @@ type evidence struct {
 
 // prove looks once. It reads in the direction in which facts travel backwards:
 // row and ledger before Redis and the provider, so that these can only be ahead.
-func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
+func (s *Server) prove(ctx context.Context, id string, look int) (Proof, error) {
 	var e evidence
 	var err error
 	if e.rec, err = s.row(ctx, id); err != nil && !errors.Is(err, packet.ErrNotFound) {
@@ -155,7 +155,7 @@ func (s *Server) prove(ctx context.Context, id string) (Proof, error) {
 	if e.provider, err = s.cfg.Provider.Totals(ctx, id); err != nil {
 		return Proof{}, unavailable(err)
 	}
-	a := audit{server: s, id: id, evidence: e}
+	a := audit{server: s, id: id, look: look, evidence: e}
 	a.promises = promisesOf(e.promised, e.ledger.Promised)
 	a.ledger = e.ledger.Own() // the rest is about the packet's own money
 	a.proof = a.figures()
@@ -176,6 +176,7 @@ type audit struct {
 	proof  Proof
 
 	promises ProofPromises
+	look     int // the how many-th of one request, from 1
 	asks     int // see underwayBack
 }
 

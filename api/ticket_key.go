@@ -111,7 +111,7 @@ func addTicketKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.NewTicketKeyID(), AppID: body.AppID, Public: public}}
+	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID, Public: public}}
 	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, r.caller.key.ID, k, func(k access.TicketKeyRecord) (int, []byte) {
 		_, raw := rendered(renderTicketKey(k))
 		return http.StatusCreated, raw

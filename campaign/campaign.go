@@ -45,6 +45,9 @@ const (
 	// Lead is how long before it opens a packet is made, so that its sender is charged
 	// and its shares are written when the crowd comes.
 	Lead = 10 * time.Minute
+	// Early is by how much it may be made before that: the clock of whoever looks on time
+	// may be that much ahead of MySQL's.
+	Early = 5 * time.Second
 	// Late is how long after that moment somebody looks why it was not made.
 	Late = time.Minute
 	// MaxRunning is how many campaigns that have not ended an app may have.
@@ -161,6 +164,15 @@ func (c Campaign) After(day payout.Day) (payout.Day, time.Time, error) {
 	}
 	opens, err := c.Opening(next)
 	return next, opens, err
+}
+
+// RanOut reports whether a campaign ended because no day was left, and not before.
+func (c Campaign) RanOut() bool {
+	if c.Status != StatusEnded || c.EndsOn == "" {
+		return false
+	}
+	last, err := c.Opening(c.EndsOn)
+	return err == nil && !c.EndedAt.Before(last.Add(-Lead-Early))
 }
 
 // PacketID derives the id of a day's packet.

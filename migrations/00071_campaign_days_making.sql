@@ -8,6 +8,7 @@ ALTER TABLE campaign_days
     ADD KEY campaign_days_making (status, campaign_id, day);
 
 -- +goose Down
+-- Refused while a day is being made: nobody would make it any more.
 ALTER TABLE campaign_days
     DROP KEY campaign_days_making,
     DROP CONSTRAINT campaign_days_statuses,

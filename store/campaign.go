@@ -224,7 +224,7 @@ func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Camp
 	switch {
 	case err != nil:
 		return c, err
-	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && day == "": // by its last day, or by the same request
+	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && c.RanOut(): // by itself, or by the same request
 		return c, nil
 	case c.Status == campaign.StatusEnded:
 		return c, fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrEnded)

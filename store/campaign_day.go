@@ -47,10 +47,6 @@ func (s *Store) DaysInTheMaking(ctx context.Context, id string, limit int) ([]ca
 	return campaignDaysOf(rows), classify(err)
 }
 
-// early is by how much a packet may be made before its time: the clock of whoever looks
-// on time may be that much ahead of MySQL's.
-const early = 5 * time.Second
-
 // ReserveDay reserves the next day of a campaign, if it is active and its packet is due,
 // and goes on to the day after it; after the last one the campaign ends. From here on the
 // packet of that day is made, whoever pauses or ends the campaign, and no day waits for
@@ -63,7 +59,7 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 			return err
 		}
 		c, err := tx.campaign(id)
-		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.Lead-early)) {
+		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.Lead-campaign.Early)) {
 			return err
 		}
 		d = campaign.Day{Day: c.NextDay, Status: campaign.DayMaking, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func TestReserveDay(t *testing.T) {
 	c, _, err := s.CreateCampaign(t.Context(), c)
 	must(t, err)
 	nothingDue(t, s, c)
-	clock.pass(50*time.Minute - early - time.Second)
+	clock.pass(50*time.Minute - campaign.Early - time.Second)
 	nothingDue(t, s, c)
 	clock.pass(time.Second) // whoever looks on time may be ahead of MySQL by that much
 	found := make([]bool, 8)
@@ -142,6 +143,34 @@ func TestReserveDay(t *testing.T) {
 	}
 	_, _, err = s.ReserveDay(t.Context(), newID())
 	wantErr(t, err, ErrNotFound)
+}
+
+// TestReserveOrPause: a pause comes before a day is reserved, or after it.
+func TestReserveOrPause(t *testing.T) {
+	s, _ := campaignClock(t, -time.Minute)
+	for range 20 {
+		c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
+		must(t, err)
+		found := make([]bool, 4)
+		for _, err := range together(5, func(i int) (err error) {
+			if i == 4 {
+				_, err = s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused)
+				return err
+			}
+			_, found[i], err = s.ReserveDay(t.Context(), c.ID)
+			return err
+		}) {
+			must(t, err)
+		}
+		days := made(s.DaysInTheMaking(t.Context(), c.ID, 5))(t)
+		if reserved := slices.Contains(found, true); reserved != (len(days) == 1) || len(days) > 1 {
+			t.Errorf("%v, and %+v", found, days)
+		}
+		nothingDue(t, s, c) // from then on
+		if got := made(s.Campaign(t.Context(), c.ID))(t); got.Status != campaign.StatusPaused {
+			t.Errorf("%+v", got)
+		}
+	}
 }
 
 // TestDecideDay: a day that was reserved is decided once; that its packet was made wins.
@@ -230,6 +259,14 @@ func TestSetCampaign(t *testing.T) {
 			t.Errorf("resumed when no day was left: %+v", over)
 		}
 	}
+	other := sampleCampaign()
+	other.EndsOn = "2026-02-22"
+	other, _, err = s.CreateCampaign(t.Context(), other)
+	must(t, err)
+	made(s.SetCampaign(t.Context(), other.ID, campaign.StatusEnded))(t)
+	clock.pass(96 * time.Hour)
+	_, err = s.SetCampaign(t.Context(), other.ID, campaign.StatusActive) // a person ended it, also now that it would be over
+	wantErr(t, err, campaign.ErrEnded)
 }
 
 // TestCampaignsAreLookedAfter: what worker and lists read.
@@ -339,6 +376,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 		t.Errorf("made: %+v", v)
 	}
 	wantLost("missed 0 declined 0 unopened 0 ")
+	clock.pass(30 * time.Hour) // the provider was held that long
 	fail(t, s, chargeID(p))
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: "declined", Message: "no"}))
 	wantLost("missed 0 declined 1 unopened 0 ")

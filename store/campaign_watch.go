@@ -78,7 +78,7 @@ func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
 	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected', 'declined', 'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
-			OR p.status = 'rejected' AND d.decided_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
+			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
 		told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
 	for _, reason := range []string{"missed", "declined", "unopened"} {
 		day := observe.KindBacklog{Kind: reason}

@@ -20,7 +20,7 @@ func (s *Store) AskReturned(ctx context.Context, orderNo string) error {
 	err := s.askAbout(ctx, orderNo, "provider", "came back, and nobody told of it: asked", func(tx tx, a payout.Attempt) bool {
 		return !a.Booked || a.ReturnBooked || tx.now.Sub(a.AskedAt) < askedLately
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, payout.ErrBadOrderNo) { // not of ours: a difference
 		return nil
 	}
 	return err

@@ -41,11 +41,11 @@ Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown 
 		newCampaignsDaysCommand(env),
 		newCampaignsCreateCommand(env),
 		newCampaignsChangeCommand(env, "pause", "Make no packets until the campaign is resumed",
-			"Pause a campaign: no packets are made until it is resumed. Those that are made live on.", (*client.Client).PauseCampaign),
+			"Pause a campaign: no packets are made until it is resumed, but for one that is being\nmade by then. Those that are made live on.", (*client.Client).PauseCampaign),
 		newCampaignsChangeCommand(env, "resume", "Go on with a campaign that is paused",
 			"Go on with a campaign that is paused, from the first day whose packet opens from now\non: days of the pause are not made up for. When no day is left, it ends.", (*client.Client).ResumeCampaign),
 		newCampaignsChangeCommand(env, "end", "Make no more packets, for ever",
-			"End a campaign, for ever: no more packets are made. Those that are made live on.", (*client.Client).EndCampaign),
+			"End a campaign, for ever: no more packets are made, but for one that is being made by\nthen. Those that are made live on.", (*client.Client).EndCampaign),
 		newCampaignsStaffCommand(env),
 	)
 	return cmd

@@ -240,7 +240,7 @@ func (d *doctor) vitals(v observe.Vitals) {
 	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person", do: "hongbao approvals list --status waiting"})
 	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
-	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "campaigns whose packet should have been made", do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
+	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "days of campaigns whose packet should have been made", do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
 	d.backlog("campaign days", lost, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
 		do: "docs/runbook.md, HongbaoCampaignDayLost, says how to find out which. The app can make up for them."})
 	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarning {
