@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"money":                 {},
 	"access":                {},
 	"ticket":                {},
+	"risk":                  {},
 	"crash":                 {}, // standard library alone, so that every layer may pass a point
 	"observe":               {},
 	"migrations":            {},

@@ -18,7 +18,7 @@ var advice = map[Code]string{
 	CodeUnauthenticated:   "Send `Authorization: Bearer <key>`. A revoked, expired or mistyped key looks the same as an unknown one.",
 	CodeFundingDeclined:   "Tell the sender why (`failure`). Nothing was taken; the packet stays readable as `rejected`. Should the provider charge him after all, he gets all of it back by itself. A new attempt needs a new Idempotency-Key.",
 	CodeForbidden:         "Use a key of the right role: app keys for app paths, staff keys for staff paths, finance for decisions, admin for keys.",
-	CodeNotEligible:       "Show the user that this packet is not for him. Where the packet has a list it will not change. Where it wants tickets, `detail` says what is wrong with this one: sign him another if he may grab, and send the same with it.",
+	CodeNotEligible:       "Show the user that this packet is not for him. Where the packet has a list it will not change. Where it wants tickets, `detail` says what is wrong with this one: sign him another if he may grab, and send the same with it. \"The grab was refused.\" comes from the platform's risk check; do not tell the user more.",
 	CodeNotFound:          "When `detail` names a thing (\"There is no such approval.\"), check its id. Else check the path against `/openapi.json`, and whether it belongs to the other listener.",
 	CodePacketNotFound:    "Check the id. Another app's packet is not found either.",
 	CodeClaimNotFound:     "This user has not won a share of this packet. A claim that was acknowledged is always found.",

@@ -46,6 +46,9 @@ func grabShare(r *request) (answer, error) {
 	if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // behind the limits: a signature costs more than they do
 		return r.grabUnticketed(id, user, unticketed)
 	}
+	if err := r.riskRefuses(id, user, fact); err != nil {
+		return r.refusedByRisk(user, err)
+	}
 	got, err := r.grab(id, user, asked.profile)
 	r.attempted(user, got.Result, err)
 	if err == nil && (got.Result == packet.GrabNotFound || got.Result == packet.GrabRetired) {

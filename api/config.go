@@ -82,6 +82,10 @@ type Config struct {
 	// Limits refuse who asks too often; Limiter counts it, and is needed with any of them.
 	Limits  Limits
 	Limiter Limiter
+	// Risk is asked about each grab that could win; nil: nobody is. RiskSilenceRefuses says
+	// what becomes of the grab when there is no answer: it is let through unless set.
+	Risk               RiskCheck
+	RiskSilenceRefuses bool
 	// TemporalUIURL and TemporalNamespace make the links to workflows. Without
 	// the URL answers carry the path alone.
 	TemporalUIURL     string

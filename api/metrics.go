@@ -29,6 +29,8 @@ type metrics struct {
 	turnedAway *prometheus.CounterVec
 	limited    map[string]prometheus.Counter          // refused requests, by limit
 	results    [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
+	risks      map[string]prometheus.Counter          // questions to the risk check, by outcome
+	riskTime   prometheus.Histogram
 }
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
@@ -46,10 +48,17 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	for _, kind := range []string{limitUser, limitAddress, limitKey} {
 		m.limited[kind] = limited.WithLabelValues(kind)
 	}
+	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, by what came of it."}, []string{"outcome"})
+	m.risks = map[string]prometheus.Counter{}
+	for _, outcome := range []string{riskAllowed, riskRefused, riskUnanswered} {
+		m.risks[outcome] = risks.WithLabelValues(outcome)
+	}
+	m.riskTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricRiskTime, Help: "Time that the risk check took, answered or not.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2}})
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, observe.Build(version), collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, risks, m.riskTime, observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
@@ -60,6 +69,12 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 }
 
 func (m *metrics) grab(r packet.GrabResult) { m.results[r].Inc() }
+
+// risk counts a question to the risk check.
+func (m *metrics) risk(outcome string, took time.Duration) {
+	m.risks[outcome].Inc()
+	m.riskTime.Observe(took.Seconds())
+}
 
 // unmatchedPath stands for every path that is no route.
 const unmatchedPath = "unmatched"

@@ -29,6 +29,7 @@ type Grabs interface {
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
 	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
 	WinnersCount(ctx context.Context, id string) (int, error)
+	IsGuest(ctx context.Context, id, user string) (bool, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Claim, error)
 }
 

@@ -42,6 +42,8 @@ const (
 	MetricGrabs    = "hongbao_grab_total"
 	MetricSoldOut  = "hongbao_grab_sold_out_local_total"
 	MetricLimited  = "hongbao_rate_limited_total"
+	MetricRisk     = "hongbao_risk_checks_total"
+	MetricRiskTime = "hongbao_risk_check_seconds"
 	MetricRequests = "hongbao_http_request_duration_seconds"
 	MetricConns    = "hongbao_http_connections"
 	MetricNoRoom   = "hongbao_http_connections_refused_total"
@@ -63,6 +65,6 @@ const (
 )
 
 // processMetrics lists the names above that no Collector describes.
-var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
+var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRisk, MetricRiskTime, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
 	MetricBreaker, MetricBreakerOpened, MetricParked,
 	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

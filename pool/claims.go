@@ -42,6 +42,23 @@ func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, 
 	return c, err == nil, err
 }
 
+// IsGuest reports whether a user is on the list of a packet that has one.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) IsGuest(ctx context.Context, id, user string) (bool, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return false, nil //nolint:nilerr // what cannot exist has no guests
+	}
+	var found *redis.BoolSliceCmd
+	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
+	if err != nil {
+		return false, fmt.Errorf("guests of packet %s: %w", id, err)
+	}
+	guest, err := found.Result()
+	return len(guest) == 1 && guest[0], redisError("guests of packet "+id, err)
+}
+
 // Claims returns all claims of a packet by share index, as EachClaim tells them. A
 // million of them are some hundreds of MiB.
 //

@@ -20,6 +20,7 @@ type apiConfig struct {
 	SandboxWebhookSecret Secret
 	ApprovalAmountFen    int64
 	Limits               api.Limits
+	Risk                 riskConfig
 	ProviderRate         int64          // shown to staff; 0 = no limit
 	Temporal             temporalConfig // asked how it is, and nothing else
 	TemporalUIURL        string         // "" = no links
@@ -53,6 +54,7 @@ func newAPICommand(env environment) *cobra.Command {
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:    c.number("approval-amount"),
 				Limits:               api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key")},
+				Risk:                 riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"), SilenceRefuses: c.text("risk-unanswered") == riskRefuse},
 				ProviderRate:         c.number("provider-rate"),
 				Temporal:             c.temporal(),
 				TemporalUIURL:        c.text("temporal-ui-url"),

@@ -18,6 +18,7 @@ import (
 	"hongbao/api"
 	"hongbao/devstack"
 	"hongbao/pool"
+	"hongbao/risk"
 )
 
 // kind is a sort of value: its name in --help and its check. A check returns
@@ -45,24 +46,32 @@ var (
 	kindLanes     = kind{"int", between(1, 256)}
 	kindReplicas  = kind{"int", between(0, 5)}
 	// 0 is "every retry", and JSON keeps 2^53 - 1.
-	kindAmount        = kind{"fen", between(0, 1<<53-1)}
-	kindRate          = kind{"per second", between(0, 1_000_000)}
-	kindLimit         = kind{"number/span", checkLimit}
-	kindConns         = kind{"int", between(1, 1_000_000)}
-	kindClock         = kind{"hh:mm", checkClock}
-	kindKey32         = kind{"hex", checkKey32}
-	kindWebhookSecret = kind{"secret", checkWebhookSecret}
-	kindAppID         = kind{"id", checkAppID}
-	kindOwner         = kind{"name", checkOwner}
-	kindRole          = kind{"role", oneOf(roleNames()...)}
-	kindTokens        = kind{"owner=token", checkTokens}
-	kindServerName    = kind{"name", checkServerName}
-	kindLinks         = kind{"link=host:port", checkLinks} // several, separated by spaces
-	kindSampler       = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
-	kindRatio         = kind{"ratio", checkRatio}
-	kindCertificates  = kind{"file", checkAuthorities} // PEM
-	kindLogFormat     = kind{"format", oneOf("json", "text")}
-	kindLogLevel      = kind{"level", oneOf("debug", "info", "warn", "error")}
+	kindAmount         = kind{"fen", between(0, 1<<53-1)}
+	kindRate           = kind{"per second", between(0, 1_000_000)}
+	kindLimit          = kind{"number/span", checkLimit}
+	kindRiskTimeout    = kind{"duration", checkRiskTimeout}
+	kindRiskUnanswered = kind{"allow|refuse", oneOf(riskAllow, riskRefuse)}
+	kindConns          = kind{"int", between(1, 1_000_000)}
+	kindClock          = kind{"hh:mm", checkClock}
+	kindKey32          = kind{"hex", checkKey32}
+	kindWebhookSecret  = kind{"secret", checkWebhookSecret}
+	kindAppID          = kind{"id", checkAppID}
+	kindOwner          = kind{"name", checkOwner}
+	kindRole           = kind{"role", oneOf(roleNames()...)}
+	kindTokens         = kind{"owner=token", checkTokens}
+	kindServerName     = kind{"name", checkServerName}
+	kindLinks          = kind{"link=host:port", checkLinks} // several, separated by spaces
+	kindSampler        = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
+	kindRatio          = kind{"ratio", checkRatio}
+	kindCertificates   = kind{"file", checkAuthorities} // PEM
+	kindLogFormat      = kind{"format", oneOf("json", "text")}
+	kindLogLevel       = kind{"level", oneOf("debug", "info", "warn", "error")}
+)
+
+// What becomes of a grab that the risk check does not answer.
+const (
+	riskAllow  = "allow"
+	riskRefuse = "refuse"
 )
 
 // Who rebuilds lanes of the pool.
@@ -100,6 +109,22 @@ func (c config) limit(flag string) api.Limit {
 		panic(flag + " was not checked: " + err.Error())
 	}
 	return l
+}
+
+func checkRiskTimeout(value string) error {
+	if d, err := time.ParseDuration(value); err != nil || d < risk.MinTimeout || d > risk.MaxTimeout {
+		return fmt.Errorf("is not a time from %v to %v, such as 300ms", risk.MinTimeout, risk.MaxTimeout)
+	}
+	return nil
+}
+
+// duration returns a setting that has been checked to be one.
+func (c config) duration(flag string) time.Duration {
+	d, err := time.ParseDuration(c.text(flag))
+	if err != nil {
+		panic(flag + " was not checked: " + err.Error())
+	}
+	return d
 }
 
 func checkRatio(value string) error {

@@ -5,6 +5,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/devstack"
+	"hongbao/risk"
 )
 
 // setting is one thing that can be configured. The table below is the only place
@@ -67,6 +68,14 @@ var settings = []setting{
 		usage: "grabs from one network address (of IPv6: one /64), as limit-user; it is that of whoever connects, the gateway's behind one, as headers of proxies are not believed; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "limit-key", env: "HONGBAO_LIMIT_KEY", fallback: "0", kind: kindLimit, required: true,
 		usage: "requests of one key of an app, whatever they ask, as limit-user; 0 = no limit", commands: []string{cmdAPI}},
+	{flag: "risk-url", env: "HONGBAO_RISK_URL", kind: kindBaseURL,
+		usage: "where to ask, by POST, whether a grab that could win may go on (docs/integrate.md); needs risk-key; empty = nobody is asked", commands: []string{cmdAPI}},
+	{flag: "risk-key", env: "HONGBAO_RISK_KEY", kind: kindToken, secret: true,
+		usage: "bearer token that these questions carry; with risk-url alone", commands: []string{cmdAPI}},
+	{flag: "risk-timeout", env: "HONGBAO_RISK_TIMEOUT", fallback: risk.DefaultTimeout.String(), kind: kindRiskTimeout, required: true,
+		usage: "how long such a grab waits for the answer, 10ms to 2s", commands: []string{cmdAPI}},
+	{flag: "risk-unanswered", env: "HONGBAO_RISK_UNANSWERED", fallback: riskAllow, kind: kindRiskUnanswered, required: true,
+		usage: "what becomes of the grab when there is no answer: allow or refuse", commands: []string{cmdAPI}},
 	{flag: "listen", env: "HONGBAO_WORKER_LISTEN", kind: kindListen,
 		usage: "address for health and metrics; empty = none", commands: []string{cmdWorker}},
 	{flag: "listen", env: "HONGBAO_PROVIDER_LISTEN", fallback: "127.0.0.1:8090", kind: kindListen, required: true,

@@ -70,6 +70,11 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		return err
 	}
 	defer stopTracing()
+	asks, closeRisk, err := cfg.Risk.check()
+	if err != nil {
+		return err
+	}
+	defer closeRisk()
 	server, err := api.New(api.Config{
 		Metrics: registry, Tracer: tracer,
 		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting, MaxConns: cfg.MaxConnections,
@@ -78,7 +83,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
 		SeedKey: key32(cfg.SeedKey), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis,
+		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"hongbao/packet"
+)
+
+// RiskQuestion is what the risk check is asked: may this grab, which could win, go on?
+type RiskQuestion struct {
+	App, PacketID, UserID string
+	At                    time.Time
+}
+
+// RiskCheck is a service of the platform that is asked before a share is given out. An
+// error says that it did not answer.
+type RiskCheck func(context.Context, RiskQuestion) (allow bool, err error)
+
+// Outcomes of the risk check, as metrics name them.
+const (
+	riskAllowed    = "allowed"
+	riskRefused    = "refused"
+	riskUnanswered = "unanswered"
+)
+
+// riskDetail says no more: whoever tries what is noticed must not learn it here.
+const riskDetail = "The grab was refused."
+
+var tellUnanswered seldom
+
+// riskRefuses asks the risk check about a grab that could win; all others cost it nothing.
+// A non-nil error is the answer to the grab, which has taken nothing.
+func (r *request) riskRefuses(id, user string, fact facts) error {
+	if r.server.cfg.Risk == nil {
+		return nil
+	}
+	could, err := r.couldWin(id, user, fact)
+	if err != nil || !could {
+		return err
+	}
+	began := time.Now()
+	allow, err := r.server.cfg.Risk(r.ctx, RiskQuestion{App: fact.app, PacketID: id, UserID: user, At: r.server.cfg.Now()})
+	outcome := riskAllowed
+	switch {
+	case err != nil:
+		outcome, allow = riskUnanswered, !r.server.cfg.RiskSilenceRefuses
+		if tellUnanswered.due() {
+			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id), slog.Any("error", err))
+		}
+	case !allow:
+		outcome = riskRefused
+	}
+	r.server.metrics.risk(outcome, time.Since(began))
+	if allow {
+		return nil
+	}
+	return &refusal{code: CodeNotEligible, detail: riskDetail}
+}
+
+// couldWin looks, and takes nothing, whether a grab would win now. What it cannot tell is
+// left to the grab itself to say.
+func (r *request) couldWin(id, user string, fact facts) (bool, error) {
+	pool := r.server.cfg.Pool
+	view, err := pool.View(r.ctx, id)
+	if errors.Is(err, packet.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil || view.Retired || view.Status() != packet.StatusOpen {
+		return false, err
+	}
+	if _, has, err := pool.Claim(r.ctx, id, user); err != nil || has {
+		return false, err
+	}
+	if fact.restricted {
+		return pool.IsGuest(r.ctx, id, user)
+	}
+	return true, nil
+}
+
+// refusedByRisk ends a grab that the risk check has refused, which was an attempt of its
+// user, or that could not be looked at, which was none.
+func (r *request) refusedByRisk(user string, err error) (answer, error) {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodeNotEligible {
+		r.server.metrics.grab(packet.GrabNotEligible)
+		return answer{}, refused
+	}
+	r.giveBack(user)
+	r.server.metrics.grab(packet.GrabUnavailable)
+	return answer{}, err
+}

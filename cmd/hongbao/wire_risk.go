@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"hongbao/api"
+	"hongbao/risk"
+)
+
+// riskConfig says who is asked about grabs that could win.
+type riskConfig struct {
+	URL            string // "" = nobody
+	Key            Secret
+	Timeout        time.Duration
+	SilenceRefuses bool
+}
+
+// riskMoment is how a question says when the grab came.
+const riskMoment = "2006-01-02T15:04:05.000Z"
+
+// check returns what the API asks, nil for nobody, and what ends it.
+func (c riskConfig) check() (api.RiskCheck, func(), error) {
+	if c.URL == "" {
+		return nil, func() {}, nil
+	}
+	service, err := risk.New(c.URL, c.Key.Reveal(), c.Timeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, q api.RiskQuestion) (bool, error) {
+		return service.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
+	}, service.Close, nil
+}

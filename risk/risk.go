@@ -1,0 +1,135 @@
+// Package risk asks somebody else's service whether a grab may go on: one HTTP call,
+// bounded in time and number, whose silence the caller has to bear.
+package risk
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Bounds of the timeout, and its default.
+const (
+	MinTimeout     = 10 * time.Millisecond
+	MaxTimeout     = 2 * time.Second
+	DefaultTimeout = 300 * time.Millisecond
+)
+
+const (
+	// atOnce is how many questions are under way together, each on a connection that is
+	// kept open. More wait, and the wait is part of their timeout.
+	atOnce = 128
+	// maxAnswer bounds what is read of an answer.
+	maxAnswer = 4 << 10
+	// idleTime is how long a connection is kept that nobody needs.
+	idleTime = 60 * time.Second
+)
+
+// Question is a grab that could win, as the service reads it.
+type Question struct {
+	App      string `json:"app"`
+	PacketID string `json:"packet_id"`
+	UserID   string `json:"user_id"`
+	At       string `json:"at"` // RFC 3339 UTC with milliseconds
+}
+
+// ErrUnanswered: the service did not say yes or no in time.
+var ErrUnanswered = errors.New("no answer of the risk check")
+
+// Check asks one service.
+type Check struct {
+	url     string
+	key     string
+	timeout time.Duration
+	client  http.Client
+	places  chan struct{}
+}
+
+// New makes a check. address is where questions are posted, key what they carry as a bearer
+// token. End it with Close.
+func New(address, key string, timeout time.Duration) (*Check, error) {
+	if timeout < MinTimeout || timeout > MaxTimeout {
+		return nil, fmt.Errorf("risk check: timeout %v: not from %v to %v", timeout, MinTimeout, MaxTimeout)
+	}
+	if at, err := url.Parse(address); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil {
+		return nil, errors.New("risk check: its address is not an http or https URL")
+	}
+	dialer := &net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second}
+	return &Check{url: address, key: key, timeout: timeout, places: make(chan struct{}, atOnce), client: http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, MaxConnsPerHost: atOnce, MaxIdleConns: atOnce, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: idleTime,
+			TLSHandshakeTimeout: MaxTimeout, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, DisableCompression: true,
+		},
+		// A place that the key was not meant for must not get it.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Close lets connections go that nobody uses.
+func (c *Check) Close() { c.client.CloseIdleConnections() }
+
+// Allows asks whether a grab may go on. Errors: ErrUnanswered, for whatever is not a clear
+// yes or no in time.
+func (c *Check) Allows(ctx context.Context, q Question) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	select {
+	case c.places <- struct{}{}:
+		defer func() { <-c.places }()
+	case <-ctx.Done():
+		return false, fmt.Errorf("%w: %d are under way: %w", ErrUnanswered, atOnce, ctx.Err())
+	}
+	allow, err := c.ask(ctx, q)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return allow, nil
+}
+
+func (c *Check) ask(ctx context.Context, q Question) (bool, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return false, fmt.Errorf("encode the question: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("User-Agent", "hongbao")
+	req.Header["X-Idempotency-Key"] = nil // not sent: it lets a question go again that met a connection that had just ended
+	res, err := c.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read the answer: %w", err)
+	case res.StatusCode != http.StatusOK:
+		return false, fmt.Errorf("status %d", res.StatusCode)
+	case len(raw) > maxAnswer:
+		return false, fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+	}
+	var said struct {
+		Allow *bool `json:"allow"`
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return false, fmt.Errorf("decode the answer: %w", err)
+	}
+	if said.Allow == nil {
+		return false, errors.New("an answer without allow")
+	}
+	return *said.Allow, nil
+}

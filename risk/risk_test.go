@@ -1,0 +1,212 @@
+package risk
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "s3cret-risk"
+
+// service answers questions as a test wants and counts its connections.
+type service struct {
+	*httptest.Server
+	conns atomic.Int64
+}
+
+func serve(t *testing.T, answer http.HandlerFunc) *service {
+	t.Helper()
+	s := &service{Server: httptest.NewUnstartedServer(answer)}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func ask(t *testing.T, url string, timeout time.Duration) *Check {
+	t.Helper()
+	c, err := New(url, secret, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func text(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+var question = Question{App: "mall", PacketID: "3q5k9v0c1m7e2u8h4r6t", UserID: "用户 \"a\"", At: "2026-02-17T20:00:00.000Z"}
+
+// TestAllows: yes, no, and everything that is neither.
+func TestAllows(t *testing.T) {
+	var redirected atomic.Int64
+	other := serve(t, func(http.ResponseWriter, *http.Request) { redirected.Add(1) })
+	gone := httptest.NewServer(text(""))
+	gone.Close()
+	for what, c := range map[string]struct {
+		answer http.HandlerFunc
+		allow  bool
+		silent bool
+	}{
+		"yes":          {text(`{"allow":true}`), true, false},
+		"no":           {text(`{"allow":false}`), false, false},
+		"no, and more": {text(` {"score":0.9,"allow":false}` + "\n"), false, false},
+		"nothing":      {text(""), false, true},
+		"null":         {text(`{"allow":null}`), false, true},
+		"no member":    {text(`{}`), false, true},
+		"a text":       {text(`{"allow":"true"}`), false, true},
+		"a number":     {text(`{"allow":1}`), false, true},
+		"two":          {text(`{"allow":true}{"allow":true}`), false, true},
+		"a page":       {text("<html>"), false, true},
+		"a long one":   {text(`{"allow":true}` + strings.Repeat(" ", maxAnswer)), false, true},
+		"created": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"allow":true}`)
+		}, false, true},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"allow":true}`, http.StatusInternalServerError)
+		}, false, true},
+		"no right": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"allow":true}`, http.StatusForbidden) }, false, true},
+		"another place": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, false, true},
+		"a hang-up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false, true},
+	} {
+		allow, err := ask(t, serve(t, c.answer).URL, time.Second).Allows(t.Context(), question)
+		if allow != c.allow || errors.Is(err, ErrUnanswered) != c.silent || !c.silent && err != nil {
+			t.Errorf("%s: %t, %v", what, allow, err)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the key is told: %v", what, err)
+		}
+	}
+	if allow, err := ask(t, gone.URL, time.Second).Allows(t.Context(), question); allow || !errors.Is(err, ErrUnanswered) {
+		t.Errorf("nobody there: %t, %v", allow, err)
+	}
+	if redirected.Load() != 0 {
+		t.Error("the question went to another place")
+	}
+}
+
+// TestQuestion: what the service reads.
+func TestQuestion(t *testing.T) {
+	var body, auth, kind, path string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		body, auth, kind, path = string(raw), r.Header.Get("Authorization"), r.Header.Get("Content-Type"), r.Method+" "+r.URL.Path
+		text(`{"allow":true}`)(w, r)
+	})
+	if _, err := ask(t, s.URL+"/check", time.Second).Allows(t.Context(), question); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"app":"mall","packet_id":"3q5k9v0c1m7e2u8h4r6t","user_id":"用户 \"a\"","at":"2026-02-17T20:00:00.000Z"}`
+	if body != want || auth != "Bearer "+secret || kind != "application/json" || path != "POST /check" {
+		t.Errorf("%s\n%s, %s, %s", body, auth, kind, path)
+	}
+}
+
+// TestCrowd: of many who ask at once no more are under way than the bound, the others wait
+// for them, and connections are kept.
+func TestCrowd(t *testing.T) {
+	const crowd = 3 * atOnce
+	release := make(chan struct{})
+	var at atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		at.Add(1)
+		<-release
+		text(`{"allow":true}`)(w, r)
+	})
+	c := ask(t, s.URL, MaxTimeout)
+	var all sync.WaitGroup
+	var answered atomic.Int64
+	for range crowd {
+		all.Go(func() {
+			if allow, err := c.Allows(t.Context(), question); allow && err == nil {
+				answered.Add(1)
+			}
+		})
+	}
+	deadline := time.After(MaxTimeout)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for at.Load() < atOnce {
+		select {
+		case <-deadline:
+			t.Errorf("%d of %d are under way", at.Load(), atOnce)
+			close(release)
+			return
+		case <-tick.C:
+		}
+	}
+	if n, conns := at.Load(), s.conns.Load(); n != atOnce || conns > atOnce {
+		t.Errorf("%d under way on %d connections, at most %d", n, conns, atOnce)
+	}
+	close(release)
+	all.Wait()
+	if n := answered.Load(); n != crowd {
+		t.Errorf("%d of %d have an answer", n, crowd)
+	}
+	if n := s.conns.Load(); n > atOnce {
+		t.Errorf("%d connections", n)
+	}
+	before := s.conns.Load()
+	for range 20 {
+		_, _ = c.Allows(t.Context(), question)
+	}
+	if n := s.conns.Load(); n != before {
+		t.Errorf("%d connections for questions one after the other", n-before)
+	}
+}
+
+// TestHangs: a service that hangs is waited for as long as is set, whoever has a place and
+// whoever has none.
+func TestHangs(t *testing.T) {
+	const crowd, timeout = 2 * atOnce, 50 * time.Millisecond
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // then the end of the connection is noticed
+		<-r.Context().Done()
+	})
+	c := ask(t, s.URL, timeout)
+	var all sync.WaitGroup
+	var silent atomic.Int64
+	began := time.Now()
+	for range crowd {
+		all.Go(func() {
+			if _, err := c.Allows(t.Context(), question); errors.Is(err, ErrUnanswered) {
+				silent.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n, took := silent.Load(), time.Since(began); n != crowd || took > MaxTimeout {
+		t.Errorf("%d of %d have no answer, after %v", n, crowd, took)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, bad := range []struct {
+		url     string
+		timeout time.Duration
+	}{{"http://x", 0}, {"http://x", MinTimeout - 1}, {"http://x", MaxTimeout + 1}, {"x:80", time.Second}, {"ftp://x", time.Second}, {"http://u:" + secret + "@x", time.Second}, {"", time.Second}} {
+		if _, err := New(bad.url, secret, bad.timeout); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s, %v: %v", bad.url, bad.timeout, err)
+		}
+	}
+}
