@@ -32,9 +32,9 @@ func (b *bank) testCampaigns(t *testing.T) {
 		p.Greeting != "恭喜" || p.ExpiresInSeconds != 60 || p.EligibleCount != 2 || *p.GroupID != "g" || p.Metadata["k"] != "v" {
 		t.Errorf("template %+v", p)
 	}
-	plain, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "plain", OpensDailyAt: "00:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 10, ShareCount: 1}})
+	plain, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "plain", OpensDailyAt: "00:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 10, ShareCount: 1, Tickets: true}})
 	b.must(err)
-	if plain.ID == c.ID || plain.TimeZone != "Asia/Shanghai" || plain.EndsOn != nil || plain.NextOpensAt == nil || plain.Packet.MaxShare != nil || plain.Packet.GroupID != nil || plain.Packet.EligibleCount != 0 {
+	if plain.ID == c.ID || !plain.Packet.Tickets || c.Packet.Tickets || plain.TimeZone != "Asia/Shanghai" || plain.EndsOn != nil || plain.NextOpensAt == nil || plain.Packet.MaxShare != nil || plain.Packet.GroupID != nil || plain.Packet.EligibleCount != 0 {
 		t.Errorf("with defaults %+v", plain)
 	}
 	b.campaignStatuses(ctx, c.ID)

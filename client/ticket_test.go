@@ -85,9 +85,4 @@ func (b *bank) testTickets(t *testing.T) {
 	if seen != 1 || len(page.Items) != 1 {
 		t.Errorf("%d, %+v", seen, page)
 	}
-	made, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "n", OpensDailyAt: "20:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 100, ShareCount: 1, Tickets: true}})
-	b.must(err)
-	if !made.Packet.Tickets {
-		t.Errorf("%+v", made)
-	}
 }
