@@ -41,7 +41,7 @@ type Question struct {
 	At       string `json:"at"` // RFC 3339 UTC with milliseconds
 }
 
-// ErrUnanswered: the service did not say yes or no in time.
+// ErrUnanswered says that the service did not say yes or no in time.
 var ErrUnanswered = errors.New("no answer of the risk check")
 
 // Check asks one service.

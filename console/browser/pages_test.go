@@ -47,6 +47,7 @@ type site struct {
 	id, closed string // packets, the second one closed
 	bad, long  string // payouts that failed; a second person is asked to cancel the second one
 	run        string // a reconciliation that has found a break
+	daily      string // a campaign
 }
 
 func newSite(t *testing.T) *site {
@@ -61,6 +62,7 @@ func newSite(t *testing.T) *site {
 	h.grab(s.closed, "alice", "Alice")
 	h.finish(s.closed)
 	s.run = h.compare(hostileReason, hostileAccount)
+	s.daily = h.campaign()
 	return s
 }
 
@@ -81,6 +83,8 @@ func (s *site) places() []place {
 		{path: "/packets"},
 		{path: "/packets/" + s.id},
 		{path: "/packets/" + s.closed},
+		{path: "/campaigns"},
+		{path: "/campaigns/" + s.daily},
 		{path: "/search?q=" + url.QueryEscape(hostileUser)},
 		{path: "/search?q="},
 		{path: "/breaks"},
@@ -254,9 +258,9 @@ func (s *site) entersAll(t *testing.T) {
 			if status != want || at.Path == "/login" {
 				t.Errorf("%s for %s: %d at %s, want %d", p.path, role, status, at, want)
 			}
-			// Who only reads is offered nothing to send, but operations the pause switch and the recall of a packet.
+			// Who only reads is offered nothing to send, but operations the pause switch, the recall of a packet and the stop of a campaign.
 			for _, form := range sentForms.FindAllStringSubmatch(main, -1) {
-				if role != access.RoleFinance && strings.Contains(form[2], "<button") && (role != access.RoleOps || !strings.HasPrefix(form[1], "/providers/") && !strings.HasSuffix(form[1], "/recall")) {
+				if role != access.RoleFinance && strings.Contains(form[2], "<button") && (role != access.RoleOps || !strings.HasPrefix(form[1], "/providers/") && !strings.HasPrefix(form[1], "/campaigns/") && !strings.HasSuffix(form[1], "/recall")) {
 					t.Errorf("%s offers %s to %s", p.path, form[1], role)
 				}
 			}
