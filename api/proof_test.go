@@ -244,6 +244,30 @@ func (p *agedReturns) Returns(ctx context.Context, kind payout.Kind, packetID, a
 	return page, err
 }
 
+// foreignReturn is a provider that has given back money under a number that begins as ours do.
+type foreignReturn struct{ api.Provider }
+
+func (p foreignReturn) Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error) {
+	totals, err := p.Provider.Totals(ctx, packetID)
+	totals.Returned += 7
+	return totals, err
+}
+
+func (p foreignReturn) Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error) {
+	page, err := p.Provider.Returns(ctx, kind, packetID, after)
+	page.Lines = append(page.Lines, payout.StatementLine{OrderNo: string(kind) + packetID + "zz", Amount: 7})
+	return page, err
+}
+
+// TestProofOfForeignReturns: a return under a number that is none of ours is a difference.
+func TestProofOfForeignReturns(t *testing.T) {
+	h := newHouse(t, parts{change: func(c *api.Config) { c.Provider = foreignReturn{c.Provider} }})
+	id := h.open(h.app, with())
+	if got := (proven{h, id}).proof(h.app, id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestProofOfReturns: what came back and is not booked is in flight while the news of it is
 // on its way, which takes a moment, and while the provider is about to be asked. What
 // nobody tells of the proof has asked about, and it is a difference when that does not help.
