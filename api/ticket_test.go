@@ -430,3 +430,23 @@ func TestR9_TicketsOfAPoolMadeAgain(t *testing.T) {
 		t.Errorf("with one: %s", r)
 	}
 }
+
+// TestTicketsOfAPacketAskedForAnew: Redis lost a packet before the books had it, and its app
+// asked for another one under the same key, with tickets. A process that has looked at the
+// first one knows of no ticket.
+func TestTicketsOfAPacketAskedForAnew(t *testing.T) {
+	redis := stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: redis.Addr})
+	p := h.stage(h.app, "u1")
+	if r := h.grab(h.app, p.ID, "a"); r.code() != "not_open_yet" {
+		t.Fatalf("%s", r)
+	}
+	h.empty(redis.Addr)
+	h.goOnWithNothing()
+	p.Tickets, p.CreatedAt = true, time.Time{}
+	if _, err := h.pool.Create(t.Context(), p, nil, nil, time.Hour, time.Second); err != nil { // by another process
+		t.Fatal(err)
+	}
+	h.fund(p.ID)
+	h.refusedTicket("without a ticket", h.grab(h.app, p.ID, "a"), "brings none", "")
+}
