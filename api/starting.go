@@ -17,8 +17,10 @@ const (
 	// startingConns bounds the connections of each listener that are answered at once
 	// while the server starts; who comes then waits for a place.
 	startingConns = 256
-	// startingTime bounds one request meanwhile, and its answer.
-	startingTime = 5 * time.Second
+	// startingHeader bounds the head of a request meanwhile, and startingTime all of it and
+	// its answer: who is slow to ask must not keep /livez from others for long.
+	startingHeader = time.Second
+	startingTime   = 5 * time.Second
 )
 
 // Starting has both addresses bound, and answers for a server whose parts are not there
@@ -56,7 +58,7 @@ func NewStarting(ctx context.Context, publicAddr, staffAddr string) (*Starting, 
 	s := &Starting{}
 	for _, ln := range bound {
 		d := &door{TCPListener: ln, places: make(chan struct{}, startingConns), closed: make(chan struct{}), served: make(chan error, 1)}
-		d.web = http.Server{Handler: s, ReadTimeout: startingTime, WriteTimeout: startingTime, MaxHeaderBytes: headerLimit,
+		d.web = http.Server{Handler: s, ReadHeaderTimeout: startingHeader, ReadTimeout: startingTime, WriteTimeout: startingTime, MaxHeaderBytes: headerLimit,
 			ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
 		d.web.SetKeepAlivesEnabled(false) // the next request is the server's
 		s.doors = append(s.doors, d)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Bounds of the timeout, and its default.
@@ -122,7 +123,7 @@ func (c *Check) ask(ctx context.Context, q Question) (bool, error) {
 	case len(raw) > maxAnswer:
 		return false, fmt.Errorf("an answer of more than %d bytes", maxAnswer)
 	}
-	var said struct {
+	var said struct { // by its exact name, once: anything else is no clear answer
 		Allow *bool `json:"allow"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {

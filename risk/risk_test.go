@@ -74,6 +74,9 @@ func TestAllows(t *testing.T) {
 		"a text":       {text(`{"allow":"true"}`), false, true},
 		"a number":     {text(`{"allow":1}`), false, true},
 		"two":          {text(`{"allow":true}{"allow":true}`), false, true},
+		"Allow":        {text(`{"allow":false,"Allow":true}`), false, false},
+		"ALLOW":        {text(`{"ALLOW":true}`), false, true},
+		"twice":        {text(`{"allow":true,"allow":false}`), false, true},
 		"a page":       {text("<html>"), false, true},
 		"a long one":   {text(`{"allow":true}` + strings.Repeat(" ", maxAnswer)), false, true},
 		"created": {func(w http.ResponseWriter, _ *http.Request) {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -32,8 +34,68 @@ var (
 
 // claims are the members of a ticket that are looked at.
 type claims struct {
-	PacketID string `json:"packet_id"`
+	PacketID string
 	jwt.RegisteredClaims
+}
+
+// UnmarshalJSON reads members by their exact names, each once: encoding/json, which the
+// library uses, takes "Sub" for "sub", so that something an app has signed with a member
+// that its user has named could be a ticket.
+func (c *claims) UnmarshalJSON(raw []byte) error {
+	var said struct {
+		Audience  jsontext.Value `json:"aud"`
+		Subject   string         `json:"sub"`
+		PacketID  string         `json:"packet_id"`
+		Expires   *float64       `json:"exp"`
+		NotBefore *float64       `json:"nbf"`
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return err //nolint:wrapcheck // told by the library as what it is
+	}
+	c.PacketID, c.Subject = said.PacketID, said.Subject
+	switch said.Audience.Kind() {
+	case '"':
+		c.Audience = make(jwt.ClaimStrings, 1)
+		if err := json.Unmarshal(said.Audience, &c.Audience[0]); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+	case '[':
+		if err := json.Unmarshal(said.Audience, (*[]string)(&c.Audience)); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
+	}
+	var err error
+	if c.ExpiresAt, err = moment(said.Expires); err != nil {
+		return err
+	}
+	c.NotBefore, err = moment(said.NotBefore)
+	return err
+}
+
+// lastSecond is the end of the year 9999.
+const lastSecond = 253402300799
+
+// moment is a time in seconds since 1970, parts of which are cut off; nil: none.
+func moment(seconds *float64) (*jwt.NumericDate, error) {
+	if seconds == nil {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	if *seconds < 0 || *seconds > lastSecond {
+		return nil, ErrMalformed
+	}
+	return jwt.NewNumericDate(time.Unix(int64(*seconds), 0)), nil
+}
+
+// inAlphabet reports whether a text has only what a compact JWT has. Decoders skip ends of
+// lines, and there would be many texts of one ticket.
+func inAlphabet(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // Check returns nil for a ticket that lets a user grab a packet now: a JWT of the
@@ -46,7 +108,7 @@ func Check(text, packetID, userID string, now time.Time, find func(kid string) (
 	if text == "" {
 		return ErrMissing
 	}
-	if len(text) > MaxBytes {
+	if len(text) > MaxBytes || !inAlphabet(text) {
 		return ErrMalformed
 	}
 	var said claims

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,14 @@ func TestCheck(t *testing.T) {
 		"its header no JSON":          {jwtOf(t, "{", ticketBody, ours), ErrMalformed},
 		"its body an array":           {jwtOf(t, ticketHeader, "[]", ours), ErrMalformed},
 		"its end a text":              {claim("exp", "tomorrow"), ErrMalformed},
+		"its end a number as a text":  {claim("exp", fmt.Sprint(ticketNow.Add(time.Minute).Unix())), ErrMalformed},
+		"its end beyond all years":    {claim("exp", 1e300), ErrMalformed},
+		"with an end of line":         {good + "\n", ErrMalformed},
+		"Sub after sub":               {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u3","Sub":"u2","packet_id":"`+ticketPacket+`","exp":4000000000}`, ours), ErrOther},
+		"SUB alone":                   {jwtOf(t, ticketHeader, `{"aud":"hongbao","SUB":"u2","packet_id":"`+ticketPacket+`","exp":4000000000}`, ours), ErrOther},
+		"AUD after aud":               {jwtOf(t, ticketHeader, `{"aud":"mall","AUD":"hongbao","sub":"u2","packet_id":"`+ticketPacket+`","exp":4000000000}`, ours), ErrOther},
+		"Exp after exp":               {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u2","packet_id":"`+ticketPacket+`","exp":1,"Exp":4000000000}`, ours), ErrExpired},
+		"sub twice":                   {jwtOf(t, ticketHeader, `{"aud":"hongbao","sub":"u3","sub":"u2","packet_id":"`+ticketPacket+`","exp":4000000000}`, ours), ErrMalformed},
 		"what must be understood":     {header("crit", []string{"exp"}), ErrMalformed},
 		"alg none":                    {jwtOf(t, with(ticketHeader, "alg", "none"), ticketBody, nothing), ErrForged},
 		"alg none, signed":            {header("alg", "none"), ErrForged},
@@ -177,11 +186,8 @@ func FuzzCheck(f *testing.F) {
 		if len(signed) > MaxBytes || Check(signed, id, user, ticketNow, func(string) (ed25519.PublicKey, bool) { return public, true }) != nil {
 			return
 		}
-		var said struct {
-			Sub      string
-			PacketID string `json:"packet_id"`
-		}
-		if err := json.Unmarshal([]byte(text), &said); err != nil || said.Sub != user || said.PacketID != id {
+		said := members{}
+		if err := json.Unmarshal([]byte(text), &said); err != nil || said["sub"] != user || said["packet_id"] != id {
 			t.Errorf("%s opens %q to %q: %v", text, id, user, err)
 		}
 	})
