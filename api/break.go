@@ -108,15 +108,11 @@ func listBreaks(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Breaks{Items: []Break{}}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		page.NextCursor = encodeCursor(listCursor{Filters: given, To: filter.CreatedTo, At: last.CreatedAt, ID: renderBreak(last, now).ID})
-	}
-	for _, row := range rows {
-		page.Items = append(page.Items, renderBreak(row, now))
-	}
+	var page Breaks
+	show := func(b payout.BreakRow) Break { return renderBreak(b, now) }
+	page.Items, page.NextCursor = pageOf(rows, limit, func(b payout.BreakRow) listCursor {
+		return listCursor{Filters: given, To: filter.CreatedTo, At: b.CreatedAt, ID: show(b).ID}
+	}, show)
 	return answer{status: http.StatusOK, body: page}, nil
 }
 

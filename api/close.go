@@ -318,15 +318,10 @@ func listCloses(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Closes{Items: []CloseSummary{}}
-	if len(found) > limit {
-		found = found[:limit]
-		last := found[limit-1]
-		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.From, ID: string(last.Day)})
-	}
-	for _, c := range found {
-		page.Items = append(page.Items, renderCloseSummary(c))
-	}
+	var page Closes
+	page.Items, page.NextCursor = pageOf(found, limit, func(k payout.Close) listCursor {
+		return listCursor{Filters: given, At: k.From, ID: string(k.Day)}
+	}, renderCloseSummary)
 	return answer{status: http.StatusOK, body: page}, nil
 }
 

@@ -133,15 +133,10 @@ func listKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := APIKeys{Items: []APIKey{}}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
-	}
-	for _, row := range rows {
-		page.Items = append(page.Items, r.server.renderKey(row))
-	}
+	var page APIKeys
+	page.Items, page.NextCursor = pageOf(rows, limit, func(k access.KeyRecord) listCursor {
+		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
+	}, r.server.renderKey)
 	return answer{status: http.StatusOK, body: page}, nil
 }
 

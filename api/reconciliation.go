@@ -181,6 +181,20 @@ func continueList(text string, given map[string]string, read func(*query)) (list
 	return c, nil
 }
 
+// pageOf renders the rows that a list has found, one more than fit its page when there are
+// more, and the cursor behind the last that fits; place says where a row stands.
+func pageOf[R, I any](rows []R, limit int, place func(R) listCursor, render func(R) I) (items []I, next Nullable[string]) {
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = encodeCursor(place(rows[limit-1]))
+	}
+	items = make([]I, len(rows))
+	for i, row := range rows {
+		items[i] = render(row)
+	}
+	return items, next
+}
+
 // readList reads what a list is asked for: its filter, from the cursor when there is
 // one, the filters as they are given, the place to go on after, and the page's size.
 func readList[F any](r *request, read func(*query) F) (filter F, given map[string]string, after listCursor, limit int, err error) {
@@ -212,15 +226,10 @@ func listReconciliations(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := Reconciliations{Items: []Reconciliation{}}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
-	}
-	for _, row := range rows {
-		page.Items = append(page.Items, r.server.renderReconciliation(row))
-	}
+	var page Reconciliations
+	page.Items, page.NextCursor = pageOf(rows, limit, func(k payout.Reconciliation) listCursor {
+		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
+	}, r.server.renderReconciliation)
 	return answer{status: http.StatusOK, body: page}, nil
 }
 

@@ -67,15 +67,10 @@ func listTicketKeys(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page := TicketKeyPage{Items: []TicketKey{}}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
-		page.NextCursor = encodeCursor(listCursor{Filters: given, At: last.CreatedAt, ID: last.ID})
-	}
-	for _, row := range rows {
-		page.Items = append(page.Items, renderTicketKey(row))
-	}
+	var page TicketKeyPage
+	page.Items, page.NextCursor = pageOf(rows, limit, func(k access.TicketKeyRecord) listCursor {
+		return listCursor{Filters: given, At: k.CreatedAt, ID: k.ID}
+	}, renderTicketKey)
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
