@@ -46,6 +46,7 @@ type Cashbook interface {
 	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	Late(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
+	Lapse(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)

@@ -25,6 +25,9 @@ type book struct {
 	sends map[string]int
 	held  *payout.Hold
 	asked bool // the rows say ask
+
+	lapses int
+	late   bool // nothing lapses
 }
 
 func (b *book) state(id string) payout.State {

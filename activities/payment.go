@@ -20,7 +20,8 @@ type Payments struct {
 	Provider Provider
 	// Gate parks sends while the provider is in trouble; nil lets all through.
 	Gate *Gate
-	// Pools are asked before a late claim is booked; nil: whoever books sees to it himself.
+	// Pools are asked before a late claim is booked, and before a charge is sent; nil: whoever
+	// books sees to it himself.
 	Pools LatePools
 	// Now is the clock; nil: time.Now. A simulation brings its own.
 	Now func() time.Time
@@ -69,6 +70,11 @@ func (a *Payments) BeginSend(ctx context.Context, id string) (payout.Begun, erro
 // begin does what BeginSend says. noted is not later than the note.
 func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, noted time.Time, err error) {
 	op := opOf(id)
+	if op == payout.OpCharge {
+		if st, ended, err := a.lapse(ctx, id); ended || err != nil {
+			return payout.Begun{State: st}, noted, err
+		}
+	}
 	if why, wait := a.Gate.admit(ctx, op, id); why != payout.ParkedNot {
 		begun, err = a.parked(ctx, id, why, wait)
 		return begun, noted, err

@@ -23,6 +23,7 @@ var (
 	CreateAnswer = step(PathCreate, "create_answer", "the first answer to the create request is stored in Redis")
 	CreateRecord = step(PathCreate, "create_record", "packet row and pending charge are in MySQL")
 	ChargeBegin  = step(PathCreate, "charge_begin", "the send of the charge is noted, its number and request are stored")
+	ChargeLapse  = step(PathCreate, "charge_lapse", "a charge of which nothing was sent is failed: its packet has expired")
 	ChargeSend   = step(PathCreate, "charge_send", "the charge was sent to the provider, which has answered")
 	ChargeSettle = step(PathCreate, "charge_settle", "what became of the charge is booked")
 	CreateFund   = step(PathCreate, "create_fund", "the packet is open in MySQL, with one row a share")

@@ -123,6 +123,48 @@ func (l *packetLife) deleteHandOffs(t *testing.T, r *redis.Client, stream string
 	return deleted
 }
 
+// lapsed is a packet that has expired before its charge was sent, because the provider was
+// held: its sender is not charged (rule R2). Its time is taken from it by hand, so that
+// nobody waits for it; other stories release the provider whenever they like, and then
+// another packet is lived.
+func lapsed(t *testing.T, c *crashes, name string) {
+	r, db := c.redis(t), c.mysql(t)
+	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
+	for n := range 12 {
+		one := fmt.Sprintf("%s-%d", name, n)
+		c.decided(t, "OPS", "/providers/sandbox/hold", one, 200, map[string]any{"reason": "the provider is down"})
+		a := c.post(t, c.api("/v1/packets"), c.env("HONGBAO_APP_KEY"), map[string]any{"sender_id": one, "total_amount": crashTotal, "share_count": 3}, "Idempotency-Key", one)
+		l := &packetLife{crashes: c, id: a.str("id")}
+		key, _ := l.keyOf(t, r)
+		eventually(t, reachWithin, "the packet is recorded", func() bool { return count(t, db, "SELECT COUNT(*) FROM packets WHERE id = ?", l.id) == 1 })
+		if _, err := db.ExecContext(t.Context(), "UPDATE packets SET expires_at = opens_at + INTERVAL 1000 MICROSECOND WHERE id = ? AND status = 'funding'", l.id); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := r.HGet(t.Context(), key, "opens_at").Int64()
+		if err == nil {
+			err = r.HSet(t.Context(), key, "expires_at", opened+1).Err()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.decided(t, "OPS", "/providers/sandbox/release", one+"-2", 200, map[string]any{"reason": "the provider is back"})
+		var end string
+		eventually(t, healWithin, "the packet has come to its end", func() bool {
+			end = string(c.packet(t, l.id).Status)
+			return end == "rejected" || end == "closed"
+		})
+		moved := c.movements(t, l.id)
+		if unsent := count(t, db, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'c' AND attempt = 0 AND failure_code = 'expired_before_charge'", l.id); unsent == 1 {
+			if end != "rejected" || len(moved) != 0 {
+				t.Errorf("the packet is %s, and %v moved", end, moved)
+			}
+			if c.reached() {
+				return
+			}
+		}
+	}
+}
+
 // promisedTwice hands over a claim for a share that another has: it cannot be
 // booked, is kept as a break and a failed payout, and moves no money until two
 // persons void it (rule R10).

@@ -59,6 +59,7 @@ var stories = map[crash.Step]story{
 	crash.ProviderHold:     held,
 	crash.ClaimBook:        bookedWhileHeld,
 	crash.PayoutBegin:      retried,
+	crash.ChargeLapse:      lapsed,
 	crash.RejectRow:        declined,
 	crash.RejectPool:       declined,
 	crash.RelayClose:       soldOut,

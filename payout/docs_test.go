@@ -12,6 +12,7 @@ var movers = map[[2]Status]string{
 	{StatusPending, StatusSending}:            "BeginSend: number and exact request are stored, the send is noted, then it goes out",
 	{StatusPending, StatusUnknown}:            "an earlier number, asked about after a decision, is not final",
 	{StatusPending, StatusPaid}:               "an earlier number, asked about after a decision, has succeeded",
+	{StatusPending, StatusFailed}:             "a charge of which nothing was ever sent, once its packet has expired; no other payment",
 	{StatusSending, StatusPaid}:               "the provider says that the money has moved",
 	{StatusSending, StatusFailed}:             "final failure, confirmed by asking",
 	{StatusSending, StatusUnknown}:            "no answer, or one that says nothing, or one that contradicts another",
@@ -46,8 +47,8 @@ func TestDocs(t *testing.T) {
 <!-- Generated from payout.Transitions by "go test ./payout -run Docs -update". Do not edit. -->
 
 Charges, payouts and refunds share one table. The row in MySQL is the only place where a status is
-kept; it changes by compare-and-set. ` + "`failed`" + ` always means confirmed by asking the provider, never a
-number of tries.
+kept; it changes by compare-and-set. ` + "`failed`" + ` means confirmed by asking the provider, or of a charge that
+nothing was ever sent; it is never a number of tries.
 
 ` + "```mermaid\nstateDiagram-v2\n    [*] --> pending\n")
 	rows := 0

@@ -41,6 +41,7 @@ var FailureCodes = []FailureCode{
 		"Retry once the sender has had the account unfrozen."},
 	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again.", ""},
 	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true, "The sender has to top up and create the packet again.", ""},
+	{FailureLapsed, "The packet expired before its charge was sent: nothing was taken.", true, "Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
 	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used.",
 		"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used."},

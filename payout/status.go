@@ -22,7 +22,8 @@ const (
 	StatusAwaitingRecipient Status = "awaiting_recipient"
 	// StatusPaid: the provider confirmed. Final unless it comes back.
 	StatusPaid Status = "paid"
-	// StatusFailed: the provider, asked, confirmed final failure (rule R4). Needs a person.
+	// StatusFailed: the provider, asked, confirmed final failure (rule R4), or nothing was
+	// ever sent (Lapse). Needs a person, unless it is a charge.
 	StatusFailed Status = "failed"
 	// StatusReturned: came back after success (退票). Needs a person.
 	StatusReturned Status = "returned"
@@ -39,9 +40,10 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // Transitions is the one table of allowed status changes (rules R4 and R5).
 // From pending, paid and unknown are reached only when earlier numbers are
 // asked about before a new one is made; unknown goes to pending and paid_outside
-// only by two persons, once the provider no longer knows the number.
+// only by two persons, once the provider no longer knows the number. From pending, failed
+// is for unsent charges alone.
 var Transitions = map[Status][]Status{
-	StatusPending:           {StatusSending, StatusUnknown, StatusPaid},
+	StatusPending:           {StatusSending, StatusUnknown, StatusPaid, StatusFailed},
 	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
 	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending, StatusPaidOutside},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown},
@@ -114,7 +116,7 @@ func (p *Payment) Move(to Status) error {
 	if p.Status == to {
 		return nil
 	}
-	if !CanMove(p.Status, to) {
+	if !CanMove(p.Status, to) || p.Status == StatusPending && to == StatusFailed && !p.Unsent() {
 		return fmt.Errorf("payment %s: %w: %s to %s", p.ID, ErrTransition, p.Status, to)
 	}
 	p.Status = to

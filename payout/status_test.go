@@ -22,7 +22,8 @@ var documented = map[Status][]Status{
 // succeeded settles the payment, one that is not final sends it back to asking.
 // A recipient's order of which the provider says less than before is asked about too.
 var added = map[Status][]Status{
-	StatusPending:           {StatusUnknown, StatusPaid},
+	// Failed: a charge of which nothing was sent, and whose packet has expired.
+	StatusPending:           {StatusUnknown, StatusPaid, StatusFailed},
 	StatusAwaitingRecipient: {StatusUnknown},
 	// A new number by two persons, once the provider no longer knows the last one.
 	StatusUnknown: {StatusPending},
@@ -50,7 +51,7 @@ func TestR4_CanMoveAgreesWithTheTable(t *testing.T) {
 			if CanMove(from, to) != want {
 				t.Errorf("CanMove(%s, %s) = %t", from, to, !want)
 			}
-			p := Payment{ID: "p", Status: from}
+			p := Payment{ID: "p", Kind: KindCharge, Status: from}
 			err := p.Move(to)
 			switch {
 			case from == to || want:

@@ -40,6 +40,28 @@ func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err
 	return st, err
 }
 
+func (b *books) Lapse(_ context.Context, id string) (st payout.State, err error) {
+	err = b.world.do("lapse", func() error {
+		r, now := b.rows[id], b.world.now()
+		if r == nil {
+			return packet.ErrNotFound
+		}
+		restored := !b.state.RestoredAt.IsZero() && !b.rec.CreatedAt.After(b.state.RestoredAt)
+		believed := !restored && b.believed() == nil && !b.leftBehind(b.chargeNo())
+		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && believed {
+			p := r.Payment
+			if err := payout.Lapse(&p, now); err != nil {
+				return err
+			}
+			b.save(r, p)
+			b.world.reached["charge lapsed"]++
+		}
+		st = r.state(now)
+		return nil
+	})
+	return st, err
+}
+
 func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
 	err = b.world.do("note send", func() error {
 		r, now := b.rows[id], b.world.now()

@@ -68,6 +68,9 @@ func (w *world) judgeStatuses(after string, f figures) {
 		if (r.Failure != nil) != (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned) {
 			w.violated("after %s: %s is %s with failure %v", after, id, r.Status, r.Failure)
 		}
+		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() && (len(r.attempts) == 0) != (r.Failure.Code == payout.FailureLapsed) {
+			w.violated("after %s: the charge has failed as %s, with %d numbers", after, r.Failure.Code, len(r.attempts))
+		}
 	}
 	if owed != f.owed || refunding != f.refunding || charged != f.total {
 		w.violated("after %s: the rows say owed %d, refunding %d, charged %d; the ledger %+v", after, owed, refunding, charged, f)

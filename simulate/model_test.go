@@ -509,7 +509,7 @@ var (
 	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "not on the list",
 		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between",
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between",
 		"left to people: silent", "recovered again, what was left", "asked about what was left to people", "neither funded nor closed, its charge was left"}
 	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
 		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",

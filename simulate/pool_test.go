@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hongbao/activities"
 	"hongbao/money"
 	"hongbao/packet"
 )
@@ -153,6 +154,17 @@ func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
 			RemainingCount: len(p.free), Reason: p.reason, Now: p.world.now()}
 	})
 	return v, err
+}
+
+// chargePools is the pool that is asked before a charge is sent. Claims that turn up late
+// are looked at elsewhere: books.Late knows none.
+type chargePools struct {
+	activities.LatePools
+	pool *pool
+}
+
+func (c chargePools) View(ctx context.Context, id string) (packet.PoolView, error) {
+	return c.pool.View(ctx, id)
 }
 
 func (p *pool) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) (err error) {

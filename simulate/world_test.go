@@ -137,7 +137,7 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}}
 	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
 	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
-	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Now: w.clock}
+	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}
 	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
 	return w
 }

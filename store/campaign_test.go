@@ -395,6 +395,13 @@ func TestVitalsOfCampaigns(t *testing.T) {
 	clock.pass(72 * time.Hour)
 	made(s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened))(t)
 	wantLost("missed 0 declined 0 unopened 1 ")
+	day = reserved(t, s, c)
+	p.ID, p.OpensAt, p.ExpiresAt = day.PacketID, s.Now().Add(-time.Hour), s.Now()
+	recorded(t, s, p)
+	must(t, s.DecideDay(t.Context(), c.ID, day.Day, campaign.DayMade))
+	lapsed(t, s, chargeID(p))
+	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: payout.FailureLapsed}))
+	wantLost("missed 0 declined 0 unopened 2 ")
 }
 
 // TestTooManyCampaigns: an app may have so many that have not ended.

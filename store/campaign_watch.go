@@ -8,6 +8,7 @@ import (
 	"hongbao/crash"
 	"hongbao/observe"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // UnsyncedCampaigns lists campaigns whose schedules do not follow their status yet, after
@@ -71,15 +72,15 @@ func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
 	if v.Campaigns = late.backlog(); late.N > 0 {
 		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.Lead)
 	}
-	// A packet that was charged, and not open before it expired, is closed as long as it
+	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not open before it expired, is closed as long as it
 	// may live after its day was decided.
 	var lost []backlogRow
 	told := opens.Add(campaign.Late - campaign.Lead - lostSpan)
-	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected', 'declined', 'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
+	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined', 'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
 			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
-		told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
+		payout.FailureLapsed, told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
 	for _, reason := range []string{"missed", "declined", "unopened"} {
 		day := observe.KindBacklog{Kind: reason}
 		for _, row := range lost {

@@ -1,0 +1,43 @@
+package payout
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestR4_OnlyUnsentChargesLapse: nothing fails without a word of the provider's but a
+// charge that has no number yet.
+func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
+	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund, KindHonour} {
+		for _, status := range Statuses {
+			for attempt := range 2 {
+				p := newBooks(kind).p
+				p.Status, p.Attempt = status, attempt
+				before := p
+				want := kind == KindCharge && status == StatusPending && attempt == 0
+				if p.Unsent() != want {
+					t.Errorf("%c %s, %d numbers: unsent %t", kind, status, attempt, !want)
+				}
+				if status == StatusSending || status == StatusUnknown || status == StatusAwaitingRecipient || status == StatusFailed {
+					continue // these move to failed by what the provider says
+				}
+				err := Lapse(&p, t0.Add(time.Hour))
+				switch {
+				case !want && (!errors.Is(err, ErrTransition) || p != before):
+					t.Errorf("%c %s, %d numbers: lapsed: %+v, %v", kind, status, attempt, p, err)
+				case want && (err != nil || p.Status != StatusFailed || p.Failure.Code != FailureLapsed || !p.UpdatedAt.Equal(t0.Add(time.Hour)) || Next(p, nil).Do != ActionEnd):
+					t.Errorf("%+v, %v", p, err)
+				}
+			}
+		}
+	}
+}
+
+// TestLapsedChargeIsExplained: the catalogue says that nothing was taken, and what to do.
+func TestLapsedChargeIsExplained(t *testing.T) {
+	f := FailureOf(KindCharge, FailureLapsed, "")
+	if f.Message == FailureCodes[0].Message || f.NextAction == FailureCodes[0].NextAction || !f.Retryable {
+		t.Errorf("%+v", f)
+	}
+}
