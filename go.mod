@@ -3,6 +3,7 @@ module hongbao
 go 1.26.0
 
 require (
+	filippo.io/edwards25519 v1.2.0
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/danielgtaylor/huma/v2 v2.37.3
@@ -46,7 +47,6 @@ require (
 require github.com/molecule-man/go-brrr v1.3.0 // indirect
 
 require (
-	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -84,6 +84,7 @@ var owners = []struct {
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "where traces go is wiring"},
 	{"github.com/spf13/cobra", []string{"cmd/hongbao"}, "flags are read in one place"},
 	{"github.com/golang-jwt/jwt", []string{"ticket", "client"}, "one place judges tickets; client signs them"},
+	{"filippo.io/edwards25519", []string{"ticket"}, "one place judges public keys of tickets"},
 	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox keeps its books in a file"},
 }
 

@@ -3,17 +3,11 @@ package access
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base32"
-	"encoding/pem"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
-
-// MaxTicketPEM bounds what a public key of tickets is read from; openssl writes 113 bytes.
-const MaxTicketPEM = 1024
 
 // TicketKey is a key with which an app signs tickets. Only its public half is known
 // here: nobody who reads the platform's stores can make a ticket.
@@ -47,29 +41,6 @@ func TicketKeyID(public ed25519.PublicKey) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLen])
 }
 
-// Errors of keys of tickets.
-var (
-	// ErrTicketKey: a text is not an Ed25519 public key in PEM.
-	ErrTicketKey = errors.New("not one Ed25519 public key in PEM")
-	// ErrTicketKeyTaken: the public key is known already, of whichever app. One that was
-	// revoked never comes back: whoever has stolen its other half would come with it.
-	ErrTicketKeyTaken = errors.New("this public key was added before")
-)
-
-// ParseTicketKey reads what `openssl pkey -pubout` writes. Its errors repeat nothing of
-// the text, which may be a private key by mistake.
-func ParseTicketKey(text string) (ed25519.PublicKey, error) {
-	block, rest := pem.Decode([]byte(text))
-	if len(text) > MaxTicketPEM || block == nil || block.Type != "PUBLIC KEY" || strings.TrimSpace(string(rest)) != "" {
-		return nil, ErrTicketKey
-	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTicketKey, err)
-	}
-	public, ok := key.(ed25519.PublicKey)
-	if !ok {
-		return nil, ErrTicketKey
-	}
-	return public, nil
-}
+// ErrTicketKeyTaken says that the public key is known already, of whichever app. One that was
+// revoked never comes back: whoever has stolen its other half would come with it.
+var ErrTicketKeyTaken = errors.New("this public key was added before")

@@ -9,6 +9,7 @@ import (
 	"hongbao/access"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/ticket"
 )
 
 // TicketKeys lists the keys of tickets and records what administrators do with them.
@@ -76,7 +77,7 @@ func listTicketKeys(r *request) (answer, error) {
 
 // checkTicketKey repeats nothing of the text: by mistake it may be a private key.
 func checkTicketKey(s string) *fault {
-	if _, err := access.ParseTicketKey(s); err != nil {
+	if _, err := ticket.ParseKey(s); err != nil {
 		return &fault{faultFormat, "is not one Ed25519 public key in PEM"}
 	}
 	return nil
@@ -102,7 +103,7 @@ func addTicketKey(r *request) (answer, error) {
 		return answer{}, err
 	}
 	w.Route = r.c.Method() + " " + r.route.path
-	public, err := access.ParseTicketKey(body.PublicKey)
+	public, err := ticket.ParseKey(body.PublicKey)
 	if err != nil {
 		return answer{}, err
 	}

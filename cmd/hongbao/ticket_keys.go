@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/access"
 	"hongbao/api"
 	"hongbao/client"
+	"hongbao/ticket"
 )
 
 func newTicketKeysCommand(env environment) *cobra.Command {
@@ -87,12 +87,12 @@ func readTicketKey(file string, stdin io.Reader) (string, error) {
 		defer opened.Close()
 		in = opened
 	}
-	text, err := io.ReadAll(io.LimitReader(in, access.MaxTicketPEM+1))
+	text, err := io.ReadAll(io.LimitReader(in, ticket.MaxPEM+1))
 	if err != nil {
 		return "", fmt.Errorf("read the public key: %w", err)
 	}
-	if _, err := access.ParseTicketKey(string(text)); err != nil {
-		return "", &usageError{fmt.Errorf("%s: %w; `openssl pkey -in ticket.pem -pubout` writes one", file, access.ErrTicketKey)}
+	if _, err := ticket.ParseKey(string(text)); err != nil {
+		return "", &usageError{fmt.Errorf("%s: %w; `openssl pkey -in ticket.pem -pubout` writes one", file, ticket.ErrKey)}
 	}
 	return string(text), nil
 }
