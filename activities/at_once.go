@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -156,7 +154,7 @@ func (a *AtOnce) RefundNow(ctx context.Context, paymentID, packetID string) (Ref
 // stopped says why the rest is left to the run. Its error is nil: there is an answer.
 func (a *AtOnce) stopped(ctx context.Context, packetID string, why error) error {
 	if why != nil {
-		activity.GetLogger(ctx).Warn("Not all at once: the run goes on step by step.", "packet_id", packetID, "error", why)
+		logger(ctx).Warn("Not all at once: the run goes on step by step.", "packet_id", packetID, "error", why)
 	}
 	return nil
 }

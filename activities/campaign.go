@@ -42,7 +42,7 @@ const maxDaysAtOnce = 40
 // do it, and one that cannot be decided holds up no other. Returns the days that it
 // decided, in order. Repeatable. Errors: of each day that could not be decided.
 func (a *Campaigns) MakeCampaignPackets(ctx context.Context, id string) ([]campaign.Day, error) {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	c, err := a.Book.Campaign(ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil, nil // the books were restored; its schedule outlived it

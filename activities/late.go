@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/packet"
 )
 
@@ -39,7 +37,7 @@ func (a *Payments) toldOf(ctx context.Context, c packet.Claim) error {
 		return err
 	}
 	lane := packet.Lane(c.PacketID, a.Pools.Lanes())
-	activity.GetLogger(ctx).Warn("A claim turned up after its lane was rebuilt without it: the lane is rebuilt again.",
+	logger(ctx).Warn("A claim turned up after its lane was rebuilt without it: the lane is rebuilt again.",
 		"packet_id", c.PacketID, "share_index", c.ShareIndex, "lane", lane, "epoch", c.Epoch)
 	if err := a.Pools.Distrust(ctx, lane, packet.LanePoolBehind); err != nil {
 		return err

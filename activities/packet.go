@@ -67,7 +67,7 @@ func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Sta
 
 // Fund moves the packet to open and writes its shares in one transaction. Repeatable.
 func (a *Packets) Fund(ctx context.Context, id string) (packet.Status, error) {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	shares, rec, err := a.split(ctx, id)
 	if err != nil {
 		return "", typed(err)
@@ -99,7 +99,7 @@ func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Rec
 // OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
 // A pool that is not in Redis is retried until a rebuild of its lane has made it (remake.go).
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	var shares []money.Fen
 	if last := a.funded.Load(); last != nil && last.id == id && a.funded.CompareAndSwap(last, nil) {
 		shares = last.shares
@@ -192,7 +192,7 @@ const (
 // it compares counts, then the sets, and starts the payouts that are missing, once
 // the relay does not get on by itself. It heartbeats; it is repeatable and never gives up.
 func (a *Packets) Drain(ctx context.Context, p packet.Packet) error {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	pause, before, moved := drainFirstPause, -1, time.Now()
 	for {
 		began := time.Now()
@@ -281,7 +281,7 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 // CloseBooks closes the packet's books and returns the remainder; a remainder
 // becomes a pending refund, whose workflow the outbox starts. Repeatable.
 func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
-	defer beat(ctx)() // it reads every claim
+	defer heartbeat(ctx)() // it reads every claim
 	rem, err := a.Books.CloseBooks(ctx, id, a.Provider.Name())
 	return rem, typed(err)
 }

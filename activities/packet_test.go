@@ -212,7 +212,7 @@ func (b slowBooks) CloseBooks(context.Context, string, string) (money.Fen, error
 	select {
 	case <-b.beats:
 		return 7, nil
-	case <-time.After(10 * BeatEvery):
+	case <-time.After(10 * HeartbeatEvery):
 		return 0, errors.New("the step does not beat")
 	}
 }

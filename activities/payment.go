@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"hongbao/crash"
@@ -114,7 +113,7 @@ func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
 		a.Gate.cancel(o.Op)
 	}
 	if err != nil {
-		activity.GetLogger(ctx).Warn("Payment not sent: its row could not be read.", "order_no", o.OrderNo, "error", err)
+		logger(ctx).Warn("Payment not sent: its row could not be read.", "order_no", o.OrderNo, "error", err)
 		return Sent{Observation: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsNotSent, OrderNo: o.OrderNo, Code: "row_unreadable",
 			StartedAt: now, EndedAt: now}}, nil
 	}

@@ -81,7 +81,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 	}
 	done, first := atomic.Pointer[reading]{}, at
 	done.Store(&first)
-	defer beatWith(ctx, func() any { return *done.Load() })()
+	defer heartbeatWith(ctx, func() any { return *done.Load() })()
 	for {
 		page, err := a.Provider.Statement(ctx, day, at.After)
 		if err != nil {
@@ -103,7 +103,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 
 // CompareLines compares the day's statement with the books.
 func (a *Reconciliations) CompareLines(ctx context.Context, r payout.Reconciliation) error {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	return typed(a.compareLines(ctx, r, false))
 }
 
@@ -130,7 +130,7 @@ func inBatches(ctx context.Context, do func(after int64) (int64, error)) error {
 // ComparePostings compares the day's postings with the statements. Days that
 // have to be read before all of them can be judged are told.
 func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconciliation) (payout.PostingPage, error) {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	all := payout.PostingPage{Missing: map[payout.Op]payout.Sum{}}
 	for at := (payout.PostingPlace{}); ; {
 		page, err := a.Book.ComparePostings(ctx, r, a.Provider.Zone(), at, compareBatch)
@@ -156,7 +156,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 // SettleBreaks compares again what did not agree and resolves what agrees now.
 // Returns how much of it asking the provider may still settle.
 func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliation) (int64, error) {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	// Breaks first: what is settled between the two steps is seen as open then, and
 	// looked at again. The other way round its break would be resolved and its line
 	// counted as it was.
@@ -173,7 +173,7 @@ func (a *Reconciliations) SettleBreaks(ctx context.Context, r payout.Reconciliat
 
 // FinishReconciliation ends it with what was found.
 func (a *Reconciliations) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
-	defer beat(ctx)() // it adds up the lines of the day
+	defer heartbeat(ctx)() // it adds up the lines of the day
 	return typed(a.Book.FinishReconciliation(ctx, id, missing))
 }
 

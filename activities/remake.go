@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/packet"
 )
 
@@ -57,7 +55,7 @@ func (a *Packets) remake(ctx context.Context, id string) error {
 		return err
 	}
 	lane := packet.Lane(id, a.Remake.Lanes.Lanes())
-	activity.GetLogger(ctx).Warn("A funded packet has no pool in Redis: its lane is rebuilt.", "packet_id", id, "lane", lane)
+	logger(ctx).Warn("A funded packet has no pool in Redis: its lane is rebuilt.", "packet_id", id, "lane", lane)
 	if err := a.Remake.Lanes.Distrust(ctx, lane, packet.LanePoolBehind); err != nil {
 		return fmt.Errorf("pool of packet %s: %w", id, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"hongbao/payout"
 )
 
@@ -61,7 +59,7 @@ func (o Outcome) ended(as ...payout.Status) bool {
 //   - What is later than LeaveWithin does not leave: a process that was suspended,
 //     or a transaction that waited, finds out here.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
-	defer beat(ctx)()
+	defer heartbeat(ctx)()
 	return a.sendWithin(ctx, id, SendCall, SendBook)
 }
 
@@ -114,7 +112,7 @@ func (a *Payments) sendNow(ctx context.Context, begun payout.Begun, noted time.T
 	defer cancel()
 	st, err := a.Cashbook.Settle(bookCtx, seen, o.OrderNo)
 	if err != nil {
-		activity.GetLogger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
+		logger(ctx).Warn("The provider's answer is not booked yet.", "order_no", o.OrderNo, "error", err)
 		return unbooked
 	}
 	return Outcome{State: st, Observation: &seen}

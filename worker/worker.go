@@ -32,11 +32,14 @@ type Config struct {
 	Live       LivePools
 	Holds      Holds          // nil: what a hold parked comes back by its own timers
 	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
+	Returns    ReturnBook     // nil: returns are found by notifications and reconciliations alone
 	Campaigns  *Campaigns     // nil: it carries out no campaigns
 	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
 	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
 	Lanes      int
 	Logger     *slog.Logger
+	// ReturnsEvery is the interval of the search for returned payments; 0: 5 s.
+	ReturnsEvery time.Duration
 	// Refused tells why Temporal does not take this process, and nil while it may be only
 	// away: that is waited for. nil: everything is waited for.
 	Refused func(context.Context) error
@@ -91,6 +94,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.repeatReconciliations(gctx) })
 	group.Go(func() error { return w.closeDays(gctx) })
 	group.Go(func() error { return w.campaigns(gctx) })
+	group.Go(func() error { return w.watchReturns(gctx) })
 	if w.cfg.Heartbeat != nil {
 		group.Go(func() error { return w.cfg.Heartbeat.Run(gctx) })
 	}
@@ -160,7 +164,7 @@ func Options() sdk.Options {
 		DeadlockDetectionTimeout: workflows.TaskTimeout,
 		// The SDK would hold beats back for most of the heartbeat timeout, and a server that
 		// is slow for a second would take a step for dead.
-		MaxHeartbeatThrottleInterval: activities.BeatEvery,
+		MaxHeartbeatThrottleInterval: activities.HeartbeatEvery,
 		Interceptors:                 []interceptor.WorkerInterceptor{&named{}},
 	}
 }
@@ -193,7 +197,7 @@ func (w *Worker) newDrain() sdk.Worker {
 		ActivityTaskPollerBehavior:         pollers(),
 		MaxConcurrentActivityExecutionSize: 200,
 		WorkerStopTimeout:                  time.Second,
-		MaxHeartbeatThrottleInterval:       activities.BeatEvery,
+		MaxHeartbeatThrottleInterval:       activities.HeartbeatEvery,
 		OnFatalError:                       w.fatal,
 		Interceptors:                       []interceptor.WorkerInterceptor{&named{}},
 	})
