@@ -73,7 +73,7 @@ type Payments interface {
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
 	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
 	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
-	AskReturned(ctx context.Context, orderNo string) error
+	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
 }
 
 // Watched reads from MySQL what people watch.

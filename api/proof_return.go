@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// returnNews is for how long the provider may keep it to itself that money came back:
-	// one notification that is not answered in time, and the next.
-	returnNews = 15 * time.Second
+	// returnAnswered is how long an answer of the provider stands against its list: repeated
+	// reads of a proof must not use up the provider's rate limit.
+	returnAnswered = time.Minute
 	// returnPages bounds how many pages of returns of each kind are looked through, and
 	// returnAsks how many of them one look has the provider asked about. The next sees to more.
 	returnPages = 20
@@ -82,12 +82,12 @@ func (a *audit) underwayBack(ctx context.Context, page payout.ReturnPage) (expla
 		case k.Booked: // in the ledger
 		case k.Waiting:
 			explained, waiting = explained+line.Amount, waiting+line.Amount
-		case k.Asked, page.At.Sub(line.At) < returnNews:
+		case k.Asked, page.At.Sub(line.At) < payout.ReturnNews:
 			explained += line.Amount
 		case a.look == 1 && a.asks < returnAsks:
 			// Its news was lost, or comes late: the proof is told what a notification tells.
 			a.asks++
-			if err := a.server.cfg.Store.AskReturned(ctx, line.OrderNo); err != nil {
+			if _, err := a.server.cfg.Store.AskReturned(ctx, line.OrderNo, returnAnswered); err != nil {
 				return 0, 0, fmt.Errorf("proof of packet %s: %w", a.id, err)
 			}
 		}

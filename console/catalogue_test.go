@@ -157,7 +157,7 @@ func open(word string) (keys []string) {
 		add(healthChecks...)
 	case "event":
 		add("grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed", "claim acknowledged, nothing booked", "packet recorded, charge due",
-			"books closed, remainder goes back", "payout cancelled, its money goes back", "came back, and nobody told of it: asked")
+			"books closed, remainder goes back", "payout cancelled, its money goes back", "returned without a notification: query requested")
 	}
 	return keys
 }

@@ -43,10 +43,10 @@ var wordMessages = map[string]saying{
 	"event.asked":               {"Asked about %s: %s", "查询单号 %s：%s"},
 	"event.person":              {"%s by %s: %s", "%s，操作人 %s：%s"},
 
-	"event.claim booked, payout owed":               {"Claim booked, payout owed", "领取已入账，应付款成立"},
-	"event.claim acknowledged, nothing booked":      {"Claim acknowledged, nothing booked", "领取已确认，未能入账"},
-	"event.packet recorded, charge due":             {"Packet recorded, charge due", "红包已登记，待收款"},
-	"event.books closed, remainder goes back":       {"Books closed, the remainder goes back", "账目已结，余额退回"},
-	"event.came back, and nobody told of it: asked": {"Came back, and nobody told of it: the provider is asked", "款项已退回而未收到通知，随即查询渠道"},
-	"event.payout cancelled, its money goes back":   {"Payout cancelled, its money goes back", "付款单已取消，款项退回"},
+	"event.claim booked, payout owed":                        {"Claim booked, payout owed", "领取已入账，应付款成立"},
+	"event.claim acknowledged, nothing booked":               {"Claim acknowledged, nothing booked", "领取已确认，未能入账"},
+	"event.packet recorded, charge due":                      {"Packet recorded, charge due", "红包已登记，待收款"},
+	"event.books closed, remainder goes back":                {"Books closed, the remainder goes back", "账目已结，余额退回"},
+	"event.returned without a notification: query requested": {"Returned without a notification: query requested", "款项已退回而未收到通知，随即查询渠道"},
+	"event.payout cancelled, its money goes back":            {"Payout cancelled, its money goes back", "付款单已取消，款项退回"},
 }

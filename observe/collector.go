@@ -59,6 +59,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricBreakAge, "Age of the oldest of them in seconds.", []string{"kind"}},
 		{MetricUncompared, "Days that were not compared with the provider: their statement could not be read.", nil},
 		{MetricReconciled, "For how many seconds no reconciliation has been carried out.", nil},
+		{MetricReturnsSeen, "Seconds since returned payments were last searched in a provider's statement.", nil},
 		{MetricCampaigns, "Days of campaigns whose packet should have been made already.", nil},
 		{MetricCampaignAge, "For how many seconds the oldest of those packets should have been made.", nil},
 		{MetricDaysLost, "Days of campaigns, of the last 24 h, on which nobody could grab anything, by why: missed, declined, unopened.", []string{"reason"}},
@@ -189,6 +190,7 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 	}
 	gauge(MetricUncompared, float64(v.Unreconciled.Waiting))
 	gauge(MetricReconciled, Backlog{Oldest: v.Reconciled}.age(now))
+	gauge(MetricReturnsSeen, Backlog{Oldest: v.ReturnsSeen}.age(now))
 	backlog(MetricCampaigns, MetricCampaignAge, v.Campaigns)
 	for _, d := range v.CampaignDays {
 		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)

@@ -30,7 +30,7 @@ func TestCollector(t *testing.T) {
 			v.Overdue = []PacketBacklog{{"open", old(1, 7*time.Second)}, {"closing", old(3, 40*time.Second)}}
 			v.Breaks = []KindBacklog{{"mismatch", old(4, time.Hour)}}
 			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
-			v.Unreconciled, v.Reconciled = old(2, time.Hour), at.Add(-23*time.Second)
+			v.Unreconciled, v.Reconciled, v.ReturnsSeen = old(2, time.Hour), at.Add(-23*time.Second), at.Add(-24*time.Second)
 			v.Campaigns, v.CampaignDays = old(15, 16*time.Second), []KindBacklog{{"missed", old(17, time.Hour)}, {"declined", Backlog{}}}
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
 			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
@@ -66,7 +66,7 @@ func TestCollector(t *testing.T) {
 		`hongbao_packets_overdue{status="closing"} 3`, "hongbao_refund_lag_seconds 40",
 		`hongbao_breaks_open{kind="mismatch"} 4`, `hongbao_break_oldest_seconds{kind="mismatch"} 3600`,
 		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_reconciliation_failed_days 2", "hongbao_campaigns_late 15", "hongbao_campaign_late_seconds 16", `hongbao_campaign_days_lost{reason="missed"} 17`, `hongbao_campaign_days_lost{reason="declined"} 0`,
-		"hongbao_reconciliation_age_seconds 23", "hongbao_approval_oldest_seconds 3",
+		"hongbao_reconciliation_age_seconds 23", "hongbao_returns_watch_age_seconds 24", "hongbao_approval_oldest_seconds 3",
 		`hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`, `hongbao_pool_gate{state="rebuilding"} 1`,
 		"hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14", "hongbao_pool_lanes_refused 3",
 		"hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",

@@ -20,6 +20,7 @@ const (
 	MetricBreakAge    = "hongbao_break_oldest_seconds"
 	MetricUncompared  = "hongbao_reconciliation_failed_days"
 	MetricReconciled  = "hongbao_reconciliation_age_seconds"
+	MetricReturnsSeen = "hongbao_returns_watch_age_seconds"
 	MetricCampaigns   = "hongbao_campaigns_late"
 	MetricCampaignAge = "hongbao_campaign_late_seconds"
 	MetricDaysLost    = "hongbao_campaign_days_lost"

@@ -37,6 +37,9 @@ type Vitals struct {
 	// Reconciled is when the last reconciliation ended that was carried out; of an
 	// installation without any when it was made.
 	Reconciled time.Time
+	// ReturnsSeen is the time up to which returns were searched in the statements of all
+	// providers that list the current day; zero when there is none.
+	ReturnsSeen time.Time
 	// Campaigns are days of campaigns whose packet should have been made; Oldest is when.
 	Campaigns Backlog
 	// CampaignDays are days of the last 24 h on which nobody could grab anything, by why:

@@ -70,7 +70,38 @@ type StatementPage struct {
 	Lines []StatementLine
 	// Next continues the statement; "" on its last page.
 	Next string
+	// Last is the position behind the page's last line: a later read from there returns what
+	// has moved since. "": the provider lists no day before it has ended.
+	Last string
 }
+
+// ReturnNews is how long the notification of a return may take: one that is not answered in
+// time, and the next.
+const ReturnNews = 15 * time.Second
+
+// ReturnWatch is the position of the search for returned payments in a provider's statement.
+type ReturnWatch struct {
+	Provider string
+	// Day is the statement that is read, and After the position in it (StatementPage.Last);
+	// "": none yet.
+	Day   Day
+	After string
+	// Until is the time up to which returns were searched, by the clock of the statement's
+	// lines. Zero: none yet, or the provider lists no day before it has ended.
+	Until time.Time
+}
+
+// ReturnAsk is the outcome of a request to query the provider about a return.
+type ReturnAsk int
+
+const (
+	// ReturnLeft: there is nothing to query, or a query is requested already.
+	ReturnLeft ReturnAsk = iota
+	// ReturnAsked: the query is requested.
+	ReturnAsked
+	// ReturnAnswered: the provider answered a moment ago, and that answer stands for now.
+	ReturnAnswered
+)
 
 // ReturnPage is a part of what has come back of the payments of one kind of a packet.
 type ReturnPage struct {

@@ -100,11 +100,12 @@ func (v statementAnswer) page(day payout.Day, after uint64, zone *time.Location)
 		out.Lines = append(out.Lines, payout.StatementLine{Ref: strconv.FormatUint(item.Seq, 10), Op: item.Op, OrderNo: item.OrderNo,
 			Account: item.Account, Amount: item.Amount, At: item.At.UTC()})
 	}
+	out.Last = strconv.FormatUint(after, 10)
 	if v.NextAfter != nil {
 		if len(out.Lines) == 0 || *v.NextAfter != after {
 			return out, fmt.Errorf("%w: it goes on after line %d, but ends with line %d", errStatement, *v.NextAfter, after)
 		}
-		out.Next = strconv.FormatUint(after, 10)
+		out.Next = out.Last
 	}
 	return out, nil
 }

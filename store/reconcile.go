@@ -37,14 +37,14 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 
 // askAbout has the provider asked about an order number, as a notification does:
 // it moves nothing by itself. unless says of which attempts it need not be.
-func (s *Store) askAbout(ctx context.Context, orderNo, source, why string, unless func(tx tx, a payout.Attempt) bool) error {
+func (s *Store) askAbout(ctx context.Context, orderNo, source, why string, unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
 		return fmt.Errorf("ask about %q: %w", orderNo, err)
 	}
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
-		_, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested || unless(tx, attempts[parts.Attempt-1]) {
+		p, attempts, err := tx.load(parts.PaymentID, true)
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested || unless(tx, p.payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
 		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
@@ -104,7 +104,7 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	for _, j := range all {
 		if j.verdict.Ask {
 			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
-			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why, func(tx, payout.Attempt) bool { return false }); err != nil {
+			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why, func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
 				return 0, err
 			}
 		}

@@ -66,5 +66,9 @@ func (r *Vitals) reconciled(ctx context.Context, v *observe.Vitals) error {
 	if v.Reconciled = orZero(last.EndedAt); err == nil && last.EndedAt == nil {
 		v.Reconciled, err = r.store.Installed(ctx)
 	}
+	if err != nil {
+		return err
+	}
+	v.ReturnsSeen, err = r.store.returnsSeen(ctx)
 	return err
 }

@@ -8,22 +8,31 @@ import (
 	"hongbao/payout"
 )
 
-// askedLately is how long an answer about an order number stands against a list that says
-// otherwise: whoever looks at a proof again and again must not use up the provider's patience.
-const askedLately = time.Minute
-
-// AskReturned has the provider asked about an order number that it lists as come back, when
-// its success is booked and its return is not, as a notification does: it moves nothing by
-// itself. One that was answered in the last minute is left alone, as is one that the books do
-// not have. Errors: ErrUnavailable.
-func (s *Store) AskReturned(ctx context.Context, orderNo string) error {
-	err := s.askAbout(ctx, orderNo, "provider", "came back, and nobody told of it: asked", func(tx tx, a payout.Attempt) bool {
-		return !a.Booked || a.ReturnBooked || tx.now.Sub(a.AskedAt) < askedLately
+// AskReturned requests a query of an order number that the provider lists as returned and whose
+// return is not booked. Like a notification it moves nothing. An answer younger than stands
+// counts against the list. Not queried are unknown numbers, numbers that ended without moving
+// money, and charges: a returned charge is decided by staff (payout.BreakContradiction).
+// Errors: ErrUnavailable.
+func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error) {
+	was := payout.ReturnLeft
+	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested", func(tx tx, p payout.Payment, a payout.Attempt) bool {
+		switch {
+		case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
+			was = payout.ReturnLeft
+		case tx.now.Sub(a.AskedAt) < stands:
+			was = payout.ReturnAnswered
+		default:
+			was = payout.ReturnAsked
+		}
+		return was != payout.ReturnAsked
 	})
-	if errors.Is(err, ErrNotFound) || errors.Is(err, payout.ErrBadOrderNo) { // not of ours: a difference
-		return nil
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not of ours: a difference
+		return payout.ReturnLeft, nil
+	case err != nil:
+		return payout.ReturnLeft, err
 	}
-	return err
+	return was, nil
 }
 
 // ReturnsKnown tells what the books know of order numbers whose money has come back. A

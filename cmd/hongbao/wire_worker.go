@@ -89,6 +89,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey), Remake: remake(cfg, db, redis)},
 		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
+		Returns:   db,
 		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
 		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Book: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Wishes: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},

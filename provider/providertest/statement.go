@@ -14,6 +14,7 @@ func statementCases() []tcase {
 		{"the statement lists what came back", caseStatementReturn},
 		{"a statement that breaks off is no statement", caseStatementBroken},
 		{"a statement of a day without movements is empty", caseStatementEmpty},
+		{"the statement of today goes on from the place where it was read", caseStatementGrows},
 	}
 }
 
@@ -128,5 +129,42 @@ func caseStatementEmpty(p *probe) {
 	page, err := s.Statement(p.ctx, payout.DayOf(time.Now().AddDate(-1, 0, 0), s.Zone()), "")
 	if err != nil || len(page.Lines) != 0 || page.Next != "" {
 		p.errorf("a year ago: %+v, %v", page, err)
+	}
+}
+
+// caseStatementGrows: a provider who lists today has a place behind the last line, from
+// which what moves later is listed, and nothing else.
+func caseStatementGrows(p *probe) {
+	s := p.stated()
+	account, _ := p.at(Succeeds)
+	send := func() string {
+		o := p.order(payout.OpTransfer, account, someAmount)
+		p.succeed(o, account, someAmount)
+		p.send(o)
+		return o.OrderNo
+	}
+	send()
+	for day, place := payout.DayOf(time.Now(), s.Zone()), ""; ; {
+		page, err := s.Statement(p.ctx, day, place)
+		if err != nil {
+			p.errorf("statement of %s after %q: %v", day, place, err)
+			return
+		}
+		if place = page.Last; page.Next != "" {
+			continue
+		}
+		if place == "" { // it lists no day before it is over
+			return
+		}
+		later := send()
+		page, err = s.Statement(p.ctx, day, place)
+		if today := payout.DayOf(time.Now(), s.Zone()); today != day {
+			day, place = today, "" // it was midnight meanwhile
+			continue
+		}
+		if err != nil || len(page.Lines) != 1 || page.Lines[0].OrderNo != later || page.Last == place {
+			p.errorf("after %q, where %s was not listed yet: %+v, %v", place, later, page, err)
+		}
+		return
 	}
 }

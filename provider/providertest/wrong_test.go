@@ -201,6 +201,7 @@ func TestCatches(t *testing.T) {
 		"any notification is taken":          {wrong{verify: believes}, nil, "a notification that was changed, or is not the provider's, is refused"},
 		"old notifications are taken":        {wrong{verify: timeless}, nil, "a notification that is too old or too new is refused"},
 		"a statement loses its last line":    {wrong{page: lastLine}, nil, "the statement lists every movement once, with its amount"},
+		"a statement has no place to go on":  {wrong{page: fromTheStart}, nil, "the statement of today goes on from the place where it was read"},
 		"a broken statement is empty":        {wrong{page: emptyInstead}, nil, "a statement that breaks off is no statement"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,6 +329,13 @@ func timeless(s *provider.Sandbox, h http.Header, body []byte) (string, string, 
 func lastLine(p payout.StatementPage, err error) (payout.StatementPage, error) {
 	if n := len(p.Lines); n > 0 {
 		p.Lines = p.Lines[:n-1]
+	}
+	return p, err
+}
+
+func fromTheStart(p payout.StatementPage, err error) (payout.StatementPage, error) {
+	if p.Next == "" {
+		p.Last = "0"
 	}
 	return p, err
 }

@@ -1,0 +1,61 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/devstack/stacktest"
+	"hongbao/payout"
+	"hongbao/worker"
+)
+
+// TestReturnWithoutNotification: a return is found in the statement when its notification never
+// arrives, without a read of the proof or a reconciliation: not before the notification had its
+// time, and not when the return is booked.
+func TestReturnWithoutNotification(t *testing.T) {
+	t.Parallel()
+	awayFromMidnight(t)
+	temporal, ns := stacktest.FreshTemporal(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(r *rig, c *worker.Config) {
+		c.Returns, c.ReturnsEvery = r.store, 50*time.Millisecond
+	})
+	r.spoil(t, `{"op":"transfer","kind":"notify_never","rate":1,"account_prefix":"silent"}`)
+	// A returned charge is decided by staff and is not queried again.
+	charge := payout.ID(payout.KindCharge, r.create(t, spec{sender: "sender~returned", total: 100, count: 1}).ID, 0)
+	p := r.create(t, spec{total: 300, count: 3})
+	r.awaitOpen(t, p.ID)
+	silent, told := r.grab(t, p.ID, "silent~returned").Claim, r.grab(t, p.ID, "told~returned").Claim
+	r.grab(t, p.ID, "fine")
+	r.awaitPayout(t, told, payout.StatusReturned, soon)
+	r.awaitPayout(t, silent, payout.StatusReturned, soon)
+	if got := r.payoutOf(t, silent); got.UpdatedAt.Sub(got.CreatedAt) < payout.ReturnNews {
+		t.Errorf("asked about within %v, when the news could still come", got.UpdatedAt.Sub(got.CreatedAt))
+	}
+	// The line of the charge came before theirs: it was read as often.
+	db := r.sql(t)
+	var seen int
+	if err := db.QueryRowContext(t.Context(), "SELECT seen FROM breaks WHERE kind = ? AND payment_id = ?", string(payout.BreakContradiction), charge).Scan(&seen); err != nil || seen != 1 {
+		t.Errorf("that the charge came back was found %d times, %v", seen, err)
+	}
+	exec(t, db, 1, "UPDATE breaks SET resolved_at = NOW(3), resolved_by = 'lina', reason = 'known' WHERE payment_id = ?", charge)
+	// After a long pause the search begins with yesterday, whatever its position was; all of
+	// today is known.
+	exec(t, db, 1, "UPDATE return_watches SET day = '2020-02-17', place = 'of a day that is gone'")
+	eventually(t, soon, "the statement was read once more", func() bool {
+		var day, place string
+		err := db.QueryRowContext(t.Context(), "SELECT day, place FROM return_watches").Scan(&day, &place)
+		return err == nil && day == string(today()) && place != ""
+	})
+	var open int
+	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM breaks WHERE resolved_at IS NULL").Scan(&open); err != nil || open != 0 {
+		t.Errorf("%d breaks are open, %v", open, err)
+	}
+	for id, want := range map[string]int{charge: 0, payout.ID(payout.KindPayout, p.ID, silent.ShareIndex): 1, payout.ID(payout.KindPayout, p.ID, told.ShareIndex): 0} {
+		var n int
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'returned without a notification%'", id).Scan(&n)
+		if err != nil || n != want {
+			t.Errorf("%s: asked about %d times, want %d: %v", id, n, want, err)
+		}
+	}
+	r.balanced(t, p)
+}
