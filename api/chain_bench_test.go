@@ -81,6 +81,8 @@ func (instant) ClaimsPage(_ context.Context, id string, _, _ int) ([]packet.Clai
 
 func (instant) WinnersCount(context.Context, string) (int, error) { return 1, nil }
 
+func (instant) LoadApps(context.Context) ([]byte, error) { return nil, nil }
+
 func (instant) SaveApps(context.Context, []byte) error { return nil }
 
 // oneKey knows one app.
@@ -93,6 +95,10 @@ type oneKey struct {
 func (s oneKey) Access(context.Context) ([]access.App, []access.Key, error) {
 	return []access.App{s.app}, []access.Key{s.key}, nil
 }
+
+func (oneKey) EndedSignIns(context.Context) ([]access.EndedSignIn, error) { return nil, nil }
+
+func (oneKey) TicketKeysInUse(context.Context) ([]access.TicketKey, error) { return nil, nil }
 
 // BenchmarkChain is what one grab costs between the sockets and the pool, beside a
 // handler that does nothing on a server with the same settings. cpu-ns is the
@@ -133,7 +139,7 @@ func BenchmarkChain(b *testing.B) {
 	})
 }
 
-func benchServer(b *testing.B, p Pool, books Store) *Server {
+func benchServer(b testing.TB, p Pool, books Store) *Server {
 	b.Helper()
 	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://127.0.0.1:1", APIKey: "none"})
 	if err != nil {

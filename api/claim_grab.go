@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // statusLimit bounds the look at a payout's status on the grab path.
@@ -39,6 +40,10 @@ func grabShare(r *request) (answer, error) {
 		}
 		r.server.metrics.toldSoldOut.Inc()
 		return r.grabbed(packet.Grabbed{Result: packet.GrabSoldOut})
+	}
+	if known := r.server.rememberedClaim(id, user); known != nil {
+		r.server.metrics.grab(packet.GrabReplayed)
+		return answer{status: http.StatusOK, raw: r.repeated(known.claim, r.progressOf(known))}, nil
 	}
 	if over := r.grabOverLimit(user); over != nil {
 		return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
@@ -112,8 +117,9 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 		claim := renderClaim(got.Claim, notRecorded(claimed(got.Claim)))
 		return answer{status: http.StatusCreated, raw: encodeClaim(&claim)}, nil
 	case packet.GrabReplayed:
-		claim := r.repeated(got.Claim)
-		return answer{status: http.StatusOK, raw: encodeClaim(&claim)}, nil
+		r.server.rememberClaim(got.Claim)
+		paid, _ := r.server.replays.progress(r.ctx, claimed(got.Claim), statusLimit)
+		return answer{status: http.StatusOK, raw: r.repeated(got.Claim, paid)}, nil
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
@@ -142,12 +148,11 @@ func (r *request) wonLast(got packet.Grabbed) (answer, error) {
 
 // repeated renders a claim that was there before. Its status and luck are told
 // as far as they are known; the claim is told in any case.
-func (r *request) repeated(c packet.Claim) Claim {
-	paid := r.server.replays.progress(r.ctx, claimed(c), statusLimit)
+func (r *request) repeated(c packet.Claim, paid payout.Progress) []byte {
 	out := renderClaim(c, paid)
 	out.Replayed = true
 	out.BestLuck = isBest(r.luckAsKnown(r.ctx, c.PacketID), c, paid)
-	return out
+	return encodeClaim(&out)
 }
 
 // luckAsKnown is bestLuck for answers that are given in any case.

@@ -20,13 +20,14 @@ import (
 
 // Server serves both listeners. Use New, Listen and Serve, in this order.
 type Server struct {
-	cfg     Config
-	dir     *directory
-	facts   *factCache
-	lucky   *luckCache
-	soldOut *soldOut
-	replays *statusQueue
-	metrics *metrics
+	cfg      Config
+	dir      *directory
+	facts    *factCache
+	lucky    *luckCache
+	soldOut  *soldOut
+	repeated *cache[*repeatedClaim]
+	replays  *statusQueue
+	metrics  *metrics
 	// providerSeen spares the provider who looks at the health.
 	providerSeen providerSeen
 	doc          func() ([]byte, error) // the OpenAPI document, made when it is first asked for
@@ -69,6 +70,7 @@ func New(cfg Config) (*Server, error) {
 	s.lasting, s.endLasting = context.WithCancel(s.base)
 	s.deadlines.base = s.base
 	s.replays = &statusQueue{look: cfg.Store.PayoutProgress, base: s.base}
+	s.repeated = newWeighedCache(maxRepeatedClaims, (*repeatedClaim).weight)
 	s.soldOut = newSoldOut(s.base, cfg.Pool, cfg.Store, cfg.Gate, maxRemembered)
 	s.public, s.staff = newListener(s, listenPublic), newListener(s, listenStaff)
 	return s, nil

@@ -50,7 +50,8 @@ func (w *winners) has(user uint64) bool {
 // process learns who its winners are, all of them, and from then on tells
 // everybody else that it is sold out without asking the pool. That answer is the
 // packet's last one: it stays when the packet is closed and retired, and also
-// while Redis is away. Winners are sent on to the pool, which knows their claims.
+// while Redis is away. Winners are sent on to the pool, which knows their
+// claims; the claims that it repeats are remembered (repeated_claims.go).
 //
 // Packets with a guest list are left out: a stranger is refused as such first.
 type soldOut struct {
@@ -85,6 +86,16 @@ func (s *soldOut) excludes(id, user string) bool {
 	}
 	epoch, open := s.gate(id)
 	return open && epoch == w.epoch
+}
+
+// final reports whether all winners of a packet are known, and to which pool.
+func (s *soldOut) final(id string) (epoch int64, ok bool) {
+	w, ok := s.known.get(id)
+	if !ok {
+		return 0, false
+	}
+	epoch, open := s.gate(id)
+	return epoch, open && epoch == w.epoch
 }
 
 // learn begins to read the winners of a packet that has been found sold out,

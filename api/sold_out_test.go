@@ -134,13 +134,77 @@ func TestSoldOutLocally(t *testing.T) {
 	h.another() // a process that has never seen the pool learns from MySQL
 	h.tooLate(id)
 	crowd("learned from mysql")
+	third := h.another()
+	fourth := h.public
+	h.public = third
 	server.Kill()
 	if r := h.grab(h.app, id, "crowd1"); r.code() != "sold_out" {
 		t.Errorf("without redis: %s", r)
 	}
+	h.keepTheirs(id, won) // each has grabbed at this process before
+	h.public = fourth
 	if r := h.grab(h.app, id, "winner1"); r.status != http.StatusServiceUnavailable {
-		t.Errorf("a winner without redis: %s", r)
+		t.Errorf("a winner without redis, at a process without the claim: %s", r)
 	}
+}
+
+// TestRepeatedClaims: repeated grabs of a winner of a sold-out packet cost Redis one call.
+// The progress of the payout is the current one.
+func TestRepeatedClaims(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	var epoch atomic.Int64
+	var shut atomic.Bool
+	h := newHouse(t, parts{redis: server.Addr, change: func(c *api.Config) {
+		gate := c.Gate
+		c.Gate = func(id string) (int64, bool) { at, open := gate(id); return at + epoch.Load(), open && !shut.Load() }
+	}})
+	id := h.open(h.app, with("share_count", "5"))
+	won := h.sellOut(id, 5)
+	h.tooLate(id)
+	asked := func(when string, want bool) {
+		t.Helper()
+		before := commandsOf(t, server.Addr)
+		h.keepTheirs(id, won)
+		if got := commandsOf(t, server.Addr) != before; got != want {
+			t.Errorf("%s: Redis was asked: %t", when, got)
+		}
+	}
+	asked("the first time", true)
+	asked("again", false)
+	if r := h.grab(h.app2, id, "winner0"); r.code() != "packet_not_found" {
+		t.Errorf("another app: %s", r)
+	}
+	if r := h.grab(h.app, id, "winner"); r.code() != "sold_out" {
+		t.Errorf("a user whose id begins like a winner's: %s", r)
+	}
+	if r := h.as(h.app, "POST", "/v1/packets/"+id+"/grabs", `{"user_id":"winner0","recipient":1}`); r.code() != "invalid_request" {
+		t.Errorf("a bad request: %s", r)
+	}
+	for user, c := range won {
+		if c.Payout.Status != "pending" {
+			t.Fatalf("%s: %+v", user, c.Payout)
+		}
+	}
+	h.finish(id, packet.CloseSoldOut) // each is paid
+	h.eventually("what became of the payouts is told", func() bool {
+		for user := range won {
+			var c claimBody
+			h.grab(h.app, id, user).json(t, &c)
+			if c.Payout.Status != "paid" {
+				return false
+			}
+		}
+		return true
+	})
+	asked("when the pool is retired", false)
+	shut.Store(true)
+	if r := h.grab(h.app, id, "winner0"); r.code() != "unavailable" {
+		t.Errorf("while the gate is shut: %s", r)
+	}
+	shut.Store(false)
+	epoch.Add(1)
+	h.tooLate(id) // the winners are learned again
+	asked("rebuilt", true)
 }
 
 // byTheWay are commands that no grab needs alone: of asking this, of the process' look at its

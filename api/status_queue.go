@@ -27,23 +27,27 @@ type statusLook struct {
 	of    []payout.Claimed
 	done  chan struct{}
 	found map[payout.Claimed]payout.Progress
+	// looked says that MySQL answered: a claim that is not in found is not recorded.
+	looked bool
 }
 
 // progress tells how far a payout has come. What is not recorded yet, or does not
-// come within limit, is pending: claims are told without MySQL.
-func (q *statusQueue) progress(ctx context.Context, c payout.Claimed, limit time.Duration) payout.Progress {
+// come within limit, is pending: claims are answered without MySQL. ok is false when MySQL
+// did not answer.
+func (q *statusQueue) progress(ctx context.Context, c payout.Claimed, limit time.Duration) (p payout.Progress, ok bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	l := q.join(c)
 	select {
 	case <-l.done:
-		if p, ok := l.found[c]; ok {
-			return p
+		if p, recorded := l.found[c]; recorded {
+			return p, true
 		}
+		return notRecorded(c), l.looked
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return notRecorded(c)
+	return notRecorded(c), false
 }
 
 // join adds a claim to the next look, and sees to it that somebody looks.
@@ -90,5 +94,5 @@ func (q *statusQueue) lookAt(l *statusLook) {
 		slog.WarnContext(ctx, "payout statuses were not read", slog.Any("error", err))
 		return
 	}
-	l.found = found
+	l.found, l.looked = found, true
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -29,7 +30,7 @@ func TestStatusQueue(t *testing.T) {
 	}}
 	var all sync.WaitGroup
 	ask := func(id string, want payout.Status) {
-		if got := q.progress(t.Context(), payout.Claimed{UserID: id}, time.Minute); got.Status != want {
+		if got, _ := q.progress(t.Context(), payout.Claimed{UserID: id}, time.Minute); got.Status != want {
 			t.Errorf("%s: %s", id, got.Status)
 		}
 	}
@@ -74,9 +75,45 @@ func TestStatusQueueWithoutMySQL(t *testing.T) {
 	} {
 		q := &statusQueue{base: t.Context(), look: look}
 		for range 2 {
-			if got := q.progress(t.Context(), payout.Claimed{UserID: "p"}, 10*time.Millisecond); got.Status != payout.StatusPending {
+			if got, _ := q.progress(t.Context(), payout.Claimed{UserID: "p"}, 10*time.Millisecond); got.Status != payout.StatusPending {
 				t.Errorf("%s: %s", name, got.Status)
 			}
 		}
 	}
+}
+
+// TestProgressOfRepeatedClaims: while MySQL does not answer, a repeated grab shows the progress
+// that was read last.
+func TestProgressOfRepeatedClaims(t *testing.T) {
+	now, away := time.Now(), false
+	claim := &repeatedClaim{claim: packet.Claim{PacketID: "p", UserID: "u", ShareIndex: 3}}
+	of := claimed(claim.claim)
+	paid := payout.Progress{ID: "h1", Status: payout.StatusPaid}
+	found := map[payout.Claimed]payout.Progress{}
+	s := &Server{cfg: Config{Now: func() time.Time { return now }}}
+	s.replays = &statusQueue{base: t.Context(), look: func(context.Context, []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+		if away {
+			return nil, errors.New("away")
+		}
+		return found, nil
+	}}
+	r := &request{ctx: t.Context(), server: s}
+	shows := func(when string, want payout.Progress) {
+		t.Helper()
+		if got := r.progressOf(claim); got != want {
+			t.Errorf("%s: %+v", when, got)
+		}
+		now = now.Add(progressFresh)
+	}
+	away = true
+	shows("nothing known yet", notRecorded(of))
+	away = false
+	shows("not recorded", notRecorded(of))
+	found[of] = paid
+	shows("paid", paid)
+	away = true
+	shows("away", paid)
+	shows("still away", paid)
+	away, found[of] = false, payout.Progress{ID: "h1", Status: payout.StatusReturned}
+	shows("back", found[of])
 }
