@@ -90,7 +90,8 @@ LONG := ./api ./worker ./console/browser ./cmd/hongbao ./pool
 parts: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
 parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
 	@mkdir -p "$(CONSOLE_PICTURES)"
-	go test -race -timeout 25m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
+	go test -race -timeout 60m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
+	go test -race -timeout 5m -run '^$$' -bench . -benchtime 1x ./api # that it can be measured
 
 e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
 	go test -count=1 -timeout 25m ./e2e/...

@@ -71,7 +71,7 @@ func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	})
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
-	eventually(t, 30*time.Second, "the hand-off is removed", func() bool {
+	eventually(t, soon, "the hand-off is removed", func() bool {
 		n, _, err := depth.Depth(t.Context(), packet.Lane(p.ID, testLanes))
 		return err == nil && n == 0
 	})
@@ -118,7 +118,7 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	g := r.grab(t, other.ID, "u")
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
-	eventually(t, 30*time.Second, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
+	eventually(t, soon, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
 		n, _, err := depth.Depth(t.Context(), packet.Lane(other.ID, testLanes))
 		return err == nil && n == 0
 	})

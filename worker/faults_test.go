@@ -33,7 +33,7 @@ const (
 
 // rowsAtOnce are not more than the machine plays without losing steps: it has other tests
 // to run beside.
-var rowsAtOnce = min(32, 8*runtime.NumCPU())
+var rowsAtOnce = min(32, 4*runtime.NumCPU())
 
 // faultRow is one row of the table: what goes wrong, and what has to come of it.
 type faultRow struct {

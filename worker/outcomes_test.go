@@ -22,23 +22,22 @@ func TestProviderOutcomes(t *testing.T) {
 		moved   int // movements under the payout's numbers
 		run     string
 		code    string
-		within  time.Duration
 	}{
-		{"plain", payout.StatusPaid, 1, "Completed", "", 10 * time.Second},
-		{"x~declined", payout.StatusFailed, 0, "Failed", "payee_declined", 10 * time.Second},
-		{"x~frozen", payout.StatusFailed, 0, "Failed", "account_frozen", 10 * time.Second},
-		{"x~flaky", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
-		{"x~lost_reply", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
-		{"x~lost_request", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
-		{"x~pending", payout.StatusPaid, 1, "Completed", "", 15 * time.Second},
-		{"x~returned", payout.StatusReturned, 2, "Failed", "returned", 15 * time.Second},
+		{"plain", payout.StatusPaid, 1, "Completed", ""},
+		{"x~declined", payout.StatusFailed, 0, "Failed", "payee_declined"},
+		{"x~frozen", payout.StatusFailed, 0, "Failed", "account_frozen"},
+		{"x~flaky", payout.StatusPaid, 1, "Completed", ""},
+		{"x~lost_reply", payout.StatusPaid, 1, "Completed", ""},
+		{"x~lost_request", payout.StatusPaid, 1, "Completed", ""},
+		{"x~pending", payout.StatusPaid, 1, "Completed", ""},
+		{"x~returned", payout.StatusReturned, 2, "Failed", "returned"},
 	} {
 		t.Run(tc.account, func(t *testing.T) {
 			t.Parallel()
 			p := r.create(t, spec{total: 100, count: 1})
 			r.awaitOpen(t, p.ID)
 			c := r.grab(t, p.ID, tc.account).Claim
-			paid := r.awaitPayout(t, c, tc.status, tc.within)
+			paid := r.awaitPayout(t, c, tc.status, soon)
 			code := ""
 			if paid.Failure != nil {
 				code = paid.Failure.Code
@@ -46,10 +45,10 @@ func TestProviderOutcomes(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("failure code %q, want %q", code, tc.code)
 			}
-			eventually(t, 10*time.Second, "run is "+tc.run, func() bool {
+			eventually(t, soon, "run is "+tc.run, func() bool {
 				return r.runs(t, workflows.PayoutID(p.ID, tc.account)) == tc.run
 			})
-			r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+			r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 			if n := len(r.movements(t, p.ID)) - 1; n != tc.moved {
 				t.Errorf("%d movements, want %d", n, tc.moved)
 			}
@@ -74,8 +73,8 @@ func TestR8_EveryUserIsPaid(t *testing.T) {
 		claims = append(claims, g.Claim)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, 30*time.Second)
-		eventually(t, 10*time.Second, "run of "+c.UserID, func() bool { return r.runs(t, workflows.PayoutID(p.ID, c.UserID)) == "Completed" })
+		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		eventually(t, soon, "run of "+c.UserID, func() bool { return r.runs(t, workflows.PayoutID(p.ID, c.UserID)) == "Completed" })
 	}
 	paid := map[string]int{}
 	for _, m := range r.movements(t, p.ID) {
@@ -88,7 +87,7 @@ func TestR8_EveryUserIsPaid(t *testing.T) {
 			t.Errorf("%q was paid %d times", u, paid[u])
 		}
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	r.balanced(t, p)
 }
 
@@ -97,20 +96,20 @@ func TestAwaitingRecipient(t *testing.T) {
 	p := r.create(t, spec{total: 100, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "y~confirm").Claim
-	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, 10*time.Second)
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, soon)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1), nil, nil)
-	r.awaitPayout(t, c, payout.StatusPaid, 10*time.Second)
+	r.awaitPayout(t, c, payout.StatusPaid, soon)
 	r.balanced(t, p)
 }
 
 func TestRejectedPacket(t *testing.T) {
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
-	rec := r.awaitStatus(t, p.ID, packet.StatusRejected, 10*time.Second)
+	rec := r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
 	if rec.Failure == nil || rec.Failure.Code != "insufficient_sender_balance" {
 		t.Errorf("failure %+v", rec.Failure)
 	}
-	eventually(t, 5*time.Second, "pool says rejected", func() bool {
+	eventually(t, soon, "pool says rejected", func() bool {
 		v, err := r.pool.View(t.Context(), p.ID)
 		return err == nil && v.State == packet.PoolRejected && v.Failure != nil
 	})
@@ -131,7 +130,7 @@ func TestRefundOfRemainder(t *testing.T) {
 			p := r.create(t, spec{total: 1000, count: 5, life: 10 * time.Second, sender: sender})
 			r.awaitOpen(t, p.ID)
 			won := r.grab(t, p.ID, "u").Claim
-			rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 30*time.Second)
+			rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 			if rec.RefundedAmount != 1000-won.Amount || rec.Reason != packet.CloseExpired {
 				t.Errorf("refunded %d after %d was claimed (%s)", rec.RefundedAmount, won.Amount, rec.Reason)
 			}
@@ -157,7 +156,7 @@ func TestRecall(t *testing.T) {
 	if g := r.grab(t, p.ID, "late"); g.Result != packet.GrabExpired {
 		t.Errorf("grab after recall: %s", g.Result)
 	}
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, 20*time.Second)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
 	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != 1000-won.Amount {
 		t.Errorf("%s, refunded %d", rec.Reason, rec.RefundedAmount)
 	}
@@ -171,7 +170,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	p := r.create(t, spec{total: 500, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "ice~frozen").Claim
-	failed := r.awaitPayout(t, c, payout.StatusFailed, 10*time.Second)
+	failed := r.awaitPayout(t, c, payout.StatusFailed, soon)
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
 	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
@@ -183,7 +182,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	if err != nil || answer.Status != 202 {
 		t.Fatal(answer, err)
 	}
-	r.awaitPayout(t, c, payout.StatusPaid, 15*time.Second)
+	r.awaitPayout(t, c, payout.StatusPaid, soon)
 	d, err := r.store.Payment(t.Context(), failed.ID)
 	if err != nil || len(d.Attempts) != 2 || d.Attempts[0].Statement != payout.ObsDeclined {
 		t.Errorf("attempts %+v, %v", d.Attempts, err)

@@ -129,12 +129,12 @@ func TestTemporalAway(t *testing.T) {
 			t.Fatalf("grab while Temporal is away: %s", g.Result)
 		}
 	}
-	late := r.create(t, spec{total: 10, count: 1})
-	server.Restart(t)
-	claims, err := r.pool.Claims(t.Context(), p.ID)
+	claims, err := r.pool.Claims(t.Context(), p.ID) // before the packet can be closed and its pool retired
 	if err != nil || len(claims) != 10 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
+	late := r.create(t, spec{total: 10, count: 1})
+	server.Restart(t)
 	for _, c := range claims {
 		r.awaitPayout(t, c, payout.StatusPaid, soon)
 	}

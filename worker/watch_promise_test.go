@@ -46,7 +46,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	}
 	_, r.stop = r.startWorker(t)
 	r.watchFast(t)
-	r.awaitPayout(t, second, payout.StatusPaid, 30*time.Second)
+	r.awaitPayout(t, second, payout.StatusPaid, soon)
 	// A run for his lost claim is open when the relay starts the one for the other share.
 	r.stop()
 	twice := r.grab(t, p.ID, "twice").Claim
@@ -56,7 +56,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, r.stop = r.startWorker(t)
-	r.awaitPayout(t, twice, payout.StatusPaid, 30*time.Second)
+	r.awaitPayout(t, twice, payout.StatusPaid, soon)
 	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 2 {
 		t.Errorf("%d promises, want two", n)
 	}
