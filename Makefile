@@ -14,7 +14,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build forget run status stop reset test check lint unit parts e2e setup vuln fuzz bench mutants chaos soak simulate
+.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants chaos soak simulate
 
 help: ## Show the targets
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
@@ -50,10 +50,22 @@ reset: $(HONGBAO) ## Stop the stack and delete its state
 setup: build
 	@exec $(HONGBAO) dev setup
 
-# Packages that need no server; all others start Redis, MariaDB or Temporal of their own.
-UNIT := . ./money/... ./packet/... ./payout/... ./campaign/... ./access/... ./crash/... ./workflows/... ./activities/...
+# Most tests wait, for timers, leases and servers that start again: more of them run at once
+# than there are processors.
+GOTEST := go test -parallel 8
 
-test: check unit parts e2e ## Pass all tests
+# Packages are begun in this order, and what takes longest must not be last.
+LONG := ./worker ./e2e ./api ./cmd/hongbao ./pool ./console/browser
+
+# What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
+# of each process, four restored stores. What repeats it in greater number is in `night`.
+test: setup ## Pass the tests, on real Redis, MariaDB and Temporal: ten minutes on two cores
+	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/bench))
+
+RACE := ./worker ./api ./pool ./store ./console ./activities
+
+race: setup ## Pass the tests of what shares memory, with the race detector
+	$(GOTEST) -race -timeout 30m $(RACE)
 
 check: ## Check format and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
@@ -78,24 +90,6 @@ vuln: ## Look for known vulnerabilities in what we call, where the database is r
 	@if curl -fsSL -m 20 -o /dev/null $(VULNDB)/index/modules.json.gz; \
 	then go tool -modfile=devstack/tools/vuln/go.mod govulncheck -db $(VULNDB) ./...; \
 	else echo 'NOT CHECKED: $(VULNDB) cannot be reached from here, so nothing is known about vulnerabilities'; fi
-
-unit: ## Run the tests that need no server, with the race detector
-	go test -race -timeout 5m $(UNIT)
-	go test -timeout 5m ./simulate
-
-# Packages are begun in this order, and what takes longest must not be last.
-LONG := ./api ./worker ./console/browser ./cmd/hongbao ./pool
-
-# What the console's pages look like is kept in .cache/pictures, for people.
-parts: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
-parts: setup ## Run the tests on real Redis, MariaDB and Temporal, with the race detector
-	@mkdir -p "$(CONSOLE_PICTURES)"
-	go test -race -timeout 60m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(UNIT); echo hongbao/e2e; echo hongbao/chaos; echo hongbao/simulate))
-	go test -race -timeout 5m -run '^$$' -bench . -benchtime 1x ./api # that it can be measured
-
-e2e: setup ## Run the end-to-end tests against the whole stack, and the short form of chaos
-	go test -count=1 -timeout 25m ./e2e/...
-	go test -C chaos -count=1 -timeout 15m
 
 FUZZTIME ?= 10s
 
@@ -122,8 +116,24 @@ mutants: setup ## Break each rule of money in the real source and see its test f
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
 	@go test -C chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
 
+# What the console's pages look like is kept in .cache/pictures, for people.
+night: export HONGBAO_NIGHT := 1
+night: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
+night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation
+	@mkdir -p "$(CONSOLE_PICTURES)"
+	$(GOTEST) -count=1 -timeout 120m ./...
+	go test -timeout 5m -run '^$$' -bench . -benchtime 1x ./api
+	@$(MAKE) --no-print-directory often simulate chaos soak fuzz mutants
+
+# Packages whose tests wait for deadlines; OFTEN=./pool RUNS=5 picks others.
+OFTEN ?= ./activities ./client ./console ./devstack ./observe ./pool ./provider/... ./risk ./store ./api ./worker
+RUNS  ?= 50
+
+often: setup ## Run the tests that wait for deadlines 50 times, e.g. make often OFTEN=./pool RUNS=5
+	HONGBAO_NIGHT= $(GOTEST) -count=$(RUNS) -timeout 600m $(OFTEN)
+
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
-simulate: ## Live whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
+simulate: ## Run whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
 	@go test -C simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
 # Without SOAK: half an hour at 30 grabs a second.
 soak: setup ## Keep a steady load on the whole stack and fail when anything grows, e.g. make soak SOAK='-length 3m -rate 20'

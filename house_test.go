@@ -55,6 +55,8 @@ var layers = map[string][]string{
 	"chaos":                 {},                                      // likewise: from outside, all of it in test files
 	"e2e":                   {"client", "money"},                     // tests from outside
 	"simulate":              {},                                      // lifetimes in memory, all of it in test files
+	"test/night":            {},                                      // imported by test files alone
+	"test/wait":             {},                                      // likewise
 }
 
 // workerSees are the names of pool that worker may use: the content of streams.

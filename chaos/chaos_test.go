@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hongbao/test/night"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -59,6 +60,9 @@ func (p plan) again() string {
 
 // TestChaos is the run itself.
 func TestChaos(t *testing.T) {
+	if *length == 0 {
+		night.Only(t, "TestKillEachChild and TestCrashPoints kill every process")
+	}
 	p := planned()
 	program, err := filepath.Abs(*binary)
 	if err != nil {

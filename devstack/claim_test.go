@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -112,14 +113,14 @@ func TestSetupWaits(t *testing.T) {
 		_, err := Setup{Checkout: checkout, NoInstall: true, Out: &out}.Run(ctx)
 		ended <- err
 	}()
-	eventually(t, 5*time.Second, "it says that it waits", func() bool { return strings.Contains(out.String(), "waiting for it") })
+	wait.Until(t, "it says that it waits", func() bool { return strings.Contains(out.String(), "waiting for it") })
 	stop()
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped: %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(wait.Limit()):
 		t.Error("it cannot be stopped")
 	}
 	if err := other.Unlock(); err != nil {
@@ -140,7 +141,7 @@ func TestRunKilledWhileInitialising(t *testing.T) {
 			}
 		}
 	})
-	eventually(t, 20*time.Second, "mariadbd fills the data folder", func() bool {
+	wait.Until(t, "mariadbd fills the data folder", func() bool {
 		now, err := s.home.loadState()
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +156,7 @@ func TestRunKilledWhileInitialising(t *testing.T) {
 		return server.PID != 0 && syscall.Kill(server.PID, syscall.SIGSTOP) == nil && server.alive()
 	})
 	s.terminate(syscall.SIGKILL)
-	eventually(t, 5*time.Second, "the script has ended with the supervisor", func() bool { return !leader.alive() })
+	wait.Until(t, "the script has ended with the supervisor", func() bool { return !leader.alive() })
 	if !server.alive() {
 		t.Fatal("the stopped mariadbd has ended: nothing is left to be found")
 	}

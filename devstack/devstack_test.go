@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -80,7 +81,7 @@ func TestMariaDBInit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	interrupted := make(chan error)
 	go func() { interrupted <- server.Init(ctx) }()
-	eventually(t, 10*time.Second, "the initialisation writes files", func() bool {
+	wait.Until(t, "the initialisation writes files", func() bool {
 		files, err := filepath.Glob(dir + ".init-*/*")
 		return err == nil && len(files) > 2
 	})
@@ -129,7 +130,7 @@ func TestMariaDBTempDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	eventually(t, time.Minute, "MariaDB answers", func() bool { return server.Ready(t.Context()) == nil })
+	wait.Until(t, "MariaDB answers", func() bool { return server.Ready(t.Context()) == nil })
 	if _, err := os.Stat(others); err != nil {
 		t.Errorf("another server's table is gone: %v", err)
 	}

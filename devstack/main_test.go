@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestMain makes the test binary play three parts: the tests, a supervisor in a
@@ -93,39 +92,6 @@ func superviseForTest() int {
 		return 1
 	}
 	return 0
-}
-
-// eventually waits until condition holds, and fails the test when it does not
-// within limit.
-func eventually(t *testing.T, limit time.Duration, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-		<-ticker.C
-	}
-}
-
-// always checks that condition holds for the whole time.
-func always(t *testing.T, duration time.Duration, what string, condition func() bool) {
-	t.Helper()
-	end := time.After(duration)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if !condition() {
-			t.Fatalf("no longer: %s", what)
-		}
-		select {
-		case <-end:
-			return
-		case <-ticker.C:
-		}
-	}
 }
 
 func testTools(t *testing.T) Tools {

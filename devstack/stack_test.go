@@ -3,6 +3,7 @@ package devstack
 import (
 	"bytes"
 	"encoding/json"
+	"hongbao/test/wait"
 	"os"
 	"os/exec"
 	"slices"
@@ -76,7 +77,7 @@ func startStack(t *testing.T, options testOptions) *stack {
 // awaitReady waits for dev.env.
 func (s *stack) awaitReady() {
 	s.t.Helper()
-	eventually(s.t, time.Minute, "dev.env is written", func() bool {
+	wait.Until(s.t, "dev.env is written", func() bool {
 		select {
 		case <-s.ended:
 			s.t.Fatal("the supervisor ended")
@@ -129,7 +130,7 @@ func (s *stack) terminate(sig syscall.Signal) time.Duration {
 	}
 	select {
 	case <-s.ended:
-	case <-time.After(35 * time.Second):
+	case <-time.After(wait.Limit()):
 		s.t.Fatal("the supervisor does not end")
 	}
 	return time.Since(began)

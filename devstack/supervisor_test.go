@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -66,18 +67,18 @@ func TestRun(t *testing.T) {
 		if got := s.env()["HONGBAO_APP2_KEY"]; got != testKeys.App2 {
 			t.Errorf("key after a restart: %q", got)
 		}
-		eventually(t, 5*time.Second, "the Ready hook has run", func() bool {
+		wait.Until(t, "the Ready hook has run", func() bool {
 			return strings.Contains(s.output.String(), "first start: false")
 		})
 		pids := s.pids()
 		s.terminate(syscall.SIGKILL)
-		eventually(t, 5*time.Second, "the children of a killed supervisor are gone", func() bool { return !anyAlive(pids) })
+		wait.Until(t, "the children of a killed supervisor are gone", func() bool { return !anyAlive(pids) })
 	})
 
 	t.Run("StartAfterSIGKILL", func(t *testing.T) {
 		s := startStack(t, options)
 		// The old dev.env goes away first, so that nobody takes it for the new one.
-		eventually(t, 5*time.Second, "the old dev.env is removed", func() bool {
+		wait.Until(t, "the old dev.env is removed", func() bool {
 			_, err := os.Stat(s.home.EnvFile())
 			return errors.Is(err, fs.ErrNotExist)
 		})
@@ -216,7 +217,7 @@ func testStoppedChild(t *testing.T, s *stack) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	always(t, 3*time.Second, "the same process", func() bool { return s.pid(childRedis) == pid })
+	wait.Holds(t, 3*time.Second, "the same process", func() bool { return s.pid(childRedis) == pid })
 	status, err := ReadStatus(t.Context(), s.home)
 	if err != nil || status.Healthy() {
 		t.Errorf("status with a stopped Redis: %+v, %v", status, err)
@@ -225,7 +226,7 @@ func testStoppedChild(t *testing.T, s *stack) {
 		t.Fatal(err)
 	}
 	redis := Redis{Port: s.options.Ports.Redis}
-	eventually(t, 5*time.Second, "Redis answers again", func() bool { return redis.Ready(t.Context()) == nil })
+	wait.Until(t, "Redis answers again", func() bool { return redis.Ready(t.Context()) == nil })
 }
 
 // testKilledChildren kills each child several times: pauses must not grow.
@@ -238,12 +239,12 @@ func testKilledChildren(t *testing.T, s *stack) {
 				t.Fatalf("kill %s, process %d: %v", child, old, err)
 			}
 			began := time.Now()
-			eventually(t, time.Second, child+" runs again", func() bool { pid := s.pid(child); return pid != 0 && pid != old })
+			wait.Until(t, child+" runs again", func() bool { pid := s.pid(child); return pid != 0 && pid != old })
 			t.Logf("%s, round %d: started again after %v", child, round, time.Since(began).Round(time.Millisecond))
 			if child == childWorker {
 				continue // its health address changes with every start
 			}
-			eventually(t, 15*time.Second, child+" works again", func() bool {
+			wait.Until(t, child+" works again", func() bool {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				return parts[child].Ready(ctx) == nil

@@ -1,10 +1,10 @@
 package devstack
 
 import (
+	"hongbao/test/wait"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // TestTemporalKilledWhileInitialising: a database file whose schema was not finished
@@ -32,7 +32,7 @@ func TestTemporalKilledWhileInitialising(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Kill()
-		eventually(t, time.Minute, "Temporal answers", func() bool { return part.Ready(t.Context()) == nil })
+		wait.Until(t, "Temporal answers", func() bool { return part.Ready(t.Context()) == nil })
 		file, err := os.Stat(part.DB)
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"database/sql"
 	"fmt"
+	"hongbao/test/wait"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func (l *packetLife) loseHandOff(t *testing.T, name string) {
 	r := l.redis(t)
 	_, stream := l.keyOf(t, r)
 	n := 0
-	eventually(t, reachWithin, "a hand-off is lost", func() bool { // other kills may come in between
+	wait.Until(t, "a hand-off is lost", func() bool { // other kills may come in between
 		lost := 0
 		still := n < 25 && l.whileStopped(t, func() {
 			l.grabbed(t, fmt.Sprintf("%s-%d", name, n))
@@ -136,7 +137,7 @@ func lapsed(t *testing.T, c *crashes, name string) {
 		a := c.post(t, c.api("/v1/packets"), c.env("HONGBAO_APP_KEY"), map[string]any{"sender_id": one, "total_amount": crashTotal, "share_count": 3}, "Idempotency-Key", one)
 		l := &packetLife{crashes: c, id: a.str("id")}
 		key, _ := l.keyOf(t, r)
-		eventually(t, reachWithin, "the packet is recorded", func() bool { return count(t, db, "SELECT COUNT(*) FROM packets WHERE id = ?", l.id) == 1 })
+		wait.Until(t, "the packet is recorded", func() bool { return count(t, db, "SELECT COUNT(*) FROM packets WHERE id = ?", l.id) == 1 })
 		if _, err := db.ExecContext(t.Context(), "UPDATE packets SET expires_at = opens_at + INTERVAL 1000 MICROSECOND WHERE id = ? AND status = 'funding'", l.id); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func lapsed(t *testing.T, c *crashes, name string) {
 		}
 		c.decided(t, "OPS", "/providers/sandbox/release", one+"-2", 200, map[string]any{"reason": "the provider is back"})
 		var end string
-		eventually(t, healWithin, "the packet has come to its end", func() bool {
+		wait.Until(t, "the packet has come to its end", func() bool {
 			end = string(c.packet(t, l.id).Status)
 			return end == "rejected" || end == "closed"
 		})
@@ -189,7 +190,7 @@ func promisedTwice(t *testing.T, c *crashes, name string) {
 		t.Fatal(err)
 	}
 	db := c.mysql(t)
-	eventually(t, reachWithin, "the promise is kept as a break", func() bool {
+	wait.Until(t, "the promise is kept as a break", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", l.id) == 1
 	})
 	var id string
@@ -198,7 +199,7 @@ func promisedTwice(t *testing.T, c *crashes, name string) {
 	}
 	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "nobody told him so"})
 	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
-	eventually(t, healWithin, "the promise is void", func() bool {
+	wait.Until(t, "the promise is void", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM payments WHERE id = ? AND status = 'cancelled'", id) == 1
 	})
 	l.recall(t)
@@ -217,7 +218,7 @@ func unreadable(t *testing.T, c *crashes, name string) {
 		t.Fatal(err)
 	}
 	db := c.mysql(t)
-	eventually(t, reachWithin, "the hand-off is in quarantine", func() bool {
+	wait.Until(t, "the hand-off is in quarantine", func() bool {
 		return count(t, db, "SELECT COUNT(*) FROM quarantine WHERE content LIKE CONCAT('%', ?, '%')", l.id) == 1
 	})
 	l.grabbed(t, name+"-a")

@@ -4,11 +4,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
 	"hongbao/crash"
+	"hongbao/test/wait"
 )
 
 // nothingLeft checks what belongs to no single packet: every point of the steps was reached,
@@ -50,7 +50,7 @@ func (c *crashes) rowsSettled(t *testing.T) {
 		"hand-offs put aside for no cause": "SELECT COUNT(*) FROM quarantine WHERE content NOT LIKE '%unreadable%'",
 	} {
 		left := -1
-		within(60*time.Second, func() bool { left = count(t, db, query); return left == 0 })
+		wait.Reached(wait.Limit(), func() bool { left = count(t, db, query); return left == 0 })
 		if left != 0 {
 			t.Errorf("%d %s", left, what)
 		}
@@ -87,7 +87,7 @@ func (c *crashes) handedOver(t *testing.T) {
 		t.Fatalf("streams: %q %v", streams, err)
 	}
 	for _, stream := range streams {
-		eventually(t, 30*time.Second, stream+" is empty", func() bool {
+		wait.Until(t, stream+" is empty", func() bool {
 			n, err := r.XLen(t.Context(), stream).Result()
 			pending, perr := r.XPending(t.Context(), stream, "relay").Result()
 			return err == nil && perr == nil && n == 0 && pending.Count == 0
@@ -100,7 +100,7 @@ func (c *crashes) runsEnded(t *testing.T) {
 	t.Helper()
 	tc := c.temporal(t)
 	var open []string
-	ended := within(60*time.Second, func() bool {
+	ended := wait.Reached(wait.Limit(), func() bool {
 		page, err := tc.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 			Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('Packet', 'Payout', 'Refund')"})
 		if err != nil {
@@ -114,17 +114,5 @@ func (c *crashes) runsEnded(t *testing.T) {
 	})
 	if !ended {
 		t.Errorf("workflows still run: %s", strings.Join(open, " "))
-	}
-}
-
-// within waits for a condition and reports whether it came true in time.
-func within(limit time.Duration, ok func() bool) bool {
-	for deadline := time.Now().Add(limit); ; <-time.After(100 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/money"
+	"hongbao/test/wait"
 )
 
 // crashTotal is what the packets of the stories hold, in fen.
@@ -68,7 +69,7 @@ func declined(t *testing.T, c *crashes, name string) {
 	if moved := c.movements(t, ids[0]); len(moved) != 0 {
 		t.Errorf("money moved for a rejected packet: %v", moved)
 	}
-	c.awaitStatus(t, ids[0], client.StatusRejected, healWithin)
+	c.awaitStatus(t, ids[0], client.StatusRejected)
 }
 
 // refused is a packet with a winner whose account is frozen, and another one; the
@@ -146,7 +147,7 @@ func bookedWhileHeld(t *testing.T, c *crashes, name string) {
 		l.grabbed(t, user)
 		booked, waits := "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND packet_id = ? AND user_id = ?", " AND attempt = 0"
 		waited := 0
-		eventually(t, reachWithin, "the claim is booked", func() bool {
+		wait.Until(t, "the claim is booked", func() bool {
 			waited = count(t, db, booked+waits, l.id, user)
 			return count(t, db, booked, l.id, user) == 1
 		})
@@ -240,7 +241,7 @@ func (l *packetLife) settled(t *testing.T) {
 		t.Errorf("the repeated create made %+v, not %s: %v", p, l.id, err)
 	}
 	var proof *client.Proof
-	eventually(t, healWithin, "all money of "+l.id+" has come to its end", func() bool {
+	wait.Until(t, "all money of "+l.id+" has come to its end", func() bool {
 		proof, _ = l.app.Proof(ctx, l.id)
 		return proof != nil && proof.Balanced && proof.InFlight == 0 && proof.Remaining == 0 && proof.Owed == 0 && proof.Refunding == 0
 	})
@@ -261,7 +262,7 @@ func (l *packetLife) settled(t *testing.T) {
 // payoutOf waits until the payout of a user has a status and returns its id.
 func (l *packetLife) payoutOf(t *testing.T, user string, status client.PayoutStatus) (id string) {
 	t.Helper()
-	eventually(t, reachWithin, fmt.Sprintf("payout of %s is %s", user, status), func() bool {
+	wait.Until(t, fmt.Sprintf("payout of %s is %s", user, status), func() bool {
 		a, err := l.try(t.Context(), "GET", l.api("/v1/packets/"+l.id+"/grabs/"+user), l.env("HONGBAO_APP_KEY"), nil)
 		id = a.str("payout", "id")
 		return err == nil && a.str("payout", "status") == string(status)
@@ -273,7 +274,7 @@ func (l *packetLife) payoutOf(t *testing.T, user string, status client.PayoutSta
 func (c *crashes) post(t *testing.T, url, key string, body any, header ...string) answer {
 	t.Helper()
 	var a answer
-	eventually(t, reachWithin, "an answer of "+url, func() bool {
+	wait.Until(t, "an answer of "+url, func() bool {
 		var err error
 		a, err = c.stack.try(t.Context(), "POST", url, key, body, header...)
 		return err == nil && a.status != 503 && a.str("code") != "request_in_progress"

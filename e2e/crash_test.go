@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hongbao/crash"
+	"hongbao/test/wait"
 )
 
 const (
@@ -170,11 +171,8 @@ func (c *crashes) through(t *testing.T, p crash.Point, tell story) {
 	reached := make(chan time.Time, 1)
 	go func() {
 		defer close(reached)
-		for deadline := began.Add(reachWithin); time.Now().Before(deadline) && t.Context().Err() == nil; <-time.After(10 * time.Millisecond) {
-			if c.reached() {
-				reached <- time.Now()
-				return
-			}
+		if wait.Reached(wait.Limit(), func() bool { return c.reached() || t.Context().Err() != nil }) && t.Context().Err() == nil {
+			reached <- time.Now()
 		}
 	}()
 	tell(t, c, strings.ReplaceAll(string(p), ".", "-"))
@@ -183,7 +181,7 @@ func (c *crashes) through(t *testing.T, p crash.Point, tell story) {
 	}
 	at, ok := <-reached
 	if !ok {
-		t.Fatalf("%s was not reached within %v", p, reachWithin)
+		t.Fatalf("%s was not reached within %v", p, wait.Limit())
 	}
 	t.Logf("%-26s reached after %4.1f s, healed after %4.1f s more", p, at.Sub(began).Seconds(), max(time.Since(at), 0).Seconds())
 }

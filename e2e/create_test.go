@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/test/wait"
 )
 
 // repeatCreate asks with the same key until there is an answer that stays.
 func (s *stack) repeatCreate(t *testing.T, key string, body map[string]any) answer {
 	t.Helper()
 	var a answer
-	eventually(t, 60*time.Second, "create is answered", func() bool {
+	wait.Until(t, "create is answered", func() bool {
 		var err error
 		a, err = s.try(t.Context(), "POST", s.api("/v1/packets"), s.env("HONGBAO_APP_KEY"), body, "Idempotency-Key", key)
 		if err != nil || a.status == 503 || a.status == 409 && a.str("code") == "request_in_progress" {
@@ -30,14 +31,14 @@ func (s *stack) repeatCreate(t *testing.T, key string, body map[string]any) answ
 // interrupted starts a create, does harm a moment later, and lets the create end as it may.
 func (s *stack) interrupted(t *testing.T, key string, body map[string]any, after time.Duration, harm func()) {
 	t.Helper()
-	done := make(chan struct{})
+	done, due := make(chan struct{}), time.Now().Add(after)
 	go func() {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, _ = s.try(ctx, "POST", s.api("/v1/packets"), s.env("HONGBAO_APP_KEY"), body, "Idempotency-Key", key)
 	}()
-	<-time.After(after)
+	wait.Until(t, "the moment has come", func() bool { return !time.Now().Before(due) })
 	harm()
 	<-done
 }
@@ -88,7 +89,7 @@ func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 				if again.str("id") != id || again.status != a.status {
 					t.Errorf("repeat: %d %s, before: %d %s", again.status, again.raw, a.status, a.raw)
 				}
-				eventually(t, 60*time.Second, "charged once", func() bool {
+				wait.Until(t, "charged once", func() bool {
 					charges := 0
 					for _, m := range s.movements(t, id) {
 						if m.str("op") == "charge" {
@@ -100,7 +101,7 @@ func TestR1_CreateInterruptedAndRepeated(t *testing.T) {
 					}
 					return charges == 1
 				})
-				eventually(t, 60*time.Second, "opens", func() bool { return s.packet(t, id).Status == client.StatusOpen })
+				wait.Until(t, "opens", func() bool { return s.packet(t, id).Status == client.StatusOpen })
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/money"
+	"hongbao/test/wait"
 )
 
 // claim is what one user was told he won.
@@ -67,10 +68,10 @@ func (s *stack) grab(t *testing.T, id, user string) (c claim, ok bool) {
 // winners were paid, exactly once, exactly what they were told.
 func (s *stack) settled(t *testing.T, id string, total money.Fen, won map[string]claim) {
 	t.Helper()
-	s.awaitStatus(t, id, client.StatusClosed, 120*time.Second)
+	s.awaitStatus(t, id, client.StatusClosed)
 	s.awaitBalanced(t, id)
 	paid := map[string][]money.Fen{}
-	eventually(t, 120*time.Second, fmt.Sprintf("all %d winners are paid", len(won)), func() bool {
+	wait.Until(t, fmt.Sprintf("all %d winners are paid", len(won)), func() bool {
 		paid = map[string][]money.Fen{}
 		n := 0
 		for _, m := range s.movements(t, id) {
@@ -160,7 +161,7 @@ func TestRefundWithinSeconds(t *testing.T) {
 	if len(won) != 3 {
 		t.Fatalf("%d winners", len(won))
 	}
-	closed := s.awaitStatus(t, p.ID, client.StatusClosed, 30*time.Second)
+	closed := s.awaitStatus(t, p.ID, client.StatusClosed)
 	if closed.ClosedAt == nil {
 		t.Fatalf("closed packet: %s", closed.Raw)
 	}
@@ -199,7 +200,7 @@ func TestKillEachChild(t *testing.T) {
 			half := make(chan struct{})
 			go func() {
 				defer close(half)
-				eventually(t, 30*time.Second, "some shares are taken", func() bool { return s.packet(t, p.ID).ClaimedCount >= 5 })
+				wait.Until(t, "some shares are taken", func() bool { return s.packet(t, p.ID).ClaimedCount >= 5 })
 				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 					t.Error(err)
 				}

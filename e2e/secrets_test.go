@@ -17,10 +17,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"hongbao/client"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // keepers are the files of a home that hold secrets, for their owner only: the
@@ -123,7 +123,7 @@ func (w *watch) add(name string, value any) {
 // secret for as long, and its sender's name has to be found wherever it is looked
 // for secrets, or nothing is looked at.
 func (s *stack) plant() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
 	defer cancel()
 	marker := rand.Text()
 	p, err := s.app.CreateAndWait(ctx, client.CreateRequest{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800})
@@ -133,19 +133,13 @@ func (s *stack) plant() error {
 	if _, err := s.app.Grab(ctx, p.ID, client.GrabRequest{UserID: "nobody-" + marker}); err != nil {
 		return err
 	}
-	for { // what Temporal and MySQL know of it is written by then
-		proof, err := s.app.Proof(ctx, p.ID)
-		if err != nil {
-			return err
-		}
-		if proof.Balanced && proof.InFlight == 0 && proof.Owed == 0 {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("packet %s is not paid: %w", p.ID, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
-		}
+	var proof *client.Proof
+	wait.Reached(wait.Limit(), func() bool { // what Temporal and MySQL know of it is written by then
+		proof, err = s.app.Proof(ctx, p.ID)
+		return err != nil || proof.Balanced && proof.InFlight == 0 && proof.Owed == 0
+	})
+	if err != nil || proof.InFlight > 0 || proof.Owed > 0 {
+		return fmt.Errorf("packet %s is not paid: %w", p.ID, err)
 	}
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()

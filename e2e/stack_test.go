@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hongbao/client"
+	"hongbao/test/wait"
 )
 
 // stack is one running local stack.
@@ -106,22 +107,21 @@ func start(home string, settings ...string) (*stack, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(2 * time.Minute)
-	for time.Now().Before(deadline) {
-		if _, err := os.Stat(filepath.Join(home, "dev.env")); err == nil {
-			if err := s.watch.learn(home); err != nil {
-				return s, err
-			}
-			s.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(s.http), client.WithRetry(patience))
-			return s, err
-		}
-		if err := syscall.Kill(s.cmd.Process.Pid, 0); err != nil {
-			break
-		}
-		<-time.After(50 * time.Millisecond)
+	ready := false
+	wait.Reached(wait.Limit(), func() bool {
+		_, err := os.Stat(filepath.Join(home, "dev.env"))
+		ready = err == nil
+		return ready || syscall.Kill(s.cmd.Process.Pid, 0) != nil
+	})
+	if !ready {
+		tail, _ := os.ReadFile(s.log)
+		return s, fmt.Errorf("the stack did not become ready:\n%s", tail)
 	}
-	tail, _ := os.ReadFile(s.log)
-	return s, fmt.Errorf("the stack did not become ready:\n%s", tail)
+	if err := s.watch.learn(home); err != nil {
+		return s, err
+	}
+	s.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(s.http), client.WithRetry(patience))
+	return s, err
 }
 
 // ports are those that freePort has given out: two stacks may be started at once.
@@ -159,9 +159,9 @@ func (s *stack) stop() error {
 	select {
 	case <-done:
 		return s.leaks()
-	case <-time.After(30 * time.Second):
+	case <-time.After(wait.Limit()):
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-		return fmt.Errorf("not gone after 30 s")
+		return fmt.Errorf("not gone after %v", wait.Limit())
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *stack) env(name string) string {
 func (s *stack) pid(t testing.TB, child string) int {
 	t.Helper()
 	var pid int
-	eventually(t, 30*time.Second, child+" has a pid", func() bool {
+	wait.Until(t, child+" has a pid", func() bool {
 		pid, _ = strconv.Atoi(s.env("HONGBAO_PID_" + child))
 		return pid > 0
 	})
@@ -298,10 +298,10 @@ func (s *stack) packet(t testing.TB, id string) *client.Packet {
 	return p
 }
 
-func (s *stack) awaitStatus(t testing.TB, id string, status client.Status, within time.Duration) *client.Packet {
+func (s *stack) awaitStatus(t testing.TB, id string, status client.Status) *client.Packet {
 	t.Helper()
 	var p *client.Packet
-	eventually(t, within, fmt.Sprintf("packet %s is %s", id, status), func() bool {
+	wait.Until(t, fmt.Sprintf("packet %s is %s", id, status), func() bool {
 		p = s.packet(t, id)
 		return p.Status == status
 	})
@@ -314,7 +314,7 @@ func (s *stack) movements(t testing.TB, packetID string) []answer {
 	var out []answer
 	for after := int64(0); ; {
 		var page []answer
-		eventually(t, 20*time.Second, "movements are told", func() bool { // the provider may have just been killed
+		wait.Until(t, "movements are told", func() bool { // the provider may have just been killed
 			a, err := s.try(t.Context(), "GET", fmt.Sprintf("%s/_movements?after=%d&limit=1000", s.env("HONGBAO_PROVIDER_URL"), after), "", nil)
 			page = a.items()
 			return err == nil && a.status == 200
@@ -334,24 +334,10 @@ func (s *stack) movements(t testing.TB, packetID string) []answer {
 // awaitBalanced waits until the proof ties with nothing in flight.
 func (s *stack) awaitBalanced(t testing.TB, id string) {
 	t.Helper()
-	eventually(t, 60*time.Second, "proof of "+id, func() bool {
+	wait.Until(t, "proof of "+id, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		p, err := s.app.Proof(ctx, id)
 		return err == nil && p.Balanced && p.InFlight == 0
 	})
-}
-
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for wait := 10 * time.Millisecond; ; wait = min(wait*2, 200*time.Millisecond) {
-		if ok() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-		<-time.After(wait)
-	}
 }

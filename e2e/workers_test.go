@@ -8,9 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"hongbao/client"
+	"hongbao/test/wait"
 )
 
 // secondWorker starts another worker with the settings of the running one and
@@ -39,7 +39,7 @@ func (s *stack) secondWorker(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _, _ = cmd.Process.Wait() })
-	eventually(t, 30*time.Second, "the second worker relays", func() bool {
+	wait.Until(t, "the second worker relays", func() bool {
 		b, _ := os.ReadFile(log)
 		return strings.Contains(string(b), "Worker is ready") && strings.Contains(string(b), "Relay works")
 	})

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"hongbao/test/wait"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,13 +112,8 @@ func TestHangingSource(t *testing.T) {
 		v := c.Vitals()
 		failed <- !v.FromRedis || v.Handoffs.Waiting != 12 || !c.failed["mysql"] || c.failed["redis"]
 	}()
-	select {
-	case wrong := <-failed:
-		if wrong {
-			t.Errorf("read %+v, failed %v", c.vitals, c.failed)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("one source waits for the other")
+	if wait.For(t, "no source waits for the other", failed) {
+		t.Errorf("read %+v, failed %v", c.vitals, c.failed)
 	}
 }
 

@@ -112,8 +112,8 @@ func isAlert(err error) bool {
 // the first call hears then is silence, or that the connection is gone: it takes a
 // closer look, at what was configured, which says nothing of us.
 func (c Config) suspectTLS(ctx context.Context, err error) error {
-	if err == nil || isReply(err) || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAccess) {
-		return err
+	if err == nil || isReply(err) || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAccess) || errors.Is(err, ErrVolatile) {
+		return err // a server that answered speaks as we do
 	}
 	for _, addr := range c.addrs() {
 		var why error

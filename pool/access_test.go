@@ -18,6 +18,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // liveThrough lives a packet through.
@@ -94,6 +95,7 @@ func refused(t *testing.T, name string, cfg Config, why error) {
 
 // TestPassword: one server with a password, of the default user and of another one.
 func TestPassword(t *testing.T) {
+	t.Parallel()
 	lock := stacktest.Lock{Password: rootSecret}
 	server := stacktest.FreshLockedRedis(t, lock)
 	do(t, root(t, server, lock), setUser(ourSecret, rulesOf(rights))...)
@@ -113,6 +115,7 @@ func TestPassword(t *testing.T) {
 
 // TestPasswordLater: who is in and no longer let in is told so, and gets in again by himself.
 func TestPasswordLater(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	server := stacktest.FreshRedis(t)
 	admin := root(t, server, stacktest.Lock{})
@@ -129,6 +132,7 @@ func TestPasswordLater(t *testing.T) {
 // TestTLSRefused: a server that we do not trust, or that does not trust us, is no server
 // that is away.
 func TestTLSRefused(t *testing.T) {
+	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
 	ours := Access{TLS: true, Authorities: lock.Authority.Pool}
@@ -184,6 +188,7 @@ func serving(t *testing.T, answer func(net.Conn)) (addr string) {
 // TestSentinelPasswords: sentinels have a password of their own; all of them, and the
 // servers, speak TLS. After a failover the next master is let in too.
 func TestSentinelPasswords(t *testing.T) {
+	t.Parallel()
 	authority := stacktest.NewAuthority(t)
 	lock, theirs := stacktest.Lock{Password: rootSecret, Authority: authority}, stacktest.Lock{Password: "only-for-tests-sentinel", Authority: authority}
 	servers := pair{stacktest.FreshLockedRedis(t, lock), stacktest.FreshLockedRedis(t, lock)}
@@ -199,7 +204,7 @@ func TestSentinelPasswords(t *testing.T) {
 	sentinels := stacktest.FreshLockedSentinels(t, masterName, servers.master, 1, theirs)
 	asked := redis.NewSentinelClient(&redis.Options{Addr: sentinels[0].Addr, Password: theirs.Password, TLSConfig: tlsOf(theirs)})
 	t.Cleanup(func() { _ = asked.Close() })
-	eventually(t, "the sentinel can replace the master", func() bool {
+	wait.Until(t, "the sentinel can replace the master", func() bool {
 		replicas, err := asked.Replicas(t.Context(), masterName).Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
@@ -223,7 +228,7 @@ func TestSentinelPasswords(t *testing.T) {
 	if err := asked.Failover(t.Context(), masterName).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the replica is the master, and followed", func() bool {
+	wait.Until(t, "the replica is the master, and followed", func() bool {
 		role, err := root(t, servers.replica, lock).Do(t.Context(), "ROLE").Slice()
 		return err == nil && role[0] == "master" && p.Durable(t.Context()) == nil
 	})
@@ -233,6 +238,7 @@ func TestSentinelPasswords(t *testing.T) {
 // TestClusterPasswords: each master of a Cluster has users of its own. One that does not
 // let us in keeps its lanes from us and no others; a start names it.
 func TestClusterPasswords(t *testing.T) {
+	t.Parallel()
 	lock := stacktest.Lock{Password: rootSecret, Authority: stacktest.NewAuthority(t)}
 	nodes := stacktest.FreshLockedRedisCluster(t, lock)
 	for _, n := range nodes {
@@ -257,7 +263,7 @@ func TestClusterPasswords(t *testing.T) {
 			mustGrab(t, p, pk.ID, "v")
 			continue
 		}
-		eventually(t, "the grab is told why", func() bool { // first the ends of connections that were open
+		wait.Until(t, "the grab is told why", func() bool { // first the ends of connections that were open
 			_, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{})
 			wantErr(t, err, ErrUnavailable)
 			return errors.Is(err, ErrAuth)
@@ -298,6 +304,7 @@ func TestAccess(t *testing.T) {
 // TestTLSConnectionsGone: connections that a server has ended while they were idle, as
 // after its restart or by its timeout, are not used once more, however many there are.
 func TestTLSConnectionsGone(t *testing.T) {
+	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
 	p := openAt(t, Config{Addr: server.Addr, Access: Access{TLS: true, Authorities: lock.Authority.Pool}})
@@ -325,6 +332,7 @@ func TestTLSConnectionsGone(t *testing.T) {
 
 // TestHandshakeCutOff: a server that goes away in the middle of a handshake is one that is away.
 func TestHandshakeCutOff(t *testing.T) {
+	t.Parallel()
 	lock := stacktest.Lock{Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
 	addr := serving(t, func(cn net.Conn) {

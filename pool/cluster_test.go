@@ -14,6 +14,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // onePerLane opens one packet in each lane.
@@ -99,7 +100,7 @@ func testHandoffsOfEveryLane(t *testing.T, on setup) {
 			}
 		})
 	}
-	eventually(t, "all readers wait", func() bool { return blocked(t, p) == p.Lanes() })
+	wait.Until(t, "all readers wait", func() bool { return blocked(t, p) == p.Lanes() })
 	want := make([][]string, p.Lanes())
 	for lane := range want {
 		want[lane] = fill(t, p, lane, 1)
@@ -159,7 +160,7 @@ func TestDeadMaster(t *testing.T) {
 			// The first master has the first copy of everything that is kept thrice.
 			c.die(t, nodes[0])
 			checkDeadMaster(t, p, packets, c.silent)
-			eventually(t, "the others know", func() bool {
+			wait.Until(t, "the others know", func() bool {
 				return strings.Contains(clusterInfo(t, admin(t, nodes[1].Addr)), fmt.Sprintf("cluster_slots_fail:%d\r\n", slots/3))
 			})
 			checkDeadMaster(t, p, packets, c.silent)
@@ -170,7 +171,7 @@ func TestDeadMaster(t *testing.T) {
 			checkNewcomer(t, cfg)
 
 			c.recover(t, nodes[0])
-			eventually(t, "the master is back", func() bool {
+			wait.Until(t, "the master is back", func() bool {
 				return p.Ping(ctx) == nil && strings.Contains(clusterInfo(t, admin(t, nodes[0].Addr)), "cluster_state:ok")
 			})
 			for lane, pk := range packets {
@@ -249,6 +250,7 @@ func checkNewcomer(t *testing.T, cfg Config) {
 
 // A slot that is given to another master takes its lane along.
 func TestMovedLane(t *testing.T) {
+	t.Parallel()
 	nodes := stacktest.FreshRedisCluster(t)
 	p := openAt(t, Config{Mode: ModeCluster, Addr: nodes[0].Addr}) // it finds the others by itself
 	h := handoffs(t, p)
@@ -277,7 +279,7 @@ func TestMovedLane(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
+	wait.Until(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
 	moveSlot(t, nodes, hashSlot(p.keys.tags[5]), 0, 2)
 
 	if g := mustGrab(t, p, pk.ID, "first"); g.Result != packet.GrabReplayed || g.Claim.Amount != first.Claim.Amount {
@@ -333,6 +335,7 @@ func moveSlot(t *testing.T, nodes []*stacktest.Server, slot, from, to int) {
 }
 
 func TestVolatileMaster(t *testing.T) {
+	t.Parallel()
 	nodes := stacktest.FreshRedisCluster(t)
 	cfg := Config{Mode: ModeCluster, Addr: strings.Join(stacktest.Addrs(nodes), ","), Logger: quiet, Timeout: patience}
 	p := openAt(t, cfg)

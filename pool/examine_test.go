@@ -10,6 +10,7 @@ import (
 
 // TestExamine looks at a server and at a Cluster, and leaves no trace.
 func TestExamine(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	t.Run("Single", func(t *testing.T) {
 		addr := stacktest.FreshRedis(t).Addr

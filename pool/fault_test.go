@@ -14,10 +14,12 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // Redis killed without warning: what was acknowledged is there when it is back.
 func TestKilledRedisKeepsClaims(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: time.Second})
 	pk := newPacket(t, 2000)
@@ -44,7 +46,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "some have won", func() bool {
+	wait.Until(t, "some have won", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(told) >= 100
@@ -54,7 +56,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 	wg.Wait()
 	server.Restart(t)
 
-	eventually(t, "Redis is back", func() bool { return p.Ping(t.Context()) == nil })
+	wait.Until(t, "Redis is back", func() bool { return p.Ping(t.Context()) == nil })
 	for user, want := range told {
 		if c, ok, err := p.Claim(t.Context(), pk.ID, user); err != nil || !ok || !reflect.DeepEqual(c, want) {
 			t.Errorf("claim of %s: %+v %v %v; was told %+v", user, c, ok, err, want)
@@ -88,6 +90,7 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 }
 
 func TestRedisAway(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: 100 * time.Millisecond})
 	pk := newPacket(t, 2)
@@ -128,7 +131,7 @@ func TestRedisAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) { quickly(t, name, call) })
 	}
 	server.Restart(t)
-	eventually(t, "Redis is back", func() bool { return p.Ping(ctx) == nil })
+	wait.Until(t, "Redis is back", func() bool { return p.Ping(ctx) == nil })
 	unchanged(t, p, pk.ID, before)
 
 	t.Run("hanging", func(t *testing.T) {
@@ -148,6 +151,7 @@ func TestRedisAway(t *testing.T) {
 
 // A Redis that answers but cannot take writes: nothing is taken, reads go on.
 func TestRedisRefusesWrites(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})

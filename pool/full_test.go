@@ -36,6 +36,7 @@ func full(t *testing.T, addr string) (again func()) {
 // TestFullRedis: at its limit of memory Redis takes nothing new, and everything goes on
 // that ends packets, pays, and makes room.
 func TestFullRedis(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	ctx := t.Context()
@@ -128,6 +129,7 @@ func entryIDs(batches ...Batch) []string {
 // TestFullRedisRebuilds: a lane is made again while Redis is at its limit of memory:
 // nothing of it could end before.
 func TestFullRedisRebuilds(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	ctx := t.Context()

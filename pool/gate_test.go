@@ -13,6 +13,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // crowd grabs until it ends; after is set when the harm is done.
@@ -49,6 +50,7 @@ func newCrowd(t testing.TB, p *Pool, id string, end context.Context) *crowd {
 // on nobody in the crowd is told anything any more, and nothing is created, until the lane
 // is opened in a later epoch.
 func TestR9_LostGrabsShutTheGate(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
 			server := stacktest.FreshRedis(t)
@@ -61,13 +63,13 @@ func TestR9_LostGrabsShutTheGate(t *testing.T) {
 			end, stop := context.WithCancel(ctx)
 			defer stop()
 			people := newCrowd(t, p, pk.ID, end)
-			eventually(t, "some have won", func() bool { return people.told.Load() >= 300 })
+			wait.Until(t, "some have won", func() bool { return people.told.Load() >= 300 })
 			harm := prepare(t, server)
 			before := people.told.Load()
-			eventually(t, "more have won", func() bool { return people.told.Load() >= before+300 })
+			wait.Until(t, "more have won", func() bool { return people.told.Load() >= before+300 })
 			harm()
 			people.after.Store(true)
-			eventually(t, "the crowd is refused", func() bool { return people.refused.Load() >= 100 })
+			wait.Until(t, "the crowd is refused", func() bool { return people.refused.Load() >= 100 })
 			stop()
 			people.all.Wait()
 			if n := people.toldAfter.Load(); n > 0 {
@@ -83,7 +85,7 @@ func TestR9_LostGrabsShutTheGate(t *testing.T) {
 			must(t, p.ShutGate(ctx, lane, 2))
 			checkShut(t, p, pk, other)
 			must(t, p.OpenGate(ctx, lane, 2, 0))
-			eventually(t, "the gate is open", func() bool { _, open := p.Gate(pk.ID); return open })
+			wait.Until(t, "the gate is open", func() bool { _, open := p.Gate(pk.ID); return open })
 			openPacket(t, p, other)
 			if g := mustGrab(t, p, other.ID, "u"); g.Result != packet.GrabWon {
 				t.Errorf("in the new epoch: %v", g.Result)
@@ -228,6 +230,7 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 // TestR9_OthersHaveGoneOn: the grab of one process is lost, and another process, which
 // never knew of it, has brought the lane as far again: the first one notices.
 func TestR9_OthersHaveGoneOn(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	ann := openAt(t, Config{Addr: server.Addr})
 	pk := newPacket(t, 100)
@@ -281,7 +284,7 @@ func testNoticedWithoutACall(t *testing.T, on setup) {
 			}
 		}
 	}
-	eventually(t, "it has noticed", func() bool { return p.LanesShut() == want })
+	wait.Until(t, "it has noticed", func() bool { return p.LanesShut() == want })
 	for lane, tag := range p.keys.tags {
 		pk := packetIn(t, p, lane)
 		_, err := p.Create(t.Context(), pk, nil, nil, time.Hour, busy)

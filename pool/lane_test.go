@@ -14,6 +14,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // batchOf returns grabs as a lane would have queued them.
@@ -277,6 +278,7 @@ func checkCrowd(t *testing.T, p *Pool, id string, won map[string]money.Fen, sum 
 // While Redis hangs, grabs queue up to the bound; each caller leaves when its own
 // time is over, and what is left of the queue is served when Redis is back.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, MaxQueued: 3, Timeout: patience})
 	pk := newPacket(t, 10)
@@ -302,7 +304,7 @@ func TestQueue(t *testing.T) {
 		return c
 	}
 	first := press(t.Context(), "first")
-	eventually(t, "the first grab is under way", func() bool {
+	wait.Until(t, "the first grab is under way", func() bool {
 		l.flusher.mu.Lock()
 		defer l.flusher.mu.Unlock()
 		return l.flusher.flights > 0 && l.queued == 0
@@ -311,7 +313,7 @@ func TestQueue(t *testing.T) {
 	third := press(t.Context(), "third")
 	impatient, leave := context.WithCancelCause(t.Context())
 	left := press(impatient, "left")
-	eventually(t, "three are queued", func() bool { return queued() == 3 })
+	wait.Until(t, "three are queued", func() bool { return queued() == 3 })
 	_, err := p.Grab(t.Context(), pk.ID, "too many", packet.Profile{})
 	wantErr(t, err, ErrOverloaded, ErrUnavailable)
 	gone := errors.New("went home")
@@ -343,7 +345,7 @@ func testLaneGoesIdle(t *testing.T, on setup) {
 			t.Errorf("grab %d: %v", i, g.Result)
 		}
 		l := p.lanes[packet.Lane(pk.ID, p.Lanes())]
-		eventually(t, "lane is idle", func() bool {
+		wait.Until(t, "lane is idle", func() bool {
 			l.flusher.mu.Lock()
 			defer l.flusher.mu.Unlock()
 			return l.flusher.flights == 0 && l.queued == 0 && len(l.flusher.lines) == 0 && l.flusher.order == nil

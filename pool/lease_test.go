@@ -2,6 +2,7 @@ package pool
 
 import (
 	"errors"
+	"hongbao/test/wait"
 	"reflect"
 	"sync"
 	"testing"
@@ -99,7 +100,7 @@ func testSlotRunsOut(t *testing.T, on setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "lease runs out", func() bool {
+	wait.Until(t, "lease runs out", func() bool {
 		live, err := h.LiveSlots(t.Context(), 1)
 		return err == nil && !live["w0"]
 	})

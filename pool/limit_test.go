@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"hongbao/test/wait"
 	"math"
 	"strings"
 	"testing"
@@ -66,8 +67,8 @@ func testLimit(t *testing.T, on setup) {
 	if wait := within(one, "user", "soon", 1, time.Second); wait <= 0 || wait > time.Second {
 		t.Errorf("the second of one a second waits %v", wait)
 	}
-	eventually(t, "one more is allowed", func() bool { return within(one, "user", "soon", 1, time.Second) == 0 })
-	eventually(t, "who does nothing is forgotten", func() bool {
+	wait.Until(t, "one more is allowed", func() bool { return within(one, "user", "soon", 1, time.Second) == 0 })
+	wait.Until(t, "who does nothing is forgotten", func() bool {
 		n, err := one.rdb.Exists(ctx, keyLimit("user", "soon")).Result()
 		return err == nil && n == 0
 	})

@@ -11,6 +11,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // claimsOf reads all claims of a user through the lists.
@@ -104,6 +105,7 @@ func TestCompareEntryIDs(t *testing.T) {
 // TestForgottenScripts: after its scripts were forgotten, as by a restart, Redis is
 // told them again, one by one and in a flight of several lanes.
 func TestForgottenScripts(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	var flight []*call
@@ -151,6 +153,7 @@ func testClaimsInOrderOfTime(t *testing.T, on setup) {
 // TestSecondFlight: a crowd that waits while a call is under way goes in a second
 // one; a few do not.
 func TestSecondFlight(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: patience})
 	pk := newPacket(t, 2*secondFlight)
@@ -175,21 +178,21 @@ func TestSecondFlight(t *testing.T) {
 	}
 	server.Pause(t)
 	press(1, 0)
-	eventually(t, "the first is under way", func() bool { flights, queued := now(); return flights == 1 && queued == 0 })
+	wait.Until(t, "the first is under way", func() bool { flights, queued := now(); return flights == 1 && queued == 0 })
 	press(secondFlight-1, 1)
-	eventually(t, "all wait", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondFlight-1 })
 	if flights, _ := now(); flights != 1 {
 		t.Errorf("%d flights for few", flights)
 	}
 	press(1, secondFlight)
-	eventually(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxFlights && queued == 0 })
+	wait.Until(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxFlights && queued == 0 })
 	press(secondFlight-1, secondFlight+1)
-	eventually(t, "the rest waits", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondFlight-1 })
 	server.Resume(t)
 	for range 2 * secondFlight {
 		if err := <-answers; err != nil {
 			t.Error(err)
 		}
 	}
-	eventually(t, "nobody serves", func() bool { flights, queued := now(); return flights == 0 && queued == 0 })
+	wait.Until(t, "nobody serves", func() bool { flights, queued := now(); return flights == 0 && queued == 0 })
 }

@@ -127,6 +127,7 @@ func (l *lossy) serve(client net.Conn) {
 // call again; the caller must get what he would have got, and the second
 // execution must change nothing.
 func TestLostReply(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	direct := openAt(t, Config{Addr: server.Addr})
 	proxy := newLossy(t, server.Addr)
@@ -225,6 +226,7 @@ func TestLostReply(t *testing.T) {
 
 // The worker's side: leases, acknowledgement, removal and take-over.
 func TestLostReplyOfHandoffs(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	direct := openAt(t, Config{Addr: server.Addr})
 	proxy := newLossy(t, server.Addr)

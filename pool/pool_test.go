@@ -290,27 +290,6 @@ func wantErr(t testing.TB, err error, targets ...error) {
 	}
 }
 
-// eventually waits until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	within(t, patience, what, ok)
-}
-
-func within(t testing.TB, patience time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 func TestOpen(t *testing.T) { onEach(t, testOpen) }
 
 func testOpen(t *testing.T, on setup) {

@@ -56,6 +56,7 @@ var (
 // the parts that its claims are in, and who lists claims, or looks for hand-offs that
 // nobody has, reads each hand-off about once. Redis serves nobody else meanwhile.
 func TestLargePartsAreReadOnce(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	const calls, each = 60, 50

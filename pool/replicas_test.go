@@ -13,6 +13,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // pair is a master with one replica, of this test alone.
@@ -38,7 +39,7 @@ func (p pair) follow(t *testing.T) {
 	if err := replica.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the replica follows", func() bool {
+	wait.Until(t, "the replica follows", func() bool {
 		info, err := replica.Info(t.Context(), "replication").Result()
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
@@ -65,6 +66,7 @@ const replicaTimeout = 2 * time.Second
 // TestReplicasFailover: whoever was told what he has won has won the same after the
 // master died in the middle of the crowd and its replica took over.
 func TestReplicasFailover(t *testing.T) {
+	t.Parallel()
 	servers := newPair(t)
 	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
 	pk := newPacket(t, 10_000)
@@ -109,6 +111,7 @@ func TestReplicasFailover(t *testing.T) {
 // the master has already written; later the same call is answered. Without the setting
 // it is told, and lost: what the setting is for.
 func TestReplicasBehind(t *testing.T) {
+	t.Parallel()
 	for name, replicas := range map[string]int{"waits for it": 1, "does not wait": 0} {
 		t.Run(name, func(t *testing.T) {
 			servers := newPair(t)
@@ -135,7 +138,7 @@ func TestReplicasBehind(t *testing.T) {
 				}
 			}
 			servers.follow(t)
-			eventually(t, "it keeps up", func() bool { return p.Durable(t.Context()) == nil })
+			wait.Until(t, "it keeps up", func() bool { return p.Durable(t.Context()) == nil })
 			again := mustGrab(t, p, pk.ID, "u")
 			if again.Result != packet.GrabReplayed {
 				t.Fatalf("%+v", again)
@@ -150,6 +153,7 @@ func TestReplicasBehind(t *testing.T) {
 // TestReplicasHandOffs: what the replica lacks is handed to no relay and no drain, so
 // that nobody is paid for a claim that a failover undoes; later it is, by whoever reads.
 func TestReplicasHandOffs(t *testing.T) {
+	t.Parallel()
 	servers := newPair(t)
 	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
 	pk := newPacket(t, 2)
@@ -174,7 +178,7 @@ func TestReplicasHandOffs(t *testing.T) {
 	}
 	servers.follow(t)
 	var found map[string]packet.Claim
-	eventually(t, "it is handed over", func() bool {
+	wait.Until(t, "it is handed over", func() bool {
 		found = map[string]packet.Claim{}
 		b, err := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
 		carry(found, b)
@@ -191,6 +195,7 @@ func TestReplicasHandOffs(t *testing.T) {
 // TestR9_ReplicasBehindAreNoLoss: what the replica lacks was told to nobody, so the gate
 // does not count it: after a failover nothing is missing.
 func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
+	t.Parallel()
 	servers := newPair(t)
 	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
 	pk := newPacket(t, 5)
@@ -208,7 +213,7 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 		t.Errorf("seq %d counts, told was %d", got, before)
 	}
 	servers.follow(t)
-	eventually(t, "it counts once the replica has it", func() bool {
+	wait.Until(t, "it counts once the replica has it", func() bool {
 		p.keeper.round(t.Context())
 		return seen() > before
 	})
@@ -217,6 +222,7 @@ func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
 // TestReplicasHandOffsOfAnother: what was read from a server that is no master any more,
 // and the new one does not have, is handed to nobody.
 func TestReplicasHandOffsOfAnother(t *testing.T) {
+	t.Parallel()
 	servers, old := newPair(t), stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
 	h := handoffs(t, p)
@@ -237,6 +243,7 @@ func TestReplicasHandOffsOfAnother(t *testing.T) {
 
 // TestReplicasOfPromises: of each script it was decided whether it waits.
 func TestReplicasOfPromises(t *testing.T) {
+	t.Parallel()
 	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true, "retire": true,
 		"list": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false, "ack": false, "pace": false, "signin": false, "limit": false, "page": false,
 		"gate_shut": false, "gate_open": false, "gate_halt": false, "restore": false, "clear": false, "raise": false, "rights": false} // what a replica lacks of those is done again

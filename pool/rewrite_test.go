@@ -13,11 +13,13 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // TestRewriteAfterStart: a server that died in the middle of a script's effects brings
 // nothing of them back, however often it starts again.
 func TestRewriteAfterStart(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	h := handoffs(t, p)
@@ -34,7 +36,7 @@ func TestRewriteAfterStart(t *testing.T) {
 	restart := func() (entries int64) {
 		t.Helper()
 		server.Restart(t)
-		eventually(t, "Redis answers", func() bool { return p.Ping(ctx) == nil })
+		wait.Until(t, "Redis answers", func() bool { return p.Ping(ctx) == nil })
 		return p.rdb.XLen(ctx, p.keys.handoff(lane)).Val()
 	}
 	written := func() bool { // once, and all of it
@@ -44,7 +46,7 @@ func TestRewriteAfterStart(t *testing.T) {
 	}
 	before := restart()
 	must(t, h.RewriteAfterStart(ctx))
-	eventually(t, "written anew", written)
+	wait.Until(t, "written anew", written)
 	must(t, h.RewriteAfterStart(ctx))
 	if !written() {
 		t.Error("written anew again")
@@ -84,6 +86,7 @@ func (o *overtaken) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // TestRewriteAskedByAnother: of several workers one comes first; to be late is no refusal.
 func TestRewriteAskedByAnother(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr})
 	h := handoffs(t, p)

@@ -128,6 +128,7 @@ func everyRead(t *testing.T, p *Pool) {
 // TestLeastRights lives packets through, by TLS, as a user that has the rights that the
 // documents tell and no other: they are enough, and none of them is idle.
 func TestLeastRights(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	lock := stacktest.Lock{Password: rootSecret, Authority: stacktest.NewAuthority(t)}
 	server := stacktest.FreshLockedRedis(t, lock)
@@ -205,6 +206,7 @@ func commandsOfScripts(t *testing.T) map[string]bool {
 // TestRightsAreAskedFor: each right that is missing is named at the start, and by who
 // only looks.
 func TestRightsAreAskedFor(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	server := stacktest.FreshRedis(t)
 	admin := root(t, server, stacktest.Lock{})
@@ -238,6 +240,7 @@ func TestRightsAreAskedFor(t *testing.T) {
 // TestRewriteDenied: a server that keeps its file for itself is one to tell about, and not
 // one that is away.
 func TestRewriteDenied(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	do(t, root(t, server, stacktest.Lock{}), setUser(ourSecret, slices.DeleteFunc(rulesOf(rights), func(rule string) bool { return rule == "+bgrewriteaof" }))...)
 	h := handoffs(t, openAt(t, Config{Addr: server.Addr, Access: ours(stacktest.Lock{})}))
@@ -269,6 +272,7 @@ func TestRightsDocument(t *testing.T) {
 // TestRightsTakenAway: somebody takes a right away from our user while we work. A grab is
 // refused as a whole then, and nobody else is given the share.
 func TestRightsTakenAway(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	admin := root(t, server, stacktest.Lock{})
 	undone := map[string]bool{"hset": true, "rpush": true, "ltrim": true} // the others come before all that is written

@@ -279,6 +279,7 @@ func testScriptsComeBack(t *testing.T, on setup) {
 }
 
 func TestVolatile(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	for name, flags := range map[string][]string{
 		"no file":       {"--appendonly", "no"},

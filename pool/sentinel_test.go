@@ -14,6 +14,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 const masterName = "hongbao"
@@ -29,7 +30,7 @@ func newWatched(t *testing.T, servers pair) watched {
 	w := watched{servers, stacktest.FreshSentinels(t, masterName, servers.master, 3)}
 	for _, s := range w.sentinels {
 		c := w.sentinel(t, s)
-		eventually(t, "the sentinels can replace the master", func() bool {
+		wait.Until(t, "the sentinels can replace the master", func() bool {
 			replicas, err := c.Replicas(t.Context(), masterName).Result()
 			others, errOthers := c.Sentinels(t.Context(), masterName).Result()
 			return err == nil && errOthers == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" && len(others) == len(w.sentinels)-1
@@ -54,7 +55,7 @@ func (w watched) promoted(t *testing.T) {
 	t.Helper()
 	for _, s := range w.sentinels {
 		c := w.sentinel(t, s)
-		eventually(t, "the replica is the master", func() bool {
+		wait.Until(t, "the replica is the master", func() bool {
 			addr, err := c.GetMasterAddrByName(t.Context(), masterName).Result()
 			return err == nil && net.JoinHostPort(addr[0], addr[1]) == w.replica.Addr
 		})
@@ -136,6 +137,7 @@ func carry(to map[string]packet.Claim, b Batch) {
 // master has no replica nobody is told anything; and when the old one is back, as
 // whatever restarts it brings it back, service goes on by itself, in the same process.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	w := newWatched(t, newPair(t))
 	cfg := w.config()
 	cfg.Replicas = 1
@@ -159,15 +161,15 @@ func TestSentinelFailover(t *testing.T) {
 		}
 	}()
 	crowd := crowdAround(t, p, pk.ID, 20)
-	eventually(t, "a crowd", func() bool { return crowd.count() >= 500 })
+	wait.Until(t, "a crowd", func() bool { return crowd.count() >= 500 })
 	w.master.Kill()
 	w.promoted(t)
-	eventually(t, "it is told that replicas are missing", func() bool { return crowd.saw(ErrReplicas) })
+	wait.Until(t, "it is told that replicas are missing", func() bool { return crowd.saw(ErrReplicas) })
 	before := crowd.count()
 	w.master.Restart(t)
 	// Sentinel looks at what a returned server is every ten seconds, and for eight at that.
-	within(t, 3*patience, "service goes on", func() bool { return crowd.count() >= before+500 })
-	eventually(t, "it is ready", func() bool { return p.Durable(t.Context()) == nil })
+	wait.Until(t, "service goes on", func() bool { return crowd.count() >= before+500 })
+	wait.Until(t, "it is ready", func() bool { return p.Durable(t.Context()) == nil })
 	close(crowd.stop)
 	crowd.people.Wait()
 
@@ -207,6 +209,7 @@ func TestSentinelFailover(t *testing.T) {
 // TestSentinelVolatile: a replica that is promoted and may lose what it acknowledges is
 // asked for nothing, unless that is allowed.
 func TestSentinelVolatile(t *testing.T) {
+	t.Parallel()
 	servers := pair{stacktest.FreshRedis(t), stacktest.FreshRedis(t, "--appendfsync", "no")}
 	if err := admin(t, servers.master.Addr).ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err(); err != nil {
 		t.Fatal(err)
@@ -227,11 +230,11 @@ func TestSentinelVolatile(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.promoted(t)
-	eventually(t, "it is refused", func() bool { return errors.Is(p.Durable(t.Context()), ErrVolatile) })
+	wait.Until(t, "it is refused", func() bool { return errors.Is(p.Durable(t.Context()), ErrVolatile) })
 	if _, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{}); !errors.Is(err, ErrVolatile) || !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a grab: %v", err)
 	}
-	eventually(t, "where it is allowed it goes on", func() bool { return careless.Durable(t.Context()) == nil })
+	wait.Until(t, "where it is allowed it goes on", func() bool { return careless.Durable(t.Context()) == nil })
 	if g := mustGrab(t, careless, pk.ID, "u"); g.Result != packet.GrabReplayed || g.Claim.Amount != was.Claim.Amount {
 		t.Errorf("was told %+v, then %+v", was.Claim, g)
 	}
@@ -240,6 +243,7 @@ func TestSentinelVolatile(t *testing.T) {
 // TestSentinelNamesNoMaster: a server that says it is none is not used, whatever the
 // sentinels call it; and sentinels are not checked for what they keep.
 func TestSentinelNamesNoMaster(t *testing.T) {
+	t.Parallel()
 	servers := newPair(t)
 	sentinels := stacktest.FreshSentinels(t, masterName, servers.replica, 1) // they take their time to see through it
 	cfg := Config{Mode: ModeSentinel, Addr: sentinels[0].Addr, Master: masterName, Logger: quiet, Timeout: replicaTimeout}

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"hongbao/test/wait"
 	"testing"
 	"time"
 )
@@ -38,7 +39,7 @@ func testSignIns(t *testing.T, on setup) {
 	fresh := NewSignIns(on.openFresh(t))
 	failed(fresh, "192.0.2.1", 1, 100*time.Millisecond)
 	failed(fresh, "192.0.2.1", 1, time.Hour) // the span is that of the first
-	eventually(t, "failures are forgotten", func() bool { return failed(fresh, "192.0.2.1", 0, time.Hour) == [2]int{} })
+	wait.Until(t, "failures are forgotten", func() bool { return failed(fresh, "192.0.2.1", 0, time.Hour) == [2]int{} })
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, _, err := one.Failed(ended, "192.0.2.1", 1, time.Hour); !errors.Is(err, ErrUnavailable) {

@@ -11,6 +11,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 func handoffs(t testing.TB, p *Pool) *Handoffs {
@@ -97,7 +98,7 @@ func testRead(t *testing.T, on setup) {
 			}
 			got <- b
 		}()
-		eventually(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
+		wait.Until(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
 		want := fill(t, p, 1, 1)
 		if b := <-got; !slices.Equal(ids(b), want) || b.Last != want[0] {
 			t.Errorf("read %+v, want %v", b, want)
@@ -174,7 +175,7 @@ func testRead(t *testing.T, on setup) {
 			}
 			got <- b
 		}()
-		eventually(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
+		wait.Until(t, "reader is waiting", func() bool { return blocked(t, p) == 1 })
 		if err := p.rdb.Del(ctx, p.keys.handoff(5)).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -337,6 +338,7 @@ func testTakeStrays(t *testing.T, on setup) {
 }
 
 func TestHandoffsUnavailable(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	p := openAt(t, Config{Addr: server.Addr, Timeout: 200 * time.Millisecond})
 	h := handoffs(t, p)

@@ -10,6 +10,7 @@ import (
 // TestVitalsDurable: what people see of Redis is how it is, also where it is
 // allowed to lose writes.
 func TestVitalsDurable(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	for _, allowed := range []bool{false, true} {
 		p, err := Open(t.Context(), Config{Addr: server.Addr, Lanes: 2, AllowVolatile: allowed})

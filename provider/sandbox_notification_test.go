@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,12 +34,7 @@ func TestVerifyNotification(t *testing.T) {
 	s, _ := startSandbox(t, receiver.URL)
 	o := transfer(t, s, 1, "u~pending")
 	s.Send(context.Background(), o)
-	var d delivery
-	select {
-	case d = <-got:
-	case <-time.After(10 * time.Second):
-		t.Fatal("no notification within 10 s")
-	}
+	d := wait.For(t, "a notification", got)
 	eventID, orderNo, err := s.VerifyNotification(d.header, d.body)
 	if err != nil || orderNo != o.OrderNo || eventID != d.header.Get("webhook-id") {
 		t.Fatalf("%q %q %v", eventID, orderNo, err)

@@ -19,6 +19,7 @@ import (
 	"hongbao/money"
 	"hongbao/payout"
 	"hongbao/provider/sandbox"
+	"hongbao/test/wait"
 )
 
 const (
@@ -155,15 +156,9 @@ func TestSendAndAsk(t *testing.T) {
 			again := s.Ask(context.Background(), payout.OpTransfer, o.OrderNo)
 			check(t, name+" asked", again, payout.SourceAsk, o.OrderNo, c.account, c.asked, "")
 		}
-		deadline := time.Now().Add(10 * time.Second)
-		tick := time.NewTicker(10 * time.Millisecond)
-		for s.Ask(context.Background(), payout.OpTransfer, o.OrderNo).Kind != c.finally {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: never %s", name, c.finally)
-			}
-			<-tick.C
-		}
-		tick.Stop()
+		wait.Until(t, name+" is "+string(c.finally), func() bool {
+			return s.Ask(context.Background(), payout.OpTransfer, o.OrderNo).Kind == c.finally
+		})
 	}
 }
 
@@ -384,19 +379,14 @@ func TestReturns(t *testing.T) {
 	for n, account := range []string{"u~returned", "v", "w~returned"} {
 		s.Send(ctx, order(t, s, payout.Instruction{Op: payout.OpTransfer, OrderNo: number(n), Account: account, Amount: money.Fen(n + 1)}))
 	}
-	deadline := time.After(10 * time.Second)
 	var page payout.ReturnPage
-	for len(page.Lines) < 2 {
+	wait.Until(t, "two payouts are returned", func() bool {
 		var err error
 		if page, err = s.Returns(ctx, payout.KindPayout, testPacketID, ""); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-deadline:
-			t.Fatalf("nothing came back: %+v", page)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return len(page.Lines) >= 2
+	})
 	if l := page.Lines; l[0].OrderNo != number(0) || l[0].Amount != 1 || l[1].OrderNo != number(2) || l[1].Amount != 3 || page.Next != "" || l[1].At.After(page.At) || page.At.Sub(l[0].At) > time.Minute {
 		t.Errorf("%+v", page)
 	}

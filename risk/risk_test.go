@@ -2,6 +2,7 @@ package risk
 
 import (
 	"errors"
+	"hongbao/test/wait"
 	"io"
 	"net"
 	"net/http"
@@ -146,17 +147,10 @@ func TestCrowd(t *testing.T) {
 			}
 		})
 	}
-	deadline := time.After(MaxTimeout)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for at.Load() < atOnce {
-		select {
-		case <-deadline:
-			t.Errorf("%d of %d are under way", at.Load(), atOnce)
-			close(release)
-			return
-		case <-tick.C:
-		}
+	if !wait.Reached(MaxTimeout, func() bool { return at.Load() >= atOnce }) {
+		t.Errorf("%d of %d are under way", at.Load(), atOnce)
+		close(release)
+		return
 	}
 	if n, conns := at.Load(), s.conns.Load(); n != atOnce || conns > atOnce {
 		t.Errorf("%d under way on %d connections, at most %d", n, conns, atOnce)

@@ -13,6 +13,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -63,15 +64,15 @@ func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	since = time.Now()
 	mu.Unlock()
 	g := r.grab(t, p.ID, "u")
-	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
-	eventually(t, soon, "removing is possible again", func() bool {
+	r.awaitPayout(t, g.Claim, payout.StatusPaid)
+	wait.Until(t, "removing is possible again", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return long || time.Since(since) > 10*time.Second
 	})
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
-	eventually(t, soon, "the hand-off is removed", func() bool {
+	wait.Until(t, "the hand-off is removed", func() bool {
 		n, _, err := depth.Depth(t.Context(), packet.Lane(p.ID, testLanes))
 		return err == nil && n == 0
 	})
@@ -113,16 +114,16 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 		claims = append(claims, r.grab(t, crowded.ID, userNamed(n)).Claim)
 	}
 	for _, c := range claims[:entries-100] {
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		r.awaitPayout(t, c, payout.StatusPaid)
 	}
 	g := r.grab(t, other.ID, "u")
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
-	eventually(t, soon, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
+	wait.Until(t, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
 		n, _, err := depth.Depth(t.Context(), packet.Lane(other.ID, testLanes))
 		return err == nil && n == 0
 	})
-	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	r.awaitPayout(t, g.Claim, payout.StatusPaid)
 	release()
 	r.quietLanes(t)
 }
@@ -134,7 +135,7 @@ func TestRunsNameTheirApp(t *testing.T) {
 	p := r.create(t, spec{total: 10, count: 1})
 	r.awaitOpen(t, p.ID)
 	g := r.grab(t, p.ID, "u")
-	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	r.awaitPayout(t, g.Claim, payout.StatusPaid)
 	d := must(r.temporal.DescribeWorkflowExecution(t.Context(), workflows.PayoutID(p.ID, "u"), ""))(t)
 	var app string
 	name := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()[workflows.AttrApp.GetName()]

@@ -8,6 +8,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 )
 
 // TestR11_ReadUnderANameOfTheLiving: a worker that stood still until its slot was another's
@@ -26,7 +27,7 @@ func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 	lane := packet.Lane(p.ID, testLanes)
 	read := make(chan pool.Batch, 1)
 	go func() {
-		b, err := late.Read(t.Context(), lane, "w0", 10, soon) // the name of the rig's worker
+		b, err := late.Read(t.Context(), lane, "w0", 10, wait.Limit()) // the name of the rig's worker
 		if err != nil {
 			t.Error(err)
 		}
@@ -37,7 +38,7 @@ func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 			t.Fatal("the late reader never got an entry")
 		}
 		won := r.grab(t, p.ID, fmt.Sprintf("u%d", i))
-		eventually(t, soon, "the grab is read by the late reader or paid", func() bool {
+		wait.Until(t, "the grab is read by the late reader or paid", func() bool {
 			select {
 			case b := <-read:
 				stolen = len(b.HandOffs)
@@ -49,6 +50,6 @@ func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 	}
 	r.quietLanes(t)
 	for _, c := range must(r.pool.Claims(t.Context(), p.ID))(t) {
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		r.awaitPayout(t, c, payout.StatusPaid)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -61,7 +62,7 @@ func (r *rig) campaign(t *testing.T, sender string, in time.Duration, change fun
 func (r *rig) days(t *testing.T, c campaign.Campaign, n int) []campaign.Day {
 	t.Helper()
 	var all []campaign.Day
-	eventually(t, soon, "days are decided", func() bool {
+	wait.Until(t, "days are decided", func() bool {
 		all = must(r.store.CampaignDays(t.Context(), c.ID, "", 10))(t)
 		return len(all) >= n && !slices.ContainsFunc(all, func(d campaign.Day) bool { return d.Status == campaign.DayMaking })
 	})
@@ -78,7 +79,7 @@ func (r *rig) days(t *testing.T, c campaign.Campaign, n int) []campaign.Day {
 func (r *rig) chargedOnce(t *testing.T, sender string) {
 	t.Helper()
 	n := 0
-	eventually(t, soon, "a charge", func() bool {
+	wait.Until(t, "a charge", func() bool {
 		n = len(r.movementsThat(t, func(m movement) bool { return m.Op == "charge" && m.Account == sender }))
 		return n > 0
 	})
@@ -113,7 +114,7 @@ func TestCampaigns(t *testing.T) {
 		if day.Status != campaign.DayMade || !day.OpensAt.Equal(c.NextOpens) || day.PacketID != c.PacketID(c.NextDay) {
 			t.Errorf("%+v of %+v", day, c)
 		}
-		rec := r.awaitStatus(t, day.PacketID, packet.StatusScheduled, soon)
+		rec := r.awaitStatus(t, day.PacketID, packet.StatusScheduled)
 		if !rec.OpensAt.Equal(c.NextOpens) || !rec.ExpiresAt.Equal(c.NextOpens.Add(time.Hour)) || rec.App != "app" || rec.SenderID != "anna" {
 			t.Errorf("%+v", rec)
 		}
@@ -126,7 +127,7 @@ func TestCampaigns(t *testing.T) {
 		if next.NextDay != day.Day.Add(1) || !next.NextOpens.Equal(day.OpensAt.Add(24*time.Hour)) {
 			t.Errorf("then: %+v", next)
 		}
-		eventually(t, soon, "the schedule's next run", func() bool {
+		wait.Until(t, "the schedule's next run", func() bool {
 			d := r.schedule(t, c)
 			return d != nil && len(d.Info.NextActionTimes) > 0 && d.Info.NextActionTimes[0].Equal(next.NextOpens.Add(-campaign.Lead))
 		})
@@ -142,21 +143,21 @@ func TestCampaigns(t *testing.T) {
 		if err := r.temporal.ScheduleClient().GetHandle(t.Context(), workflows.CampaignID(c.ID)).Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, soon, "the schedule is made again", func() bool { return r.schedule(t, c) != nil })
+		wait.Until(t, "the schedule is made again", func() bool { return r.schedule(t, c) != nil })
 	})
 
 	t.Run("a pause pauses the schedule, the end deletes it", func(t *testing.T) {
 		c := r.campaign(t, "berta", 2*time.Hour, nil)
-		eventually(t, soon, "a schedule", func() bool { return r.schedule(t, c) != nil })
+		wait.Until(t, "a schedule", func() bool { return r.schedule(t, c) != nil })
 		for _, to := range []campaign.Status{campaign.StatusPaused, campaign.StatusActive, campaign.StatusPaused, campaign.StatusActive} {
 			must(r.store.SetCampaign(t.Context(), c.ID, to))(t)
-			eventually(t, soon, "the schedule follows: "+string(to), func() bool {
+			wait.Until(t, "the schedule follows: "+string(to), func() bool {
 				d := r.schedule(t, c)
 				return d != nil && d.Schedule.State.Paused == (to == campaign.StatusPaused)
 			})
 		}
 		must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
-		eventually(t, soon, "the schedule is gone", func() bool { return r.schedule(t, c) == nil })
+		wait.Until(t, "the schedule is gone", func() bool { return r.schedule(t, c) == nil })
 		r.days(t, c, 0)
 	})
 
@@ -164,7 +165,7 @@ func TestCampaigns(t *testing.T) {
 		c := r.campaign(t, "carla", 2*time.Hour, func(c *campaign.Campaign, _ time.Time) {
 			c.Template.Life, c.Template.Eligible, c.Template.Packet.EligibleCount = 30*3600, []string{"u1"}, 1
 		})
-		eventually(t, soon, "a schedule", func() bool { return r.schedule(t, c) != nil })
+		wait.Until(t, "a schedule", func() bool { return r.schedule(t, c) != nil })
 		// Nobody looked for two days: the day before yesterday's is over, yesterday's is not.
 		before := c.NextDay.Add(-2)
 		exec(t, r.sql(t), 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 2 DAY WHERE id = ?", string(before), c.ID)
@@ -172,11 +173,11 @@ func TestCampaigns(t *testing.T) {
 		if days[0].Status != campaign.DayMissed || days[0].Day != before || days[1].Status != campaign.DayMade || days[1].Day != before.Add(1) {
 			t.Fatalf("%+v", days)
 		}
-		rec := r.awaitStatus(t, days[1].PacketID, packet.StatusOpen, soon)
+		rec := r.awaitStatus(t, days[1].PacketID, packet.StatusOpen)
 		if !rec.OpensAt.Equal(c.NextOpens.Add(-24 * time.Hour)) {
 			t.Errorf("%+v", rec)
 		}
-		eventually(t, soon, "a grab of the late one", func() bool {
+		wait.Until(t, "a grab of the late one", func() bool {
 			got, err := r.pool.Grab(t.Context(), days[1].PacketID, "u1", packet.Profile{})
 			return err == nil && got.Claim.Amount > 0
 		})
@@ -218,7 +219,7 @@ func TestCampaigns(t *testing.T) {
 	t.Run("a charge that is declined rejects the packet of that day alone", func(t *testing.T) {
 		c := r.campaign(t, "~broke", 5*time.Minute, nil)
 		day := r.days(t, c, 1)[0]
-		r.awaitStatus(t, day.PacketID, packet.StatusRejected, soon)
+		r.awaitStatus(t, day.PacketID, packet.StatusRejected)
 		if next := must(r.store.Campaign(t.Context(), c.ID))(t); next.Status != campaign.StatusActive || next.NextDay != day.Day.Add(1) {
 			t.Errorf("%+v", next)
 		}
@@ -227,7 +228,7 @@ func TestCampaigns(t *testing.T) {
 	t.Run("it ends after its last day", func(t *testing.T) {
 		c := r.campaign(t, "emma", 5*time.Minute, func(c *campaign.Campaign, opens time.Time) { c.EndsOn = payout.DayOf(opens, time.UTC) })
 		r.days(t, c, 1)
-		eventually(t, soon, "it has ended, and its schedule is gone", func() bool {
+		wait.Until(t, "it has ended, and its schedule is gone", func() bool {
 			return must(r.store.Campaign(t.Context(), c.ID))(t).Status == campaign.StatusEnded && r.schedule(t, c) == nil
 		})
 	})
@@ -327,7 +328,7 @@ func TestScheduleOfAnEarlierChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, soon, "an orphan", func() bool { return r.schedule(t, c) != nil })
+	wait.Until(t, "an orphan", func() bool { return r.schedule(t, c) != nil })
 	r.startWorker(t)
-	eventually(t, soon, "the orphan is gone", func() bool { return r.schedule(t, c) == nil })
+	wait.Until(t, "the orphan is gone", func() bool { return r.schedule(t, c) == nil })
 }

@@ -10,6 +10,7 @@ import (
 	sdk "go.temporal.io/sdk/interceptor"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -50,11 +51,11 @@ func TestBusyWorkerIsReady(t *testing.T) {
 		t.Cleanup(cfg.Client.Close)
 	}
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "three canaries that did not come back", func() bool { return backlog.sent.Load() > 3 })
+	wait.Until(t, "three canaries that did not come back", func() bool { return backlog.sent.Load() > 3 })
 	if w.Ready() {
 		t.Error("ready without a canary, and without work")
 	}
-	eventually(t, soon, "ready with work", func() bool {
+	wait.Until(t, "ready with work", func() bool {
 		run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}, workflows.CanaryWorkflow, "work")
 		return err == nil && run.Get(t.Context(), nil) == nil && w.Ready()
 	})

@@ -15,6 +15,7 @@ import (
 	"hongbao/payout"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -84,9 +85,9 @@ func TestClocks(t *testing.T) {
 func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 	open := b.opened(t, spec{total: 9000, count: 9, sender: "open"})
 	short := b.opened(t, spec{total: 500, count: 5, sender: "short", life: 5 * time.Minute})
-	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid, soon)
-	ice := b.awaitPayout(t, b.won(t, open, "ice-"+open.ID+"~frozen"), payout.StatusFailed, soon)
-	void := b.awaitPayout(t, b.won(t, open, "void-"+open.ID+"~frozen"), payout.StatusFailed, soon)
+	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid)
+	ice := b.awaitPayout(t, b.won(t, open, "ice-"+open.ID+"~frozen"), payout.StatusFailed)
+	void := b.awaitPayout(t, b.won(t, open, "void-"+open.ID+"~frozen"), payout.StatusFailed)
 	b.underway(t, b.won(t, open, "request~lost_request"), b.won(t, open, "reply~lost_reply"))
 	b.won(t, short, "first")
 
@@ -107,12 +108,12 @@ func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 			if claim.UserID == void.UserID {
 				want = payout.StatusCancelled
 			}
-			b.awaitPayout(t, claim, want, soon)
+			b.awaitPayout(t, claim, want)
 		}
 	}
 	brief := b.staged(t, spec{total: 200, count: 2, sender: "brief", life: 5 * time.Minute}) // over before it can open, while Redis is behind
 	made := b.opened(t, spec{total: 300, count: 3, sender: "made"})
-	b.awaitPayout(t, b.won(t, made, "new"), payout.StatusPaid, soon)
+	b.awaitPayout(t, b.won(t, made, "new"), payout.StatusPaid)
 
 	back(t)
 	b.same(t, open)
@@ -123,7 +124,7 @@ func (b *books) steppedClock(t *testing.T, forth, back func(testing.TB)) {
 	}
 	_, _ = b.pool.Recall(t.Context(), brief.ID) // it may be closed by now
 	for _, p := range []packet.Packet{open, short, made, brief} {
-		b.settled(t, p.ID, soon)
+		b.settled(t, p.ID)
 	}
 }
 
@@ -133,7 +134,7 @@ func (r *rig) outboxEmpty(t testing.TB) {
 	db := must(store.OpenSQL(r.dsn))(t)
 	defer func() { _ = db.Close() }()
 	n := -1
-	eventually(t, soon, "the outbox is empty", func() bool {
+	wait.Until(t, "the outbox is empty", func() bool {
 		return db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM outbox").Scan(&n) == nil && n == 0
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/provider"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -72,7 +73,7 @@ func (d *dated) endDay(midnight time.Time) payout.Day {
 func (d *dated) lineOf(t *testing.T, orderNo string) time.Time {
 	t.Helper()
 	var at time.Time
-	eventually(t, soon, "money moved under "+orderNo, func() bool {
+	wait.Until(t, "money moved under "+orderNo, func() bool {
 		page, err := d.Sandbox.Statement(t.Context(), today(), "")
 		if i := slices.IndexFunc(page.Lines, func(l payout.StatementLine) bool { return l.OrderNo == orderNo }); err == nil && i >= 0 {
 			at = page.Lines[i].At
@@ -89,7 +90,7 @@ func (r *rig) closedDay(t *testing.T, d *dated, day payout.Day) payout.Close {
 		t.Fatalf("reconciliation of %s: %+v", day, got)
 	}
 	var c payout.Close
-	eventually(t, soon, "close of "+string(day)+" is final", func() bool {
+	wait.Until(t, "close of "+string(day)+" is final", func() bool {
 		var err error
 		c, err = r.store.DayClose(t.Context(), "sandbox", day, d.Zone())
 		return err == nil && !c.FinalAt.IsZero()
@@ -126,7 +127,7 @@ func TestClosesTieToTheProvider(t *testing.T) {
 		c.Reconcile.Steps.Provider = d
 	})
 	end := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	if time.Until(end) < 2*soon {
+	if time.Until(end) < 5*time.Minute {
 		t.Skip("a few minutes from midnight UTC the sandbox makes two statements of it")
 	}
 	p, rest := r.create(t, spec{total: 4000, count: 4}), r.create(t, spec{total: 300, count: 3})
@@ -134,25 +135,25 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.awaitOpen(t, rest.ID)
 	won := func(of packet.Packet, user string) packet.Claim { return r.grab(t, of.ID, user).Claim }
 	anna, ice, slow, small := won(p, "anna"), won(p, "ice~frozen"), won(p, "slow~confirm"), won(rest, "small")
-	r.awaitPayout(t, anna, payout.StatusPaid, soon)
-	frozen := r.awaitPayout(t, ice, payout.StatusFailed, soon)
-	waiting := r.awaitPayout(t, slow, payout.StatusAwaitingRecipient, soon)
-	r.awaitPayout(t, small, payout.StatusPaid, soon)
+	r.awaitPayout(t, anna, payout.StatusPaid)
+	frozen := r.awaitPayout(t, ice, payout.StatusFailed)
+	waiting := r.awaitPayout(t, slow, payout.StatusAwaitingRecipient)
+	r.awaitPayout(t, small, payout.StatusPaid)
 	must(r.pool.Recall(t.Context(), rest.ID))(t)
 	r.awaitRefund(t, rest.ID, 0, payout.StatusPaid)
 	r.spoil(t, `{"op":"query","kind":"error_before","rate":1,"account_prefix":"late"}`)
 	late := won(p, "late~lost_reply")
 	lateNo := payout.OrderNo(payout.ID(payout.KindPayout, p.ID, late.ShareIndex), 1)
 	midnight := d.lineOf(t, lateNo).Truncate(time.Second).Add(time.Second)
-	eventually(t, soon, "midnight is over", func() bool { return time.Now().After(midnight) })
+	wait.Until(t, "midnight is over", func() bool { return time.Now().After(midnight) })
 	r.call(t, http.MethodPut, "/_faults", rawJSON(`{"rules":[]}`), nil)
-	r.awaitPayout(t, late, payout.StatusPaid, soon)
+	r.awaitPayout(t, late, payout.StatusPaid)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(waiting.ID, waiting.Attempt), nil, nil)
-	r.awaitPayout(t, slow, payout.StatusPaid, soon)
+	r.awaitPayout(t, slow, payout.StatusPaid)
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(frozen.Account), nil, nil)
 	r.retry(t, frozen.ID)
-	r.awaitPayout(t, ice, payout.StatusPaid, soon)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitPayout(t, ice, payout.StatusPaid)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 
 	first := d.endDay(midnight)
 	r.off.Store(int64(2 * payout.LedgerSettled))

@@ -9,6 +9,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -47,11 +48,11 @@ var cancel = payout.Command{Kind: payout.DecisionCancel}
 // sender. The run it returns is the one that carried the decision out.
 func liveCancelled(t *testing.T, r *rig) (workflowID, status string) {
 	c := r.claimOne(t, "never~frozen")
-	p := r.awaitPayout(t, c, payout.StatusFailed, soon)
+	p := r.awaitPayout(t, c, payout.StatusFailed)
 	id := workflows.PayoutID(c.PacketID, c.UserID)
-	eventually(t, soon, "first run failed", func() bool { return r.runs(t, id) == "Failed" })
+	wait.Until(t, "first run failed", func() bool { return r.runs(t, id) == "Failed" })
 	r.twoPersons(t, p.ID, cancel)
-	r.awaitPayout(t, c, payout.StatusCancelled, soon)
+	r.awaitPayout(t, c, payout.StatusCancelled)
 	r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusPaid)
 	return id, "Completed"
 }
@@ -59,7 +60,7 @@ func liveCancelled(t *testing.T, r *rig) (workflowID, status string) {
 func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
-	eventually(t, soon, "refund "+string(want), func() bool {
+	wait.Until(t, "refund "+string(want), func() bool {
 		var err error
 		p, err = r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, packetID, n))
 		return err == nil && p.Status == want
@@ -80,9 +81,9 @@ func TestR5_Cancel(t *testing.T) {
 			p := r.create(t, spec{total: 900, count: 3, sender: "sender of " + name})
 			r.awaitOpen(t, p.ID)
 			c := r.grab(t, p.ID, user.id).Claim
-			bad := r.awaitPayout(t, c, user.from, soon)
+			bad := r.awaitPayout(t, c, user.from)
 			r.twoPersons(t, bad.ID, cancel)
-			r.awaitPayout(t, c, payout.StatusCancelled, soon)
+			r.awaitPayout(t, c, payout.StatusCancelled)
 			refund := r.awaitRefund(t, p.ID, c.ShareIndex+1, payout.StatusPaid)
 			if refund.Account != p.SenderID || refund.Amount != c.Amount {
 				t.Errorf("%+v", refund)
@@ -94,7 +95,7 @@ func TestR5_Cancel(t *testing.T) {
 			if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 				t.Fatal(err)
 			}
-			rec = r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+			rec = r.awaitStatus(t, p.ID, packet.StatusClosed)
 			if rec.RefundedAmount != p.TotalAmount {
 				t.Errorf("refunded %d of %d", rec.RefundedAmount, p.TotalAmount)
 			}
@@ -127,7 +128,7 @@ func TestRefusedRefunds(t *testing.T) {
 	}
 	t.Run("finance retries a cancel's refund", func(t *testing.T) {
 		c := r.claimOne(t, "gone~declined")
-		bad := r.awaitPayout(t, c, payout.StatusFailed, soon)
+		bad := r.awaitPayout(t, c, payout.StatusFailed)
 		refuse(true)
 		r.twoPersons(t, bad.ID, cancel)
 		refund := r.awaitRefund(t, c.PacketID, c.ShareIndex+1, payout.StatusFailed)
@@ -150,8 +151,8 @@ func TestRefusedRefunds(t *testing.T) {
 		}
 		refund := r.awaitRefund(t, p.ID, 0, payout.StatusFailed)
 		r.twoPersons(t, refund.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-		eventually(t, soon, "pool retired", func() bool {
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
+		wait.Until(t, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -162,7 +163,7 @@ func TestRefusedRefunds(t *testing.T) {
 func TestR5_TwoPeopleAtOnce(t *testing.T) {
 	r := sharedRig(t)
 	c := r.claimOne(t, "race~frozen")
-	bad := r.awaitPayout(t, c, payout.StatusFailed, soon)
+	bad := r.awaitPayout(t, c, payout.StatusFailed)
 	type result struct {
 		kind    payout.DecisionKind
 		refused error

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -24,7 +25,7 @@ func TestFatalEndsTheWorker(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(t.Context()) }()
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	cause := errors.New("namespace is gone")
 	w.Fatal(cause)
 	select {
@@ -32,7 +33,7 @@ func TestFatalEndsTheWorker(t *testing.T) {
 		if !errors.Is(err, cause) || w.Ready() {
 			t.Errorf("ended with %v, ready %t", err, w.Ready())
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(wait.Limit()):
 		t.Fatal("the worker stayed up without its pollers")
 	}
 }

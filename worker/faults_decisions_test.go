@@ -2,9 +2,9 @@ package worker_test
 
 import (
 	"net/http"
-	"time"
 
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // lies: the provider never hears of the first number before release; it seems to
@@ -32,7 +32,7 @@ func lands(s *scene) {
 func (s *scene) refundOf() {
 	s.Helper()
 	id := payout.ID(payout.KindRefund, s.packet.ID, 1)
-	eventually(s, rowWithin, "the money is back with the sender", func() bool {
+	wait.Until(s, "the money is back with the sender", func() bool {
 		p, err := s.r.store.PaymentOf(s.Context(), id)
 		return err == nil && p.Status == payout.StatusPaid && p.Account == "sender"
 	})
@@ -212,13 +212,9 @@ func loseFirst(s *scene) {
 
 func (s *scene) awaitBreak(kind string) {
 	s.Helper()
-	deadline := time.Now().Add(rowWithin)
-	for has := false; !has; <-time.After(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.Fatalf("no break %s after %v: the provider has seen %q, the payment is %s", kind, rowWithin, s.line.seen(s.id), s.payment().Status)
-		}
+	s.until("break "+kind, func() bool {
 		var n int
 		err := s.r.db.QueryRowContext(s.Context(), "SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND kind = ?", s.id, kind).Scan(&n)
-		has = err == nil && n > 0
-	}
+		return err == nil && n > 0
+	})
 }

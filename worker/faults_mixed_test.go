@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hongbao/payout"
+	"hongbao/test/night"
 )
 
 var (
@@ -57,6 +58,7 @@ func mixture(random *rand.Rand) (faultRow, payout.Op) {
 // money at most once, a payment has at most one success that stays, its status
 // says where the money is, and the ledger ties with the provider.
 func TestFaultMixtures(t *testing.T) {
+	night.Only(t, "each fault by itself is a row of TestFaultTable")
 	t.Parallel()
 	seed := *mixSeed
 	if seed == 0 {
@@ -101,16 +103,14 @@ func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries
 	s.line.between = s.noUnheardLie
 	r.begin(s, nil)
 	lift := time.Now().Add(10 * time.Second) // what lasts for ever ends here
-	deadline := time.Now().Add(rowWithin)
-	for confirmed := 0; ; <-time.After(150 * time.Millisecond) {
+	confirmed := 0
+	s.until("the payment has ended", func() bool {
 		p := s.payment()
 		if time.Now().After(lift) {
 			s.line.setRules(s, nil)
-			lift = deadline.Add(time.Hour)
+			lift = lift.Add(time.Hour)
 		}
 		switch {
-		case time.Now().After(deadline):
-			t.Fatalf("still %s after %v; the provider has seen %q", p.Status, rowWithin, s.line.seen(s.id))
 		case p.Status == payout.StatusAwaitingRecipient && confirmed < p.Attempt: // each number once
 			confirmed = p.Attempt
 			s.line.control(s, http.MethodPost, "/_confirm/"+s.orderNo(p.Attempt), nil)
@@ -122,9 +122,10 @@ func (r *faultRig) playMixture(t testing.TB, row faultRow, op payout.Op, retries
 		case p.Status == payout.StatusPaid && strings.HasSuffix(s.account, "~returned"): // its money is on its way back
 		default:
 			s.checkMixture(p)
-			return
+			return true
 		}
-	}
+		return false
+	})
 }
 
 // noUnheardLie loses an answer that says succeeded of money that has not moved when

@@ -9,6 +9,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/provider"
+	"hongbao/test/wait"
 )
 
 // of reports whether a call is about the scene's payment.
@@ -195,7 +196,7 @@ var slowNetwork = payout.Limits{LandingWindow: time.Minute, Remembers: provider.
 func askedAfterForgetting(s *scene) {
 	s.Helper()
 	var until time.Time
-	eventually(s, rowWithin, "first send", func() bool {
+	wait.Until(s, "first send", func() bool {
 		d, err := s.r.store.Payment(s.Context(), s.id)
 		if err != nil || len(d.Attempts) == 0 {
 			return false
@@ -219,7 +220,7 @@ func askedAfterForgetting(s *scene) {
 		}
 		return n
 	}
-	eventually(s, rowWithin, "two questions after the provider may have forgotten", func() bool { return asked() >= 2 })
+	wait.Until(s, "two questions after the provider may have forgotten", func() bool { return asked() >= 2 })
 }
 
 // loseSends loses every send of the payment until release.
@@ -333,7 +334,7 @@ var lateRows = []faultRow{
 			s.awaitNumber(payout.StatusPaid, 2)
 			s.release()
 			s.mustLand(s.heldSend(), "processing")
-			eventually(s, rowWithin, "the second success is seen", func() bool { return s.breaks() == "second_success" })
+			wait.Until(s, "the second success is seen", func() bool { return s.breaks() == "second_success" })
 		},
 		loose: true, tries: 2,
 		calls:  "send declined; ask declined; ask declined; #2 send processing; #2 ask processing*; #2 ask succeeded+; ask succeeded+",

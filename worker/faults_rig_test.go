@@ -30,6 +30,7 @@ import (
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -97,7 +98,7 @@ func (r *faultRig) startAPI(t testing.TB) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	eventually(t, soon, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
+	wait.Until(t, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
 }
 
 // work starts a worker whose payments go through pay, and waits until it is
@@ -122,7 +123,7 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 		}
 		_ = handoffs.Close()
 	})
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 }
 
 // ownLimits gives the payments of some packets a provider with other facts: one
@@ -278,24 +279,12 @@ func (s *scene) keep(x *exchange) reply {
 
 func (s *scene) heldSend() *exchange {
 	s.Helper()
-	select {
-	case x := <-s.held:
-		return x
-	case <-time.After(30 * time.Second):
-		s.Fatal("no send was held")
-		return nil
-	}
+	return wait.For(s, "a send is held", s.held)
 }
 
 func (s *scene) heldNotice() notice {
 	s.Helper()
-	select {
-	case n := <-s.notices:
-		return n
-	case <-time.After(30 * time.Second):
-		s.Fatal("no notification was held")
-		return notice{}
-	}
+	return wait.For(s, "a notification is held", s.notices)
 }
 
 func (s *scene) payment() payout.Payment {
@@ -308,26 +297,23 @@ func (s *scene) payment() payout.Payment {
 
 func (s *scene) await(status payout.Status) {
 	s.Helper()
-	deadline := time.Now().Add(rowWithin)
-	for p := s.payment(); p.Status != status; p = s.payment() {
-		if time.Now().After(deadline) {
-			s.Fatalf("after %v %s is %s, not %s; the provider has seen %q", rowWithin, s.id, p.Status, status, s.line.seen(s.id))
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	s.until(string(status), func() bool { return s.payment().Status == status })
+}
+
+// until waits for something of the row, and says at the deadline how the payment is.
+func (s *scene) until(what string, done func() bool) {
+	s.Helper()
+	wait.Within(s, rowWithin, func() string {
+		p := s.payment()
+		return fmt.Sprintf("%s; %s is %s under attempt %d, the provider has seen %q", what, s.id, p.Status, p.Attempt, s.line.seen(s.id))
+	}, done)
 }
 
 // awaitCalls waits until the provider has seen these calls.
 func (s *scene) awaitCalls(calls string) {
 	s.Helper()
 	want := callPattern(calls)
-	deadline := time.Now().Add(rowWithin)
-	for !want.MatchString(s.line.seen(s.id)) {
-		if time.Now().After(deadline) {
-			s.Fatalf("after %v the provider has seen %q, waiting for %q; the payment is %s", rowWithin, s.line.seen(s.id), calls, s.payment().Status)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	s.until("the provider has seen "+calls, func() bool { return want.MatchString(s.line.seen(s.id)) })
 }
 
 // unfreeze lets the row's ~frozen account be used.

@@ -2,10 +2,11 @@ package worker_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
-	"time"
 
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // sendRows: faults of the provider on the send.
@@ -137,7 +138,7 @@ var accountRows = []faultRow{
 		calls: "send succeeded; ask returned+", status: payout.StatusReturned, money: "once, came back", code: "returned"},
 	{what: "`~returned` sender: the charge came back, so the refund is above what is left of it", ops: refunds, suffix: "~returned",
 		ready: func(s *scene) {
-			eventually(s, rowWithin, "the charge came back", func() bool { return len(s.r.movementsAt(s)) == 2 })
+			wait.Until(s, "the charge came back", func() bool { return len(s.r.movementsAt(s)) == 2 })
 		},
 		calls: "send refund_exceeds_charge; ask order_not_found", status: payout.StatusFailed, money: "never", code: "never_received"},
 	{what: "`~broke` recipient", ops: transfers, suffix: "~broke",
@@ -176,13 +177,10 @@ func (s *scene) loseAnswer(n int) {
 // awaitNumber waits until the payment has a status under attempt n.
 func (s *scene) awaitNumber(status payout.Status, n int) {
 	s.Helper()
-	deadline := time.Now().Add(rowWithin)
-	for p := s.payment(); p.Status != status || p.Attempt != n; p = s.payment() {
-		if time.Now().After(deadline) {
-			s.Fatalf("after %v it is %s under number %d, not %s under %d; the provider has seen %q", rowWithin, p.Status, p.Attempt, status, n, s.line.seen(s.id))
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+	s.until(fmt.Sprintf("%s under attempt %d", status, n), func() bool {
+		p := s.payment()
+		return p.Status == status && p.Attempt == n
+	})
 }
 
 // chargedElsewhere has the provider charge another account than the sender's, so

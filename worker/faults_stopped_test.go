@@ -21,6 +21,7 @@ import (
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -102,14 +103,14 @@ func TestStoppedWorker(t *testing.T) {
 			}
 			// The signal is sent, not obeyed: a thread that still runs would take the
 			// answer and send.
-			eventually(t, rowWithin, "every thread stands still", func() bool { return stacktest.StandsStill(process.Process.Pid) })
+			wait.Until(t, "every thread stands still", func() bool { return stacktest.StandsStill(process.Process.Pid) })
 			close(stopped)
 		}
 		<-stopped
 	}))
 	t.Cleanup(gate.Close)
 	process = r.spawn(t, gate.URL)
-	await(t, ready, "the process works")
+	wait.For(t, "the process works", ready)
 
 	refused := r.newScene(t, faultRow{suffix: "~frozen"}, payout.OpTransfer)
 	unreceived := r.newScene(t, faultRow{}, payout.OpTransfer)
@@ -122,7 +123,7 @@ func TestStoppedWorker(t *testing.T) {
 	for _, s := range []*scene{refused, unreceived} {
 		s.r.begin(s, nil)
 	}
-	await(t, stopped, "both sends are on their way")
+	wait.For(t, "both sends are on their way", stopped)
 
 	r.work(t, r.provider) // another worker takes over
 	for _, s := range []*scene{refused, unreceived} {
@@ -139,8 +140,8 @@ func TestStoppedWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, n := range before {
-		eventually(t, rowWithin, "the stopped send of "+s.account+" arrives", func() bool { return s.line.sends(s.id) == n+1 })
-		eventually(t, rowWithin, "it is answered", func() bool { return s.line.underWay() == 0 })
+		wait.Until(t, "the stopped send of "+s.account+" arrives", func() bool { return s.line.sends(s.id) == n+1 })
+		wait.Until(t, "it is answered", func() bool { return s.line.underWay() == 0 })
 	}
 	refused.checkStopped(faultRow{status: payout.StatusPaid, tries: 2, loose: true}, payout.OrderNo(refused.id, 2))
 	unreceived.checkStopped(faultRow{status: payout.StatusPaid, loose: true}, payout.OrderNo(unreceived.id, 1))
@@ -171,15 +172,6 @@ func (l *line) underWay() (n int) {
 		}
 	}
 	return n
-}
-
-func await(t testing.TB, done <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(rowWithin):
-		t.Fatalf("not within %v: %s", rowWithin, what)
-	}
 }
 
 // spawn starts a worker in a process of its own.

@@ -19,6 +19,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 var (
@@ -169,15 +170,11 @@ func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(te
 	settled := func() bool {
 		return s.payment().Status == row.status && want.MatchString(s.line.seen(s.id)) && s.quiet() && moneyOf(s.line.moved(s, s.packet.ID, s.id)) == row.money
 	}
-	deadline := time.Now().Add(rowWithin)
-	for !settled() {
-		if time.Now().After(deadline) {
-			p := s.payment()
-			t.Fatalf("after %v:\n  calls  %q\n  want   %q\n  status %s %+v, want %s\n  money  %s, want %s\n  breaks %s", rowWithin, s.line.seen(s.id), row.calls,
-				p.Status, p.Failure, row.status, moneyOf(s.line.moved(s, s.packet.ID, s.id)), row.money, s.breaks())
-		}
-		<-time.After(150 * time.Millisecond)
-	}
+	wait.Within(t, rowWithin, func() string {
+		p := s.payment()
+		return fmt.Sprintf("the row is settled:\n  calls  %q\n  want   %q\n  status %s %+v, want %s\n  money  %s, want %s\n  breaks %s", s.line.seen(s.id), row.calls,
+			p.Status, p.Failure, row.status, moneyOf(s.line.moved(s, s.packet.ID, s.id)), row.money, s.breaks())
+	}, settled)
 	s.checkFinance(row)
 	s.checkMoney()
 	s.checkRun(row)
@@ -253,7 +250,7 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 	}
 	if s.op == payout.OpRefund && strings.HasSuffix(sender, "~confirm") {
 		charge := payout.OrderNo(payout.ID(payout.KindCharge, s.packet.ID, 0), 1)
-		eventually(s, rowWithin, "the charge waits for the sender", func() bool {
+		wait.Until(s, "the charge waits for the sender", func() bool {
 			p, err := r.store.PaymentOf(s.Context(), charge[:payout.IDLen])
 			return err == nil && p.Status == payout.StatusAwaitingRecipient
 		})
@@ -271,23 +268,18 @@ func (r *faultRig) begin(s *scene, ready func(*scene)) {
 	} else if _, err := r.pool.Recall(s.Context(), s.packet.ID); err != nil {
 		s.Fatal(err)
 	}
-	eventually(s, rowWithin, "the payment is made", func() bool { return s.payment().ID != "" })
+	wait.Until(s, "the payment is made", func() bool { return s.payment().ID != "" })
 }
 
 func (r *faultRig) awaitPool(s *scene) {
 	s.Helper()
-	started := time.Now()
 	charge := payout.ID(payout.KindCharge, s.packet.ID, 0)
-	eventually(s, rowWithin, "pool open", func() bool {
+	wait.Within(s, rowWithin, func() string {
+		p, err := r.store.PaymentOf(s.Context(), charge)
+		return fmt.Sprintf("pool open; the charge is %s (%v) after calls %q", p.Status, err, s.line.seen(charge))
+	}, func() bool {
 		v, err := r.pool.View(s.Context(), s.packet.ID)
-		if err == nil && v.State == packet.PoolOpen {
-			return true
-		}
-		if time.Since(started) > rowWithin {
-			p, perr := r.store.PaymentOf(s.Context(), charge)
-			s.Errorf("pool is %s (%v), the charge is %s (%v) after calls %q", v.State, err, p.Status, perr, s.line.seen(charge))
-		}
-		return false
+		return err == nil && v.State == packet.PoolOpen
 	})
 }
 
@@ -416,7 +408,7 @@ func (s *scene) checkRun(row faultRow) {
 	case !row.status.Open():
 		want = "Completed" // the run that brought it there, or asked last
 	}
-	eventually(s, soon, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
+	wait.Until(s, "run is "+want, func() bool { return s.r.runs(s, s.workflow()) == want })
 }
 
 // checkClosed: the packet comes to its end, and ledger and provider tell the same.
@@ -428,7 +420,7 @@ func (s *scene) checkClosed(row faultRow) {
 	}
 	s.awaitPacket(cmp.Or(row.ends, packet.StatusClosed))
 	if s.op == payout.OpCharge && row.ends == "" {
-		eventually(s, rowWithin, "the winner is paid", func() bool {
+		wait.Until(s, "the winner is paid", func() bool {
 			p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindPayout, s.packet.ID, 0))
 			return err == nil && p.Status == payout.StatusPaid
 		})
@@ -440,7 +432,7 @@ func (s *scene) checkClosed(row faultRow) {
 
 func (s *scene) awaitPacket(status packet.Status) {
 	s.Helper()
-	eventually(s, rowWithin, "packet is "+string(status), func() bool {
+	wait.Until(s, "packet is "+string(status), func() bool {
 		rec, err := s.r.store.Packet(s.Context(), s.packet.ID)
 		return err == nil && rec.Stored == status
 	})
@@ -449,7 +441,7 @@ func (s *scene) awaitPacket(status packet.Status) {
 // awaitRefund waits until the sender has the remainder.
 func (s *scene) awaitRefund() {
 	s.Helper()
-	eventually(s, rowWithin, "the remainder is refunded", func() bool {
+	wait.Until(s, "the remainder is refunded", func() bool {
 		p, err := s.r.store.PaymentOf(s.Context(), payout.ID(payout.KindRefund, s.packet.ID, 0))
 		return err == nil && p.Status == payout.StatusPaid
 	})
@@ -464,7 +456,7 @@ func (s *scene) tied() {
 		s.Fatal(err)
 	}
 	var totals payout.ProviderTotals
-	eventually(s, rowWithin, "the provider tells its sums", func() bool {
+	wait.Until(s, "the provider tells its sums", func() bool {
 		totals, err = s.r.provider.Totals(s.Context(), s.packet.ID)
 		return err == nil
 	})

@@ -8,6 +8,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestFullRedis: a worker that starts while Redis is at its limit of memory pays what
@@ -43,17 +44,17 @@ func TestFullRedis(t *testing.T) {
 	}
 	r.openPool(t)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	if _, err := r.pool.Recall(ctx, recalled.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, claim := range claims {
-		r.awaitPayout(t, claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, claim, payout.StatusPaid)
 	}
 	for _, p := range []packet.Packet{sold, recalled} {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
-		eventually(t, soon, "the pool is retired", func() bool {
+		wait.Until(t, "the pool is retired", func() bool {
 			v, err := r.pool.View(ctx, p.ID)
 			return err == nil && v.Retired
 		})

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestR9_PoolBehindTheBooks: a pool that lacks claims which the books know, although the
@@ -18,7 +19,7 @@ func TestR9_PoolBehindTheBooks(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 5})
 	r.awaitOpen(t, p.ID)
 	for _, user := range []string{"a", "b"} {
-		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid)
 	}
 	r.watchFast(t)
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -31,14 +32,14 @@ func TestR9_PoolBehindTheBooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := packet.Lane(p.ID, testLanes)
-	eventually(t, soon, "the lane was shut, and rebuilt", func() bool {
+	wait.Until(t, "the lane was shut, and rebuilt", func() bool {
 		return slices.ContainsFunc(must(r.store.Rebuilds(ctx, 100))(t), func(b packet.Rebuild) bool {
 			return b.Lane == lane && b.Reason == packet.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0
 		})
 	})
-	eventually(t, soon, "the lane is open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "the lane is open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	c := r.grab(t, p.ID, "c").Claim
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	var epoch, seq int64
 	if err := r.sql(t).QueryRowContext(ctx, "SELECT epoch, seq FROM claims WHERE packet_id = ? AND user_id = 'c'", p.ID).Scan(&epoch, &seq); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -25,18 +26,18 @@ func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
 		workflows.PacketWorkflow, workflows.PacketInput{Packet: parts, Shape: workflows.ShapeParts}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "both have expired", func() bool {
+	wait.Until(t, "both have expired", func() bool {
 		v, err := r.pool.View(ctx, parts.ID)
 		return err == nil && !v.Now.Before(parts.ExpiresAt) && !v.Now.Before(expired[0].ExpiresAt)
 	})
 	r.startWorker(t)
 	r.awaitOpen(t, lives.ID)
 	for _, p := range expired {
-		rec := r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+		rec := r.awaitStatus(t, p.ID, packet.StatusRejected)
 		if rec.Failure == nil || rec.Failure.Code != payout.FailureLapsed {
 			t.Errorf("rejected for %+v", rec.Failure)
 		}
-		eventually(t, soon, "the pool says so, too", func() bool {
+		wait.Until(t, "the pool says so, too", func() bool {
 			v, err := r.pool.View(ctx, p.ID)
 			return err == nil && v.Status() == packet.StatusRejected && v.Failure != nil && v.Failure.Code == payout.FailureLapsed
 		})

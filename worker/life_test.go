@@ -40,12 +40,12 @@ func TestPacketLife(t *testing.T) {
 		var sum money.Fen
 		for _, c := range won {
 			sum += c.Amount
-			r.awaitPayout(t, c, payout.StatusPaid, soon)
+			r.awaitPayout(t, c, payout.StatusPaid)
 		}
 		if sum != p.TotalAmount {
 			t.Errorf("claims sum to %d of %d", sum, p.TotalAmount)
 		}
-		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 		if rec.Reason != packet.CloseSoldOut || rec.RefundedAmount != 0 {
 			t.Errorf("closed by %s with %d refunded", rec.Reason, rec.RefundedAmount)
 		}

@@ -10,6 +10,7 @@ import (
 	"hongbao/activities"
 	"hongbao/devstack/stacktest"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -44,8 +45,8 @@ func TestRunEndsWhateverTheCode(t *testing.T) {
 	p := r.create(t, spec{total: 10, count: 1})
 	r.awaitOpen(t, p.ID)
 	g := r.grab(t, p.ID, "u~declined")
-	r.awaitPayout(t, g.Claim, payout.StatusFailed, soon)
-	eventually(t, soon, "the run has ended", func() bool {
+	r.awaitPayout(t, g.Claim, payout.StatusFailed)
+	wait.Until(t, "the run has ended", func() bool {
 		d, err := r.temporal.DescribeWorkflowExecution(t.Context(), workflows.PayoutID(p.ID, "u~declined"), "")
 		return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
 	})

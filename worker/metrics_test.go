@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -13,7 +14,7 @@ func TestQueuesLook(t *testing.T) {
 	r := sharedRig(t)
 	_, namespace := stacktest.Temporal(t)
 	look := worker.NewQueues(r.temporal, namespace)
-	eventually(t, soon, "the worker is seen", func() bool {
+	wait.Until(t, "the worker is seen", func() bool {
 		queues, workers, err := look.Look(t.Context())
 		return err == nil && len(queues) == 3 && workers > 0
 	})

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -37,7 +38,7 @@ func TestProviderOutcomes(t *testing.T) {
 			p := r.create(t, spec{total: 100, count: 1})
 			r.awaitOpen(t, p.ID)
 			c := r.grab(t, p.ID, tc.account).Claim
-			paid := r.awaitPayout(t, c, tc.status, soon)
+			paid := r.awaitPayout(t, c, tc.status)
 			code := ""
 			if paid.Failure != nil {
 				code = paid.Failure.Code
@@ -45,10 +46,10 @@ func TestProviderOutcomes(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("failure code %q, want %q", code, tc.code)
 			}
-			eventually(t, soon, "run is "+tc.run, func() bool {
+			wait.Until(t, "run is "+tc.run, func() bool {
 				return r.runs(t, workflows.PayoutID(p.ID, tc.account)) == tc.run
 			})
-			r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+			r.awaitStatus(t, p.ID, packet.StatusClosed)
 			if n := len(r.movements(t, p.ID)) - 1; n != tc.moved {
 				t.Errorf("%d movements, want %d", n, tc.moved)
 			}
@@ -73,8 +74,8 @@ func TestR8_EveryUserIsPaid(t *testing.T) {
 		claims = append(claims, g.Claim)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
-		eventually(t, soon, "run of "+c.UserID, func() bool { return r.runs(t, workflows.PayoutID(p.ID, c.UserID)) == "Completed" })
+		r.awaitPayout(t, c, payout.StatusPaid)
+		wait.Until(t, "run of "+c.UserID, func() bool { return r.runs(t, workflows.PayoutID(p.ID, c.UserID)) == "Completed" })
 	}
 	paid := map[string]int{}
 	for _, m := range r.movements(t, p.ID) {
@@ -87,7 +88,7 @@ func TestR8_EveryUserIsPaid(t *testing.T) {
 			t.Errorf("%q was paid %d times", u, paid[u])
 		}
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 }
 
@@ -96,20 +97,20 @@ func TestAwaitingRecipient(t *testing.T) {
 	p := r.create(t, spec{total: 100, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "y~confirm").Claim
-	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, soon)
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1), nil, nil)
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	r.balanced(t, p)
 }
 
 func TestRejectedPacket(t *testing.T) {
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
-	rec := r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusRejected)
 	if rec.Failure == nil || rec.Failure.Code != "insufficient_sender_balance" {
 		t.Errorf("failure %+v", rec.Failure)
 	}
-	eventually(t, soon, "pool says rejected", func() bool {
+	wait.Until(t, "pool says rejected", func() bool {
 		v, err := r.pool.View(t.Context(), p.ID)
 		return err == nil && v.State == packet.PoolRejected && v.Failure != nil
 	})
@@ -130,7 +131,7 @@ func TestRefundOfRemainder(t *testing.T) {
 			p := r.create(t, spec{total: 1000, count: 5, life: 10 * time.Second, sender: sender})
 			r.awaitOpen(t, p.ID)
 			won := r.grab(t, p.ID, "u").Claim
-			rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+			rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 			if rec.RefundedAmount != 1000-won.Amount || rec.Reason != packet.CloseExpired {
 				t.Errorf("refunded %d after %d was claimed (%s)", rec.RefundedAmount, won.Amount, rec.Reason)
 			}
@@ -156,7 +157,7 @@ func TestRecall(t *testing.T) {
 	if g := r.grab(t, p.ID, "late"); g.Result != packet.GrabExpired {
 		t.Errorf("grab after recall: %s", g.Result)
 	}
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != 1000-won.Amount {
 		t.Errorf("%s, refunded %d", rec.Reason, rec.RefundedAmount)
 	}
@@ -170,7 +171,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	p := r.create(t, spec{total: 500, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "ice~frozen").Claim
-	failed := r.awaitPayout(t, c, payout.StatusFailed, soon)
+	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape("ice~frozen"), nil, nil)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
 	answer, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
@@ -182,7 +183,7 @@ func TestR5_FinanceRetryAfterConfirmedFailure(t *testing.T) {
 	if err != nil || answer.Status != 202 {
 		t.Fatal(answer, err)
 	}
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	d, err := r.store.Payment(t.Context(), failed.ID)
 	if err != nil || len(d.Attempts) != 2 || d.Attempts[0].Statement != payout.ObsDeclined {
 		t.Errorf("attempts %+v, %v", d.Attempts, err)

@@ -11,6 +11,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -40,7 +41,7 @@ func lostGrab(t *testing.T, r *rig, user string) promiseCase {
 	if c.claim.ShareIndex != 0 || c.claim.Amount != 1 {
 		t.Fatalf("%s was promised %+v", user, c.claim)
 	}
-	r.awaitPayout(t, lost, payout.StatusPaid, soon)
+	r.awaitPayout(t, lost, payout.StatusPaid)
 	c.failed(t, payout.FailureShareConflict)
 	return c
 }
@@ -49,7 +50,7 @@ func lostGrab(t *testing.T, r *rig, user string) promiseCase {
 func (c *promiseCase) await(t *testing.T, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
-	eventually(t, soon, "the promise is "+string(want), func() bool {
+	wait.Until(t, "the promise is "+string(want), func() bool {
 		told, err := c.store.Claim(t.Context(), c.p.ID, c.claim.UserID)
 		if err != nil || told.PayoutStatus != string(want) {
 			return false
@@ -80,7 +81,7 @@ func (c *promiseCase) failed(t *testing.T, code string) {
 
 func (c *promiseCase) ended(t *testing.T, status string) {
 	t.Helper()
-	eventually(t, soon, "the run is "+status, func() bool { return c.runs(t, c.run(t)) == status })
+	wait.Until(t, "the run is "+status, func() bool { return c.runs(t, c.run(t)) == status })
 }
 
 // run is the workflow of the promise: until people decide it is its claim's.
@@ -111,7 +112,7 @@ func (c *promiseCase) conserved(t *testing.T, house money.Fen) {
 	if _, err := c.pool.Recall(t.Context(), c.p.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.awaitStatus(t, c.p.ID, packet.StatusClosed, soon)
+	c.awaitStatus(t, c.p.ID, packet.StatusClosed)
 	c.balanced(t, c.p)
 	b, err := c.store.Balances(t.Context(), c.p.ID)
 	if err != nil {
@@ -151,11 +152,11 @@ func TestR10_Promises(t *testing.T) {
 		c.await(t, payout.StatusPaid)
 		c.ended(t, "Completed")
 		claims := func() bool { return c.runs(t, workflows.PayoutID(c.p.ID, c.claim.UserID)) == "Completed" }
-		eventually(t, soon, "the claim's run, too, is at its end", claims)
+		wait.Until(t, "the claim's run, too, is at its end", claims)
 		if again, err := r.starter.RestartPayout(t.Context(), c.claim, "demo"); err != nil || !again {
 			t.Errorf("again %t, %v", again, err)
 		}
-		eventually(t, soon, "and so is the one that began again", claims)
+		wait.Until(t, "and so is the one that began again", claims)
 		if n, sum := c.moved(t); n != 1 || sum != 1 {
 			t.Errorf("%d movements of %d fen", n, sum)
 		}
@@ -165,7 +166,7 @@ func TestR10_Promises(t *testing.T) {
 		t.Parallel()
 		c := lostGrab(t, r, "late~declined")
 		c.twoPersons(t, c.id, small)
-		eventually(t, soon, "sent, and refused", func() bool {
+		wait.Until(t, "sent, and refused", func() bool {
 			p, err := r.store.PaymentOf(t.Context(), c.id)
 			return err == nil && p.Attempt == 1 && p.Status == payout.StatusFailed
 		})
@@ -193,7 +194,7 @@ func TestR10_Promises(t *testing.T) {
 		if _, err := r.pool.Recall(t.Context(), c.p.ID); err != nil {
 			t.Fatal(err)
 		}
-		r.awaitStatus(t, c.p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, c.p.ID, packet.StatusClosed)
 		c.claim = packet.Claim{PacketID: c.p.ID, UserID: "too late", ShareIndex: 1, Amount: 1, ClaimedAt: time.Now().UTC()}
 		if err := r.starter.StartPayout(t.Context(), c.claim, "demo"); err != nil {
 			t.Fatal(err)

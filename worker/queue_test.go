@@ -61,7 +61,7 @@ func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 		cfg.Tune = func(o *sdk.Options) { o.Interceptors = append(o.Interceptors, &queued{}) }
 	})
 	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	for _, id := range []string{payout.ID(payout.KindCharge, p.ID, 0), payout.ID(payout.KindRefund, p.ID, 0)} {
 		d := must(r.store.Payment(t.Context(), id))(t)
 		if d.Status != payout.StatusPaid || len(d.Attempts) != 1 || d.Attempts[0].Sends != 1 || d.Attempts[0].Asks != 0 {

@@ -18,6 +18,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -63,7 +64,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 		if err := r.starter.StartPayout(ctx, held, "demo"); err != nil {
 			t.Error(err)
 		}
-		eventually(t, soon, "the list has taken long", func() bool { return time.Since(began) > rebuildPace.Settle })
+		wait.Until(t, "the list has taken long", func() bool { return time.Since(began) > rebuildPace.Settle })
 	}}, r.provider.Name())
 	asks := false
 	cfg.Rows = asked{r.store, held.UserID, func() { asks = true; release() }}
@@ -129,7 +130,7 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
-	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.awaitPayout(t, first, payout.StatusPaid)
 	r.quietLanes(t)
 	lane := packet.Lane(p.ID, testLanes)
 	dir, copied := dirOf(t, server.Addr), filepath.Join(t.TempDir(), "copied")
@@ -143,7 +144,7 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 		if _, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane); !did || err != nil {
 			t.Fatalf("rebuilt %t: %v", did, err)
 		}
-		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	}
 	must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneByHand))(t)
 	rebuild(made)

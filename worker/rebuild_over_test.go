@@ -16,6 +16,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -40,7 +41,7 @@ func (r *rig) flush(t testing.TB) {
 func (r *rig) awaitShut(t testing.TB, lane int) packet.LaneRow {
 	t.Helper()
 	var row packet.LaneRow
-	eventually(t, soon, "lane shut", func() bool {
+	wait.Until(t, "lane shut", func() bool {
 		for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
 			if l.Lane == lane {
 				row = l
@@ -71,7 +72,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 			}
 		}
 		r.quietLanes(t)
-		eventually(t, soon, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 5*(i+1) })
+		wait.Until(t, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 5*(i+1) })
 		r.flush(t)
 		from := r.awaitShut(t, lane)
 		dying, kill := context.WithCancel(ctx)
@@ -89,7 +90,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 		second := worker.NewRebuilder(cfg)
 		if !did {
 			r.leaseKept(t, lane)
-			eventually(t, soon, "taken over", func() bool {
+			wait.Until(t, "taken over", func() bool {
 				b, did, err := rebuilt(t, second, lane)
 				if err != nil || did && (b.Lost != 0 || b.From != from.Epoch || b.Seen.Grabs != from.SeenGrabs || b.Packets != 1) {
 					t.Fatalf("taken over: %+v %v", b, err)
@@ -100,7 +101,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 		if _, did, err := rebuilt(t, second, lane); did || err != nil {
 			t.Errorf("rebuilt although it is open: %v %v", did, err)
 		}
-		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	}
 	for _, other := range must(r.store.PoolLanes(ctx))(t) { // the empty ones
 		if other.State == packet.LaneShut {
@@ -124,7 +125,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 // rebuilt rebuilds a lane, again when something did not answer in time, as a worker does.
 func rebuilt(t testing.TB, rebuilder *worker.Rebuilder, lane int) (b packet.Rebuild, did bool, err error) {
 	t.Helper()
-	eventually(t, soon, "everything answers", func() bool {
+	wait.Until(t, "everything answers", func() bool {
 		b, did, err = rebuilder.Lane(t.Context(), lane)
 		return !errors.Is(err, packet.ErrUnavailable)
 	})
@@ -167,7 +168,7 @@ func TestR9_RebuildStale(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		lane := packet.Lane(p.ID, testLanes)
 		g := r.grab(t, p.ID, "first")
-		eventually(t, soon, "claim recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 1 })
+		wait.Until(t, "claim recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 1 })
 		r.flush(t)
 		r.awaitShut(t, lane)
 		slow := cfg
@@ -202,10 +203,10 @@ func TestR9_RebuildStale(t *testing.T) {
 				both()
 			}
 		})
-		eventually(t, soon, "taken over", func() bool {
+		wait.Until(t, "taken over", func() bool {
 			return must(func() (bool, error) { _, did, err := rebuilt(t, live, lane); return did, err }())(t)
 		})
-		eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 		again := r.grab(t, p.ID, "second")
 		before, books := content(t, server.Addr), must(r.store.PoolLanes(ctx))(t)[lane]
 		if step != "settled" {
@@ -232,7 +233,7 @@ func TestR9_RebuildStale(t *testing.T) {
 				must(func() (bool, error) { _, did, err := rebuilt(t, live, other.Lane); return did, err }())(t)
 			}
 		}
-		eventually(t, soon, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
 	}
 }
 
@@ -254,11 +255,11 @@ func TestR9_LatePromise(t *testing.T) {
 	if second.ShareIndex != lost.ShareIndex || second.Amount != lost.Amount {
 		t.Fatalf("the share of %+v went to %+v", lost, second)
 	}
-	r.awaitPayout(t, second, payout.StatusPaid, soon)
+	r.awaitPayout(t, second, payout.StatusPaid)
 	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "promised", func() bool {
+	wait.Until(t, "promised", func() bool {
 		told, err := r.store.Claim(ctx, p.ID, "lost")
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.Amount == lost.Amount && told.PayoutID[0] == 'h'
 	})
@@ -274,8 +275,8 @@ func TestR9_LatePromise(t *testing.T) {
 		return r.grab(t, p.ID, "third").Claim
 	}()
 	must(r.pool.Recall(ctx, p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-	r.awaitPayout(t, third, payout.StatusPaid, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
+	r.awaitPayout(t, third, payout.StatusPaid)
 	r.balanced(t, p)
 	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 1 {
 		t.Errorf("%d promises, want one", n)
@@ -303,7 +304,7 @@ func TestR9_LateClaim(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
-	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.awaitPayout(t, first, payout.StatusPaid)
 	r.stop()
 	lost := r.grab(t, p.ID, "lost").Claim
 	lost.Epoch, lost.Seq = 1, 2 // as a hand-off tells
@@ -313,7 +314,7 @@ func TestR9_LateClaim(t *testing.T) {
 	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "booked", func() bool {
+	wait.Until(t, "booked", func() bool {
 		told, err := r.store.Claim(ctx, p.ID, "lost")
 		return err == nil && told.ShareIndex == lost.ShareIndex && told.PayoutID[0] == 'p'
 	})
@@ -323,10 +324,10 @@ func TestR9_LateClaim(t *testing.T) {
 	if second.Result != packet.GrabWon || second.Claim.ShareIndex == lost.ShareIndex {
 		t.Errorf("the second one got %+v", second)
 	}
-	r.awaitPayout(t, lost, payout.StatusPaid, soon)
-	r.awaitPayout(t, second.Claim, payout.StatusPaid, soon)
+	r.awaitPayout(t, lost, payout.StatusPaid)
+	r.awaitPayout(t, second.Claim, payout.StatusPaid)
 	must(r.pool.Recall(ctx, p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 0 {
 		t.Errorf("%d promises, want none", n)
@@ -424,7 +425,7 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	if !did || err != nil || b.Lost != 0 || b.Recorded != 1 {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
 	}
-	eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex || again.Claim.Amount != g.Claim.Amount {
 		t.Errorf("told %+v, then %+v", g, again)
 	}

@@ -20,6 +20,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -45,7 +46,7 @@ func (r *rig) quietLanes(t testing.TB) {
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = handoffs.Close() }()
 	for lane := range testLanes {
-		eventually(t, soon, "no hand-offs", func() bool {
+		wait.Until(t, "no hand-offs", func() bool {
 			n, _, err := handoffs.Depth(t.Context(), lane)
 			return err == nil && n == 0
 		})
@@ -187,20 +188,20 @@ func TestR9_PoolsFromRows(t *testing.T) {
 	for _, p := range []packet.Packet{closing, closed} {
 		must(r.pool.Recall(ctx, p.ID))(t)
 	}
-	eventually(t, soon, "books closed", func() bool { return !must(r.store.Packet(ctx, closing.ID))(t).BooksClosedAt.IsZero() })
-	r.awaitStatus(t, closed.ID, packet.StatusClosed, soon)
-	r.awaitStatus(t, soldOut.ID, packet.StatusClosed, soon)
-	r.awaitStatus(t, rejected.ID, packet.StatusRejected, soon)
+	wait.Until(t, "books closed", func() bool { return !must(r.store.Packet(ctx, closing.ID))(t).BooksClosedAt.IsZero() })
+	r.awaitStatus(t, closed.ID, packet.StatusClosed)
+	r.awaitStatus(t, soldOut.ID, packet.StatusClosed)
+	r.awaitStatus(t, rejected.ID, packet.StatusRejected)
 	answered(rejected.ID, http.StatusPaymentRequired)
-	eventually(t, soon, "row of the packet that is being funded", func() bool { _, err := r.store.Packet(ctx, funding.ID); return err == nil })
+	wait.Until(t, "row of the packet that is being funded", func() bool { _, err := r.store.Packet(ctx, funding.ID); return err == nil })
 	for _, id := range []string{closed.ID, soldOut.ID} {
-		eventually(t, soon, "retired", func() bool { return must(r.pool.View(ctx, id))(t).Retired })
+		wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, id))(t).Retired })
 	}
 	for id, n := range map[string]int{some.ID: 120, closing.ID: 7, guests.ID: 2, large.ID: 1} {
-		eventually(t, soon, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, id))(t) == n })
+		wait.Until(t, "claims recorded", func() bool { return must(r.store.AccountedFor(ctx, id))(t) == n })
 	}
 	// Only then is it certain that its request was answered 202, or by nobody.
-	eventually(t, soon, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })
+	wait.Until(t, "the packet has been funding for a while", func() bool { return time.Since(funding.CreatedAt) > 5*time.Second })
 	r.quietLanes(t)
 	must(r.pool.Claims(ctx, some.ID))(t)
 	must(r.pool.UserClaims(ctx, "demo", "u001", packet.Place{}, 10))(t) // lists all claims
@@ -245,7 +246,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			})
 		}
 		lanes.Wait()
-		eventually(t, soon, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
 		same(t, before, content(t, server.Addr))
 	}
 	if again := must(listed(r, some.ID))(t); !reflect.DeepEqual(page, again) {

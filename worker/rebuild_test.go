@@ -16,6 +16,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // grabbers grab and asks again, whatever happens, and remembers what it was told.
@@ -110,7 +111,7 @@ func (c *grabbers) awaitWon(t testing.TB, more int) {
 	c.mu.Lock()
 	c.most = from + more + beside
 	c.mu.Unlock()
-	eventually(t, soon, fmt.Sprintf("%d more grabs", more), func() bool { return c.won() >= from+more })
+	wait.Until(t, fmt.Sprintf("%d more grabs", more), func() bool { return c.won() >= from+more })
 }
 
 // judge compares what the crowd was told with the books and the provider, and returns
@@ -183,7 +184,7 @@ func sameClaim(a, b packet.Claim) bool {
 // awaitRebuilt waits until more than so many lanes were rebuilt, and all are open.
 func (r *rig) awaitRebuilt(t testing.TB, before int) {
 	t.Helper()
-	eventually(t, soon, "lanes rebuilt, and all open", func() bool {
+	wait.Until(t, "lanes rebuilt, and all open", func() bool {
 		lanes, err := r.store.PoolLanes(t.Context())
 		if err != nil || len(lanes) != testLanes || r.pool.LanesShut() > 0 {
 			return false
@@ -310,7 +311,7 @@ func TestR9_RebuildHeals(t *testing.T) {
 			r.stop() // what is won from now on reaches neither Temporal nor the books
 			c.awaitWon(t, 40)
 			fault.lose()
-			eventually(t, soon, "Redis answers again", func() bool { return r.pool.Ping(ctx) == nil })
+			wait.Until(t, "Redis answers again", func() bool { return r.pool.Ping(ctx) == nil })
 			_, r.stop = r.startWorker(whole)
 			r.awaitRebuilt(t, rebuilds)
 			c.awaitWon(t, 40)
@@ -332,9 +333,9 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 		must(r.pool.Recall(t.Context(), p.ID))(t)
 	}
 	for _, p := range packets {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		for _, paid := range must(r.store.Claims(t.Context(), p.ID))(t) {
-			r.awaitPayout(t, paid.Claim, payout.StatusPaid, soon)
+			r.awaitPayout(t, paid.Claim, payout.StatusPaid)
 		}
 		r.balanced(t, p)
 	}

@@ -15,6 +15,7 @@ import (
 	"hongbao/money"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -42,7 +43,7 @@ func (r *rig) reconcileDay(t *testing.T, day payout.Day) payout.Reconciliation {
 		t.Fatal(err)
 	}
 	var got payout.Reconciliation
-	eventually(t, soon, "reconciliation of "+string(day), func() bool {
+	wait.Until(t, "reconciliation of "+string(day), func() bool {
 		got, err = r.store.Reconciliation(t.Context(), asked.ID)
 		return err == nil && hasEnded(got)
 	})
@@ -132,8 +133,8 @@ func TestReconcileFindsReturnNobodyToldOf(t *testing.T) {
 	p := r.create(t, spec{total: 100, count: 1})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "silent~returned").Claim
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
-	eventually(t, soon, "money came back", func() bool { return len(r.movements(t, p.ID)) == 3 })
+	r.awaitPayout(t, c, payout.StatusPaid)
+	wait.Until(t, "money came back", func() bool { return len(r.movements(t, p.ID)) == 3 })
 	if got := r.payoutOf(t, c).Status; got != payout.StatusPaid {
 		t.Fatalf("payout is %s before anybody asked", got)
 	}
@@ -172,7 +173,7 @@ func TestReconcileEveryBreak(t *testing.T) {
 		if user == "last~returned" {
 			want = payout.StatusReturned
 		}
-		r.awaitPayout(t, c, want, soon)
+		r.awaitPayout(t, c, want)
 	}
 	order := func(user string) string { return payout.OrderNo(claims[user], 1) }
 	// The ledger is append-only; what is done to it here, a restore could do.
@@ -278,12 +279,12 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 		}
 		return ids
 	}
-	eventually(t, soon, "schedule is listed", func() bool { return len(schedules()) > 0 })
+	wait.Until(t, "schedule is listed", func() bool { return len(schedules()) > 0 })
 	handle := r.temporal.ScheduleClient().GetHandle(t.Context(), id)
 	check := func(hour, minute int, zone string) {
 		t.Helper()
 		var d *client.ScheduleDescription
-		eventually(t, soon, "schedule is as configured", func() bool { // Temporal takes a moment to show an update
+		wait.Until(t, "schedule is as configured", func() bool { // Temporal takes a moment to show an update
 			d = must(handle.Describe(t.Context()))(t)
 			return len(d.Schedule.Spec.Calendars) == 1 && len(d.Schedule.Spec.Calendars[0].Minute) == 1 && d.Schedule.Spec.Calendars[0].Minute[0].Start == minute
 		})
@@ -302,7 +303,7 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 	}
 	check(4, 10, "UTC")
 	w, stop := r.startWorker(t)
-	eventually(t, soon, "second worker ready", w.Ready)
+	wait.Until(t, "second worker ready", w.Ready)
 	stop() // whatever it does to the schedule is done
 	check(4, 10, "UTC")
 	if err := r.starter.ScheduleReconciliations(t.Context(), "sandbox", time.UTC, 5, 20); err != nil {
@@ -327,17 +328,17 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 	if err := handle.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "the day before is reconciled", func() bool {
+	wait.Until(t, "the day before is reconciled", func() bool {
 		list, err := r.store.Reconciliations(t.Context(), payout.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
 		return err == nil && len(list) == 1 && list[0].Status == payout.ReconciliationDone && list[0].RequestedBy == payout.BySchedule && !list[0].Provisional
 	})
-	eventually(t, soon, "its run has ended", func() bool { return r.runs(t, workflows.ReconcileID("sandbox", today().Add(-1))) == "Completed" })
+	wait.Until(t, "its run has ended", func() bool { return r.runs(t, workflows.ReconcileID("sandbox", today().Add(-1))) == "Completed" })
 	asked := must(handle.Describe(t.Context()))(t).Info.RecentActions
 	if len(asked) == 0 {
 		t.Fatal("the schedule knows of no run")
 	}
 	daily := asked[len(asked)-1].StartWorkflowResult.WorkflowID
-	eventually(t, soon, daily+" has ended", func() bool { return r.runs(t, daily) == "Completed" })
+	wait.Until(t, daily+" has ended", func() bool { return r.runs(t, daily) == "Completed" })
 	recorded(t, "daily_reconcile", r.history(t, daily))
 }
 
@@ -348,10 +349,10 @@ func TestReconciliationSurvivesItsRun(t *testing.T) {
 	day := today().Add(-3)
 	asked := must(r.store.RequestDay(t.Context(), "sandbox", day, "tester"))(t)
 	id := workflows.ReconcileID("sandbox", day)
-	eventually(t, soon, "run", func() bool {
+	wait.Until(t, "run", func() bool {
 		return r.temporal.TerminateWorkflow(t.Context(), id, "", "by hand") == nil || ended(t, r, asked.ID)
 	})
-	eventually(t, soon, "end", func() bool { return ended(t, r, asked.ID) })
+	wait.Until(t, "end", func() bool { return ended(t, r, asked.ID) })
 	if one := must(r.store.Reconciliation(t.Context(), asked.ID))(t); one.Status != payout.ReconciliationDone {
 		t.Errorf("%+v", one)
 	}

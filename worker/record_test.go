@@ -20,6 +20,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -60,7 +61,7 @@ func TestRecordHistories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id, status := live(t, r)
-			eventually(t, soon, id+" is "+status, func() bool { return r.runs(t, id) == status })
+			wait.Until(t, id+" is "+status, func() bool { return r.runs(t, id) == status })
 			h := r.history(t, id)
 			recorded(t, name, h)
 		})
@@ -73,7 +74,7 @@ func liveSoldOut(t *testing.T, r *rig) (string, string) {
 	for _, user := range []string{"a", "b", "c"} {
 		r.grab(t, p.ID, user)
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return workflows.PacketID(p.ID), "Completed"
 }
 
@@ -82,7 +83,7 @@ func liveExpired(t *testing.T, r *rig) (packetID string) {
 	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return p.ID
 }
 
@@ -93,13 +94,13 @@ func liveRecalled(t *testing.T, r *rig) (string, string) {
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return workflows.PacketID(p.ID), "Completed"
 }
 
 func liveRejected(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
-	r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+	r.awaitStatus(t, p.ID, packet.StatusRejected)
 	return workflows.PacketID(p.ID), "Completed"
 }
 
@@ -116,7 +117,7 @@ func liveUnopened(t *testing.T, r *rig) (string, string) {
 	if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseUnopened || rec.RefundedAmount != p.TotalAmount {
 		t.Errorf("closed by %q, refunded %d", rec.Reason, rec.RefundedAmount)
 	}
@@ -128,7 +129,7 @@ func liveChargeUnknown(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 100, count: 1, sender: "s~lost_reply"})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	return workflows.PacketID(p.ID), "Completed"
 }
 
@@ -136,7 +137,7 @@ func liveChargeUnknown(t *testing.T, r *rig) (string, string) {
 func payoutOf(user string, want payout.Status, run string) func(*testing.T, *rig) (string, string) {
 	return func(t *testing.T, r *rig) (string, string) {
 		c := r.claimOne(t, user)
-		r.awaitPayout(t, c, want, soon)
+		r.awaitPayout(t, c, want)
 		return workflows.PayoutID(c.PacketID, user), run
 	}
 }
@@ -151,9 +152,9 @@ func (r *rig) claimOne(t *testing.T, user string) packet.Claim {
 
 func liveConfirm(t *testing.T, r *rig) (string, string) {
 	c := r.claimOne(t, "slow~confirm")
-	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, soon)
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	return workflows.PayoutID(c.PacketID, c.UserID), "Completed"
 }
 
@@ -161,8 +162,8 @@ func liveConfirm(t *testing.T, r *rig) (string, string) {
 func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	const user = "thaw~frozen"
 	c := r.claimOne(t, user)
-	failed := r.awaitPayout(t, c, payout.StatusFailed, soon)
-	eventually(t, soon, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
+	failed := r.awaitPayout(t, c, payout.StatusFailed)
+	wait.Until(t, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
 	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(*payout.Decision, payout.Row, error) (int, []byte) {
@@ -170,7 +171,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	return workflows.PayoutID(c.PacketID, user), "Completed"
 }
 
@@ -178,8 +179,8 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 // run of its own does that.
 func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 100, count: 2, sender: "poor~broke"})
-	r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
-	eventually(t, soon, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
+	r.awaitStatus(t, p.ID, packet.StatusRejected)
+	wait.Until(t, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h", Reason: "the sender says it was taken"}
 	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk}, func(*payout.Decision, payout.Row, error) (int, []byte) {

@@ -11,6 +11,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 )
 
 // TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read
@@ -31,7 +32,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	lane := packet.Lane(p.ID, testLanes)
 	read := make(chan pool.Batch, 1)
 	go func() {
-		b, err := dead.Read(t.Context(), lane, "w63", 10, soon)
+		b, err := dead.Read(t.Context(), lane, "w63", 10, wait.Limit())
 		if err != nil {
 			t.Error(err)
 		}
@@ -48,7 +49,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 		if won.Result != packet.GrabWon {
 			t.Fatalf("grab: %s", won.Result)
 		}
-		eventually(t, soon, "the grab is read by the dead or paid by the living", func() bool {
+		wait.Until(t, "the grab is read by the dead or paid by the living", func() bool {
 			select {
 			case b := <-read:
 				stolen = len(b.HandOffs)
@@ -63,9 +64,9 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		r.awaitPayout(t, c, payout.StatusPaid)
 	}
-	eventually(t, soon, "nothing is left and the dead consumer is gone", func() bool {
+	wait.Until(t, "nothing is left and the dead consumer is gone", func() bool {
 		n, _, err := dead.Depth(t.Context(), lane)
 		consumers, cerr := dead.Consumers(t.Context(), lane)
 		for _, c := range consumers {
@@ -111,7 +112,7 @@ func TestR11_StrayHandOffs(t *testing.T) {
 	}
 	_, r.stop = r.startWorker(t)
 	for _, claim := range must(r.pool.Claims(ctx, p.ID))(t) {
-		r.awaitPayout(t, claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, claim, payout.StatusPaid)
 	}
 	r.quietLanes(t)
 }
@@ -136,9 +137,9 @@ func TestTemporalAway(t *testing.T) {
 	late := r.create(t, spec{total: 10, count: 1})
 	server.Restart(t)
 	for _, c := range claims {
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		r.awaitPayout(t, c, payout.StatusPaid)
 	}
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 	r.awaitOpen(t, late.ID)
 }
@@ -158,13 +159,13 @@ func TestMySQLAway(t *testing.T) {
 		}
 	}
 	db.Restart(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	claims, err := r.store.Claims(t.Context(), p.ID)
 	if err != nil || len(claims) != 10 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	for _, c := range claims {
-		r.awaitPayout(t, c.Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, c.Claim, payout.StatusPaid)
 	}
 	r.balanced(t, p)
 }
@@ -200,5 +201,5 @@ func TestR11_WinnersAreTheTruth(t *testing.T) {
 	if c.UserID == "" {
 		t.Fatal("no hand-off could be stolen")
 	}
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 }

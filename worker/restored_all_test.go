@@ -13,6 +13,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -43,7 +44,7 @@ func (h *history) first(t *testing.T, r *rig) {
 	r.paid(t, h.soldOut, "early")
 	h.told = append(h.told, r.won(t, h.open, "early"))
 	h.cold = r.grab(t, h.retried.ID, "cold~frozen").Claim
-	r.awaitPayout(t, h.cold, payout.StatusFailed, soon)
+	r.awaitPayout(t, h.cold, payout.StatusFailed)
 }
 
 func (h *history) second(t *testing.T, r *rig) {
@@ -52,15 +53,15 @@ func (h *history) second(t *testing.T, r *rig) {
 	r.paid(t, h.soldOut, "middle")
 	h.ice = r.grab(t, h.open.ID, "ice~frozen").Claim
 	h.told = append(h.told, h.ice)
-	r.awaitPayout(t, h.ice, payout.StatusFailed, soon)
+	r.awaitPayout(t, h.ice, payout.StatusFailed)
 }
 
 // third is what no store but the provider remembers.
 func (h *history) third(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
-	eventually(t, soon, "run failed", func() bool { return r.runs(t, workflows.PayoutID(h.cold.PacketID, h.cold.UserID)) == "Failed" })
+	wait.Until(t, "run failed", func() bool { return r.runs(t, workflows.PayoutID(h.cold.PacketID, h.cold.UserID)) == "Failed" })
 	r.twoPersons(t, payout.ID(payout.KindPayout, h.cold.PacketID, h.cold.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
-	if p := r.awaitPayout(t, h.cold, payout.StatusPaid, soon); p.Attempt != 2 {
+	if p := r.awaitPayout(t, h.cold, payout.StatusPaid); p.Attempt != 2 {
 		t.Fatalf("%+v", p)
 	}
 	h.told = append(h.told, h.cold)
@@ -68,7 +69,7 @@ func (h *history) third(t *testing.T, r *rig) {
 	must(r.pool.Recall(t.Context(), h.refunded.ID))(t)
 	r.paid(t, h.soldOut, "late")
 	for _, p := range []packet.Packet{h.refunded, h.soldOut} {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 	}
 	r.awaitRefund(t, h.refunded.ID, 0, payout.StatusPaid)
 	h.told = append(h.told, r.won(t, h.open, "late"), r.won(t, h.born, "late"))
@@ -95,7 +96,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 	old := newParts(t, redis.Addr, stacktest.MariaDB(t), temporal.Addr, ns)
 	old.change = beating
 	w, stop := old.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	var dsn string
 	var at time.Time
 	copied, dir := filepath.Join(t.TempDir(), "redis"), dirOf(t, redis.Addr)
@@ -157,9 +158,9 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 // goesOn: everything comes to its end, once.
 func (h history) goesOn(t *testing.T, r *rig) {
 	r.call(t, http.MethodPost, "/_unfreeze/ice~frozen", nil, nil)
-	r.awaitPayout(t, h.ice, payout.StatusFailed, soon)
+	r.awaitPayout(t, h.ice, payout.StatusFailed)
 	r.twoPersons(t, payout.ID(payout.KindPayout, h.ice.PacketID, h.ice.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
-	r.awaitPayout(t, h.ice, payout.StatusPaid, soon)
+	r.awaitPayout(t, h.ice, payout.StatusPaid)
 	if p := r.payoutOf(t, h.cold); p.Status != payout.StatusPaid || p.Attempt != 2 {
 		t.Errorf("%+v", p)
 	}
@@ -169,7 +170,7 @@ func (h history) goesOn(t *testing.T, r *rig) {
 		must(r.pool.Recall(t.Context(), p.ID))(t)
 	}
 	for _, p := range []packet.Packet{h.open, h.retried, h.refunded, h.soldOut, h.born} {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
 	}
 	for _, p := range []packet.Packet{h.open, h.retried, h.refunded} {

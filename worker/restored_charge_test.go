@@ -7,6 +7,8 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -16,6 +18,7 @@ import (
 // The sender was told that nothing is taken: the packet is rejected after the recovery too,
 // and all of it goes back to him.
 func TestR13_ChargedAfterAll(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	for i, name := range []string{"backup of before the refusal", "backup of between", "backup of after the rejection"} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +43,7 @@ func chargedAfterAll(t *testing.T, after int) {
 	}
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
-	eventually(t, soon, "charged", func() bool { return old.moved(t, p.ID, "charge") == 1 })
+	wait.Until(t, "charged", func() bool { return old.moved(t, p.ID, "charge") == 1 })
 	old.awaitBeat(t, until+1)
 	stop()
 
@@ -51,14 +54,14 @@ func chargedAfterAll(t *testing.T, after int) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.goesBack(t, p)
 }
 
 // providerHas waits until the provider has taken a charge, whose sender has to confirm it.
 func (r *rig) providerHas(t *testing.T, charge string) {
 	t.Helper()
-	eventually(t, soon, "the provider has the charge", func() bool {
+	wait.Until(t, "the provider has the charge", func() bool {
 		c, err := r.store.PaymentOf(t.Context(), charge)
 		return err == nil && c.Status == payout.StatusAwaitingRecipient
 	})
@@ -93,7 +96,7 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
 	r.recoveredAgain(t, at, 0) // nobody is notified here
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.goesBack(t, p)
 }
 
@@ -133,6 +136,7 @@ func (r *rig) rejects(t *testing.T, p packet.Packet) {
 // the charge had failed. That it was paid counts when it is said twice; the recovery hears it
 // so before it looks for whom the packet has paid, and nothing goes back to the sender.
 func TestR13_ChargedBeforeItWasRejected(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 2, sender: "s~confirm", life: 30 * time.Second})
@@ -143,17 +147,17 @@ func TestR13_ChargedBeforeItWasRejected(t *testing.T) {
 			return err == nil && c.Status == want
 		}
 	}
-	eventually(t, soon, "the provider has the charge", is(payout.StatusAwaitingRecipient))
+	wait.Until(t, "the provider has the charge", is(payout.StatusAwaitingRecipient))
 	hands["terminate"](t, old, workflows.PacketID(p.ID))
 	old.refused(t, p)
 	dsn := old.backup(t)
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(charge, 1), nil, nil)
-	eventually(t, soon, "charged", is(payout.StatusPaid))
+	wait.Until(t, "charged", is(payout.StatusPaid))
 	old.watchFast(t)
 	old.awaitOpen(t, p.ID)
 	old.paid(t, p, "first", "second")
-	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	old.awaitBeat(t, until+1)
 	stop()
 
@@ -164,9 +168,9 @@ func TestR13_ChargedBeforeItWasRejected(t *testing.T) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.watchFast(t)
-	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != 0 {
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.Remainder != 0 {
 		t.Errorf("%d go back", rec.Remainder)
 	}
 	r.paidOnce(t, p, "first", "second")

@@ -12,6 +12,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -22,7 +23,7 @@ func beatingRig(t *testing.T) (r *rig, stop func()) {
 	r = newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
 	r.change = beating
 	w, stop := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	return r, stop
 }
 
@@ -39,8 +40,8 @@ func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 // shutWhileRestored: grabs of a packet are refused, and nobody rebuilds its lane.
 func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneReason) {
 	t.Helper()
-	eventually(t, soon, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored) })
-	eventually(t, soon, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
+	wait.Until(t, "restored books are noticed", func() bool { return errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored) })
+	wait.Until(t, "lane is shut", func() bool { return r.lane(t, p.ID).State == packet.LaneShut })
 	if row := r.lane(t, p.ID); row.Reason != why {
 		t.Errorf("shut because of %s, want %s", row.Reason, why)
 	}
@@ -100,7 +101,7 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 		t.Fatalf("the backup has the lane as it is: %+v, %+v", now, was)
 	}
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || told.Raised != testLanes || told.Shut != 0 {
@@ -137,7 +138,7 @@ func TestR9_R13RedisIsGone(t *testing.T) {
 	r.flush(t) // nothing tells any more that the books are older
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneKeyMissing)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || told.Shut == 0 || told.Made != 1 {
@@ -171,7 +172,7 @@ func TestR9_R13LanesProveIt(t *testing.T) {
 	other := must(store.Open(store.Config{DSN: dsn}))(t) // another process, which looks at nothing
 	t.Cleanup(func() { _ = other.Close() })
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
 	if err := other.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
 		t.Errorf("another process believes the books: %v", err)

@@ -11,6 +11,8 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -19,6 +21,7 @@ import (
 // that Redis had lost (rule R10). The recovery closes the books as they were closed, with
 // all of it refunded, and gives nobody a share of it.
 func TestR13_RefundedUnderANewNumber(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 2})
@@ -38,7 +41,7 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 	if paid := old.awaitRefund(t, p.ID, 0, payout.StatusPaid); paid.Attempt != 2 {
 		t.Fatalf("%+v", paid)
 	}
-	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	var share int64
 	if err := old.sql(t).QueryRowContext(t.Context(), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0", p.ID).Scan(&share); err != nil {
 		t.Fatal(err)
@@ -51,14 +54,14 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 		told, err := r.store.Claim(t.Context(), p.ID, late.UserID)
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.PayoutID[0] == 'h'
 	}
-	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
+	wait.Until(t, "the late claim is a promise", func() bool { return promised(old) })
 	old.awaitBeat(t, until)
 	stop()
 	want := old.movements(t, p.ID)
 
 	r := old.restored(t, dsn)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "restored books are noticed, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
 	})
 	told, err := r.recovery(t).Run(t.Context())
@@ -66,7 +69,7 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	r.watchFast(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if refund := r.awaitRefund(t, p.ID, 0, payout.StatusPaid); refund.Attempt != 2 || refund.Amount != p.TotalAmount {
 		t.Errorf("%+v", refund)
 	}
@@ -86,6 +89,7 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 // refund is what the books leave. So the other one is a promise, as it was, and nothing is
 // left to people.
 func TestR13_LateBesideThePaid(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 2})
@@ -97,7 +101,7 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := old.awaitRefund(t, p.ID, 0, payout.StatusPaid)
-	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: 1, Amount: back.Amount, ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	if err := old.starter.StartPayout(t.Context(), late, "demo"); err != nil {
 		t.Fatal(err)
@@ -106,21 +110,21 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 		told, err := r.store.Claim(t.Context(), p.ID, late.UserID)
 		return err == nil && told.PayoutStatus == string(payout.StatusFailed) && told.PayoutID[0] == 'h'
 	}
-	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
+	wait.Until(t, "the late claim is a promise", func() bool { return promised(old) })
 	old.awaitBeat(t, until)
 	stop()
 	want := old.movements(t, p.ID)
 
 	r := old.restored(t, dsn)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "restored books are noticed, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
 	})
 	// A run of it that goes on meanwhile does not take the share.
 	if _, err := r.starter.RestartPayout(t.Context(), late, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "its run is refused, and tries again", func() bool {
+	wait.Until(t, "its run is refused, and tries again", func() bool {
 		d, err := r.temporal.DescribeWorkflowExecution(t.Context(), workflows.PayoutID(p.ID, late.UserID), "")
 		if err != nil {
 			return false
@@ -133,7 +137,7 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	r.watchFast(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if refund := r.awaitRefund(t, p.ID, 0, payout.StatusPaid); refund.Attempt != 1 || refund.Amount != back.Amount {
 		t.Errorf("%+v", refund)
 	}

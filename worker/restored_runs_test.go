@@ -8,6 +8,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -48,14 +49,14 @@ func TestR13_RunsGoOn(t *testing.T) {
 	}
 	dsn := old.backup(t)
 	slow := old.grab(t, p.ID, "slow~lost_request").Claim
-	old.awaitPayout(t, slow, payout.StatusUnknown, soon)
+	old.awaitPayout(t, slow, payout.StatusUnknown)
 	old.hold(t, true) // or it would be sent again; the hold is not in the backup
 	// The drain waits for somebody whose run does nothing.
 	idle := workflows.PayoutID(q.ID, "stuck")
 	must(old.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: idle, TaskQueue: "nobody"}, "nothing"))(t)
 	stuck := old.grab(t, q.ID, "stuck").Claim
 	must(old.pool.Recall(t.Context(), q.ID))(t)
-	eventually(t, soon, "the run drains", func() bool { return old.doing(t, workflows.PacketID(q.ID), "Drain") })
+	wait.Until(t, "the run drains", func() bool { return old.doing(t, workflows.PacketID(q.ID), "Drain") })
 	if old.payoutOf(t, slow).Status != payout.StatusUnknown {
 		t.Fatalf("slow is %s already", old.payoutOf(t, slow).Status)
 	}
@@ -63,7 +64,7 @@ func TestR13_RunsGoOn(t *testing.T) {
 
 	r := old.restored(t, dsn)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "restored books are noticed, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
 	})
 	if rec := must(r.store.Packet(t.Context(), q.ID))(t); rec.Stored != packet.StatusOpen {
@@ -73,10 +74,10 @@ func TestR13_RunsGoOn(t *testing.T) {
 	if err != nil || !told.Ended || len(told.Undecided) != 0 || told.Claims != 2 || told.Numbers != 0 {
 		t.Fatalf("%+v, %v", told, err)
 	}
-	r.awaitPayout(t, slow, payout.StatusPaid, soon)
+	r.awaitPayout(t, slow, payout.StatusPaid)
 	hands["terminate"](t, r, idle)
-	r.awaitPayout(t, stuck, payout.StatusPaid, soon)
-	r.awaitStatus(t, q.ID, packet.StatusClosed, soon)
+	r.awaitPayout(t, stuck, payout.StatusPaid)
+	r.awaitStatus(t, q.ID, packet.StatusClosed)
 	r.awaitRefund(t, q.ID, 0, payout.StatusPaid)
 	r.settled(t, []packet.Packet{p})
 	r.balanced(t, q)

@@ -10,6 +10,8 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -33,6 +35,7 @@ func (m mute) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Obse
 // to a person. Its packet waits, and when that is resolved the order is asked about, and
 // not sent again.
 func TestR13_RecoverSilentOrder(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p, other := old.create(t, spec{total: 900, count: 3}), old.create(t, spec{total: 600, count: 3})
@@ -67,19 +70,19 @@ func TestR13_RecoverSilentOrder(t *testing.T) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.watchFast(t)
 	r.paid(t, other, "after")
 	if got := must(r.store.Claim(t.Context(), p.ID, "silent"))(t); got.Amount != silent.Amount || got.PayoutStatus == string(payout.StatusPaid) {
 		t.Errorf("%+v", got)
 	}
 	r.resolve(t, payout.BreakRestored, p.ID)
-	r.awaitPayout(t, silent, payout.StatusPaid, soon)
+	r.awaitPayout(t, silent, payout.StatusPaid)
 	if got := r.movements(t, p.ID); len(got) != want {
 		t.Errorf("%d movements, there were %d: %v", len(got), want, got)
 	}
 	must(r.pool.Recall(t.Context(), p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 }
 
@@ -88,6 +91,7 @@ func TestR13_RecoverSilentOrder(t *testing.T) {
 // asked about, and nothing of the packet goes back to the sender: who was paid is for a
 // further recovery to find out.
 func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 2, sender: "s~confirm", life: 40 * time.Second})
@@ -100,7 +104,7 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 	old.watchFast(t)
 	old.awaitOpen(t, p.ID)
 	old.paid(t, p, "first", "second")
-	old.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	old.awaitBeat(t, until+1)
 	stop()
 
@@ -108,13 +112,13 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 	r.beat(t)
 	r.leave(t, no)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.watchFast(t)
 	run := workflows.PacketID(p.ID)
-	eventually(t, soon, "it closes", func() bool { return r.doing(t, run, "BeginClosing") })
+	wait.Until(t, "it closes", func() bool { return r.doing(t, run, "BeginClosing") })
 	r.resolve(t, payout.BreakRestored, p.ID)
 	before, _ := r.trying(t, run, "BeginClosing")
-	eventually(t, soon, "it closes, and may not, resolved or not", func() bool {
+	wait.Until(t, "it closes, and may not, resolved or not", func() bool {
 		if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusFunding {
 			t.Fatalf("it is %s, and nobody has looked for whom it has paid", rec.Stored)
 		}
@@ -125,7 +129,7 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	r.recoveredAgain(t, at, 2)
-	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != 0 {
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.Remainder != 0 {
 		t.Errorf("%d go back", rec.Remainder)
 	}
 	r.paidOnce(t, p, "first", "second")
@@ -136,13 +140,14 @@ func TestR13_LeftChargeIsRecoveredAgain(t *testing.T) {
 // and it said nothing of it until the order was left to a person. A further recovery finds
 // out whose it is, before the break is resolved and the rest goes back to the sender.
 func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 1000, count: 4})
 	old.awaitOpen(t, p.ID)
 	dsn, at := old.backup(t), time.Now()
 	lost := old.won(t, p, "lost")
-	old.awaitPayout(t, lost, payout.StatusPaid, soon)
+	old.awaitPayout(t, lost, payout.StatusPaid)
 	stop()
 	old.deleted(t, workflows.PayoutID(p.ID, "lost"))
 
@@ -150,14 +155,14 @@ func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
 	r.flush(t)
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.leave(t, payout.OrderNo(payout.ID(payout.KindPayout, p.ID, lost.ShareIndex), 1))
 	r.awaitRebuilt(t, 0)
 	r.watchFast(t)
 	r.recoveredAgain(t, at, 1)
 	r.resolve(t, payout.BreakRestored, p.ID)
-	eventually(t, soon, "recalled", func() bool { _, err := r.pool.Recall(t.Context(), p.ID); return err == nil })
-	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Remainder != p.TotalAmount-lost.Amount {
+	wait.Until(t, "recalled", func() bool { _, err := r.pool.Recall(t.Context(), p.ID); return err == nil })
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.Remainder != p.TotalAmount-lost.Amount {
 		t.Errorf("%d go back of %d, of which %d were paid", rec.Remainder, p.TotalAmount, lost.Amount)
 	}
 	r.verified(t)
@@ -167,13 +172,14 @@ func TestR13_LeftShareIsRecoveredAgain(t *testing.T) {
 // the refund is left to a person. Once its break is resolved the payout is not paid again;
 // cancelled again, the refund is asked about and not sent a second time.
 func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 2})
 	old.awaitOpen(t, p.ID)
 	c := old.grab(t, p.ID, "left~frozen").Claim
 	id := payout.ID(payout.KindPayout, p.ID, c.ShareIndex)
-	old.awaitPayout(t, c, payout.StatusFailed, soon)
+	old.awaitPayout(t, c, payout.StatusFailed)
 	dsn := old.backup(t)
 	until := must(old.store.Books(t.Context()))(t).Number
 	old.twoPersons(t, id, cancel)
@@ -186,7 +192,7 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	r.beat(t)
 	r.leave(t, payout.OrderNo(back.ID, 1))
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.watchFast(t)
 	r.resolve(t, payout.BreakRestored, p.ID)
 	r.call(t, http.MethodPost, "/_unfreeze/left~frozen", nil, nil)

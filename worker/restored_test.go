@@ -20,6 +20,8 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -111,7 +113,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 // to it, they are noticed.
 func (r *rig) awaitBeat(t testing.TB, than int64) {
 	t.Helper()
-	eventually(t, soon, "the books have beaten since", func() bool {
+	wait.Until(t, "the books have beaten since", func() bool {
 		known, err := r.pool.BooksNumber(t.Context())
 		return err == nil && known > than
 	})
@@ -202,7 +204,7 @@ func (r *rig) paid(t *testing.T, p packet.Packet, users ...string) {
 		if g.Result != packet.GrabWon {
 			t.Fatalf("%q: %v", u, g.Result)
 		}
-		r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, g.Claim, payout.StatusPaid)
 	}
 }
 
@@ -220,8 +222,8 @@ func (r *rig) before(t *testing.T) (l lost) {
 	}
 	l.retry, l.cancel = r.grab(t, l.retried.ID, "cold~frozen").Claim, r.grab(t, l.cancelled.ID, "never~declined").Claim
 	for _, c := range []packet.Claim{l.retry, l.cancel} {
-		r.awaitPayout(t, c, payout.StatusFailed, soon)
-		eventually(t, soon, "run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, c.UserID)) == "Failed" })
+		r.awaitPayout(t, c, payout.StatusFailed)
+		wait.Until(t, "run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, c.UserID)) == "Failed" })
 	}
 	return l
 }
@@ -242,8 +244,8 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.paid(t, l.made, "late")
 	r.paid(t, l.madeGone, "late")
 	for _, p := range []packet.Packet{l.gone, l.onlyPaid, l.refunded, l.madeGone} {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-		eventually(t, soon, "retired", func() bool {
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
+		wait.Until(t, "retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -251,7 +253,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.deleted(t, workflows.PayoutID(l.onlyPaid.ID, "second"))
 	r.call(t, http.MethodPost, "/_unfreeze/cold~frozen", nil, nil)
 	r.twoPersons(t, payout.ID(payout.KindPayout, l.retry.PacketID, l.retry.ShareIndex), payout.Command{Kind: payout.DecisionRetry})
-	r.awaitPayout(t, l.retry, payout.StatusPaid, soon)
+	r.awaitPayout(t, l.retry, payout.StatusPaid)
 	r.twoPersons(t, payout.ID(payout.KindPayout, l.cancel.PacketID, l.cancel.ShareIndex), cancel)
 	r.awaitRefund(t, l.cancel.PacketID, l.cancel.ShareIndex+1, payout.StatusPaid)
 	// Sold out, and its run is gone: no watch gives it another, and it stays in Redis.
@@ -264,7 +266,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 func (r *rig) deleted(t *testing.T, id string) {
 	t.Helper()
 	hands["delete"](t, r, id)
-	eventually(t, soon, "run deleted", func() bool {
+	wait.Until(t, "run deleted", func() bool {
 		_, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
 		return over(err)
 	})
@@ -293,7 +295,7 @@ func TestR13_Recover(t *testing.T) {
 	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
 	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	l := old.before(t)
 	dsn := old.backup(t)
 	old.after(t, &l)
@@ -309,7 +311,7 @@ func TestR13_Recover(t *testing.T) {
 		t.Errorf("a decision before the books were compared: %v", err)
 	}
 	w, _ = r.startWorker(t)
-	eventually(t, soon, "restored books are noticed, worker ready", func() bool {
+	wait.Until(t, "restored books are noticed, worker ready", func() bool {
 		return w.Ready() && errors.Is(r.store.BooksBelieved(t.Context()), payout.ErrBooksRestored)
 	})
 	r.watchFast(t)
@@ -377,17 +379,17 @@ func (r *rig) refuses(t *testing.T, l *lost) {
 		t.Errorf("a grab: %v", g.Result)
 	}
 	l.later = r.create(t, spec{total: 100, count: 1})
-	eventually(t, soon, "recorded", func() bool {
+	wait.Until(t, "recorded", func() bool {
 		_, err := r.store.Packet(t.Context(), l.later.ID)
 		return err == nil
 	})
 	// Whatever tells a run that its packet is over: its books stay open.
 	for _, p := range []packet.Packet{l.inRedis, l.gone, l.onlyPaid, l.refunded} {
-		eventually(t, soon, "watch has given it a run", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Running" })
+		wait.Until(t, "watch has given it a run", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Running" })
 		if err := r.starter.SignalClose(t.Context(), p.ID, packet.CloseRecalled); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, soon, "closing", func() bool {
+		wait.Until(t, "closing", func() bool {
 			rec, err := r.store.Packet(t.Context(), p.ID)
 			return err == nil && rec.Stored == packet.StatusClosing
 		})
@@ -416,7 +418,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 	if err := r.decideOn(t, l.cancel, payout.DecisionRetry, "late retry"); !errors.Is(err, payout.ErrNotRetryable) {
 		t.Errorf("a retry of what went back to the sender: %v", err)
 	}
-	r.awaitPayout(t, l.meanwhile, payout.StatusPaid, soon)
+	r.awaitPayout(t, l.meanwhile, payout.StatusPaid)
 	r.awaitOpen(t, l.later.ID)
 	r.paid(t, l.later, "at last")
 	for _, p := range []packet.Packet{l.made, l.retried, l.cancelled} {
@@ -425,7 +427,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 		}
 	}
 	for _, p := range append(l.all(), l.later) {
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
 	}
 	r.paidOnce(t, l.inRedis, "early", "second", "third")
@@ -461,19 +463,20 @@ func (r *rig) verified(t *testing.T) {
 // TestR13_RecoverLeavesToPeople: what neither the provider nor Redis nor Temporal
 // can tell is a break, and its packet stays as it is until a person has resolved it.
 func TestR13_RecoverLeavesToPeople(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	server, ns := stacktest.FreshTemporal(t)
 	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
 	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	account, outside, aged := old.create(t, spec{total: 300, count: 3}), old.create(t, spec{total: 300, count: 2}), old.create(t, spec{total: 300, count: 2})
 	for _, p := range []packet.Packet{account, outside, aged} {
 		old.awaitOpen(t, p.ID)
 	}
 	old.paid(t, account, "early")
 	slip := old.grab(t, outside.ID, "broken~declined").Claim
-	bad := old.awaitPayout(t, slip, payout.StatusFailed, soon)
+	bad := old.awaitPayout(t, slip, payout.StatusFailed)
 	// Recorded, not charged; then refused without a trace at the provider, and rejected.
 	refused := packet.Packet{ID: packet.NewID([]byte("salt"), "refused "+rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
 		Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
@@ -495,9 +498,9 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
+	old.awaitPayout(t, g.Claim, payout.StatusPaid)
 	old.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
-	eventually(t, soon, "its run has seen it", func() bool {
+	wait.Until(t, "its run has seen it", func() bool {
 		ended, err := old.starter.EndedAs(t.Context(), bad)
 		return err == nil && ended == payout.StatusPaidOutside
 	})
@@ -538,7 +541,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	}
 	before := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID})
 	w, _ = r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	if err := r.decideOn(t, slip, payout.DecisionRetry, "guarded"); !errors.Is(err, payout.ErrBooksRestored) {
 		t.Errorf("a retry of what was paid by other means: %v", err)
 	}
@@ -551,7 +554,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	other := r.create(t, spec{total: 100, count: 1})
 	r.awaitOpen(t, other.ID)
 	r.paid(t, other, "u")
-	r.awaitStatus(t, other.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, other.ID, packet.StatusClosed)
 	if after := r.allMoves(t, []string{account.ID, outside.ID, unheard.ID, refused.ID}); !slices.Equal(after, before) {
 		t.Errorf("moved: %v, before %v", after, before)
 	}
@@ -566,6 +569,6 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 		}
 	}
 	r.twoPersons(t, bad.ID, payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "slip"})
-	r.awaitPayout(t, slip, payout.StatusPaidOutside, soon)
+	r.awaitPayout(t, slip, payout.StatusPaidOutside)
 	r.verified(t)
 }

@@ -8,6 +8,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/night"
 	"hongbao/worker"
 )
 
@@ -27,6 +28,7 @@ func (s *restoredAgain) PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 // the recovery has put back is gone again: it does not call these books complete, and a
 // further run puts it back.
 func TestR13_RestoredAgainMeanwhile(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 3})

@@ -8,6 +8,8 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 )
 
 // TestR13_ToldToTwo: after the backup one share was told to two: to one who lost it with
@@ -15,6 +17,7 @@ import (
 // provider knows whom it has paid: the share is his after the recovery, too, and the other's
 // claim a promise, in whatever order Redis tells of them.
 func TestR13_ToldToTwo(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 600, count: 3})
@@ -30,7 +33,7 @@ func TestR13_ToldToTwo(t *testing.T) {
 		told, err := r.store.Claim(t.Context(), p.ID, late.UserID)
 		return err == nil && told.PayoutID[0] == 'h'
 	}
-	eventually(t, soon, "the late claim is a promise", func() bool { return promised(old) })
+	wait.Until(t, "the late claim is a promise", func() bool { return promised(old) })
 	old.awaitBeat(t, until+1)
 	stop()
 	rdb := redis.NewClient(&redis.Options{Addr: old.redis})

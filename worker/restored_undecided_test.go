@@ -9,6 +9,8 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -30,6 +32,7 @@ func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
 // that is for a person to decide, the rebuilt pool tells winners what they were told,
 // and gives nobody a share: any that is free may be the one that was paid.
 func TestR13_R9UndecidedIsWithheld(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	old, stop := beatingRig(t)
 	p := old.create(t, spec{total: 1000, count: 4})
@@ -39,7 +42,7 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	early := old.won(t, p, "early")
 	dsn, at := old.backup(t), time.Now()
 	second := must(old.pool.Grab(t.Context(), p.ID, "second", packet.Profile{Recipient: "early"}))(t)
-	old.awaitPayout(t, second.Claim, payout.StatusPaid, soon)
+	old.awaitPayout(t, second.Claim, payout.StatusPaid)
 	stop()
 	old.deleted(t, workflows.PayoutID(p.ID, "second"))
 
@@ -47,7 +50,7 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	r.flush(t)
 	r.declareRestored(t, at)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 1 {
 		t.Fatalf("%+v, %v", told, err)
@@ -64,7 +67,7 @@ func TestR13_R9UndecidedIsWithheld(t *testing.T) {
 	// What is decided is given out again, by itself, though nothing was lost since.
 	r.resolve(t, payout.BreakRestored, p.ID)
 	var third packet.Grabbed
-	eventually(t, soon, "grabbed again", func() bool {
+	wait.Until(t, "grabbed again", func() bool {
 		var err error
 		third, err = r.pool.Grab(t.Context(), p.ID, "third", packet.Profile{})
 		return !errors.Is(err, packet.ErrUnavailable)
@@ -88,9 +91,10 @@ func (c cleared) ClearLane(ctx context.Context, lane int, epoch int64, keep map[
 
 // TestR13_R9RejectionIsKept: Redis alone knows that a packet was rejected, whose charge a
 // recovery has left to people. Its lane is rebuilt, twice, and the packet stays rejected, also
-// when the first rebuilder dies as soon as it has removed the pools; one that is funding beside
+// when the first rebuilder dies as wait.Limit() as it has removed the pools; one that is funding beside
 // it stays so.
 func TestR13_R9RejectionIsKept(t *testing.T) {
+	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
 	r, _ := byHand(t)
 	ctx := t.Context()
@@ -101,7 +105,7 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 		beside = r.create(t, spec{total: 100, count: 2, sender: "t~confirm"})
 	}
 	for _, id := range []string{p.ID, beside.ID} {
-		eventually(t, soon, "recorded", func() bool { _, err := r.store.Packet(ctx, id); return err == nil })
+		wait.Until(t, "recorded", func() bool { _, err := r.store.Packet(ctx, id); return err == nil })
 	}
 	if err := r.pool.Reject(ctx, p.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
 		t.Fatal(err)
@@ -120,7 +124,7 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 			t.Fatalf("killed in the middle, and rebuilt %t: %v", did, err)
 		}
 		second := worker.NewRebuilder(cfg)
-		eventually(t, soon, "taken over", func() bool {
+		wait.Until(t, "taken over", func() bool {
 			_, did, err := rebuilt(t, second, lane)
 			if err != nil {
 				t.Fatal(err)
@@ -134,6 +138,6 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 		if got := views[beside.ID].State; got != packet.PoolFunding {
 			t.Errorf("funding, and %q after a rebuild", got)
 		}
-		eventually(t, soon, "open", func() bool { return r.pool.LanesShut() == 0 })
+		wait.Until(t, "open", func() bool { return r.pool.LanesShut() == 0 })
 	}
 }

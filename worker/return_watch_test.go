@@ -6,6 +6,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -26,8 +27,8 @@ func TestReturnWithoutNotification(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	silent, told := r.grab(t, p.ID, "silent~returned").Claim, r.grab(t, p.ID, "told~returned").Claim
 	r.grab(t, p.ID, "fine")
-	r.awaitPayout(t, told, payout.StatusReturned, soon)
-	r.awaitPayout(t, silent, payout.StatusReturned, soon)
+	r.awaitPayout(t, told, payout.StatusReturned)
+	r.awaitPayout(t, silent, payout.StatusReturned)
 	if got := r.payoutOf(t, silent); got.UpdatedAt.Sub(got.CreatedAt) < payout.ReturnNews {
 		t.Errorf("asked about within %v, when the news could still come", got.UpdatedAt.Sub(got.CreatedAt))
 	}
@@ -41,7 +42,7 @@ func TestReturnWithoutNotification(t *testing.T) {
 	// After a long pause the search begins with yesterday, whatever its position was; all of
 	// today is known.
 	exec(t, db, 1, "UPDATE return_watches SET day = '2020-02-17', place = 'of a day that is gone'")
-	eventually(t, soon, "the statement was read once more", func() bool {
+	wait.Until(t, "the statement was read once more", func() bool {
 		var day, place string
 		err := db.QueryRowContext(t.Context(), "SELECT day, place FROM return_watches").Scan(&day, &place)
 		return err == nil && day == string(today()) && place != ""

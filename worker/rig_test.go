@@ -31,17 +31,12 @@ import (
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
 
-// testsAtOnce: these tests wait more than they work, for timers, timeouts and servers that
-// come back. More of them only have each other miss deadlines: with six, two slow processors
-// had nothing to spare.
-const testsAtOnce = 4
-
 func TestMain(m *testing.M) {
-	stacktest.AtOnce(testsAtOnce)
 	os.Exit(stacktest.Main(m))
 }
 
@@ -88,7 +83,7 @@ func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, ch
 	r.change = change
 	w, stop := r.startWorker(t)
 	r.stop = stop
-	eventually(t, soon, "worker ready", func() bool { return w.Ready() })
+	wait.Until(t, "worker ready", func() bool { return w.Ready() })
 	return r
 }
 
@@ -114,7 +109,7 @@ const testLanes = 8
 func (r *rig) openPool(t testing.TB) {
 	t.Helper()
 	var err error
-	eventually(t, soon, "redis answers", func() bool {
+	wait.Until(t, "redis answers", func() bool {
 		r.pool, err = pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: r.store, Logger: r.logger})
 		return !errors.Is(err, packet.ErrUnavailable)
 	})
@@ -225,23 +220,6 @@ func (w *testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// soon is the deadline of what takes seconds, on a busy machine too.
-const soon = 2 * time.Minute
-
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for wait := 2 * time.Millisecond; ; wait = min(wait*2, 100*time.Millisecond) {
-		if ok() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-		<-time.After(wait)
-	}
-}
-
 type spec struct {
 	id     string // "": a new one
 	sender string
@@ -276,11 +254,11 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	return staged.View.Packet
 }
 
-func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status, within time.Duration) packet.Record {
+func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status) packet.Record {
 	t.Helper()
 	defer r.tellOf(t, id)
 	var rec packet.Record
-	eventually(t, within, fmt.Sprintf("packet %s is %s", id, want), func() bool {
+	wait.Until(t, fmt.Sprintf("packet %s is %s", id, want), func() bool {
 		var err error
 		rec, err = r.store.Packet(t.Context(), id)
 		return err == nil && rec.Status(time.Now()) == want
@@ -290,7 +268,7 @@ func (r *rig) awaitStatus(t testing.TB, id string, want packet.Status, within ti
 
 func (r *rig) awaitOpen(t testing.TB, id string) {
 	t.Helper()
-	eventually(t, soon, "pool open", func() bool {
+	wait.Until(t, "pool open", func() bool {
 		v, err := r.pool.View(t.Context(), id)
 		return err == nil && v.State == packet.PoolOpen
 	})
@@ -311,7 +289,7 @@ func (r *rig) grab(t testing.TB, id, user string) packet.Grabbed {
 // rig may have had it rebuilt.
 func (r *rig) throughGate(t testing.TB, what string, call func() error) {
 	t.Helper()
-	eventually(t, soon, what, func() bool {
+	wait.Until(t, what, func() bool {
 		err := call()
 		if err != nil && !errors.Is(err, pool.ErrGate) {
 			t.Fatalf("%s: %v", what, err)
@@ -329,10 +307,10 @@ func (r *rig) payoutOf(t testing.TB, c packet.Claim) payout.Payment {
 	return p
 }
 
-func (r *rig) awaitPayout(t testing.TB, c packet.Claim, want payout.Status, within time.Duration) payout.Payment {
+func (r *rig) awaitPayout(t testing.TB, c packet.Claim, want payout.Status) payout.Payment {
 	t.Helper()
 	var p payout.Payment
-	eventually(t, within, fmt.Sprintf("payout of %q is %s", c.UserID, want), func() bool {
+	wait.Until(t, fmt.Sprintf("payout of %q is %s", c.UserID, want), func() bool {
 		p = r.payoutOf(t, c)
 		return p.Status == want
 	})
@@ -402,7 +380,7 @@ func (r *rig) call(t testing.TB, method, path string, body, out any) {
 // its posting they differ: it waits until none is under way.
 func (r *rig) balanced(t testing.TB, p packet.Packet) payout.Balances {
 	t.Helper()
-	eventually(t, soon, "no payment of the packet is under way", func() bool {
+	wait.Until(t, "no payment of the packet is under way", func() bool {
 		rows, err := r.store.UnsettledPayments(t.Context(), p.ID)
 		return err == nil && !slices.ContainsFunc(rows, func(row payout.Payment) bool {
 			return row.Status == payout.StatusPending || row.Status == payout.StatusSending || row.Status == payout.StatusUnknown

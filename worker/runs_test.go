@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -65,7 +66,7 @@ func TestRuns(t *testing.T) {
 				}
 			}
 			second := start(id, true)
-			eventually(t, soon, "both runs, and the step that fails", func() bool {
+			wait.Until(t, "both runs, and the step that fails", func() bool {
 				found := must(runs.Of(t.Context(), id))(t)
 				if !found.Known || len(found.Runs) > 2 {
 					t.Fatalf("%+v", found)

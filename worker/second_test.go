@@ -10,6 +10,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -26,7 +27,7 @@ func TestR10_SecondShare(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "slow~confirm").Claim
-	r.awaitPayout(t, first, payout.StatusAwaitingRecipient, soon)
+	r.awaitPayout(t, first, payout.StatusAwaitingRecipient)
 
 	// What Redis has when it lost that, and he grabbed again: nobody else has share 1 yet.
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -51,7 +52,7 @@ func TestR10_SecondShare(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	cfg.Pace.Patience = 5 * time.Second // past it, it goes on without him
-	eventually(t, soon, "rebuilt", func() bool {
+	wait.Until(t, "rebuilt", func() bool {
 		_, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +68,7 @@ func TestR10_SecondShare(t *testing.T) {
 		t.Errorf("breaks: %+v", open)
 	}
 
-	eventually(t, soon, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	if kept := must(r.store.Claim(ctx, p.ID, first.UserID))(t).Claim; !sameClaim(kept, first) {
 		t.Errorf("told %+v, the books tell %+v", first, kept)
 	}
@@ -77,21 +78,21 @@ func TestR10_SecondShare(t *testing.T) {
 	}
 
 	r.twoPersons(t, id, payout.Command{Kind: payout.DecisionRetry})
-	eventually(t, soon, "the promise is kept beside the first share", func() bool {
+	wait.Until(t, "the promise is kept beside the first share", func() bool {
 		kept, err := r.store.PaymentOf(ctx, id)
 		return err == nil && kept.Status == payout.StatusAwaitingRecipient // his account has to confirm this one, too
 	})
 	for _, no := range []string{payout.OrderNo(id, 1), payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1)} {
 		r.call(t, http.MethodPost, "/_confirm/"+no, nil, nil)
 	}
-	r.awaitPayout(t, first, payout.StatusPaid, soon)
-	eventually(t, soon, "both runs are at their end", func() bool {
+	r.awaitPayout(t, first, payout.StatusPaid)
+	wait.Until(t, "both runs are at their end", func() bool {
 		return r.runs(t, workflows.HonourID(p.ID, 1)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
 	})
 
 	must(r.pool.Recall(ctx, p.ID))(t)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-	eventually(t, soon, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
+	wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
 	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Place{}, 10); err != nil || len(left) != 0 {
 		t.Errorf("claims of a user whose packet is retired: %+v, %v", left, err)
 	}

@@ -28,6 +28,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -80,8 +81,8 @@ func (r *rig) livePacket(t testing.TB, user string) {
 	if g.Result != packet.GrabWon {
 		t.Fatalf("grab of %s: %v", user, g.Result)
 	}
-	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitPayout(t, g.Claim, payout.StatusPaid)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 }
 
@@ -99,7 +100,7 @@ func TestTemporalTLS(t *testing.T) {
 	r.logger = slog.New(slog.NewTextHandler(&said, nil))
 	r.reach(t, worker.Server{Address: front.Addr, Namespace: ns, TLS: true, CAFile: v.ca, CertFile: v.cert, KeyFile: v.key, ServerName: host})
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.livePacket(t, "大伟") // the id of whose run needs care in headers
 	if seen := front.Seen(); len(seen) == 0 || slices.ContainsFunc(seen, func(name string) bool { return name != "first" }) {
 		t.Fatalf("connections of %q", seen)
@@ -110,7 +111,7 @@ func TestTemporalTLS(t *testing.T) {
 	latest := func() string {
 		before := len(front.Seen())
 		front.Drop()
-		eventually(t, soon, "another connection", func() bool { _ = worker.Ping(t.Context(), r.temporal, ns); return len(front.Seen()) > before })
+		wait.Until(t, "another connection", func() bool { _ = worker.Ping(t.Context(), r.temporal, ns); return len(front.Seen()) > before })
 		seen := front.Seen()
 		return seen[len(seen)-1]
 	}
@@ -258,7 +259,7 @@ func TestTemporalKey(t *testing.T) {
 			}
 			handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 			defer func() { _ = handoffs.Close() }()
-			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			ctx, cancel := context.WithTimeout(t.Context(), wait.Limit())
 			defer cancel()
 			err := worker.New(r.workerConfig(handoffs)).Run(ctx)
 			expectWhy(t, err, want.why)
@@ -271,7 +272,7 @@ func TestTemporalKey(t *testing.T) {
 	r := parts
 	r.reach(t, right)
 	w, _ := r.startWorker(t)
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	r.livePacket(t, "u")
 	if err := worker.Ping(t.Context(), r.temporal, ns); err != nil {
 		t.Errorf("ping: %v", err)
@@ -336,12 +337,12 @@ func TestTemporalComesRefusing(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	eventually(t, soon, "the worker waits", func() bool { return strings.Contains(waits.String(), "Temporal is not ready yet.") })
+	wait.Until(t, "the worker waits", func() bool { return strings.Contains(waits.String(), "Temporal is not ready yet.") })
 	close(comes)
 	select {
 	case err := <-ended:
 		expectWhy(t, err, worker.WhyAuthority)
-	case <-time.After(soon):
+	case <-time.After(wait.Limit()):
 		t.Fatal("the worker goes on waiting for a server that it does not trust")
 	}
 }
@@ -362,7 +363,7 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	r.logger = slog.New(slog.NewTextHandler(&said, nil))
 	r.supervised(t)
 	p := r.create(t, spec{total: 100, count: 1})
-	eventually(t, soon, "the hand-off is refused", func() bool {
+	wait.Until(t, "the hand-off is refused", func() bool {
 		return strings.Contains(said.String(), "Temporal did not take a hand-off; it waits.") && strings.Contains(said.String(), "search attribute")
 	})
 	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal.Addr, Namespace: bare})
@@ -378,7 +379,7 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	}
 	r.awaitOpen(t, p.ID)
 	g := r.grab(t, p.ID, "u")
-	r.awaitPayout(t, g.Claim, payout.StatusPaid, soon)
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitPayout(t, g.Claim, payout.StatusPaid)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	r.balanced(t, p)
 }

@@ -6,6 +6,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -21,13 +22,13 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 		p := r.create(t, spec{total: 100, count: 1})
 		r.awaitOpen(t, p.ID)
 		won := r.grab(t, p.ID, "a").Claim
-		r.awaitPayout(t, won, payout.StatusPaid, soon)
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitPayout(t, won, payout.StatusPaid)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		retired := func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		}
-		eventually(t, soon, "retired", retired)
+		wait.Until(t, "retired", retired)
 		if !runIsKnown {
 			hands["delete"](t, r, workflows.PacketID(p.ID))
 		}
@@ -37,7 +38,7 @@ func TestR7_StagedAgainAfterItsEnd(t *testing.T) {
 		if _, err := r.pool.Create(t.Context(), late, nil, nil, time.Hour, 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, soon, "retired again", retired)
+		wait.Until(t, "retired again", retired)
 		if got := r.grab(t, p.ID, "a"); got.Result != packet.GrabRetired {
 			t.Errorf("the winner is told %v, not what the books have", got.Result)
 		}
@@ -61,12 +62,12 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
 	p := r.create(t, spec{total: 100, count: 1, sender: "poor~broke"})
-	r.awaitStatus(t, p.ID, packet.StatusRejected, soon)
+	r.awaitStatus(t, p.ID, packet.StatusRejected)
 	rejected := func() (v packet.PoolView, ok bool) {
 		v, err := r.pool.View(t.Context(), p.ID)
 		return v, err == nil && v.State == packet.PoolRejected && v.Failure != nil
 	}
-	eventually(t, soon, "told", func() bool { _, ok := rejected(); return ok })
+	wait.Until(t, "told", func() bool { _, ok := rejected(); return ok })
 	before, _ := rejected()
 	for _, id := range []string{"late/1", "late/2"} {
 		now := must(r.store.Clock(t.Context()))(t)
@@ -80,7 +81,7 @@ func TestR7_RejectedStagedAgain(t *testing.T) {
 	if _, err := r.pool.Create(t.Context(), p, nil, nil, time.Hour, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "told again", func() bool { _, ok := rejected(); return ok })
+	wait.Until(t, "told again", func() bool { _, ok := rejected(); return ok })
 	if after, _ := rejected(); *after.Failure != *before.Failure {
 		t.Errorf("%+v, before %+v", after.Failure, before.Failure)
 	}

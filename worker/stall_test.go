@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -99,7 +100,7 @@ func TestRunsDueAtOnce(t *testing.T) {
 	defer c.work(t)()
 	at := time.Now().Add(8 * time.Second) // to start them all
 	c.gather(t, runs, at)
-	<-time.After(time.Until(at))
+	wait.Until(t, "the runs are due", func() bool { return !time.Now().Before(at) })
 	p, err := stacktest.AwaitWork(t.Context(), runs, stallLimit, c.done.Load)
 	if err != nil {
 		t.Error(err)

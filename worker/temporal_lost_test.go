@@ -21,6 +21,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -50,7 +51,7 @@ func (r *rig) supervisedUntil(t testing.TB) (stop func()) {
 	var once sync.Once
 	stop = func() { once.Do(func() { cancel(); <-done; _ = handoffs.Close() }) }
 	t.Cleanup(stop) // also when the worker does not get ready
-	eventually(t, soon, "worker ready", w.Ready)
+	wait.Until(t, "worker ready", w.Ready)
 	return stop
 }
 
@@ -99,7 +100,7 @@ func (b *books) underway(t testing.TB, claims ...packet.Claim) {
 	t.Helper()
 	for _, c := range claims {
 		var now payout.Payment
-		eventually(t, soon, "payout of "+c.UserID+" is sent", func() bool {
+		wait.Until(t, "payout of "+c.UserID+" is sent", func() bool {
 			now = b.payoutOf(t, c)
 			return now.Attempt > 0 && now.Status != payout.StatusPending
 		})
@@ -110,7 +111,7 @@ func (b *books) underway(t testing.TB, claims ...packet.Claim) {
 // confirm is the person who takes the money; the order must have arrived.
 func (b *books) confirm(t testing.TB, orderNo string) {
 	t.Helper()
-	eventually(t, soon, "order "+orderNo+" waits for its recipient", func() bool {
+	wait.Until(t, "order "+orderNo+" waits for its recipient", func() bool {
 		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/_confirm/"+orderNo, nil))(t)
 		resp := must(http.DefaultClient.Do(req))(t)
 		_ = resp.Body.Close()
@@ -135,15 +136,15 @@ func (r *rig) retry(t testing.TB, id string) {
 // settled waits until a packet is closed and checks by the provider's own book that
 // each winner was paid his amount once, that the rest went back once, and that a
 // winner who asks again hears the same.
-func (b *books) settled(t *testing.T, id string, within time.Duration) {
+func (b *books) settled(t *testing.T, id string) {
 	t.Helper()
-	b.awaitStatus(t, id, packet.StatusClosed, within)
+	b.awaitStatus(t, id, packet.StatusClosed)
 	for _, c := range b.claims[id] {
 		want := payout.StatusPaid
 		if b.void[payout.ID(payout.KindPayout, id, c.ShareIndex)] {
 			want = payout.StatusCancelled
 		}
-		b.awaitPayout(t, c, want, within)
+		b.awaitPayout(t, c, want)
 	}
 	p := b.packets[id]
 	want := map[string]money.Fen{"charge " + p.SenderID: p.TotalAmount}
@@ -203,17 +204,17 @@ func TestR3_TemporalLost(t *testing.T) {
 	closed := b.opened(t, spec{total: 3000, count: 3, sender: "closed"})
 	soldOut := b.opened(t, spec{total: 300, count: 1, sender: "soldout"})
 
-	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid, soon)
-	frozen := b.awaitPayout(t, b.won(t, open, "ice~frozen"), payout.StatusFailed, soon)
-	void := b.awaitPayout(t, b.won(t, refunding, "never~frozen"), payout.StatusFailed, soon)
+	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid)
+	frozen := b.awaitPayout(t, b.won(t, open, "ice~frozen"), payout.StatusFailed)
+	void := b.awaitPayout(t, b.won(t, refunding, "never~frozen"), payout.StatusFailed)
 	for _, p := range []packet.Packet{closing, closed} {
-		b.awaitPayout(t, b.won(t, p, "early"), payout.StatusPaid, soon)
+		b.awaitPayout(t, b.won(t, p, "early"), payout.StatusPaid)
 	}
-	waits := b.awaitPayout(t, b.won(t, open, "waits~confirm"), payout.StatusAwaitingRecipient, soon)
+	waits := b.awaitPayout(t, b.won(t, open, "waits~confirm"), payout.StatusAwaitingRecipient)
 	must(r.pool.Recall(t.Context(), refunding.ID))(t)
 	b.awaitRefund(t, refunding.ID, 0, payout.StatusAwaitingRecipient)
 	r.hold(t, true)
-	b.awaitPayout(t, b.won(t, open, "held"), payout.StatusPending, soon)
+	b.awaitPayout(t, b.won(t, open, "held"), payout.StatusPending)
 	r.hold(t, false)
 	expired := b.opened(t, spec{total: 500, count: 2, sender: "expired", life: 30 * time.Second})
 	b.won(t, expired, "ex")
@@ -222,9 +223,9 @@ func TestR3_TemporalLost(t *testing.T) {
 		unknown = append(unknown, b.won(t, open, user))
 	}
 	for i, want := range []payout.Status{payout.StatusUnknown, payout.StatusUnknown, payout.StatusSending} {
-		b.awaitPayout(t, unknown[i], want, soon)
+		b.awaitPayout(t, unknown[i], want)
 	}
-	b.awaitStatus(t, funding.ID, packet.StatusFunding, soon)
+	b.awaitStatus(t, funding.ID, packet.StatusFunding)
 
 	temporal.Lose(t)
 	// What goes on while it is away: people confirm, grab, create and decide.
@@ -242,7 +243,7 @@ func TestR3_TemporalLost(t *testing.T) {
 	took := func(what string) { t.Logf("%5.1f s: %s", time.Since(began).Seconds(), what) }
 
 	for _, p := range []packet.Packet{soldOut, expired, closing, closed} {
-		b.settled(t, p.ID, soon)
+		b.settled(t, p.ID)
 		took(p.SenderID + " is closed")
 	}
 	for _, p := range []packet.Packet{funding, away} {
@@ -252,11 +253,11 @@ func TestR3_TemporalLost(t *testing.T) {
 	}
 	for _, c := range b.claims[open.ID] {
 		if c.UserID != frozen.UserID {
-			b.awaitPayout(t, c, payout.StatusPaid, soon)
+			b.awaitPayout(t, c, payout.StatusPaid)
 			took(c.UserID + " is paid")
 		}
 	}
-	b.awaitStatus(t, refunding.ID, packet.StatusClosed, soon)
+	b.awaitStatus(t, refunding.ID, packet.StatusClosed)
 	took("refunding is closed")
 	if now := b.payoutOf(t, b.claims[open.ID][1]); now.Status != payout.StatusFailed {
 		t.Errorf("failed became %s by itself", now.Status)
@@ -271,11 +272,11 @@ func TestR3_TemporalLost(t *testing.T) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.packets)) {
 		if id != funding.ID {
-			b.settled(t, id, soon)
+			b.settled(t, id)
 		}
 	}
 	b.confirm(t, payout.OrderNo(payout.ID(payout.KindRefund, funding.ID, 0), 1))
-	b.settled(t, funding.ID, soon)
+	b.settled(t, funding.ID)
 	took("everything is at its end")
 	r.quietAgain(t)
 }
@@ -303,16 +304,16 @@ func (r *rig) quietAgain(t testing.TB) {
 		"open packets":       "SELECT COUNT(*) FROM packets WHERE status <> 'closed'",
 	} {
 		n := -1
-		eventually(t, soon, "no "+what, func() bool {
+		wait.Until(t, "no "+what, func() bool {
 			return db.QueryRowContext(t.Context(), query).Scan(&n) == nil && n == 0
 		})
 	}
-	eventually(t, soon, "no run is open", func() bool {
+	wait.Until(t, "no run is open", func() bool {
 		page, err := r.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 			Query: "ExecutionStatus = 'Running' AND WorkflowType IN ('Packet', 'Payout', 'Refund', 'Charge')"})
 		return err == nil && len(page.GetExecutions()) == 0
 	})
-	eventually(t, soon, "reconciliations are scheduled", func() bool {
+	wait.Until(t, "reconciliations are scheduled", func() bool {
 		_, err := r.temporal.ScheduleClient().GetHandle(t.Context(), workflows.DailyReconcileID("sandbox")).Describe(t.Context())
 		return err == nil
 	})
@@ -352,7 +353,7 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	if err := w.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "every packet has a run", func() bool {
+	wait.Until(t, "every packet has a run", func() bool {
 		n, err := r.temporal.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: "WorkflowType = 'Packet'"})
 		return err == nil && n.GetCount() == packets
 	})

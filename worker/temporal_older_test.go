@@ -9,6 +9,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -37,20 +38,20 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	open := b.opened(t, spec{total: 20_000, count: 12, sender: "open"})
 	soldOut := b.opened(t, spec{total: 300, count: 2, sender: "soldout"})
 	recalled := b.opened(t, spec{total: 3000, count: 3, sender: "recalled"})
-	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid, soon)
-	b.awaitPayout(t, b.won(t, soldOut, "first"), payout.StatusPaid, soon)
-	b.awaitPayout(t, b.won(t, recalled, "early"), payout.StatusPaid, soon)
-	frozen := b.awaitPayout(t, b.won(t, open, "ice~frozen"), payout.StatusFailed, soon)
-	void := b.awaitPayout(t, b.won(t, open, "never~frozen"), payout.StatusFailed, soon)
-	waits := b.awaitPayout(t, b.won(t, open, "waits~confirm"), payout.StatusAwaitingRecipient, soon)
+	b.awaitPayout(t, b.won(t, open, "paid"), payout.StatusPaid)
+	b.awaitPayout(t, b.won(t, soldOut, "first"), payout.StatusPaid)
+	b.awaitPayout(t, b.won(t, recalled, "early"), payout.StatusPaid)
+	frozen := b.awaitPayout(t, b.won(t, open, "ice~frozen"), payout.StatusFailed)
+	void := b.awaitPayout(t, b.won(t, open, "never~frozen"), payout.StatusFailed)
+	waits := b.awaitPayout(t, b.won(t, open, "waits~confirm"), payout.StatusAwaitingRecipient)
 	unknown := b.won(t, open, "u~lost_request")
-	b.awaitPayout(t, unknown, payout.StatusUnknown, soon)
+	b.awaitPayout(t, unknown, payout.StatusUnknown)
 
 	restore := temporal.Backup(t)
 
 	b.confirm(t, payout.OrderNo(waits.ID, 1))
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(frozen.Account), nil, nil)
-	eventually(t, soon, "runs failed", func() bool {
+	wait.Until(t, "runs failed", func() bool {
 		return r.runs(t, workflows.PayoutID(open.ID, frozen.UserID)) == "Failed" && r.runs(t, workflows.PayoutID(open.ID, void.UserID)) == "Failed"
 	})
 	r.retry(t, frozen.ID)
@@ -64,12 +65,12 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	b.won(t, brief, "all")
 	for _, c := range append(slices.Clone(b.claims[open.ID]), b.won(t, born, "new"), late) {
 		if c.UserID != void.UserID {
-			b.awaitPayout(t, c, payout.StatusPaid, soon)
+			b.awaitPayout(t, c, payout.StatusPaid)
 		}
 	}
 	b.awaitRefund(t, open.ID, void.ShareIndex+1, payout.StatusPaid)
 	for _, p := range []packet.Packet{soldOut, recalled, brief} {
-		b.settled(t, p.ID, soon)
+		b.settled(t, p.ID)
 	}
 	all := []string{open.ID, soldOut.ID, recalled.ID, born.ID, brief.ID}
 	want := r.allMoves(t, all)
@@ -93,18 +94,18 @@ func temporalOlder(t *testing.T, goesOn bool) {
 		}
 	}
 	for _, id := range []string{workflows.PacketID(soldOut.ID), workflows.PacketID(recalled.ID), workflows.PayoutID(open.ID, waits.UserID), workflows.PayoutID(open.ID, unknown.UserID)} {
-		eventually(t, soon, id+" ends", func() bool { return r.runs(t, id) == "Completed" })
+		wait.Until(t, id+" ends", func() bool { return r.runs(t, id) == "Completed" })
 	}
-	eventually(t, soon, "a packet of which Temporal knows nothing has a run again", func() bool { return r.runs(t, workflows.PacketID(born.ID)) == "Running" })
+	wait.Until(t, "a packet of which Temporal knows nothing has a run again", func() bool { return r.runs(t, workflows.PacketID(born.ID)) == "Running" })
 	if got := r.allMoves(t, all); !slices.Equal(got, want) {
 		t.Errorf("moved by runs that woke up:\n%v\nwas\n%v", got, want)
 	}
 	// What is not over goes on.
-	b.awaitPayout(t, b.won(t, open, "after"), payout.StatusPaid, soon)
-	b.awaitPayout(t, b.won(t, born, "after"), payout.StatusPaid, soon)
+	b.awaitPayout(t, b.won(t, open, "after"), payout.StatusPaid)
+	b.awaitPayout(t, b.won(t, born, "after"), payout.StatusPaid)
 	must(r.pool.Recall(t.Context(), open.ID))(t)
 	for _, id := range all {
-		b.settled(t, id, soon)
+		b.settled(t, id)
 	}
 	if p := r.payoutOf(t, packet.Claim{PacketID: open.ID, ShareIndex: frozen.ShareIndex}); p.Status != payout.StatusPaid {
 		t.Errorf("what was retried is %s", p.Status)

@@ -15,6 +15,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -72,7 +73,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 100})
 	r.awaitOpen(t, p.ID)
 	relay.held.Store(true)
-	eventually(t, soon, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	wait.Until(t, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
 
 	lost := r.grab(t, p.ID, "lost").Claim
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -87,7 +88,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 		}
 	}
 	aged := func(c packet.Claim, by time.Duration) {
-		eventually(t, soon, "time passes for "+c.UserID, func() bool {
+		wait.Until(t, "time passes for "+c.UserID, func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Now.Sub(c.ClaimedAt) > by
 		})
@@ -105,15 +106,15 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	go func() { defer close(done); _ = w.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 
-	r.awaitPayout(t, lost, payout.StatusPaid, soon)
+	r.awaitPayout(t, lost, payout.StatusPaid)
 	aged(waits, grace)
 	looks := pools.claims.Load()
-	eventually(t, soon, "the other would have been found, too", func() bool { return pools.claims.Load() >= looks+4 })
+	wait.Until(t, "the other would have been found, too", func() bool { return pools.claims.Load() >= looks+4 })
 	if got := r.runs(t, workflows.PayoutID(p.ID, waits.UserID)); got == "Running" || got == "Completed" {
 		t.Errorf("the run of a claim whose hand-off waits: %s", got)
 	}
 	relay.held.Store(false)
-	r.awaitPayout(t, waits, payout.StatusPaid, soon)
+	r.awaitPayout(t, waits, payout.StatusPaid)
 }
 
 // TestR11_GiantBacklogIsLeftAlone: as long as the relay gets on with them, ten thousand
@@ -130,7 +131,7 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	p := r.create(t, spec{total: winners, count: winners})
 	r.awaitOpen(t, p.ID)
 	relay.held.Store(true)
-	eventually(t, soon, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	wait.Until(t, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
 	var crowd errgroup.Group
 	crowd.SetLimit(500)
 	for i := range winners {
@@ -152,7 +153,7 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	go func() { defer close(done); _ = w.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	const rounds = 40
-	eventually(t, 5*soon, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes }) // rounds of several seconds beside all other tests
+	wait.Until(t, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes }) // rounds of several seconds beside all other tests
 	// Once at first, and then after five, ten, twenty seconds.
 	if n := pools.claims.Load(); n < 1 || n > rounds/4 {
 		t.Errorf("all winners were read %d times in %d rounds", n, pools.lanes.Load()/testLanes)

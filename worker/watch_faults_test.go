@@ -11,6 +11,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -67,7 +68,7 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	go func() { defer close(done); _ = w.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	for _, id := range []string{workflows.PacketID(p.ID), workflows.PayoutID(p.ID, c.UserID)} {
-		eventually(t, soon, id+" has a run", func() bool { return r.runs(t, id) == "Running" })
+		wait.Until(t, id+" has a run", func() bool { return r.runs(t, id) == "Running" })
 		hands["terminate"](t, r, id)
 	}
 }

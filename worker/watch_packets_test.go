@@ -9,6 +9,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/wait"
 	"hongbao/workflows"
 )
 
@@ -50,7 +51,7 @@ func TestR3_PacketRunEndedByHand(t *testing.T) {
 
 func endedFunding(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)) {
 	p := r.create(t, spec{total: 100, count: 2, sender: "s~pending"})
-	r.awaitStatus(t, p.ID, packet.StatusFunding, soon)
+	r.awaitStatus(t, p.ID, packet.StatusFunding)
 	do(t, r, workflows.PacketID(p.ID))
 	r.awaitOpen(t, p.ID)
 	if n := r.moved(t, p.ID, "charge"); n != 1 {
@@ -63,7 +64,7 @@ func endedExpires(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
 	do(t, r, workflows.PacketID(p.ID))
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseExpired || rec.RefundedAmount != rec.Remainder || rec.Remainder == 0 {
 		t.Errorf("closed by %s, %d of %d refunded", rec.Reason, rec.RefundedAmount, rec.Remainder)
 	}
@@ -76,7 +77,7 @@ func endedSoldOut(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string)
 	do(t, r, workflows.PacketID(p.ID))
 	r.grab(t, p.ID, "a")
 	r.grab(t, p.ID, "b")
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseSoldOut {
 		t.Errorf("closed by %s", rec.Reason)
 	}
@@ -90,7 +91,7 @@ func endedRecalled(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != p.TotalAmount {
 		t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
 	}
@@ -103,12 +104,12 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "refund is being sent", func() bool {
+	wait.Until(t, "refund is being sent", func() bool {
 		refund, err := r.store.PaymentOf(t.Context(), payout.ID(payout.KindRefund, p.ID, 0))
 		return err == nil && refund.Status == payout.StatusSending
 	})
 	do(t, r, workflows.RefundID(p.ID, 0))
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	if n := r.moved(t, p.ID, "refund"); n != 1 {
 		t.Errorf("%d refunds", n)
 	}
@@ -124,11 +125,11 @@ func TestR3_ClosingUnheard(t *testing.T) {
 		t.Parallel()
 		p := r.create(t, spec{total: 1000, count: 2})
 		r.awaitOpen(t, p.ID)
-		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid)
 		if _, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseRecalled); err != nil {
 			t.Fatal(err)
 		}
-		if rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon); rec.Reason != packet.CloseRecalled || rec.RefundedAmount == 0 {
+		if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.Reason != packet.CloseRecalled || rec.RefundedAmount == 0 {
 			t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
 		}
 		r.balanced(t, p)
@@ -138,14 +139,14 @@ func TestR3_ClosingUnheard(t *testing.T) {
 		p := r.create(t, spec{total: 1000, count: 1})
 		r.awaitOpen(t, p.ID)
 		r.paid(t, p, "a")
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-		eventually(t, soon, "retired", func() bool {
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
+		wait.Until(t, "retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
 		// The row is back at open; a new run reads it, and then it moves on.
 		r.exec(t, "UPDATE packets SET status = 'open', close_reason = NULL, closed_at = NULL, books_closed_at = NULL, remainder = NULL, claimed_count = NULL, updated_at = NOW(6) WHERE id = ?", p.ID)
-		eventually(t, soon, "a new run waits for the end", func() bool { // the watch may start it, too; and the old one has to end
+		wait.Until(t, "a new run waits for the end", func() bool { // the watch may start it, too; and the old one has to end
 			_, err := r.starter.RestartPacket(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
@@ -153,7 +154,7 @@ func TestR3_ClosingUnheard(t *testing.T) {
 			return r.idle(t, workflows.PacketID(p.ID))
 		})
 		r.exec(t, "UPDATE packets SET status = 'closing', close_reason = 'sold_out', books_closed_at = NOW(6), remainder = 0, claimed_count = 1, updated_at = NOW(6) WHERE id = ?", p.ID)
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 	})
 }
 
@@ -179,13 +180,13 @@ func TestR3_PacketRunLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
 	})
 	t.Run("closing, and its run waits until it expires", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 2})
-		eventually(t, soon, "the run waits", func() bool { return r.idle(t, workflows.PacketID(p.ID)) })
+		wait.Until(t, "the run waits", func() bool { return r.idle(t, workflows.PacketID(p.ID)) })
 		_, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseRecalled)
 		if err == nil {
 			_, err = r.pool.ClosePool(t.Context(), p.ID, packet.CloseRecalled)
@@ -193,7 +194,7 @@ func TestR3_PacketRunLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 		if rec.Reason != packet.CloseRecalled || rec.RefundedAmount != p.TotalAmount {
 			t.Errorf("closed by %s, %d refunded", rec.Reason, rec.RefundedAmount)
 		}
@@ -203,10 +204,10 @@ func TestR3_PacketRunLost(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1})
 		hands["delete"](t, r, workflows.PacketID(p.ID))
-		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid)
 		closeBooks(t, r, p) // the watch may have made a run that saw the packet open
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
-		eventually(t, soon, "pool retired", func() bool {
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
+		wait.Until(t, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -218,24 +219,24 @@ func TestR3_PacketRunLost(t *testing.T) {
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		closeBooks(t, r, p)
 		r.exec(t, "DELETE FROM outbox WHERE payment_id = ?", payout.ID(payout.KindRefund, p.ID, 0))
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
 	})
 	t.Run("closing, refund paid", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1, life: packet.MinLife})
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.exec(t, "UPDATE packets SET status = 'closing', closed_at = NULL WHERE id = ?", p.ID)
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 	})
 	t.Run("closed, pool still there", func(t *testing.T) {
 		t.Parallel()
 		p := lost(t, spec{total: 1000, count: 1})
 		hands["delete"](t, r, workflows.PacketID(p.ID))
-		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid, soon)
+		r.awaitPayout(t, r.grab(t, p.ID, "a").Claim, payout.StatusPaid)
 		closeBooks(t, r, p)
 		r.exec(t, "UPDATE packets SET status = 'closed', closed_at = updated_at WHERE id = ?", p.ID)
-		eventually(t, soon, "pool retired", func() bool {
+		wait.Until(t, "pool retired", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.Retired
 		})
@@ -243,11 +244,11 @@ func TestR3_PacketRunLost(t *testing.T) {
 	t.Run("rejected, Redis has not heard", func(t *testing.T) {
 		t.Parallel()
 		p := r.create(t, spec{total: 100, count: 2, sender: "s~pending"})
-		r.awaitStatus(t, p.ID, packet.StatusFunding, soon)
+		r.awaitStatus(t, p.ID, packet.StatusFunding)
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		r.exec(t, `UPDATE packets p JOIN payments c ON c.id = ? SET p.status = 'rejected', p.failure_code = 'x', p.failure_message = 'y',
 			c.status = 'failed', c.failure_code = 'x', c.failure_message = 'y', c.settled_at = c.updated_at WHERE p.id = ?`, payout.ID(payout.KindCharge, p.ID, 0), p.ID)
-		eventually(t, soon, "pool rejected", func() bool {
+		wait.Until(t, "pool rejected", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.State == packet.PoolRejected
 		})
@@ -263,7 +264,7 @@ func TestR3_PacketRunLost(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		r.forgetPool(t, p.ID)
-		rec := r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		rec := r.awaitStatus(t, p.ID, packet.StatusClosed)
 		if rec.RefundedAmount != p.TotalAmount {
 			t.Errorf("%d refunded", rec.RefundedAmount)
 		}

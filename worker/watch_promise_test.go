@@ -9,6 +9,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestR11_PromiseHidesNoWinner: a promise that could not be booked, and that the pool
@@ -22,7 +23,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
-	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.awaitPayout(t, first, payout.StatusPaid)
 	told := packet.Claim{PacketID: p.ID, UserID: "told", ShareIndex: first.ShareIndex, Amount: first.Amount, ClaimedAt: time.Now().UTC()}
 	if _, err := r.store.NoteShareConflict(ctx, told, r.provider.Name(), "claimed by another"); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 	}
 	_, r.stop = r.startWorker(t)
 	r.watchFast(t)
-	r.awaitPayout(t, second, payout.StatusPaid, soon)
+	r.awaitPayout(t, second, payout.StatusPaid)
 	// A run for his lost claim is open when the relay starts the one for the other share.
 	r.stop()
 	twice := r.grab(t, p.ID, "twice").Claim
@@ -56,7 +57,7 @@ func TestR11_PromiseHidesNoWinner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, r.stop = r.startWorker(t)
-	r.awaitPayout(t, twice, payout.StatusPaid, soon)
+	r.awaitPayout(t, twice, payout.StatusPaid)
 	if n := len(must(r.store.PromisedUsers(ctx, p.ID))(t)); n != 2 {
 		t.Errorf("%d promises, want two", n)
 	}
@@ -73,7 +74,7 @@ func TestR9_ForgottenPromise(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	first := r.grab(t, p.ID, "first").Claim
-	r.awaitPayout(t, first, payout.StatusPaid, soon)
+	r.awaitPayout(t, first, payout.StatusPaid)
 	told := first
 	told.UserID = "told"
 	if _, err := r.store.NoteShareConflict(t.Context(), told, r.provider.Name(), "claimed by another"); err != nil {
@@ -81,7 +82,7 @@ func TestR9_ForgottenPromise(t *testing.T) {
 	}
 	r.watchFast(t)
 	lane := packet.Lane(p.ID, testLanes)
-	eventually(t, soon, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
+	wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
 	r.told(t, told)
 	r.told(t, first)
 	if lost := r.lost(t); lost != 0 {

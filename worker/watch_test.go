@@ -22,6 +22,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -120,7 +121,7 @@ func TestR3_PayoutRunEndedByHand(t *testing.T) {
 				t.Parallel()
 				c := r.claimOne(t, tc.account)
 				// A moment that was over before anybody looked is a moment too: then a paid run is ended.
-				eventually(t, soon, "payout is "+string(tc.status), func() bool {
+				wait.Until(t, "payout is "+string(tc.status), func() bool {
 					got := r.payoutOf(t, c).Status
 					return got == tc.status || got == payout.StatusPaid
 				})
@@ -128,11 +129,11 @@ func TestR3_PayoutRunEndedByHand(t *testing.T) {
 				if tc.status == payout.StatusAwaitingRecipient {
 					r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
 				}
-				r.awaitPayout(t, c, payout.StatusPaid, soon)
+				r.awaitPayout(t, c, payout.StatusPaid)
 				if n := r.moved(t, c.PacketID, "transfer"); n != 1 {
 					t.Errorf("%d transfers", n)
 				}
-				rec := r.awaitStatus(t, c.PacketID, packet.StatusClosed, soon)
+				rec := r.awaitStatus(t, c.PacketID, packet.StatusClosed)
 				r.balanced(t, rec.Packet)
 			})
 		}
@@ -163,7 +164,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		r.occupied(t, workflows.PayoutID(p.ID, "u"))
 		c := r.grab(t, p.ID, "u").Claim
-		r.awaitPayout(t, c, payout.StatusPaid, soon)
+		r.awaitPayout(t, c, payout.StatusPaid)
 	})
 	t.Run("winner whom the drain waits for", func(t *testing.T) {
 		t.Parallel()
@@ -171,7 +172,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 		r.awaitOpen(t, p.ID)
 		r.occupied(t, workflows.PayoutID(p.ID, "u"))
 		r.grab(t, p.ID, "u")
-		r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+		r.awaitStatus(t, p.ID, packet.StatusClosed)
 		r.balanced(t, p)
 	})
 	t.Run("staged packet", func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestR11_LostHandOffs(t *testing.T) {
 func TestPaymentAskedByWatch(t *testing.T) {
 	r := sharedRig(t)
 	c := r.claimOne(t, "u~confirm")
-	r.awaitPayout(t, c, payout.StatusAwaitingRecipient, soon)
+	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
 	id := workflows.PayoutID(c.PacketID, c.UserID)
 	hands["terminate"](t, r, id)
 	if _, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "nobody"}, "nothing"); err != nil {
@@ -199,7 +200,7 @@ func TestPaymentAskedByWatch(t *testing.T) {
 	}
 	r.watchFast(t)
 	r.call(t, http.MethodPost, "/_confirm/"+payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1), nil, nil)
-	r.awaitPayout(t, c, payout.StatusPaid, soon)
+	r.awaitPayout(t, c, payout.StatusPaid)
 	if err := r.temporal.TerminateWorkflow(t.Context(), id, "", "end of the test"); err != nil {
 		t.Fatal(err)
 	}
@@ -214,12 +215,12 @@ func TestR3_ResetOfEndedRuns(t *testing.T) {
 	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "u").Claim
-	r.awaitStatus(t, p.ID, packet.StatusClosed, soon)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
 	before := r.movements(t, p.ID)
 	for _, id := range []string{workflows.PacketID(p.ID), workflows.PayoutID(p.ID, c.UserID), workflows.RefundID(p.ID, 0)} {
-		eventually(t, soon, id+" ended", func() bool { return r.runs(t, id) == "Completed" })
+		wait.Until(t, id+" ended", func() bool { return r.runs(t, id) == "Completed" })
 		r.reset(t, id)
-		eventually(t, soon, id+" ended again", func() bool { return r.runs(t, id) == "Completed" })
+		wait.Until(t, id+" ended again", func() bool { return r.runs(t, id) == "Completed" })
 	}
 	if after := r.movements(t, p.ID); !slices.Equal(before, after) {
 		t.Errorf("movements before %v, after %v", before, after)

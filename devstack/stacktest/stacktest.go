@@ -14,7 +14,6 @@ package stacktest
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -40,15 +39,6 @@ var onDisk bool
 // than a process, and what that has written is in the page cache and survives it,
 // so that waiting for the disk would only be slow.
 func OnDisk() { onDisk = true }
-
-// AtOnce has so many parallel tests of this binary run at once unless the command line
-// says otherwise. Call it before Main where tests have servers of their own, and wait
-// for them more than they work.
-func AtOnce(tests int) {
-	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
-		panic(err) // in a program that is no test
-	}
-}
 
 // Runner is *testing.M, or what wraps it.
 type Runner interface{ Run() int }

@@ -21,6 +21,7 @@ import (
 
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
+	"hongbao/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -197,21 +198,15 @@ func (h *sandboxHarness) Moved(orderNo string) (int, error) {
 }
 
 func (h *sandboxHarness) Delivered(ctx context.Context, orderNo string) (http.Header, []byte, error) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	var d delivery
+	wait.Reached(wait.Limit(), func() bool {
 		h.mu.Lock()
-		d, ok := h.delivered[orderNo]
-		h.mu.Unlock()
-		if ok {
-			return d.header, d.body, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-tick.C:
-		}
-	}
+		defer h.mu.Unlock()
+		var ok bool
+		d, ok = h.delivered[orderNo]
+		return ok || ctx.Err() != nil
+	})
+	return d.header, d.body, ctx.Err()
 }
 
 func (h *sandboxHarness) Sign(genuine bool, eventID string, at time.Time, body []byte) (http.Header, error) {

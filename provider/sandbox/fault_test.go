@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"hongbao/test/wait"
 	"strings"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func TestPendingRule(t *testing.T) {
 		if got := st.send("transfer", no, c.account, 7).order(t); got.Status != StatusProcessing {
 			t.Errorf("%s: %+v", no, got)
 		}
-		eventually(t, no, func() bool { return string(st.query(no).order(t).Status) == c.status })
+		wait.Until(t, no, func() bool { return string(st.query(no).order(t).Status) == c.status })
 		if got := st.moved(no); got != c.moved {
 			t.Errorf("%s moved %q, want %q", no, got, c.moved)
 		}
@@ -171,14 +172,14 @@ func TestPendingForever(t *testing.T) {
 	st.faults(Rule{Op: "transfer", Kind: "pending_forever", Rate: 1, Times: count(2)})
 	st.send("transfer", "f1", "u", 7).order(t)
 	st.send("transfer", "f2", "u~pending", 7).order(t)
-	eventually(t, "both moved", func() bool { return len(st.movements()) == 2 })
+	wait.Until(t, "both moved", func() bool { return len(st.movements()) == 2 })
 	st.restart()
 	for _, no := range []string{"f1", "f2"} {
 		if got := st.query(no).order(t); got.Status != StatusProcessing || st.moved(no) != "transfer 7;" {
 			t.Errorf("%s: %+v", no, got)
 		}
 	}
-	during(t, 50*time.Millisecond, "no notification", func() bool { return st.hooks.triesSoFar() == 0 })
+	wait.Holds(t, 50*time.Millisecond, "no notification", func() bool { return st.hooks.triesSoFar() == 0 })
 	st.faults()
 	for _, no := range []string{"f1", "f2"} {
 		if got := st.query(no).order(t); got.Status != StatusSucceeded {
@@ -197,11 +198,11 @@ func TestNotifyFaults(t *testing.T) {
 	for _, who := range []string{"never", "twice", "late", "plain"} {
 		st.send("transfer", who, who+"~pending", 7).order(t)
 	}
-	eventually(t, "two notifications", func() bool { return len(st.hooks.of("twice")) == 2 })
+	wait.Until(t, "two notifications", func() bool { return len(st.hooks.of("twice")) == 2 })
 	if two := st.hooks.of("twice"); two[0].EventID != two[1].EventID || two[0].body != two[1].body {
 		t.Errorf("not the same event: %+v", two)
 	}
-	eventually(t, "late", func() bool { return len(st.hooks.of("late")) == 1 && len(st.hooks.of("plain")) == 1 })
+	wait.Until(t, "late", func() bool { return len(st.hooks.of("late")) == 1 && len(st.hooks.of("plain")) == 1 })
 	// Since it succeeded, to the millisecond; when the plain one comes is the machine's affair.
 	var told Notification
 	late := st.hooks.of("late")[0]

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"io"
 	"log/slog"
 	"net/http"
@@ -92,8 +93,8 @@ func (st *stand) stop() {
 		if err != nil {
 			st.t.Errorf("Serve: %v", err)
 		}
-	case <-time.After(10 * time.Second):
-		st.t.Fatal("Serve did not return within 10 s")
+	case <-time.After(wait.Limit()):
+		st.t.Fatal("Serve did not return")
 	}
 	if err := st.server.Close(); err != nil {
 		st.t.Errorf("Close: %v", err)
@@ -249,34 +250,6 @@ func (st *stand) moved(orderNo string) string {
 }
 
 func withoutKey(r *http.Request) { r.Header.Del("Authorization") }
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-		<-tick.C
-	}
-}
-
-// during asserts that the condition holds all the time.
-func during(t *testing.T, d time.Duration, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(d)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for time.Now().Before(deadline) {
-		if !holds() {
-			t.Fatalf("ceased to hold: %s", what)
-		}
-		<-tick.C
-	}
-}
 
 // received is a notification whose signature was right.
 type received struct {

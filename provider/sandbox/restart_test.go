@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"hongbao/test/wait"
 	"os"
 	"os/exec"
 	"strconv"
@@ -63,7 +64,7 @@ func TestKill9(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "200 orders", func() bool { mu.Lock(); defer mu.Unlock(); return len(acked) >= 200 })
+	wait.Until(t, "200 orders", func() bool { mu.Lock(); defer mu.Unlock(); return len(acked) >= 200 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +110,8 @@ func TestRestart(t *testing.T) {
 	if got := st.send("transfer", "done1", "alice", 5).order(t); got.Status != StatusSucceeded {
 		t.Errorf("done1 again: %+v", got)
 	}
-	eventually(t, "pending completes", func() bool { return st.moved("wait1") == "transfer 6;" && len(st.hooks.of("wait1")) == 1 })
-	eventually(t, "returned comes back", func() bool { return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1 })
+	wait.Until(t, "pending completes", func() bool { return st.moved("wait1") == "transfer 6;" && len(st.hooks.of("wait1")) == 1 })
+	wait.Until(t, "returned comes back", func() bool { return st.moved("back1") == "transfer 7;return 7;" && len(st.hooks.of("back1")) == 1 })
 	if r := st.confirm("conf1"); r.status != 204 || st.moved("conf1") != "transfer 8;" {
 		t.Errorf("confirm: %s", r)
 	}
@@ -134,13 +135,13 @@ func TestNotificationSurvivesRestart(t *testing.T) {
 	st := newStand(t)
 	st.hooks.refuse = 3
 	st.send("transfer", "n1", "u~pending", 4).order(t)
-	eventually(t, "a first try", func() bool { return st.hooks.triesSoFar() >= 1 })
+	wait.Until(t, "a first try", func() bool { return st.hooks.triesSoFar() >= 1 })
 	st.restart()
-	eventually(t, "delivered", func() bool { return len(st.hooks.of("n1")) == 1 })
+	wait.Until(t, "delivered", func() bool { return len(st.hooks.of("n1")) == 1 })
 	if n := st.hooks.of("n1")[0]; n.Type != "order.succeeded" || n.Status != StatusSucceeded {
 		t.Errorf("notification %+v", n)
 	}
-	during(t, 100*time.Millisecond, "delivered once", func() bool { return len(st.hooks.of("n1")) == 1 })
+	wait.Holds(t, 100*time.Millisecond, "delivered once", func() bool { return len(st.hooks.of("n1")) == 1 })
 }
 
 // TestStopDoesNotWait: a held caller does not hold up the stop.
@@ -151,7 +152,7 @@ func TestStopDoesNotWait(t *testing.T) {
 	go func() {
 		held <- st.do("POST", "/v1/transfers", sendJSON(params{OrderNo: "h1", Account: "u", Amount: 1, Currency: "CNY"}))
 	}()
-	during(t, 100*time.Millisecond, "held", func() bool { return len(held) == 0 })
+	wait.Holds(t, 100*time.Millisecond, "held", func() bool { return len(held) == 0 })
 	started := time.Now()
 	st.stop()
 	if took := time.Since(started); took > 2*time.Second {

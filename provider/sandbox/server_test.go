@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"hongbao/test/wait"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -110,7 +111,7 @@ func TestLaterOutcomes(t *testing.T) {
 				"f1": {"succeeded", op + " 7;", "order.succeeded"},
 				"e1": {"declined", "", "order.declined"},
 			} {
-				eventually(t, no+" notified", func() bool { return len(st.hooks.of(no)) == 1 })
+				wait.Until(t, no+" notified", func() bool { return len(st.hooks.of(no)) == 1 })
 				n := st.hooks.of(no)[0]
 				if got := st.query(no).order(t); string(got.Status) != want.status || st.moved(no) != want.moved || n.Type != want.event || string(n.Status) != want.status {
 					t.Errorf("%s: %+v, moved %q, notified %+v", no, got, st.moved(no), n)
@@ -261,7 +262,7 @@ func TestStatementAndTotals(t *testing.T) {
 	}
 	back := "p" + id + "000301"
 	st.send("transfer", back, "w~returned", 8).order(t)
-	eventually(t, "returned", func() bool { return st.query(back).order(t).Status == StatusReturned })
+	wait.Until(t, "returned", func() bool { return st.query(back).order(t).Status == StatusReturned })
 
 	var got totals
 	r := st.do("GET", "/v1/totals?prefix=p"+id+"&prefix=c"+id+"&prefix=r"+id+"&prefix=p"+id+"00", "")

@@ -1,0 +1,19 @@
+// Package night marks the tests that `make night` runs and `make test` skips: what takes
+// long and shows again, in greater number, what shorter tests show.
+package night
+
+import (
+	"os"
+	"testing"
+)
+
+// Variable names the environment variable that `make night` sets to 1.
+const Variable = "HONGBAO_NIGHT"
+
+// Only skips the test unless HONGBAO_NIGHT is 1. why says what `make test` has in its place.
+func Only(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv(Variable) != "1" {
+		t.Skipf("runs in `make night` (%s=1): %s", Variable, why)
+	}
+}
