@@ -71,6 +71,7 @@ func (r *rig) awaitRefund(t *testing.T, packetID string, n int, want payout.Stat
 // TestR5_Cancel: a payout that failed, or came back, goes back to the sender by
 // one order of its own, whatever has become of its packet.
 func TestR5_Cancel(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	for name, user := range map[string]struct {
 		id   string

@@ -14,7 +14,8 @@ import (
 // TestR9_PoolBehindTheBooks: a pool that lacks claims which the books know, although the
 // counters of its lane are right, is found by the watch, and its lane is shut.
 func TestR9_PoolBehindTheBooks(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 5})
 	r.awaitOpen(t, p.ID)

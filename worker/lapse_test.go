@@ -16,8 +16,9 @@ import (
 // is not charged for it any more, and hears that nothing was taken; one that lives longer
 // opens. Runs of before, which send by parts, do the same.
 func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
-	temporal, ns := stacktest.Temporal(t)
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
+	t.Parallel()
+	temporal, ns := stacktest.FreshTemporal(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
 	ctx := t.Context()
 	expired := []packet.Packet{r.create(t, spec{total: 1000, count: 5, life: packet.MinLife}), r.create(t, spec{total: 700, count: 2, life: packet.MinLife})}
 	lives := r.create(t, spec{total: 500, count: 2})

@@ -16,6 +16,7 @@ import (
 // TestProviderOutcomes lives every kind of account through the whole path: what
 // the provider saw, how the payout ended, how much money moved, what ops see.
 func TestProviderOutcomes(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	for _, tc := range []struct {
 		account string
@@ -124,6 +125,7 @@ func TestRejectedPacket(t *testing.T) {
 
 // TestRefundOfRemainder: exactly the remainder goes back within 5 s of expiry.
 func TestRefundOfRemainder(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	for _, sender := range []string{"s", "s~lost_reply", "s~pending", "s~flaky"} {
 		t.Run(sender, func(t *testing.T) {

@@ -128,6 +128,7 @@ var small = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: money.Max} /
 // TestR10_Promises: what the relay cannot book fails, visibly, and goes where two
 // persons send it; the packet's own money is the same in each case.
 func TestR10_Promises(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	t.Run("honoured, by runs at once, paid once", func(t *testing.T) {
 		t.Parallel()

@@ -35,6 +35,7 @@ const (
 // the server recorded. With -update-histories the histories are also kept, for
 // the replay test of package workflows.
 func TestRecordHistories(t *testing.T) {
+	t.Parallel()
 	r := sharedRig(t)
 	for name, live := range map[string]func(t *testing.T, r *rig) (workflowID, status string){
 		"packet_sold_out": liveSoldOut,

@@ -76,6 +76,13 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	return newRigWith(t, redisAddr, dsn, temporalAddr, namespace, nil)
 }
 
+// ownRig starts parts that no other test uses.
+func ownRig(t testing.TB) *rig {
+	t.Helper()
+	temporal, namespace := stacktest.FreshTemporal(t)
+	return newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, namespace)
+}
+
 // newRigWith is newRig with workers that are changed before they start.
 func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, change func(*rig, *worker.Config)) *rig {
 	t.Helper()

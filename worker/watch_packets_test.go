@@ -27,7 +27,8 @@ func (r *rig) exec(t testing.TB, statement string, args ...any) {
 // TestR3_PacketRunEndedByHand: whatever a person does to the run of a packet, its
 // money goes where it belongs, at the time at which it would have gone anyway.
 func TestR3_PacketRunEndedByHand(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	r.watchFast(t)
 	for _, tc := range []struct {
 		moment string
@@ -119,7 +120,8 @@ func endedRefund(t *testing.T, r *rig, do func(t testing.TB, r *rig, id string))
 // TestR3_ClosingUnheard: somebody else than its run has a packet closing, as the recovery
 // of restored books does after the run has read the row. It does not wait until it expires.
 func TestR3_ClosingUnheard(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	r.watchFast(t)
 	t.Run("pool open", func(t *testing.T) {
 		t.Parallel()
@@ -160,7 +162,8 @@ func TestR3_ClosingUnheard(t *testing.T) {
 
 // TestR3_PacketRunLost stages each stored status without a run.
 func TestR3_PacketRunLost(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	r.watchFast(t)
 	lost := func(t *testing.T, s spec) packet.Packet {
 		t.Helper()

@@ -103,7 +103,8 @@ func (r *rig) moved(t testing.TB, packetID, op string) int {
 // TestR3_PayoutRunEndedByHand: whatever a person does to a payout's run, and
 // whenever, its winner is paid exactly once.
 func TestR3_PayoutRunEndedByHand(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	r.watchFast(t)
 	for _, tc := range []struct {
 		account string
@@ -156,7 +157,8 @@ func (r *rig) occupied(t testing.TB, id string) {
 // TestR11_LostHandOffs: a winner, and a staged packet, of which nothing reached
 // MySQL because the run ended before its first step.
 func TestR11_LostHandOffs(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	r.watchFast(t)
 	t.Run("winner", func(t *testing.T) {
 		t.Parallel()
@@ -190,7 +192,8 @@ func TestR11_LostHandOffs(t *testing.T) {
 
 // TestPaymentAskedByWatch: a run hangs, so that nobody asks; the watch does.
 func TestPaymentAskedByWatch(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	c := r.claimOne(t, "u~confirm")
 	r.awaitPayout(t, c, payout.StatusAwaitingRecipient)
 	id := workflows.PayoutID(c.PacketID, c.UserID)
@@ -211,7 +214,8 @@ func TestPaymentAskedByWatch(t *testing.T) {
 
 // TestR3_ResetOfEndedRuns: a reset of runs that are through moves nothing again.
 func TestR3_ResetOfEndedRuns(t *testing.T) {
-	r := sharedRig(t)
+	t.Parallel()
+	r := ownRig(t)
 	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})
 	r.awaitOpen(t, p.ID)
 	c := r.grab(t, p.ID, "u").Claim
