@@ -95,11 +95,11 @@ type ReturnWatch struct {
 type ReturnAsk int
 
 const (
-	// ReturnLeft: there is nothing to query, or a query is requested already.
+	// ReturnLeft means that there is nothing to query, or a query is requested already.
 	ReturnLeft ReturnAsk = iota
-	// ReturnAsked: the query is requested.
+	// ReturnAsked means that the query is requested.
 	ReturnAsked
-	// ReturnAnswered: the provider answered a moment ago, and that answer stands for now.
+	// ReturnAnswered means that the provider answered a moment ago, and that answer stands for now.
 	ReturnAnswered
 )
 
