@@ -229,47 +229,65 @@ func vague(name string) bool {
 	return slices.Contains([]string{"util", "utils", "common", "model", "models", "service", "services", "helper", "helpers", "misc", "shared", "lib", "base"}, name)
 }
 
-// moneyRules are the rules that nothing here may ever break. Each has at least
-// one test whose name begins with its number: `go test ./... -run TestR4_`.
+// moneyRules are the rules of money, R1 to R13. Each has at least one test whose
+// name begins with its number: `go test ./... -run TestR4_`.
 var moneyRules = []struct{ number, says string }{
-	{"R1", "names are derived, never random: a repeat meets the same keys, rows, workflows and order numbers"},
-	{"R2", "funding ends somewhere: an unknown charge is asked about and never opens; what was charged goes back"},
-	{"R3", "the row is the program counter: a run has no authority, any start may be repeated"},
-	{"R4", "failed means confirmed: silence and disagreement are unknown, and no count of tries changes that"},
-	{"R5", "a new order number only when every earlier one is known to have failed"},
-	{"R6", "books close once, after which no claim is recorded; a flag in Redis, not a signal, ends grabbing"},
-	{"R7", "pool writes are repeatable; a retired pool leaves a tombstone, so that no create makes it again"},
+	{"R1", "names are derived, never random: a repeat finds the same keys, rows, workflows and order numbers"},
+	{"R2", "funding ends: an unknown charge is queried and opens nothing, a charge without an open packet is refunded"},
+	{"R3", "the row is the program counter: a run has no authority, and any start may be repeated"},
+	{"R4", "failed means confirmed: silence and disagreement are unknown, and no number of retries changes that"},
+	{"R5", "a new order number needs a confirmed failure of every earlier one"},
+	{"R6", "the remainder is fixed once, and no claim is recorded after it; a flag in Redis, not a signal, ends grabbing"},
+	{"R7", "writes to a pool are repeatable; a retired pool leaves a tombstone, so that no create makes the pool again"},
 	{"R8", "ids are bytes and amounts are integers, in every store and script"},
-	{"R11", "drain is active: every winner in Redis gets his payout, whether or not the stream told of him"},
-	{"R12", "the ledger is append-only and balanced; a notification moves nothing, it causes a question"},
-	{"R13", "a MySQL that is older than reality moves nothing until what happened since was put back"},
+	{"R9", "a Redis that lost grabs is noticed: its lanes are fenced, then rebuilt from MySQL in a new epoch"},
+	{"R10", "an acknowledged claim that cannot be recorded is kept: a decision with an approval lets the house pay it, once"},
+	{"R11", "the winners in Redis are the truth: each of them gets a payout, with or without a hand-off"},
+	{"R12", "the ledger is append-only and balanced; a notification moves nothing, it causes a query"},
+	{"R13", "a MySQL older than reality moves nothing until everything since its backup is recovered"},
 }
 
 var testOfRule = regexp.MustCompile(`(?m)^func (Test(R\d+)_\w+)\(\w+ \*testing\.T\)`)
 
-// TestMoneyRulesAreTested fails for a rule without a test; with -v it lists each rule and its tests.
+// TestMoneyRulesAreTested: the rules are exactly R1 to R13, and each has a test.
 func TestMoneyRulesAreTested(t *testing.T) {
-	tests := map[string][]string{}
-	for _, f := range files(t, ".go") {
-		if strings.HasSuffix(f.path, "_test.go") {
-			for number, names := range rulesTestedIn(f.text) {
-				for _, name := range names {
-					tests[number] = append(tests[number], f.path+" "+name)
-				}
-			}
-		}
+	const count = 13
+	if len(moneyRules) != count {
+		t.Errorf("%d rules, want R1 to R%d", len(moneyRules), count)
 	}
-	for _, rule := range moneyRules {
+	tests := testsOfRules(t)
+	for i, rule := range moneyRules {
+		if want := fmt.Sprintf("R%d", i+1); rule.number != want {
+			t.Errorf("rule %q stands in the place of %s", rule.number, want)
+		}
 		if len(tests[rule.number]) == 0 {
 			t.Errorf("no test is named Test%s_...: %s", rule.number, rule.says)
-			continue
 		}
-		t.Logf("%s %s:\n\t%s", rule.number, rule.says, strings.Join(tests[rule.number], "\n\t"))
+		delete(tests, rule.number)
+	}
+	for number, names := range tests {
+		t.Errorf("%s is no rule, but has tests: %q", number, names)
 	}
 	got := rulesTestedIn("func TestR4_Unknown(t *testing.T) {}\nfunc TestR40(t *testing.T) {}\n// func TestR5_X(t *testing.T)\n")
 	if len(got) != 1 || !slices.Equal(got["R4"], []string{"TestR4_Unknown"}) {
 		t.Errorf("tests found where there are none: %v", got)
 	}
+}
+
+// testsOfRules returns the tests of the whole repository, each with its file, by the rule in its name.
+func testsOfRules(t *testing.T) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for _, f := range files(t, ".go") {
+		if strings.HasSuffix(f.path, "_test.go") {
+			for number, names := range rulesTestedIn(f.text) {
+				for _, name := range names {
+					out[number] = append(out[number], name+" ("+f.path+")")
+				}
+			}
+		}
+	}
+	return out
 }
 
 // rulesTestedIn returns the names of a file's tests by the number of the rule they carry.
