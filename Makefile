@@ -14,10 +14,10 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants chaos soak simulate
+.PHONY: help build forget run status stop reset setup test race night often check lint vuln fuzz bench mutants guarantees chaos soak simulate
 
 help: ## Show the targets
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1	/' | while IFS=$$'\t' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
 
 build: ## Build the binary into .cache/bin
 	@mkdir -p $(BIN)
@@ -108,9 +108,12 @@ fuzz: ## Fuzz every parser, one after the other, e.g. make fuzz FUZZTIME=1m FUZZ
 bench: setup ## Measure everything beside baselines, e.g. make bench BENCH='-only engine,http -length 10s'; -docs writes docs/performance.md
 	@go test -C bench -count=1 -timeout 180m -run '^TestReport$$' -args -report $(BENCH)
 
-# MUTANT picks some by a regular expression of their names: make mutants MUTANT=^r5
-mutants: setup ## Break each rule of money in the real source and see its test fail, e.g. make mutants MUTANT=^r5
+# MUTANT selects patches by a regular expression of their names: make mutants MUTANT='^(r5|r6)-'
+mutants: setup ## Break each rule of money in the product and see its test fail, e.g. make mutants MUTANT=^r5
 	@go test -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
+
+guarantees: ## Print the tests and mutants of each rule of money, and the failpoints
+	@go test -count=1 -run '^TestGuarantees$$' -args -guarantees
 
 # Without CHAOS: two minutes of a seed that is printed.
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'

@@ -1,89 +1,131 @@
 package house
 
 import (
+	"flag"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
+
+var listGuarantees = flag.Bool("guarantees", false, "print the tests and mutants of each rule, and the failpoints of each path")
 
 const (
 	guarantees = "docs/guarantees.md"
 	disaster   = "docs/disaster.md"
+	// mostLines and mostColumns keep guarantees a text for people.
+	mostLines   = 200
+	mostColumns = 200
 )
 
 var (
 	testNamed   = regexp.MustCompile(`^Test[A-Z]\w*$`)
-	mutantNamed = regexp.MustCompile(`^r\d+-[a-z0-9-]+$`)
-	pointNamed  = regexp.MustCompile(`^[a-z]+(_[a-z]+)+$|^decide$`)
+	ruleNamed   = regexp.MustCompile(`\bR\d+\b`)
 	testDefined = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(t \*testing\.T\)`)
-	stepDefined = regexp.MustCompile(`\bstep\(Path\w+, "(\w+)"`)
+	stepDefined = regexp.MustCompile(`\bstep\(Path(\w+), "(\w+)", "([^"]+)"`)
 )
 
-// proofs are the names of what shows a promise.
-type proofs struct{ tests, mutants, points []string }
-
-// namedIn returns what a document names, in the code of its text.
-func namedIn(text string) (p proofs) {
+// testsIn returns the tests that a document names in its code.
+func testsIn(text string) (out []string) {
 	for _, m := range code.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
-		switch word := m[1]; {
-		case testNamed.MatchString(word):
-			p.tests = append(p.tests, word)
-		case mutantNamed.MatchString(word):
-			p.mutants = append(p.mutants, word)
-		case pointNamed.MatchString(word):
-			p.points = append(p.points, word)
+		if testNamed.MatchString(m[1]) {
+			out = append(out, m[1])
 		}
 	}
-	return p
+	return out
 }
 
-// TestGuaranteesNameWhatIsThere: every test, mutant and crash point that the
-// document names exists, and it leaves out no mutant and no crash point: what was
-// tried is part of what is promised.
+// unlike returns what is wrong with a text of guarantees: too long, or without one of the rules.
+func unlike(text string) (out []string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > mostLines {
+		out = append(out, fmt.Sprintf("has %d lines, at most %d are allowed", len(lines), mostLines))
+	}
+	for i, line := range lines {
+		if n := utf8.RuneCountInString(line); n > mostColumns {
+			out = append(out, fmt.Sprintf("line %d has %d columns, at most %d are allowed", i+1, n, mostColumns))
+		}
+	}
+	named := ruleNamed.FindAllString(text, -1)
+	for _, rule := range moneyRules {
+		if !slices.Contains(named, rule.number) {
+			out = append(out, "does not name rule "+rule.number)
+		}
+	}
+	return out
+}
+
+// TestGuaranteesNameWhatIsThere: every test that docs/guarantees.md and docs/disaster.md
+// name exists; the guarantees are short and name each rule.
 func TestGuaranteesNameWhatIsThere(t *testing.T) {
-	var there proofs
+	var there []string
 	for _, f := range files(t, ".go") {
 		if strings.HasSuffix(f.path, "_test.go") {
 			for _, m := range testDefined.FindAllStringSubmatch(f.text, -1) {
-				there.tests = append(there.tests, m[1])
+				there = append(there, m[1])
 			}
 		}
 	}
+	for _, doc := range []string{guarantees, disaster} {
+		named := testsIn(readText(t, doc))
+		if len(named) == 0 {
+			t.Errorf("%s names no test", doc)
+		}
+		for _, name := range named {
+			if !slices.Contains(there, name) {
+				t.Errorf("%s names the test %s, which does not exist", doc, name)
+			}
+		}
+	}
+	for _, wrong := range unlike(readText(t, guarantees)) {
+		t.Errorf("%s %s", guarantees, wrong)
+	}
+	if got := testsIn("`TestR1_X`, `payout/x.go`, `make mutants`\n```\n`TestY`\n```\n"); !slices.Equal(got, []string{"TestR1_X"}) {
+		t.Errorf("tests found: %q", got)
+	}
+	if got := unlike(strings.Repeat("R1\n", mostLines+1) + strings.Repeat("x", mostColumns+1)); len(got) != 2+len(moneyRules)-1 {
+		t.Errorf("a long text without most rules: %q", got)
+	}
+}
+
+// TestGuarantees prints the evidence of each rule, for people: make guarantees.
+func TestGuarantees(t *testing.T) {
+	if !*listGuarantees {
+		t.Skip("prints lists for people: make guarantees")
+	}
+	tests, mutants := testsOfRules(t), map[string][]string{}
 	for _, m := range readMutants(t) {
-		there.mutants = append(there.mutants, m.name())
+		number, says, _ := strings.Cut(m.rule, " ")
+		mutants[number] = append(mutants[number], fmt.Sprintf("%s: %s (%s)", m.name(), says, m.test))
 	}
+	for _, rule := range moneyRules {
+		fmt.Printf("%s: %s\n", rule.number, rule.says)
+		printList("tests", tests[rule.number])
+		printList("mutants", mutants[rule.number])
+	}
+	fmt.Println("Failpoints: TestCrashPoints and TestCrashPointsOfRebuilds kill the process before and after each step")
+	var paths []string
+	steps := map[string][]string{}
 	for _, m := range stepDefined.FindAllStringSubmatch(readText(t, filepath.Join("crash", "steps.go")), -1) {
-		there.points = append(there.points, m[1])
+		if path := m[1]; !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+		steps[m[1]] = append(steps[m[1]], m[2]+": "+m[3])
 	}
-	for _, name := range namedIn(readText(t, disaster)).tests {
-		if !slices.Contains(there.tests, name) {
-			t.Errorf("%s names the test %s, which is not there", disaster, name)
-		}
+	if len(paths) == 0 {
+		t.Fatal("no failpoint is found")
 	}
-	named := namedIn(readText(t, guarantees))
-	for _, kind := range []struct {
-		what         string
-		named, there []string
-		all          bool
-	}{{"test", named.tests, there.tests, false}, {"mutant", named.mutants, there.mutants, true}, {"crash point", named.points, there.points, true}} {
-		if len(kind.there) == 0 {
-			t.Fatalf("no %s is found at all", kind.what)
-		}
-		for _, name := range kind.named {
-			if !slices.Contains(kind.there, name) {
-				t.Errorf("%s names the %s %s, which is not there", guarantees, kind.what, name)
-			}
-		}
-		for _, name := range kind.there {
-			if kind.all && !slices.Contains(kind.named, name) {
-				t.Errorf("%s does not name the %s %s", guarantees, kind.what, name)
-			}
-		}
+	for _, path := range paths {
+		printList(path, steps[path])
 	}
-	got := namedIn("`TestR1_X`, `r1-x-y`, `close_books` and `payout/x.go`, `make mutants`\n```\n`TestY`\n```\n")
-	if !slices.Equal(got.tests, []string{"TestR1_X"}) || !slices.Equal(got.mutants, []string{"r1-x-y"}) || !slices.Equal(got.points, []string{"close_books"}) {
-		t.Errorf("names found: %+v", got)
+}
+
+func printList(title string, items []string) {
+	fmt.Printf("  %s\n", title)
+	for _, item := range items {
+		fmt.Printf("    %s\n", item)
 	}
 }

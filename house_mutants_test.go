@@ -16,38 +16,38 @@ import (
 	"time"
 )
 
-var runMutants = flag.Bool("mutants", false, "apply every patch of testdata/mutants and see the test it names fail")
+var runMutants = flag.Bool("mutants", false, "run the test of every patch in testdata/mutants with the patch applied; the test has to fail")
 
 const (
 	mutantsDir = "testdata/mutants"
-	// fewestMutants is how many ways of breaking a rule are tried at least.
-	fewestMutants = 20
-	// mutantTimeout bounds the tests of one run, mutantBuild building them besides.
+	// mutantsPerRule is the smallest number of mutants of each rule.
+	mutantsPerRule = 3
+	// mutantTimeout bounds the tests of one run, mutantBuild their build.
 	mutantTimeout = 5 * time.Minute
 	mutantBuild   = 5 * time.Minute
 )
 
-// mutant is a patch of the real source that breaks a rule, and the test that has
-// to see it. Its file begins with three lines:
+// mutant is a patch of the product that breaks a rule, and the test that has to
+// fail then. Its file begins with three lines:
 //
 //	Rule: R4 unknown is not failed
 //	Package: ./payout
 //	Test: TestR4_Something
 //
-// The test may be a subtest, with a slash, where the whole would take long.
+// The test may be a subtest, after a slash, where the whole test takes long.
 type mutant struct {
 	file, rule, pkg, test string
 	hunks                 []hunk
 }
 
-// hunk is one change of a patch: the lines it finds, the context included, and
-// what it makes of them.
+// hunk is one change of a patch: the lines to find, with their context, and the
+// lines that replace them.
 type hunk struct{ path, before, after string }
 
 func (m mutant) name() string { return strings.TrimSuffix(filepath.Base(m.file), ".patch") }
 
-// whole is the test without its subtest.
-func (m mutant) whole() string {
+// topTest is the test without its subtest.
+func (m mutant) topTest() string {
 	test, _, _ := strings.Cut(m.test, "/")
 	return test
 }
@@ -70,8 +70,8 @@ func readMutants(t *testing.T) []mutant {
 	return out
 }
 
-// between are lines of a patch that change nothing: of the next file, and a remark.
-var between = regexp.MustCompile(`^(diff --git |index |\\ No newline)`)
+// remark is a line of a patch that changes nothing.
+var remark = regexp.MustCompile(`^(diff --git |index |\\ No newline)`)
 
 var mutantHeader = regexp.MustCompile(`(?m)^(Rule|Package|Test): (\S.*)$`)
 
@@ -83,7 +83,7 @@ func parseMutant(text string) (mutant, error) {
 		*map[string]*string{"Rule": &m.rule, "Package": &m.pkg, "Test": &m.test}[match[1]] = match[2]
 	}
 	if m.rule == "" || m.pkg == "" || m.test == "" {
-		return m, fmt.Errorf("does not say Rule, Package and Test")
+		return m, fmt.Errorf("the header lacks Rule, Package or Test")
 	}
 	path := ""
 	for line := range strings.Lines(patch) {
@@ -93,7 +93,7 @@ func parseMutant(text string) (mutant, error) {
 			path = strings.TrimSpace(strings.TrimPrefix(line, "+++ b/"))
 		case strings.HasPrefix(line, "@@"):
 			m.hunks = append(m.hunks, hunk{path: path})
-		case last < 0 || strings.HasPrefix(line, "--- a/") || between.MatchString(line):
+		case last < 0 || strings.HasPrefix(line, "--- a/") || remark.MatchString(line):
 		case line[0] == '-':
 			m.hunks[last].before += line[1:]
 		case line[0] == '+':
@@ -111,9 +111,8 @@ func parseMutant(text string) (mutant, error) {
 	return m, nil
 }
 
-// apply changes a source where it has exactly the hunk's lines, wherever they
-// stand by now. Lines that stand there twice are refused: another place than the
-// one that was meant could be broken.
+// apply replaces the hunk's lines in a source, at whatever line they are. Lines
+// that occur twice are refused: the patch could break another place.
 func (h hunk) apply(source string) (string, error) {
 	if n := strings.Count(source, h.before); n != 1 || h.before == h.after {
 		return "", fmt.Errorf("%d places in %s fit\n%s", n, h.path, h.before)
@@ -121,8 +120,8 @@ func (h hunk) apply(source string) (string, error) {
 	return strings.Replace(source, h.before, h.after, 1), nil
 }
 
-// overlay applies the patch to copies of the files it touches and returns what
-// `go -overlay` reads, all in dir: the tree itself is not changed.
+// overlay applies the patch to copies of the files it changes and returns the file
+// for `go test -overlay`. Everything is written to dir; the checkout does not change.
 func (m mutant) overlay(t *testing.T, dir string) string {
 	t.Helper()
 	sources := map[string]string{}
@@ -133,7 +132,7 @@ func (m mutant) overlay(t *testing.T, dir string) string {
 		}
 		after, err := h.apply(source)
 		if err != nil {
-			t.Fatalf("%s does not apply, write it anew for the source as it is: %v", m.file, err)
+			t.Fatalf("%s does not apply; write it again for the source as it is: %v", m.file, err)
 		}
 		sources[h.path] = after
 	}
@@ -163,7 +162,7 @@ func writeText(t *testing.T, path, text string) {
 	}
 }
 
-// runTests runs what a pattern names of a package, with a mutant where overlay is set.
+// runTests runs the tests of a package that match a pattern, with a mutant where overlay is set.
 func runTests(t *testing.T, pkg, overlay, pattern string) (passed bool, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), mutantBuild+mutantTimeout)
@@ -177,44 +176,46 @@ func runTests(t *testing.T, pkg, overlay, pattern string) (passed bool, output s
 }
 
 // TestMutants shows that the tests of the rules can fail: each patch breaks a rule
-// in the real source, and the test it names sees it. Without -mutants it only
-// checks that the patches still fit the source and name tests that are there.
+// in the product, and its test has to fail.
 func TestMutants(t *testing.T) {
-	all := readMutants(t)
-	if len(all) < fewestMutants {
-		t.Errorf("%d mutants, want at least %d", len(all), fewestMutants)
+	if !*runMutants {
+		t.Skip("takes long: make mutants")
 	}
 	var chosen []mutant // by -run
+	for _, m := range readMutants(t) {
+		t.Run(m.name(), func(*testing.T) { chosen = append(chosen, m) })
+	}
 	overlays := map[string]string{}
-	for _, m := range all {
+	for _, m := range chosen {
+		overlays[m.name()] = m.overlay(t, t.TempDir())
+	}
+	catch(t, chosen, overlays)
+}
+
+// TestMutantsApply: every patch applies to the source as it is and names an existing test.
+func TestMutantsApply(t *testing.T) {
+	for _, m := range readMutants(t) {
 		t.Run(m.name(), func(t *testing.T) {
 			m.overlay(t, t.TempDir())
-			if !m.testIsThere(t) {
-				t.Fatalf("%s names %s in %s, which is not there", m.file, m.test, m.pkg)
+			if !m.testExists(t) {
+				t.Errorf("%s names %s in %s, which does not exist", m.file, m.test, m.pkg)
 			}
-			chosen = append(chosen, m)
 		})
-	}
-	if *runMutants && !t.Failed() {
-		for _, m := range chosen {
-			overlays[m.name()] = m.overlay(t, t.TempDir())
-		}
-		catch(t, chosen, overlays)
 	}
 }
 
-// catch runs the tests without the mutants, which has to be fine, a package at a
-// time, and then each mutant's.
+// catch runs the tests without a mutant first, package by package: each has to
+// pass. Then it runs the test of each mutant.
 func catch(t *testing.T, chosen []mutant, overlays map[string]string) {
 	t.Helper()
 	begun := time.Now()
 	tests := map[string][]string{}
 	for _, m := range chosen {
-		if !slices.Contains(tests[m.pkg], m.whole()) {
-			tests[m.pkg] = append(tests[m.pkg], m.whole())
+		if !slices.Contains(tests[m.pkg], m.topTest()) {
+			tests[m.pkg] = append(tests[m.pkg], m.topTest())
 		}
 	}
-	unsound := map[string]bool{} // tests that show nothing, by package and name
+	unsound := map[string]bool{} // tests that fail without a mutant, by package and name
 	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
 		start := time.Now()
 		_, out := runTests(t, pkg, "", "^("+strings.Join(tests[pkg], "|")+")$")
@@ -228,7 +229,7 @@ func catch(t *testing.T, chosen []mutant, overlays map[string]string) {
 	}
 	caught := 0
 	for _, m := range chosen {
-		if unsound[m.pkg+" "+m.whole()] {
+		if unsound[m.pkg+" "+m.topTest()] {
 			continue
 		}
 		start := time.Now()
@@ -243,48 +244,49 @@ func catch(t *testing.T, chosen []mutant, overlays map[string]string) {
 	fmt.Printf("%d of %d mutants caught in %s\n", caught, len(chosen), time.Since(begun).Round(time.Second))
 }
 
-// seen returns nil when the named test has failed because of the mutant. One that
-// does not compile, or brings the program down before the test, shows nothing.
+// seen returns nil when the named test failed with the mutant. A mutant that does
+// not compile, or that ends the program before the test, proves nothing.
 func (m mutant) seen(passed bool, output string) error {
 	switch {
 	case passed:
-		return fmt.Errorf("%s survives %s: %s can be broken unseen", m.name(), m.test, m.rule)
+		return fmt.Errorf("%s: %s passes although this is broken: %s", m.name(), m.test, m.rule)
 	case !strings.Contains(output, "--- FAIL: "+m.test+" "):
-		return fmt.Errorf("%s: %s did not fail, it broke\n%s", m.name(), m.test, output)
+		return fmt.Errorf("%s: %s neither passed nor failed\n%s", m.name(), m.test, output)
 	}
 	return nil
 }
 
-// testIsThere looks for the named test in the package's files.
-func (m mutant) testIsThere(t *testing.T) bool {
+// testExists looks for the named test in the package's files.
+func (m mutant) testExists(t *testing.T) bool {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(m.pkg, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return slices.ContainsFunc(paths, func(path string) bool {
-		return strings.Contains(readText(t, path), "\nfunc "+m.whole()+"(t *testing.T)")
+		return strings.Contains(readText(t, path), "\nfunc "+m.topTest()+"(t *testing.T)")
 	})
 }
 
-// TestMutantsOfEveryRule: every rule of money has a mutant, and each of them says
-// which rule it breaks by the number first.
+// TestMutantsOfEveryRule: the Rule line of a mutant begins with a number of
+// moneyRules, its name with the same, and every rule has some mutants.
 func TestMutantsOfEveryRule(t *testing.T) {
-	broken := map[string]bool{}
+	found := map[string]int{}
 	for _, m := range readMutants(t) {
 		number, _, _ := strings.Cut(m.rule, " ")
-		broken[number] = true
+		found[number]++
+		if !strings.HasPrefix(m.name(), strings.ToLower(number)+"-") {
+			t.Errorf("%s is a mutant of %q: its name has to begin with the rule", m.file, number)
+		}
 	}
 	for _, rule := range moneyRules {
-		if !broken[rule.number] {
-			t.Errorf("no mutant breaks %s: %s", rule.number, rule.says)
+		if found[rule.number] < mutantsPerRule {
+			t.Errorf("%d mutants break %s, want at least %d: %s", found[rule.number], rule.number, mutantsPerRule, rule.says)
 		}
-		delete(broken, rule.number)
+		delete(found, rule.number)
 	}
-	for number := range broken {
-		if !regexp.MustCompile(`^R\d+$`).MatchString(number) {
-			t.Errorf("%q is not the number of a rule", number)
-		}
+	for number := range found {
+		t.Errorf("%q is not a rule", number)
 	}
 }
 
@@ -307,14 +309,17 @@ func TestMutantsAreRead(t *testing.T) {
 	}
 	for _, bad := range []string{"", "Rule: R1 x\nPackage: ./x\n\n--- a/x\n+++ b/x\n@@ @@\n-b\n", "Rule: R1 x\nPackage: ./x\nTest: TestX\n"} {
 		if _, err := parseMutant(bad); err == nil {
-			t.Errorf("taken: %q", bad)
+			t.Errorf("accepted: %q", bad)
 		}
 	}
 	for _, tc := range []struct {
 		passed bool
 		output string
 		seen   bool
-	}{{true, "--- PASS: TestX", false}, {false, "x.go:1: undefined", false}, {false, "--- FAIL: TestY (0.1s)", false}, {false, "--- FAIL: TestX (0.1s)", true}} {
+	}{
+		{true, "--- PASS: TestX", false}, {false, "x.go:1: undefined", false},
+		{false, "--- FAIL: TestY (0.1s)", false}, {false, "--- FAIL: TestX (0.1s)", true},
+	} {
 		if err := m.seen(tc.passed, tc.output); (err == nil) != tc.seen {
 			t.Errorf("%+v: %v", tc, err)
 		}
