@@ -16,7 +16,7 @@ var listGuarantees = flag.Bool("guarantees", false, "print the tests and mutants
 const (
 	guarantees = "docs/guarantees.md"
 	disaster   = "docs/disaster.md"
-	// mostLines and mostColumns keep guarantees a text for people.
+	// mostLines and mostColumns keep guarantees readable.
 	mostLines   = 200
 	mostColumns = 200
 )
@@ -91,10 +91,10 @@ func TestGuaranteesNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestGuarantees prints the evidence of each rule, for people: make guarantees.
+// TestGuarantees prints the evidence of each rule: make guarantees.
 func TestGuarantees(t *testing.T) {
 	if !*listGuarantees {
-		t.Skip("prints lists for people: make guarantees")
+		t.Skip("prints the lists of evidence: make guarantees")
 	}
 	tests, mutants := testsOfRules(t), map[string][]string{}
 	for _, m := range readMutants(t) {
