@@ -48,7 +48,6 @@ type Cashbook interface {
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	Lapse(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
-	StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
 	Decisions
 	Clock

@@ -52,10 +52,6 @@ func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(p
 	return payout.Begun{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}}, nil
 }
 
-func (b *book) StillCurrent(context.Context, string, int, payout.Limits) (bool, error) {
-	return true, nil
-}
-
 func (b *book) Settle(_ context.Context, _ payout.Observation, asked string) (payout.State, error) {
 	return b.state(asked), nil
 }

@@ -30,19 +30,17 @@ const (
 // finds it and asks (rule R3). An answer of the provider, or its silence, is an
 // outcome and never an error.
 //
-// Pay looks at the row once more before the request leaves (StillCurrent). Here
-// that look is left out, and only the time since the note is measured, on this
-// machine's clock. Nothing is lost by it:
-//   - The row was written by this very call, on a share that nobody had claimed;
-//     whoever has come to it since found the note, and asks before all else.
-//   - What he is told cannot become final meanwhile: until LeaveWithin and the
+// The row is not read again before the request leaves; only the time since the note
+// is measured, on this machine's clock. That is enough:
+//   - The row was written by this call, on a share that nobody had claimed. A later
+//     reader of the row finds the note, and asks before all else.
+//   - The answer to that reader cannot become final: until LeaveWithin and the
 //     landing window after the note have passed, the send counts as open, so that
 //     "never received" fails nothing and no other number is taken (rules R4, R5).
-//     The same number with the same bytes he may send, and the provider carries
+//     The same number with the same bytes may be sent again; the provider carries
 //     it out once.
-//   - What is later than LeaveWithin does not leave, as there.
-//   - A hold that is committed after ours does not stop it: as with one that is
-//     committed after the look at the row.
+//   - A request later than LeaveWithin does not leave.
+//   - A hold that is committed after the note does not stop the send.
 func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	op := opOf(id)

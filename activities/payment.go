@@ -56,17 +56,10 @@ func (a *Payments) ReadPayment(ctx context.Context, id string) (payout.State, er
 	return st, typed(err)
 }
 
-// BeginSend stores number and exact request and notes the send before it goes
-// out, or says what to do instead. A repeat after a lost answer finds its own
-// note and asks: it never sends twice under one note. While the provider is in
-// trouble or held nothing is noted; the step comes back due later (Gate).
-// As a step of its own it is for runs that were started before Send was, as Pay is.
-func (a *Payments) BeginSend(ctx context.Context, id string) (payout.Begun, error) {
-	begun, _, err := a.begin(ctx, id)
-	return begun, err
-}
-
-// begin does what BeginSend says. noted is not later than the note.
+// begin stores number and exact request and notes the send before it goes out, or
+// says what to do instead. A repeat finds the note and asks: it never sends twice
+// under one note. While the provider is in trouble or held, nothing is noted and the
+// step is due later (Gate). noted is not later than the note.
 func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, noted time.Time, err error) {
 	op := opOf(id)
 	if op == payout.OpCharge {
@@ -91,36 +84,6 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, no
 		a.Gate.begun(id)
 	}
 	return begun, noted, typed(err)
-}
-
-// Sent is the answer of Pay.
-type Sent struct {
-	// Overtaken: another run has gone on since the send was noted; nothing was sent.
-	Overtaken   bool               `json:"overtaken,omitempty"`
-	Observation payout.Observation `json:"observation"`
-}
-
-// Pay makes the one call that moves money, with the stored bytes. It runs at
-// most once a noted send; whatever goes wrong is an observation, and the row is
-// looked at right before, so that a run that was reset or overtaken sends nothing.
-// Nothing leaves later than payout.LeaveWithin after its note, which another step
-// made: where tasks queue for longer than that, nothing leaves at all. Therefore
-// Send; Pay is for runs that were started before.
-func (a *Payments) Pay(ctx context.Context, o payout.Order) (Sent, error) {
-	current, err := a.Cashbook.StillCurrent(ctx, o.OrderNo, o.Send, a.Provider.Limits())
-	now := time.Now().UTC()
-	if err != nil || !current {
-		a.Gate.cancel(o.Op)
-	}
-	if err != nil {
-		logger(ctx).Warn("Payment not sent: its row could not be read.", "order_no", o.OrderNo, "error", err)
-		return Sent{Observation: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsNotSent, OrderNo: o.OrderNo, Code: "row_unreadable",
-			StartedAt: now, EndedAt: now}}, nil
-	}
-	if !current {
-		return Sent{Overtaken: true}, nil
-	}
-	return Sent{Observation: a.deliver(ctx, o)}, nil
 }
 
 // deliver makes the call of a noted send. Whatever happens is an observation.

@@ -44,19 +44,19 @@ func (o Outcome) ended(as ...payout.Status) bool {
 //
 // It may be repeated at any time, also while an earlier try is still at it: the
 // note is committed before the call, and a repeat that finds it sends nothing and
-// asks (rule R3). The row is not looked at once more before the request leaves,
-// as Pay does; only the time since the note is measured, on this machine's clock.
-// That is enough, for the reasons that PayNow gives:
-//   - The note was made by this very call, under the row's lock; whoever has come
-//     to the row since found it, and asks before all else.
-//   - What he is told cannot become final meanwhile: until LeaveWithin and the
+// asks (rule R3). The row is not read again before the request leaves; only the
+// time since the note is measured, on this machine's clock. That is enough, for the
+// reasons that PayNow gives:
+//   - The note was made by this call, under the row's lock. A later reader of the
+//     row finds the note, and asks before all else.
+//   - The answer to that reader cannot become final: until LeaveWithin and the
 //     landing window after the note have passed, the send counts as open, so that
 //     "never received" fails nothing. Another number is taken only after the
 //     provider's final word about this one, which holds for a repeat of it too, or
 //     a day and more after the last instant at which this one may be noted
-//     (Limits.Remembers; rules R4, R5). The same number with the same bytes anybody
-//     may send, and the provider carries it out once.
-//   - What is later than LeaveWithin does not leave: a process that was suspended,
+//     (Limits.Remembers; rules R4, R5). The same number with the same bytes may be
+//     sent again; the provider carries it out once.
+//   - A request later than LeaveWithin does not leave: a process that was suspended,
 //     or a transaction that waited, finds out here.
 func (a *Payments) Send(ctx context.Context, id string) (Outcome, error) {
 	defer heartbeat(ctx)()

@@ -115,20 +115,6 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 	return out, err
 }
 
-func (b *books) StillCurrent(_ context.Context, orderNo string, send int, l payout.Limits) (current bool, err error) {
-	b.world.look(func() {
-		parts, _ := payout.Parse(orderNo)
-		r, now := b.rows[parts.PaymentID], b.world.now()
-		if r == nil || parts.Attempt > len(r.attempts) {
-			return
-		}
-		a := r.attempts[parts.Attempt-1]
-		current = a.Sends == send && r.Attempt == a.No && (r.Status == payout.StatusSending || r.Status == payout.StatusUnknown) &&
-			a.NotedUntil.After(now.Add(l.LandingWindow)) && a.AskUntil.After(now) && b.hold == nil && !b.restored()
-	})
-	return current, nil
-}
-
 func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (st payout.State, err error) {
 	err = b.world.do("settle "+string(o.Kind), func() error {
 		parts, err := payout.Parse(asked)

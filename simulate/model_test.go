@@ -100,7 +100,7 @@ func (m *model) openClaim(c packet.Claim) bool {
 
 // start starts a run of a payment, for a claim too, whatever other runs there are.
 func (m *model) start(payment string, c *packet.Claim) {
-	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil && m.dice.n("pay now", 3) < 2, parts: m.dice.n("parts", 3) == 2}
+	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil}
 	if r.key = m.books.runKey(payment); c != nil {
 		r.key = c.UserID
 	}

@@ -22,11 +22,9 @@ type run struct {
 	key     string // of its workflow
 	payment string
 	claim   *packet.Claim
-	payNow  bool
-	parts   bool // the note of a send, the call and the booking are steps of their own
+	payNow  bool // still to be tried, of a claim
 
 	st    *payout.State
-	order *payout.Order       // noted, and not sent yet (parts)
 	seen  *payout.Observation // to be booked
 	about string              // the number that it was settled under
 	books int                 // observations of this run
@@ -50,7 +48,7 @@ var ctx = context.Background()
 
 // due is when the next step can be taken.
 func (r *run) due() time.Time {
-	if r.st == nil || r.order != nil || r.seen != nil {
+	if r.st == nil || r.seen != nil {
 		return time.Time{}
 	}
 	return r.st.Step.At
@@ -65,20 +63,8 @@ func (r *run) step() (err error) {
 		if st, err = p.Settle(ctx, *r.seen, r.about); err == nil {
 			r.seen = nil
 		}
-	case r.order != nil:
-		o := *r.order
-		sent, serr := p.Pay(ctx, o)
-		if r.order = nil; serr != nil || sent.Overtaken {
-			st, err = p.ReadPayment(ctx, r.payment)
-			break
-		}
-		r.book(sent.Observation, o.OrderNo)
-		return nil
 	case r.st == nil:
 		st, err = r.enter()
-	case r.st.Step.Do == payout.ActionSend && r.parts:
-		begun, berr := p.BeginSend(ctx, r.payment)
-		st, err, r.order = begun.State, berr, begun.Order
 	case r.st.Step.Do == payout.ActionSend:
 		out, serr := p.Send(ctx, r.payment)
 		st, err = out.State, serr

@@ -129,21 +129,13 @@ func (t *town) start(ctx workflow.Context, key, name string, in any) {
 	})
 }
 
-func (t *town) shape() workflows.Shape {
-	return []workflows.Shape{workflows.ShapeWhole, workflows.ShapeAtOnce, workflows.ShapeParts}[t.dice.n("shape", 3)]
-}
-
 func (t *town) startPacket(ctx workflow.Context) {
-	shape := workflows.ShapeAtOnce
-	if t.dice.n("old", 4) == 0 {
-		shape = t.shape()
-	}
-	t.start(ctx, "", workflows.PacketWorkflow, workflows.PacketInput{Packet: t.packet, Shape: shape})
+	t.start(ctx, "", workflows.PacketWorkflow, workflows.PacketInput{Packet: t.packet})
 }
 
 func (t *town) startClaim(ctx workflow.Context, c packet.Claim) {
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
-	t.start(ctx, c.UserID, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id, PayNow: t.dice.n("pay now", 4) > 0, Shape: t.shape()})
+	t.start(ctx, c.UserID, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id})
 }
 
 // startClaims is the model's of that name.
@@ -165,11 +157,11 @@ func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
 func (t *town) startRow(ctx workflow.Context, id string) {
 	switch payout.Kind(id[0]) {
 	case payout.KindPayout, payout.KindHonour:
-		t.start(ctx, t.books.runKey(id), workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id, Shape: t.shape()})
+		t.start(ctx, t.books.runKey(id), workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id})
 	case payout.KindRefund:
-		t.start(ctx, id, workflows.RefundWorkflow, workflows.RefundInput{PaymentID: id, PacketID: t.packet.ID, Shape: t.shape()})
+		t.start(ctx, id, workflows.RefundWorkflow, workflows.RefundInput{PaymentID: id, PacketID: t.packet.ID})
 	case payout.KindCharge:
-		t.start(ctx, id, workflows.ChargeWorkflow, workflows.PayoutInput{PaymentID: id, Shape: t.shape()})
+		t.start(ctx, id, workflows.ChargeWorkflow, workflows.PayoutInput{PaymentID: id})
 	}
 }
 

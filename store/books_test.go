@@ -99,8 +99,6 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 	claimed, taken := funded(t, s, 100, 2), funded(t, s, 100, 2)
 	claim(t, s, taken, 0, "u")
-	noted := owing(t, s)
-	order := begin(t, s, noted)
 	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"}
 	decision := func(d *payout.Decision, _ payout.Row, err error) (int, []byte) { return 202, []byte("{}") }
 	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
@@ -156,12 +154,6 @@ func guardedCases(t *testing.T, s *Store) guarded {
 		"promise": func(s *Store) error {
 			_, err := s.NoteShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
 			return err
-		},
-		"let a send leave": func(s *Store) error {
-			if ok, err := s.StillCurrent(ctx, order.OrderNo, order.Send, limits); err != nil || ok {
-				return err
-			}
-			return errHeld
 		},
 		"retry": func(s *Store) error { return decide(s, "retry", failed, payout.DecisionRetry) },
 		"agree": func(s *Store) error { return agree(s, "agree late", waits) },

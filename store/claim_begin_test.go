@@ -44,9 +44,6 @@ func TestR3_BeginClaim(t *testing.T) {
 	if same != 1 {
 		t.Error("the rows differ from those of the two steps")
 	}
-	if ok, err := s.StillCurrent(ctx, b.Order.OrderNo, b.Order.Send, limits); !ok || err != nil {
-		t.Errorf("the send that was noted is not the one that counts: %v %v", ok, err)
-	}
 
 	t.Run("again", func(t *testing.T) {
 		again := beginClaim(t, s, claimOf(p, 1, "u1"))

@@ -309,27 +309,6 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 	return nil
 }
 
-// StillCurrent reports whether the send noted as number send of an order is
-// still the one that counts: nothing else was sent, and no later number began.
-// Read right before the request leaves, so that a run that was reset or
-// overtaken sends nothing (rule R3), and nothing leaves later than LeaveWithin
-// after its note: a note that waited too long is asked about first (R4).
-// Past ask_until nothing leaves (R5).
-// Nothing leaves for a provider that is held by now, or on books that were restored.
-func (s *Store) StillCurrent(ctx context.Context, orderNo string, send int, limits payout.Limits) (bool, error) {
-	now, err := s.Clock(ctx)
-	if err != nil {
-		return false, err
-	}
-	var n int64
-	err = s.read(ctx).Raw(`SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id
-		WHERE a.order_no = ? AND a.sends = ? AND p.order_no = a.order_no AND p.status IN ('sending', 'unknown') AND a.noted_until > ? AND a.ask_until > ?
-		AND NOT EXISTS (SELECT 1 FROM providers h WHERE h.name = p.provider AND h.held_at IS NOT NULL)
-		AND COALESCE((SELECT IF(b.state = 'normal', b.number, -1) FROM books b WHERE b.id = 1), 0) >= ?`,
-		orderNo, send, now.Add(limits.LandingWindow), now, s.sight.number.Load()).Scan(&n).Error
-	return n == 1, classify(err)
-}
-
 // Settle applies one observation: rows, postings, breaks and timeline in one
 // transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
 // ErrNotFound for an order number that is not ours, ErrUnavailable.

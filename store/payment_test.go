@@ -182,19 +182,13 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 				case payout.ActionEnd:
 					return nil
 				case payout.ActionSend:
+					noted := c.now()
 					b, err := s.BeginSend(ctx, id, limits, encode)
 					if err != nil {
 						return err
 					}
-					if b.Order == nil {
-						continue
-					}
-					current, err := s.StillCurrent(ctx, b.Order.OrderNo, b.Order.Send, limits)
-					if err != nil {
-						return err
-					}
-					if !current {
-						continue // overtaken: nothing leaves
+					if b.Order == nil || c.now().Sub(noted) >= payout.LeaveWithin {
+						continue // nothing is noted, or it is too late to leave
 					}
 					mu.Lock()
 					sends++
@@ -246,28 +240,29 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 	}
 }
 
-// TestR3_StillCurrent: a run that was overtaken sends nothing.
-func TestR3_StillCurrent(t *testing.T) {
-	s, c := newStore(t)
-	id := owing(t, s)
-	current := func(o payout.Order, want bool) {
-		t.Helper()
-		if got, err := s.StillCurrent(t.Context(), o.OrderNo, o.Send, limits); err != nil || got != want {
-			t.Errorf("send %d: %t, %v", o.Send, got, err)
-		}
+// TestR5_NothingIsSentPastAskUntil: a number that the provider may have forgotten is not
+// sent again, whatever was said about it before.
+func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
+	for name, tc := range map[string]struct {
+		later time.Duration
+		sent  bool
+	}{"in time": {time.Hour - time.Minute, true}, "past it": {time.Hour, false}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newStore(t)
+			id := owing(t, s)
+			forgetful := payout.Limits{LandingWindow: time.Second, Remembers: 25 * time.Hour}
+			one, err := s.BeginSend(t.Context(), id, forgetful, encode)
+			must(t, err)
+			if st := settle(t, s, payout.SourceAsk, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
+				t.Fatalf("%+v", st)
+			}
+			c.pass(tc.later)
+			b, err := s.BeginSend(t.Context(), id, forgetful, encode)
+			if err != nil || (b.Order != nil) != tc.sent || !tc.sent && b.State.Step.Do != payout.ActionAsk {
+				t.Errorf("%+v, %v", b, err)
+			}
+		})
 	}
-	one := begin(t, s, id)
-	current(one, true)
-	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsNeverReceived)
-	current(one, true) // nobody has sent since
-	two := begin(t, s, id)
-	current(one, false)
-	c.pass(payout.LeaveWithin - time.Second)
-	current(two, true)
-	c.pass(time.Second) // the landing window counts from here
-	current(two, false)
-	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsSucceeded)
-	current(payout.Order{OrderNo: payout.OrderNo(id, 2), Send: 1}, false)
 }
 
 func TestSettleIsRepeatable(t *testing.T) {

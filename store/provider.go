@@ -47,8 +47,8 @@ func (s *Store) ProviderState(ctx context.Context, name string) (payout.Provider
 
 // HoldProvider stops (hold) or lets go what is sent to a provider; asking goes
 // on. State, audit entry and remembered answer are one transaction. From its
-// commit on no send is noted; what was noted right before may still leave, within
-// payout.LeaveWithin, unless StillCurrent is asked first, which refuses it.
+// commit on no send is noted; a send noted before it may still leave, within
+// payout.LeaveWithin.
 // A provider that is held stays held by whom it was, one that is not stays as
 // it is; both are audited. The same key and body get the first answer again.
 // Errors: payout.ErrKeyReused, ErrUnavailable.

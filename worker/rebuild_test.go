@@ -120,7 +120,7 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 	t.Helper()
 	for _, p := range c.packets {
 		booked := map[string]packet.Paid{}
-		for _, paid := range must(c.r.store.Claims(t.Context(), p.ID))(t) {
+		for _, paid := range must(c.r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			booked[paid.UserID] = paid
 		}
 		for _, user := range must(c.r.store.PromisedUsers(t.Context(), p.ID))(t) {
@@ -334,7 +334,7 @@ func (r *rig) settled(t testing.TB, packets []packet.Packet) {
 	}
 	for _, p := range packets {
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
-		for _, paid := range must(r.store.Claims(t.Context(), p.ID))(t) {
+		for _, paid := range must(r.store.ClaimsBefore(t.Context(), p.ID, -1, p.ShareCount))(t) {
 			r.awaitPayout(t, paid.Claim, payout.StatusPaid)
 		}
 		r.balanced(t, p)

@@ -18,6 +18,7 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/test/wait"
@@ -44,6 +45,7 @@ func TestRecordHistories(t *testing.T) {
 			return workflows.RefundID(liveExpired(t, r), 0), "Completed"
 		},
 		"packet_recalled":        liveRecalled,
+		"packet_large":           liveLarge,
 		"packet_rejected":        liveRejected,
 		"packet_unopened":        liveUnopened,
 		"packet_charge_unknown":  liveChargeUnknown,
@@ -90,6 +92,19 @@ func liveExpired(t *testing.T, r *rig) (packetID string) {
 
 func liveRecalled(t *testing.T, r *rig) (string, string) {
 	p := r.create(t, spec{total: 1000, count: 5})
+	r.awaitOpen(t, p.ID)
+	r.grab(t, p.ID, "u")
+	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
+	return workflows.PacketID(p.ID), "Completed"
+}
+
+// liveLarge has a packet that is opened and closed step by step: it has too many shares for
+// one workflow task.
+func liveLarge(t *testing.T, r *rig) (string, string) {
+	p := r.create(t, spec{total: 2 * activities.AtOnceShares, count: activities.AtOnceShares + 1})
 	r.awaitOpen(t, p.ID)
 	r.grab(t, p.ID, "u")
 	if _, err := r.pool.Recall(t.Context(), p.ID); err != nil {

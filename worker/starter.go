@@ -49,7 +49,7 @@ func (s *Starter) StartPacket(ctx context.Context, p packet.Packet) error {
 }
 
 func (s *Starter) packetInput(p packet.Packet) workflows.PacketInput {
-	return workflows.PacketInput{Packet: p, Shape: workflows.ShapeAtOnce, Console: s.console}
+	return workflows.PacketInput{Packet: p, Console: s.console}
 }
 
 func (s *Starter) packetStart(p packet.Packet) client.StartWorkflowOptions {
@@ -77,7 +77,7 @@ func (s *Starter) payoutStart(c packet.Claim, app string) (client.StartWorkflowO
 	if app != "" {
 		attrs = append(attrs, workflows.AttrApp.ValueSet(app))
 	}
-	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), PayNow: true, Shape: workflows.ShapeWhole, Console: s.console}
+	in := workflows.PayoutInput{Claim: &c, PaymentID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Console: s.console}
 	return client.StartWorkflowOptions{
 		ID:                    workflows.PayoutID(c.PacketID, c.UserID),
 		WorkflowTaskTimeout:   workflows.TaskTimeout,
@@ -110,14 +110,14 @@ func (s *Starter) once(ctx context.Context, o client.StartWorkflowOptions, name 
 // comes again until the row has moved. Reports whether a new run was started.
 func (s *Starter) Run(ctx context.Context, p payout.Payment) (bool, error) {
 	id := workflows.PaymentWorkflowID(p)
-	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Shape: workflows.ShapeWhole, Console: s.console})
+	name, in := workflows.PayoutWorkflow, any(workflows.PayoutInput{PaymentID: p.ID, Console: s.console})
 	switch {
 	case id == "" && p.Status.Open(): // an open charge belongs to its packet's run
 		return false, s.signal(ctx, workflows.PacketID(p.PacketID), workflows.SignalWake, nil)
 	case id == "": // which has gone on since: what is still to be asked has a run of its own
 		id, name = workflows.ChargeID(p.PacketID), workflows.ChargeWorkflow
 	case p.Kind == payout.KindRefund:
-		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Shape: workflows.ShapeAtOnce, Console: s.console}
+		name, in = workflows.RefundWorkflow, workflows.RefundInput{PaymentID: p.ID, PacketID: p.PacketID, Console: s.console}
 	}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -9,14 +8,6 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 )
-
-func atOncePacket() PacketInput {
-	in := aPacket(time.Hour)
-	in.Shape = ShapeAtOnce
-	return in
-}
-
-var errBroke = errors.New("broke")
 
 func outcome(o activities.Outcome) *activities.Outcome { return &o }
 
@@ -34,14 +25,14 @@ func TestOpenNowCourses(t *testing.T) {
 		ends   []string // nil: by its timer
 	}{
 		"open":                      {opened: activities.Opened{Status: packet.StatusOpen, Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid))), Open: true}},
-		"broke":                     {err: errBroke, then: opening},
-		"recorded":                  {opened: activities.Opened{Status: packet.StatusFunding}, then: opening[1:]},
-		"charge due":                {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})})}, then: opening[2:]},
-		"charge unknown":            {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})))}, then: steps([]string{"Ask", "Settle succeeded"}, opening[3:])},
-		"charge's answer unbooked":  {opened: activities.Opened{Status: packet.StatusFunding, Charge: &unbooked}, then: steps([]string{"Settle succeeded"}, opening[3:])},
-		"charged":                   {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[3:]},
-		"funded":                    {opened: activities.Opened{Status: packet.StatusOpen, Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[4:]},
-		"funded by an earlier run":  {opened: activities.Opened{Status: packet.StatusOpen}, then: opening[4:]},
+		"broke":                     {err: errBroke, then: opening[1:]},
+		"recorded":                  {opened: activities.Opened{Status: packet.StatusFunding}, then: opening[2:]},
+		"charge due":                {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})})}, then: opening[3:]},
+		"charge unknown":            {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})))}, then: steps([]string{"Ask", "Settle succeeded"}, opening[4:])},
+		"charge's answer unbooked":  {opened: activities.Opened{Status: packet.StatusFunding, Charge: &unbooked}, then: steps([]string{"Settle succeeded"}, opening[4:])},
+		"charged":                   {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[4:]},
+		"funded":                    {opened: activities.Opened{Status: packet.StatusOpen, Charge: outcome(sent(payout.ObsSucceeded, ended(payout.StatusPaid)))}, then: opening[5:]},
+		"funded by an earlier run":  {opened: activities.Opened{Status: packet.StatusOpen}, then: opening[5:]},
 		"charge declined":           {opened: activities.Opened{Status: packet.StatusFunding, Charge: outcome(sent(payout.ObsDeclined, frozen))}, ends: []string{"RejectPacket account_frozen"}},
 		"closed by an earlier run":  {opened: activities.Opened{Status: packet.StatusClosed}, ends: []string{"FinishPacket"}},
 		"closing by an earlier run": {opened: activities.Opened{Status: packet.StatusClosing}, ends: []string{"CloseNow expired"}},
@@ -51,7 +42,7 @@ func TestOpenNowCourses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
 			p.openNow = func() (activities.Opened, error) { return tc.opened, tc.err }
-			p.env.ExecuteWorkflow(Packet, atOncePacket())
+			p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 			p.result(t)
 			end, after := []string{"CloseNow expired"}, time.Hour
 			if tc.ends != nil {
@@ -68,7 +59,7 @@ func TestOpenNowCourses(t *testing.T) {
 // TestCloseNowCourses: a packet is closed by one step when nothing stands in its way;
 // otherwise what is missing is done step by step.
 func TestCloseNowCourses(t *testing.T) {
-	all := closing(packet.CloseExpired, "FinishPacket")
+	all := closing(packet.CloseExpired, "FinishPacket")[1:]
 	for name, tc := range map[string]struct {
 		closed activities.Closed
 		err    error
@@ -86,7 +77,7 @@ func TestCloseNowCourses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
 			p.closeNow = func() (activities.Closed, error) { return tc.closed, tc.err }
-			p.env.ExecuteWorkflow(Packet, atOncePacket())
+			p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 			if tc.result == "" {
 				tc.result = "expired: nothing remained"
 			}
@@ -121,7 +112,7 @@ func TestRefundNowCourses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
 			p.refundNow = func() (activities.Refunded, error) { return tc.done, tc.err }
-			p.env.ExecuteWorkflow(Refund, RefundInput{PaymentID: refundID, PacketID: packetID, Shape: ShapeAtOnce})
+			p.env.ExecuteWorkflow(Refund, RefundInput{PaymentID: refundID, PacketID: packetID})
 			if err := p.env.GetWorkflowError(); (err != nil) != tc.fails {
 				t.Errorf("ended with %v", err)
 			}

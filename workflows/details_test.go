@@ -17,7 +17,7 @@ func TestDetailsOfARun(t *testing.T) {
 		payout.StatusPaid:   {"**paid**", "GET /v1/staff/payouts/", "Console: [payouts/" + payoutID + "](https://desk.example/payouts/" + payoutID + ")"},
 		payout.StatusFailed: {"**failed**", "`account_frozen`", "**Next:** ", "GET /v1/staff/payouts/", "](https://desk.example/payouts/" + payoutID + ")"},
 	} {
-		p := newParts(t)
+		p := newSteps(t)
 		p.settle = func(payout.Observation) payout.State { return ended(status) }
 		in := claimInput()
 		in.Console = "https://desk.example/"

@@ -16,14 +16,11 @@ func TestTimeoutsNest(t *testing.T) {
 	if provider.DefaultTimeout != ProviderTimeout {
 		t.Errorf("the adapter's call takes up to %v, the workflows think %v", provider.DefaultTimeout, ProviderTimeout)
 	}
-	if ProviderTimeout >= payTimeout {
-		t.Errorf("provider timeout %v is not below the pay activity's %v", ProviderTimeout, payTimeout)
+	if ProviderTimeout >= askTimeout {
+		t.Errorf("provider timeout %v is not below the %v of a query", ProviderTimeout, askTimeout)
 	}
-	if payTimeout >= WorkerStopTimeout {
-		t.Errorf("pay timeout %v is not below the worker's stop timeout %v", payTimeout, WorkerStopTimeout)
-	}
-	if payTimeout > provider.SandboxLandingWindow {
-		t.Errorf("a send may go out up to %v after its note, its window is %v", payTimeout, provider.SandboxLandingWindow)
+	if askTimeout >= WorkerStopTimeout {
+		t.Errorf("a query may take %v, a worker that stops waits for %v", askTimeout, WorkerStopTimeout)
 	}
 	if activities.SendCall < ProviderTimeout {
 		t.Errorf("the adapter's call takes up to %v, a send has %v for it", ProviderTimeout, activities.SendCall)

@@ -92,28 +92,19 @@ func numbered(id func(packetID string, n int) string, p payout.Payment) string {
 type PayoutInput struct {
 	Claim     *packet.Claim `json:"claim,omitempty"`
 	PaymentID string        `json:"payment_id"`
-	// PayNow: the claim is booked and paid by one local activity, when that is
-	// possible. Runs that were started before there was one do not have it; a field
-	// costs no event, as workflow.GetVersion would. Workers that do not know it must
-	// be stopped before those that do are started: they would begin such a run by
-	// other steps.
-	PayNow  bool    `json:"pay_now,omitempty"`
-	Shape   Shape   `json:"shape,omitempty"`
-	Console Console `json:"console,omitempty"`
+	Console   Console       `json:"console,omitempty"`
 }
 
 // RefundInput starts a refund.
 type RefundInput struct {
 	PaymentID string  `json:"payment_id"`
 	PacketID  string  `json:"packet_id"`
-	Shape     Shape   `json:"shape,omitempty"`
 	Console   Console `json:"console,omitempty"`
 }
 
 // PacketInput starts a packet's life.
 type PacketInput struct {
 	packet.Packet
-	Shape   Shape   `json:"shape,omitempty"`
 	Console Console `json:"console,omitempty"`
 }
 
@@ -121,25 +112,6 @@ type PacketInput struct {
 // a run; "": no links. Who starts a run says it, and a run keeps it: a run reads no
 // configuration, which would be another one when it is replayed.
 type Console = string
-
-// Shape names the steps by which a run sends. Who starts a run sets it, and a run
-// keeps it, also as it continues as new: so histories replay that were recorded
-// before there was another. As with PayNow it costs no event, and workers that do
-// not know it must be stopped before those that do are started.
-type Shape string
-
-// The shapes.
-const (
-	// ShapeParts: the note of a send, the call and the booking are steps of their
-	// own. Runs that have no shape were started so.
-	ShapeParts Shape = ""
-	// ShapeWhole: they are one step.
-	ShapeWhole Shape = "whole"
-	// ShapeAtOnce: as ShapeWhole, and a packet is opened and closed, a refund sent and
-	// its packet closed, by one local activity each, as far as that goes
-	// (activities.AtOnce).
-	ShapeAtOnce Shape = "at_once"
-)
 
 // PacketSummary is the one-line description of a packet's workflow in the UI.
 func PacketSummary(p packet.Packet) string {
@@ -165,13 +137,12 @@ func PaymentSummary(p payout.Payment) string {
 
 func amountOf(f money.Fen) string { return f.String() }
 
-// Timeouts. ProviderTimeout < payTimeout < the workers' stop timeout, and
-// payTimeout <= every landing window; sendTimeout < the workers' stop timeout; a
-// test holds them to it.
+// Timeouts. ProviderTimeout < askTimeout, and askTimeout and sendTimeout < the
+// workers' stop timeout; a test holds them to it.
 const (
 	// ProviderTimeout is how long one call to a provider may take.
 	ProviderTimeout = 5 * time.Second
-	payTimeout      = 8 * time.Second
+	askTimeout      = 8 * time.Second
 	// sendTimeout lets a send that leaves at the last moment end, and be booked. A
 	// worker that dies in it is noticed by its heartbeat.
 	sendTimeout = 11 * time.Second

@@ -20,7 +20,7 @@ import (
 // drain, books. A remainder's refund is a workflow of its own, which also
 // closes the packet. Returns how the packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
-	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Shape, in.Console)}
+	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Console)}
 	o, err := l.begin(ctx)
 	if err != nil {
 		return "", err
@@ -72,11 +72,10 @@ type life struct {
 
 // begin records the packet, and goes on from there as far as that goes at once.
 func (l *life) begin(ctx workflow.Context) (activities.Opened, error) {
-	if l.machine.shape == ShapeAtOnce {
-		done, err := now[activities.Opened](ctx, "record the packet, charge "+amountOf(l.packet.TotalAmount)+", open the pool", atOnce.OpenNow, l.packet)
-		if err == nil || temporal.IsCanceledError(err) {
-			return done, err
-		}
+	what := "record the packet, charge " + amountOf(l.packet.TotalAmount) + ", open the pool"
+	done, err := now[activities.Opened](ctx, what, atOnce.OpenNow, l.packet)
+	if err == nil || temporal.IsCanceledError(err) {
+		return done, err
 	}
 	status, err := step[packet.Status](storeStep(ctx, "record the packet and its charge"), packets.RecordPacket, l.packet)
 	return activities.Opened{Status: status}, err
@@ -101,9 +100,9 @@ func (l *life) charge(ctx workflow.Context, begun *activities.Outcome) (payout.S
 }
 
 // mended shows that a charge is paid, when something else was shown of it: the run goes on
-// for as long as the packet lives. Runs of before go on showing it.
+// for as long as the packet lives.
 func (l *life) mended(ctx workflow.Context, st payout.State) error {
-	if l.machine.shown == "" || workflow.GetVersion(ctx, "paid-charge-is-shown", workflow.DefaultVersion, 1) < 1 {
+	if l.machine.shown == "" {
 		return nil
 	}
 	return l.machine.upsert(ctx, st)
@@ -281,14 +280,11 @@ func movedBack(err error) bool {
 
 // anew has the run begin anew, from the row (rule R3).
 func (l *life) anew(ctx workflow.Context) error {
-	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Shape: l.machine.shape, Console: l.machine.console})
+	return workflow.NewContinueAsNewError(ctx, PacketWorkflow, PacketInput{Packet: l.packet, Console: l.machine.console})
 }
 
 // closeNow goes as far towards the end as that goes at once.
 func (l *life) closeNow(ctx workflow.Context, reason packet.CloseReason) (activities.Closed, error) {
-	if l.machine.shape != ShapeAtOnce {
-		return activities.Closed{}, nil
-	}
 	done, err := now[activities.Closed](ctx, "close the pool and the books: "+string(reason), atOnce.CloseNow, l.packet, reason)
 	if err != nil && !temporal.IsCanceledError(err) {
 		return activities.Closed{}, nil // nobody knows how far it came: step by step, each of which may be repeated
@@ -318,9 +314,7 @@ func (l *life) closePool(ctx workflow.Context, reason packet.CloseReason) error 
 
 // awaitPool waits before a pool that has not expired by its own clock is asked
 // again, and says why it closes then: a recall that comes meanwhile ends the wait.
-// Runs that waited here before they listened go on as they were.
 func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet.CloseReason) (packet.CloseReason, error) {
-	listens := workflow.GetVersion(ctx, "recall-ends-the-wait-for-the-pool", workflow.DefaultVersion, 1) == 1
 	// Its clock may be set right meanwhile: what is far off is looked at again sooner.
 	wait := min(left, max(notYetShortest, left/notYetPart))
 	timerCtx, cancel := workflow.WithCancel(ctx)
@@ -328,10 +322,9 @@ func (l *life) awaitPool(ctx workflow.Context, left time.Duration, reason packet
 	timer := workflow.NewTimerWithOptions(timerCtx, wait, workflow.TimerOptions{Summary: "not expired yet by Redis TIME"})
 	var failed error
 	woken := false
-	wake := workflow.NewSelector(ctx).AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true })
-	if listens {
-		wake.AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
-	}
+	wake := workflow.NewSelector(ctx).
+		AddFuture(timer, func(f workflow.Future) { failed, woken = f.Get(timerCtx, nil), true }).
+		AddReceive(workflow.GetSignalChannel(ctx, SignalClose), func(c workflow.ReceiveChannel, _ bool) { woken = hear(c, &reason) })
 	for !woken {
 		wake.Select(ctx)
 	}

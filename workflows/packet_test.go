@@ -20,12 +20,13 @@ import (
 
 // The steps up to an open pool, and those from closing to the books.
 var (
-	opening = []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "Send", "Fund", "OpenPool"}
-	charge  = opening[:3]
+	opening = []string{"OpenNow", "RecordPacket", "ReadPayment c" + packetID + "0000", "Send", "Fund", "OpenPool"}
+	charge  = opening[:4]
 )
 
 func closing(reason packet.CloseReason, last ...string) []string {
-	return append([]string{"BeginClosing " + string(reason), "ClosePool " + string(reason), "Drain", "CloseBooks"}, last...)
+	why := " " + string(reason)
+	return append([]string{"CloseNow" + why, "BeginClosing" + why, "ClosePool" + why, "Drain", "CloseBooks"}, last...)
 }
 
 func steps(parts ...[]string) []string { return slices.Concat(parts...) }
@@ -40,7 +41,7 @@ func TestPacketTimerFiresAtExpiry(t *testing.T) {
 		{"a life of a day ends with jitter", 24 * time.Hour, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := newParts(t)
+			p := newSteps(t)
 			in := aPacket(tc.life)
 			p.remainder = 700
 			p.env.ExecuteWorkflow(Packet, in)
@@ -60,7 +61,7 @@ func TestPacketTimerFiresAtExpiry(t *testing.T) {
 }
 
 func TestPacketNothingRemained(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 	if got := p.result(t); got != "expired: nothing remained" {
 		t.Errorf("result %q", got)
@@ -71,7 +72,7 @@ func TestPacketNothingRemained(t *testing.T) {
 // TestPacketLongStepsHaveTime: what reads or writes every share of a packet, of which there
 // may be a million, has the time for it, and beats meanwhile.
 func TestPacketLongStepsHaveTime(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 	p.result(t)
 	for _, step := range []string{"Fund", "OpenPool", "CloseBooks"} {
@@ -84,7 +85,7 @@ func TestPacketLongStepsHaveTime(t *testing.T) {
 func TestPacketClosesBySignal(t *testing.T) {
 	for _, reason := range []packet.CloseReason{packet.CloseSoldOut, packet.CloseRecalled} {
 		t.Run(string(reason), func(t *testing.T) {
-			p := newParts(t)
+			p := newSteps(t)
 			p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, reason) }, 5*time.Minute)
 			p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
 			p.result(t)
@@ -96,7 +97,7 @@ func TestPacketClosesBySignal(t *testing.T) {
 	}
 
 	t.Run("what is no reason is not heard", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		for i, said := range []any{42, map[string]string{"reason": "recalled"}, nil, "", "please stop this packet", "stop"} {
 			p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, said) }, time.Duration(i+1)*time.Minute)
 		}
@@ -109,7 +110,7 @@ func TestPacketClosesBySignal(t *testing.T) {
 	})
 
 	t.Run("the first reason wins", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.env.RegisterDelayedCallback(func() {
 			p.env.SignalWorkflow(SignalClose, packet.CloseRecalled)
 			p.env.SignalWorkflow(SignalClose, packet.CloseSoldOut)
@@ -120,7 +121,7 @@ func TestPacketClosesBySignal(t *testing.T) {
 	})
 
 	t.Run("a signal before the pool is open is not lost", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseSoldOut) }, 0)
 		p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
 		p.result(t)
@@ -130,13 +131,14 @@ func TestPacketClosesBySignal(t *testing.T) {
 
 // TestR6_RedisClockDecidesExpiry: "not yet" by Redis TIME is waited for, not overruled.
 func TestR6_RedisClockDecidesExpiry(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.closePool = func(n int) packet.Remainder {
 		return []packet.Remainder{{NotYet: 1500 * time.Millisecond}, {NotYet: 300 * time.Millisecond}, {ClaimedCount: 4}}[n-1]
 	}
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 	p.result(t)
-	p.want(t, steps(opening, []string{"BeginClosing expired", "ClosePool expired", "ClosePool expired", "ClosePool expired", "Drain", "CloseBooks", "FinishPacket"})...)
+	end := closing(packet.CloseExpired, "FinishPacket")
+	p.want(t, steps(opening, end[:3], []string{"ClosePool expired", "ClosePool expired"}, end[3:])...)
 	if got := p.timers[len(p.timers)-2:]; !slices.Equal(got, []time.Duration{1500 * time.Millisecond, 300 * time.Millisecond}) {
 		t.Errorf("waited %v", got)
 	}
@@ -145,7 +147,7 @@ func TestR6_RedisClockDecidesExpiry(t *testing.T) {
 // TestR6_RecallEndsTheWait: a run that was told too early that the time is over
 // does not keep the sender's money until it is: a recall is heard while it waits.
 func TestR6_RecallEndsTheWait(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.closePool = func(n int) packet.Remainder {
 		return []packet.Remainder{{NotYet: 23 * time.Hour}, {ClaimedCount: 4}}[n-1]
 	}
@@ -153,14 +155,15 @@ func TestR6_RecallEndsTheWait(t *testing.T) {
 	p.env.RegisterDelayedCallback(func() { p.env.SignalWorkflow(SignalClose, packet.CloseRecalled) }, 2*time.Minute)
 	p.env.ExecuteWorkflow(Packet, aPacket(24*time.Hour))
 	p.result(t)
-	p.want(t, steps(opening, []string{"BeginClosing expired", "ClosePool expired", "ClosePool recalled", "Drain", "CloseBooks", "FinishPacket"})...)
+	end := closing(packet.CloseExpired, "FinishPacket")
+	p.want(t, steps(opening, end[:3], []string{"ClosePool recalled"}, end[3:])...)
 	if got := p.elapsed(); got > 10*time.Minute {
 		t.Errorf("closed after %v", got)
 	}
 }
 
 func TestPacketRejected(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.settle = func(payout.Observation) payout.State {
 		st := ended(payout.StatusFailed)
 		st.Failure = payout.NewFailure("insufficient_sender_balance", "")
@@ -180,7 +183,7 @@ func TestPacketRejected(t *testing.T) {
 // packet ends, and what was charged goes back.
 func TestR2_FundingEndsSomewhere(t *testing.T) {
 	t.Run("charge unknown past expires_at: asked on, closed without opening once it is paid", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.remainder = 1000
 		const paidAt = 3 * time.Hour
 		next := 10 * time.Minute
@@ -198,7 +201,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 		if p.count("Fund") != 0 || p.count("OpenPool") != 0 || p.count("Send") != 1 || p.count("Ask") < 10 {
 			t.Errorf("steps %q", p.calls)
 		}
-		if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
+		if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
 			t.Errorf("end %q", got)
 		}
 		if got := p.elapsed(); got < paidAt {
@@ -207,7 +210,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	})
 
 	t.Run("charge declined past expires_at: rejected", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.settle = func(payout.Observation) payout.State {
 			if p.elapsed() >= 2*time.Hour {
 				return ended(payout.StatusFailed)
@@ -227,14 +230,14 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 			"what is stored is another one": temporal.NewNonRetryableApplicationError("conflict", "conflict", nil),
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := newParts(t)
+				p := newSteps(t)
 				p.remainder = 1000
 				p.openPool = func(int) error { return cause }
 				p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
 					t.Errorf("result %q", got)
 				}
-				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
+				if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, closing(packet.CloseUnopened)) {
 					t.Errorf("end %q", got)
 				}
 				if late := p.elapsed() - time.Hour; late > 0 {
@@ -251,14 +254,14 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 			"what is stored is another one": temporal.NewNonRetryableApplicationError("conflict", "conflict", nil),
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := newParts(t)
+				p := newSteps(t)
 				p.remainder = 1000
 				p.fund = func(int) error { return cause }
 				p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 				if got := p.result(t); !strings.HasPrefix(got, "unopened: ") {
 					t.Errorf("result %q", got)
 				}
-				if got := p.calls[len(p.calls)-4:]; !slices.Equal(got, closing(packet.CloseUnopened)) || p.count("OpenPool") != 0 {
+				if got := p.calls[len(p.calls)-5:]; !slices.Equal(got, closing(packet.CloseUnopened)) || p.count("OpenPool") != 0 {
 					t.Errorf("steps %q", p.calls)
 				}
 				if late := p.elapsed() - time.Hour; late > 0 {
@@ -269,7 +272,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	})
 
 	t.Run("shares that are written late: open", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.fund = func(n int) error {
 			if n < 5 {
 				return temporal.NewApplicationError("full", "unavailable")
@@ -283,11 +286,11 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	})
 
 	t.Run("both are tried until expires_at, and no longer", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.openNow = func() (activities.Opened, error) { // the charge takes 20 minutes to be known
 			return activities.Opened{Status: packet.StatusFunding, Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionAsk, at(20*time.Minute))})}, nil
 		}
-		p.env.ExecuteWorkflow(Packet, atOncePacket())
+		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 		p.result(t)
 		for _, step := range []string{"Fund", "OpenPool"} {
 			if got := p.options[step]; got.ScheduleToCloseTimeout != 40*time.Minute || got.StartToCloseTimeout != bulkTimeout || got.HeartbeatTimeout != heartbeat {
@@ -297,7 +300,7 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	})
 
 	t.Run("a pool that opens late is open", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.openPool = func(n int) error {
 			if n < 5 {
 				return temporal.NewApplicationError("gone", "pool_gone")
@@ -318,13 +321,13 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 		row   packet.Status
 		steps []string
 	}{
-		{packet.StatusOpen, steps([]string{"RecordPacket", "OpenPool"}, closing(packet.CloseExpired, "FinishPacket"))},
-		{packet.StatusClosing, steps([]string{"RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))},
-		{packet.StatusClosed, []string{"RecordPacket", "FinishPacket"}},
-		{packet.StatusRejected, []string{"RecordPacket", "ReadPayment c" + packetID + "0000", "RejectPacket account_frozen"}},
+		{packet.StatusOpen, steps([]string{"OpenNow", "RecordPacket", "OpenPool"}, closing(packet.CloseExpired, "FinishPacket"))},
+		{packet.StatusClosing, steps([]string{"OpenNow", "RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))},
+		{packet.StatusClosed, []string{"OpenNow", "RecordPacket", "FinishPacket"}},
+		{packet.StatusRejected, []string{"OpenNow", "RecordPacket", "ReadPayment c" + packetID + "0000", "RejectPacket account_frozen"}},
 	} {
 		t.Run(string(tc.row), func(t *testing.T) {
-			p := newParts(t)
+			p := newSteps(t)
 			p.row = tc.row
 			p.read = func(int) payout.State { return ended(payout.StatusFailed) }
 			p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
@@ -334,23 +337,23 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 	}
 
 	t.Run("open, past expires_at", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.row = packet.StatusOpen
 		p.env.ExecuteWorkflow(Packet, aPacket(-time.Minute))
 		p.result(t)
-		p.want(t, steps([]string{"RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))...)
+		p.want(t, steps([]string{"OpenNow", "RecordPacket"}, closing(packet.CloseExpired, "FinishPacket"))...)
 	})
 
 	t.Run("funding, the charge already paid", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.read = func(int) payout.State { return ended(payout.StatusPaid) }
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 		p.result(t)
-		p.want(t, steps(charge[:2], opening[3:], closing(packet.CloseExpired, "FinishPacket"))...)
+		p.want(t, steps(charge[:3], opening[4:], closing(packet.CloseExpired, "FinishPacket"))...)
 	})
 
 	t.Run("funding, the charge already sent: asked, not sent", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Minute))
 		p.result(t)
@@ -361,11 +364,11 @@ func TestR3_PacketRunHasNoAuthority(t *testing.T) {
 }
 
 func TestPacketContinuesAsNewWhileFunding(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.env.SetContinueAsNewSuggested(true)
 	p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 	goesOnAs(t, p, aPacket(time.Hour))
-	p.want(t, charge[:2]...)
+	p.want(t, charge[:3]...)
 }
 
 // goesOnAs is the input of the run that a packet's run goes on as.
@@ -384,7 +387,7 @@ func goesOnAs(t *testing.T, p *parts, want PacketInput) {
 // TestPacketBeginsAnewOnRestoredBooks: books that were restored from before the run began
 // to close have the packet open again. The run begins anew, from the row.
 func TestPacketBeginsAnewOnRestoredBooks(t *testing.T) {
-	p, in := newParts(t), aPacket(time.Minute)
+	p, in := newSteps(t), aPacket(time.Minute)
 	in.Console = "https://console"
 	p.notClosing = true
 	p.env.ExecuteWorkflow(Packet, in)
@@ -396,7 +399,7 @@ func TestPacketBeginsAnewOnRestoredBooks(t *testing.T) {
 // row has not, in books that were restored. It does not reject the packet: it goes on from
 // the row, asks about the charge, and opens the packet when that is paid.
 func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
-	p, in := newParts(t), aPacket(time.Minute)
+	p, in := newSteps(t), aPacket(time.Minute)
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
 	p.reject = func(int) error {
 		return temporal.NewNonRetryableApplicationError("the charge is sending", activities.TypeNotDeclined, nil)
@@ -408,17 +411,17 @@ func TestR13_DeclinedChargeOfRestoredBooks(t *testing.T) {
 		t.Errorf("search attributes %q", p.upsert)
 	}
 
-	p = newParts(t)
+	p = newSteps(t)
 	p.read = func(int) payout.State { return ready(payout.StatusSending, payout.ActionAsk, time.Time{}) }
 	p.env.ExecuteWorkflow(Packet, in)
 	p.result(t)
-	p.want(t, steps(charge[:2], []string{"Ask", "Settle succeeded"}, opening[3:], closing(packet.CloseExpired, "FinishPacket"))...)
+	p.want(t, steps(charge[:3], []string{"Ask", "Settle succeeded"}, opening[4:], closing(packet.CloseExpired, "FinishPacket"))...)
 }
 
 // TestPacketShowsThatItsChargeIsPaid: what was unknown once is not shown as that for the life
 // of the packet.
 func TestPacketShowsThatItsChargeIsPaid(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.send = func(int) (activities.Outcome, error) {
 		return sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(time.Second))), nil
 	}

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -44,12 +45,10 @@ type parts struct {
 	options map[string]activity.Info
 	upsert  []string // search attributes upserted, in order
 
-	row       packet.Status                        // RecordPacket
-	read      func(n int) payout.State             // ReadPayment and RecordClaim; n counts from 1
-	pay       func(n int) (activities.Sent, error) // Pay
-	ask       func(n int) payout.ObservationKind   // Ask
+	row       packet.Status                      // RecordPacket
+	read      func(n int) payout.State           // ReadPayment and RecordClaim; n counts from 1
+	ask       func(n int) payout.ObservationKind // Ask
 	settle    func(o payout.Observation) payout.State
-	begin     func(n int) payout.Begun
 	fund      func(n int) error // Fund; nil: the shares are written
 	openPool  func(n int) error
 	closePool func(n int) packet.Remainder
@@ -92,12 +91,6 @@ func newParts(t *testing.T) *parts {
 	}).Return(nil)
 	// The ordinary course; tests replace what they are about.
 	p.read = func(int) payout.State { return ready(payout.StatusPending, payout.ActionSend, time.Time{}) }
-	p.begin = func(int) payout.Begun {
-		return payout.Begun{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{}), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payoutNo, Request: []byte("{}"), Send: 1}}
-	}
-	p.pay = func(int) (activities.Sent, error) {
-		return activities.Sent{Observation: payout.Observation{Source: payout.SourceSend, Kind: payout.ObsSucceeded, OrderNo: payoutNo}}, nil
-	}
 	p.ask = func(int) payout.ObservationKind { return payout.ObsSucceeded }
 	p.settle = func(payout.Observation) payout.State { return ended(payout.StatusPaid) }
 	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{State: ended(payout.StatusPaid)}, nil }
@@ -116,6 +109,18 @@ func newParts(t *testing.T) *parts {
 	p.openPool = func(int) error { return nil }
 	p.reject = func(int) error { return nil }
 	p.closePool = func(int) packet.Remainder { return packet.Remainder{} }
+	return p
+}
+
+var errBroke = errors.New("broke")
+
+// newSteps is newParts without a way to do several steps at once: each is taken alone.
+func newSteps(t *testing.T) *parts {
+	p := newParts(t)
+	p.payNow = func() (activities.Outcome, error) { return activities.Outcome{}, errBroke }
+	p.openNow = func() (activities.Opened, error) { return activities.Opened{}, errBroke }
+	p.closeNow = func() (activities.Closed, error) { return activities.Closed{}, errBroke }
+	p.refundNow = func() (activities.Refunded, error) { return activities.Refunded{}, errBroke }
 	return p
 }
 
@@ -147,6 +152,17 @@ func (p *parts) did(step, detail string) (n int) {
 	}
 	p.calls = append(p.calls, line)
 	return p.seen[step]
+}
+
+// state is a state as the store reads it: now.
+func (p *parts) state(st payout.State) payout.State {
+	st.Clock = p.env.Now()
+	return st
+}
+
+func (p *parts) outcome(o activities.Outcome, err error) (activities.Outcome, error) {
+	o.State = p.state(o.State)
+	return o, err
 }
 
 func (p *parts) RecordPacket(_ context.Context, _ packet.Packet) (packet.Status, error) {
@@ -195,12 +211,17 @@ func (p *parts) FinishPacket(_ context.Context, _ string) (bool, error) {
 
 func (p *parts) PayNow(_ context.Context, c packet.Claim) (activities.Outcome, error) {
 	p.did("PayNow", c.UserID)
-	return p.payNow()
+	return p.outcome(p.payNow())
 }
 
 func (p *parts) OpenNow(_ context.Context, _ packet.Packet) (activities.Opened, error) {
 	p.did("OpenNow", "")
-	return p.openNow()
+	done, err := p.openNow()
+	if done.Charge != nil {
+		charge, _ := p.outcome(*done.Charge, nil)
+		done.Charge = &charge
+	}
+	return done, err
 }
 
 func (p *parts) CloseNow(_ context.Context, _ packet.Packet, reason packet.CloseReason) (activities.Closed, error) {
@@ -210,32 +231,26 @@ func (p *parts) CloseNow(_ context.Context, _ packet.Packet, reason packet.Close
 
 func (p *parts) RefundNow(_ context.Context, id, _ string) (activities.Refunded, error) {
 	p.did("RefundNow", id)
-	return p.refundNow()
+	done, err := p.refundNow()
+	done.Outcome, _ = p.outcome(done.Outcome, nil)
+	return done, err
 }
 
 func (p *parts) RecordClaim(_ context.Context, c packet.Claim) (payout.State, error) {
 	p.did("RecordClaim", c.UserID)
 	if p.record != nil {
-		return p.record(), nil
+		return p.state(p.record()), nil
 	}
-	return p.read(1), nil
+	return p.state(p.read(1)), nil
 }
 
 func (p *parts) ReadPayment(_ context.Context, id string) (payout.State, error) {
-	return p.read(p.did("ReadPayment", id)), nil
-}
-
-func (p *parts) BeginSend(_ context.Context, _ string) (payout.Begun, error) {
-	return p.begin(p.did("BeginSend", "")), nil
-}
-
-func (p *parts) Pay(_ context.Context, o payout.Order) (activities.Sent, error) {
-	return p.pay(p.did("Pay", ""))
+	return p.state(p.read(p.did("ReadPayment", id))), nil
 }
 
 func (p *parts) Send(_ context.Context, id string) (activities.Outcome, error) {
 	p.sends = append(p.sends, id)
-	return p.send(p.did("Send", "")) // it books its answer itself
+	return p.outcome(p.send(p.did("Send", ""))) // it books its answer itself
 }
 
 func (p *parts) Ask(_ context.Context, no string) (payout.Observation, error) {
@@ -247,7 +262,7 @@ func (p *parts) Settle(_ context.Context, o payout.Observation, asked string) (p
 	p.mu.Lock()
 	p.settled, p.asked = append(p.settled, o), append(p.asked, asked)
 	p.mu.Unlock()
-	return p.settle(o), nil
+	return p.state(p.settle(o)), nil
 }
 
 // want compares the steps taken, in order.
@@ -284,12 +299,19 @@ func (p *parts) count(step string) int {
 }
 
 func aPacket(life time.Duration) PacketInput {
-	return PacketInput{Shape: ShapeWhole, Packet: packet.Packet{ID: packetID, App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 4, Split: packet.SplitRandom,
-		MinShare: 1, BodyHash: "h", Commitment: "c", CreatedAt: born, OpensAt: born, ExpiresAt: born.Add(life)}}
+	return PacketInput{Packet: packet.Packet{ID: packetID, App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+		TotalAmount: 1000, ShareCount: 4, Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Commitment: "c",
+		CreatedAt: born, OpensAt: born, ExpiresAt: born.Add(life)}}
 }
 
 func aClaim() packet.Claim {
 	return packet.Claim{PacketID: packetID, UserID: "u", ShareIndex: 3, Amount: 321, ClaimedAt: born}
+}
+
+// claimInput starts a payout as the relay does.
+func claimInput() PayoutInput {
+	c := aClaim()
+	return PayoutInput{Claim: &c, PaymentID: payoutID}
 }
 
 func at(d time.Duration) time.Time { return born.Add(d) }

@@ -14,12 +14,6 @@ import (
 	"hongbao/payout"
 )
 
-func payNowInput() PayoutInput {
-	in := claimInput()
-	in.PayNow, in.Shape = true, ShapeWhole
-	return in
-}
-
 // sent is a payment whose send left and came to st.
 func sent(kind payout.ObservationKind, st payout.State) activities.Outcome {
 	return activities.Outcome{State: st, Observation: &payout.Observation{ID: "run/now", Source: payout.SourceSend, Kind: kind, OrderNo: payoutNo}}
@@ -55,7 +49,7 @@ func TestPayNowCourses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
 			p.payNow = func() (activities.Outcome, error) { return tc.now, tc.err }
-			p.env.ExecuteWorkflow(Payout, payNowInput())
+			p.env.ExecuteWorkflow(Payout, claimInput())
 			if got := p.result(t); got != string(payout.StatusPaid) {
 				t.Errorf("result %q", got)
 			}
@@ -69,13 +63,14 @@ func TestPayNowCourses(t *testing.T) {
 
 // TestR3_PayNowAnswerIsNotLost: an answer that could not be booked is booked by a
 // step that never gives up, under the name it had, and about the number that was
-// sent, whatever number the answer names.
+// sent, whatever the answer and the row name.
 func TestR3_PayNowAnswerIsNotLost(t *testing.T) {
 	p := newParts(t)
 	now := sent(payout.ObsSucceeded, ready(payout.StatusSending, payout.ActionAsk, time.Time{}))
-	now.Unbooked, now.Observation.OrderNo = true, "another"
+	now.Unbooked, now.OrderNo = true, payoutNo
+	now.Observation.OrderNo, now.State.Step.OrderNo = "another", "an earlier one"
 	p.payNow = func() (activities.Outcome, error) { return now, nil }
-	p.env.ExecuteWorkflow(Payout, payNowInput())
+	p.env.ExecuteWorkflow(Payout, claimInput())
 	p.result(t)
 	p.want(t, "PayNow u", "Settle succeeded")
 	if o := p.settled[0]; o.ID != now.Observation.ID || p.asked[0] != payoutNo {
@@ -103,7 +98,7 @@ func TestR10_PayNowConflict(t *testing.T) {
 	failed := ended(payout.StatusFailed)
 	failed.Failure = payout.NewFailure(payout.FailureShareConflict, "")
 	p := notBooked(t, failed)
-	p.env.ExecuteWorkflow(Payout, payNowInput())
+	p.env.ExecuteWorkflow(Payout, claimInput())
 	var app *temporal.ApplicationError
 	if err := p.env.GetWorkflowError(); !errors.As(err, &app) || app.Type() != payout.FailureShareConflict || !app.NonRetryable() {
 		t.Errorf("ended with %v", err)
@@ -118,7 +113,7 @@ func TestR10_PayNowConflict(t *testing.T) {
 // promise's payment, never that of the share, which is another's.
 func TestR10_PromiseGoesOn(t *testing.T) {
 	p := notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
-	p.env.ExecuteWorkflow(Payout, payNowInput())
+	p.env.ExecuteWorkflow(Payout, claimInput())
 	if err := p.env.GetWorkflowError(); err != nil {
 		t.Error(err)
 	}
@@ -129,7 +124,7 @@ func TestR10_PromiseGoesOn(t *testing.T) {
 
 	p = notBooked(t, ready(payout.StatusPending, payout.ActionSend, time.Time{}))
 	p.env.SetContinueAsNewSuggested(true)
-	p.env.ExecuteWorkflow(Payout, payNowInput())
+	p.env.ExecuteWorkflow(Payout, claimInput())
 	var again *workflow.ContinueAsNewError
 	var in PayoutInput
 	if err := p.env.GetWorkflowError(); !errors.As(err, &again) {
@@ -143,7 +138,7 @@ func TestR10_PromiseGoesOn(t *testing.T) {
 // TestPayNowOnlyForClaims: a run that a decision started takes every step.
 func TestPayNowOnlyForClaims(t *testing.T) {
 	p := newParts(t)
-	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, PayNow: true, Shape: ShapeWhole})
+	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 	p.result(t)
 	p.want(t, "ReadPayment "+payoutID, "Send")
 }

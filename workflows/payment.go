@@ -14,15 +14,14 @@ import (
 // row says next until the row says end.
 type machine struct {
 	runID string
-	shape Shape
 	// console is where links in the details lead; "": nowhere.
 	console Console
 	seen    int           // observations made by this run
 	shown   payout.Status // last status upserted
 }
 
-func newMachine(ctx workflow.Context, shape Shape, console Console) *machine {
-	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, shape: shape, console: console}
+func newMachine(ctx workflow.Context, console Console) *machine {
+	return &machine{runID: workflow.GetInfo(ctx).WorkflowExecution.RunID, console: console}
 }
 
 // enter is how a payout comes to its row. A claim is paid on the spot when that is
@@ -32,17 +31,15 @@ func (m *machine) enter(ctx workflow.Context, in PayoutInput) (payout.State, err
 	if in.Claim == nil {
 		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	}
-	if in.PayNow {
-		c := *in.Claim
-		paid, err := now[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
-		switch {
-		case err == nil && paid.Unbooked:
-			return m.book(ctx, *paid.Observation, paid.State.Step.OrderNo) // the number that was sent, whatever the answer says
-		case err == nil || temporal.IsCanceledError(err):
-			return paid.State, err
-		}
+	c := *in.Claim
+	paid, err := now[activities.Outcome](ctx, "book the claim, pay "+amountOf(c.Amount)+" to "+c.Account(), payments.PayNow, c)
+	if err == nil {
+		return m.sent(ctx, paid)
 	}
-	return step[payout.State](storeStep(ctx, "book the claim: "+amountOf(in.Claim.Amount)+" from holding to owed"), payments.RecordClaim, *in.Claim)
+	if temporal.IsCanceledError(err) {
+		return paid.State, err
+	}
+	return step[payout.State](storeStep(ctx, "book the claim: "+amountOf(c.Amount)+" from holding to owed"), payments.RecordClaim, c)
 }
 
 // run does steps until the payment needs none. It returns early, with the open
@@ -96,9 +93,6 @@ func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err 
 // send makes a send and books its answer. What was noted and not sent, because the
 // step was repeated or came late, is asked about: the row says so.
 func (m *machine) send(ctx workflow.Context, st payout.State) (payout.State, error) {
-	if m.shape == ShapeParts {
-		return m.sendByParts(ctx, st)
-	}
 	sent, err := step[activities.Outcome](sendStep(ctx, "note the send, call the provider, book its answer"), payments.Send, st.PaymentID)
 	if err != nil {
 		return sent.State, err
@@ -112,29 +106,6 @@ func (m *machine) sent(ctx workflow.Context, o activities.Outcome) (payout.State
 		return m.book(ctx, *o.Observation, o.OrderNo)
 	}
 	return o.State, nil
-}
-
-// sendByParts is send for runs of ShapeParts. Between its steps are workflow tasks:
-// where those queue for longer than payout.LeaveWithin, nothing leaves.
-func (m *machine) sendByParts(ctx workflow.Context, st payout.State) (payout.State, error) {
-	begun, err := step[payout.Begun](storeStep(ctx, "note the send, store the request"), payments.BeginSend, st.PaymentID)
-	if err != nil || begun.Order == nil {
-		return begun.State, err
-	}
-	o := *begun.Order
-	sent, err := step[activities.Sent](payStep(ctx, fmt.Sprintf("%s %s, send %d", o.Op, o.OrderNo, o.Send)), payments.Pay, o)
-	if err != nil {
-		if temporal.IsCanceledError(err) {
-			return begun.State, err
-		}
-		// The worker died or hung in mid-call: nobody knows whether the request left.
-		sent.Observation = payout.Observation{Source: payout.SourceSend, Kind: payout.ObsNoAnswer, OrderNo: o.OrderNo, Code: "worker_lost",
-			StartedAt: workflow.Now(ctx).UTC(), EndedAt: workflow.Now(ctx).UTC()}
-	}
-	if sent.Overtaken {
-		return step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, st.PaymentID)
-	}
-	return m.settle(ctx, sent.Observation, o.OrderNo)
 }
 
 func (m *machine) ask(ctx workflow.Context, st payout.State) (payout.State, error) {

@@ -12,7 +12,7 @@ import (
 // notification or a repair starts a new run of the same id with the payment's
 // id alone. It ends Completed when paid, Failed when finance is needed.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
-	m := newMachine(ctx, in.Shape, in.Console)
+	m := newMachine(ctx, in.Console)
 	st, err := m.enter(ctx, in)
 	if err != nil {
 		return "", err
@@ -21,7 +21,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 		return st.Status, err
 	}
 	if st.Step.Do != payout.ActionEnd {
-		return st.Status, workflow.NewContinueAsNewError(ctx, PayoutWorkflow, PayoutInput{PaymentID: st.PaymentID, Shape: in.Shape, Console: in.Console})
+		return st.Status, workflow.NewContinueAsNewError(ctx, PayoutWorkflow, PayoutInput{PaymentID: st.PaymentID, Console: in.Console})
 	}
 	return st.Status, m.finish(ctx, st, in.Claim == nil)
 }
@@ -30,7 +30,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 // ends Failed when the provider refuses the sender's account; finance's retry
 // starts a new run.
 func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
-	m := newMachine(ctx, in.Shape, in.Console)
+	m := newMachine(ctx, in.Console)
 	st, closed, err := m.refund(ctx, in)
 	if err != nil {
 		return "", err
@@ -52,15 +52,13 @@ func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
 // refund is how a refund comes to its row: its send, when that is due, is made on the
 // way, and its packet closed.
 func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State, closed bool, err error) {
-	if m.shape == ShapeAtOnce {
-		done, err := now[activities.Refunded](ctx, "send the refund, close the packet", atOnce.RefundNow, in.PaymentID, in.PacketID)
-		if err == nil {
-			st, err = m.sent(ctx, done.Outcome)
-			return st, done.Closed, err
-		}
-		if temporal.IsCanceledError(err) {
-			return st, false, err
-		}
+	done, err := now[activities.Refunded](ctx, "send the refund, close the packet", atOnce.RefundNow, in.PaymentID, in.PacketID)
+	if err == nil {
+		st, err = m.sent(ctx, done.Outcome)
+		return st, done.Closed, err
+	}
+	if temporal.IsCanceledError(err) {
+		return st, false, err
 	}
 	st, err = step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	return st, false, err
@@ -70,7 +68,7 @@ func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State,
 // while the charge is open, its packet's run does. What the provider says is
 // booked; a refused charge is an ordinary outcome and no failed run.
 func Charge(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
-	m := newMachine(ctx, in.Shape, in.Console)
+	m := newMachine(ctx, in.Console)
 	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	if err != nil {
 		return "", err

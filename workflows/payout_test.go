@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -14,12 +13,6 @@ import (
 	"hongbao/activities"
 	"hongbao/payout"
 )
-
-// claimInput starts a payout as those were started that are made by parts.
-func claimInput() PayoutInput {
-	c := aClaim()
-	return PayoutInput{Claim: &c, PaymentID: payoutID}
-}
 
 // ids are the observation ids settled; each must be new, else Settle skips it.
 func (p *parts) ids(t *testing.T) []string {
@@ -34,21 +27,6 @@ func (p *parts) ids(t *testing.T) []string {
 	return out
 }
 
-func TestPayoutPaid(t *testing.T) {
-	p := newParts(t)
-	p.env.ExecuteWorkflow(Payout, claimInput())
-	if got := p.result(t); got != string(payout.StatusPaid) {
-		t.Errorf("result %q", got)
-	}
-	p.want(t, "RecordClaim u", "BeginSend", "Pay", "Settle succeeded")
-	if len(p.upsert) != 0 {
-		t.Errorf("the happy path paid for upserts: %q", p.upsert)
-	}
-	if len(p.timers) != 0 {
-		t.Errorf("the happy path waited: %v", p.timers)
-	}
-}
-
 // TestR4_FailedRunIsRed: a confirmed failure ends the run as Failed, with the
 // failure code as its type, and is never tried again by Temporal.
 func TestR4_FailedRunIsRed(t *testing.T) {
@@ -60,7 +38,7 @@ func TestR4_FailedRunIsRed(t *testing.T) {
 		{payout.StatusReturned, "returned"},
 	} {
 		t.Run(string(tc.status), func(t *testing.T) {
-			p := newParts(t)
+			p := newSteps(t)
 			p.settle = func(payout.Observation) payout.State { return ended(tc.status) }
 			p.env.ExecuteWorkflow(Payout, claimInput())
 			var app *temporal.ApplicationError
@@ -81,59 +59,13 @@ func TestR4_FailedRunIsRed(t *testing.T) {
 	}
 }
 
-// TestR4_LostWorkerIsUnknown: when nobody can say whether the request left, it
-// is observed as no answer and asked for, never sent again by itself.
-func TestR4_LostWorkerIsUnknown(t *testing.T) {
-	for name, cause := range map[string]error{
-		"the worker died": temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
-		"the call failed": errors.New("cannot encode"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newParts(t)
-			p.pay = func(int) (activities.Sent, error) { return activities.Sent{}, cause }
-			p.settle = func(o payout.Observation) payout.State {
-				if o.Kind == payout.ObsNoAnswer {
-					return ready(payout.StatusUnknown, payout.ActionAsk, p.env.Now().Add(500*time.Millisecond))
-				}
-				return ended(payout.StatusPaid)
-			}
-			p.env.ExecuteWorkflow(Payout, claimInput())
-			p.result(t)
-			p.want(t, "RecordClaim u", "BeginSend", "Pay", "Settle no_answer", "Ask", "Settle succeeded")
-			if o := p.settled[0]; o.Code != "worker_lost" || o.OrderNo != payoutNo || o.Source != payout.SourceSend {
-				t.Errorf("observed %+v", o)
-			}
-			p.ids(t)
-			if want := []string{"unknown", "paid"}; !slices.Equal(p.upsert, want) {
-				t.Errorf("search attributes %q, want %q", p.upsert, want)
-			}
-		})
-	}
-}
-
 func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
-	t.Run("overtaken: reads the row, sends nothing", func(t *testing.T) {
-		p := newParts(t)
-		p.pay = func(int) (activities.Sent, error) { return activities.Sent{Overtaken: true}, nil }
-		p.read = func(int) payout.State {
-			if p.count("Pay") > 0 {
-				return ended(payout.StatusPaid)
-			}
-			return ready(payout.StatusPending, payout.ActionSend, time.Time{})
-		}
+	t.Run("overtaken: the send finds its row paid, and sends nothing", func(t *testing.T) {
+		p := newSteps(t)
+		p.send = func(int) (activities.Outcome, error) { return activities.Outcome{State: ended(payout.StatusPaid)}, nil }
 		p.env.ExecuteWorkflow(Payout, claimInput())
 		p.result(t)
-		p.want(t, "RecordClaim u", "BeginSend", "Pay", "ReadPayment "+payoutID)
-	})
-
-	t.Run("may not send now: does what the row says instead", func(t *testing.T) {
-		p := newParts(t)
-		p.begin = func(int) payout.Begun {
-			return payout.Begun{State: ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})}
-		}
-		p.env.ExecuteWorkflow(Payout, claimInput())
-		p.result(t)
-		p.want(t, "RecordClaim u", "BeginSend", "Ask", "Settle succeeded")
+		p.want(t, "PayNow u", "RecordClaim u", "Send")
 	})
 
 	for _, tc := range []struct {
@@ -146,14 +78,14 @@ func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
 		{ended(payout.StatusPaidOutside), nil, false},
 		{ended(payout.StatusFailed), nil, true},
 		{ended(payout.StatusReturned), nil, true},
-		{ready(payout.StatusPending, payout.ActionSend, time.Time{}), []string{"BeginSend", "Pay", "Settle succeeded"}, false},
+		{ready(payout.StatusPending, payout.ActionSend, time.Time{}), []string{"Send"}, false},
 		{ready(payout.StatusPending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
 		{ready(payout.StatusSending, payout.ActionAsk, time.Time{}), []string{"Ask", "Settle succeeded"}, false},
 		{ready(payout.StatusUnknown, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
 		{ready(payout.StatusAwaitingRecipient, payout.ActionAsk, at(time.Hour)), []string{"Ask", "Settle succeeded"}, false},
 	} {
 		t.Run("row is "+string(tc.row.Status)+", "+string(tc.row.Step.Do), func(t *testing.T) {
-			p := newParts(t)
+			p := newSteps(t)
 			p.read = func(int) payout.State { return tc.row }
 			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 			if err := p.env.GetWorkflowError(); (err != nil) != tc.fails {
@@ -166,7 +98,7 @@ func TestR3_PayoutRunHasNoAuthority(t *testing.T) {
 
 // TestPayoutWake: a signal makes the run read its row at once instead of waiting.
 func TestPayoutWake(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	confirmed := false
 	p.read = func(int) payout.State {
 		if confirmed {
@@ -185,7 +117,7 @@ func TestPayoutWake(t *testing.T) {
 	}, 2*time.Second)
 	p.env.ExecuteWorkflow(Payout, claimInput())
 	p.result(t)
-	p.want(t, "RecordClaim u", "ReadPayment "+payoutID, "Ask", "Settle succeeded")
+	p.want(t, "PayNow u", "RecordClaim u", "ReadPayment "+payoutID, "Ask", "Settle succeeded")
 	if got := p.elapsed(); got > time.Minute {
 		t.Errorf("took %v: the signal did not end the wait", got)
 	}
@@ -195,7 +127,7 @@ func TestPayoutWake(t *testing.T) {
 }
 
 func TestPayoutWaitsUntilTheStepIsDue(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.read = func(int) payout.State { return ready(payout.StatusUnknown, payout.ActionAsk, at(5*time.Minute)) }
 	p.env.ExecuteWorkflow(Payout, claimInput())
 	p.result(t)
@@ -206,7 +138,7 @@ func TestPayoutWaitsUntilTheStepIsDue(t *testing.T) {
 
 // TestPayoutObservationIDs: each observation of a run has its own id.
 func TestPayoutObservationIDs(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.settle = func(payout.Observation) payout.State {
 		if p.count("Settle") < 6 {
 			return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
@@ -221,7 +153,7 @@ func TestPayoutObservationIDs(t *testing.T) {
 }
 
 func TestPayoutContinuesAsNew(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.settle = func(payout.Observation) payout.State {
 		p.env.SetContinueAsNewSuggested(p.count("Settle") >= 3)
 		return ready(payout.StatusUnknown, payout.ActionAsk, time.Time{})
@@ -229,7 +161,7 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 	p.payNow = func() (activities.Outcome, error) {
 		return activities.Outcome{State: ready(payout.StatusPending, payout.ActionSend, time.Time{})}, nil
 	}
-	begun := payNowInput()
+	begun := claimInput()
 	begun.Console = "https://desk.example"
 	p.env.ExecuteWorkflow(Payout, begun)
 	var next *workflow.ContinueAsNewError
@@ -237,7 +169,8 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 		t.Fatalf("ended with %v", err)
 	}
 	var in PayoutInput
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != (PayoutInput{PaymentID: payoutID, Shape: ShapeWhole, Console: begun.Console}) {
+	want := PayoutInput{PaymentID: payoutID, Console: begun.Console}
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in != want {
 		t.Errorf("goes on with %+v, %v", in, err)
 	}
 	if n := p.count("Settle"); n != 3 {
@@ -247,7 +180,7 @@ func TestPayoutContinuesAsNew(t *testing.T) {
 
 // TestPayoutMended: a run that finance's decision started says once that the payment is paid.
 func TestPayoutMended(t *testing.T) {
-	p := newParts(t)
+	p := newSteps(t)
 	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 	p.result(t)
 	if want := []string{"paid"}; !slices.Equal(p.upsert, want) {
@@ -256,25 +189,25 @@ func TestPayoutMended(t *testing.T) {
 }
 
 func TestRefund(t *testing.T) {
-	in := RefundInput{PaymentID: refundID, PacketID: packetID, Shape: ShapeWhole}
+	in := RefundInput{PaymentID: refundID, PacketID: packetID}
 	t.Run("paid closes the packet", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.env.ExecuteWorkflow(Refund, in)
 		p.result(t)
-		p.want(t, "ReadPayment "+refundID, "Send", "FinishPacket")
+		p.want(t, "RefundNow "+refundID, "ReadPayment "+refundID, "Send", "FinishPacket")
 		if len(p.upsert) != 0 {
 			t.Errorf("the happy path paid for upserts: %q", p.upsert)
 		}
 	})
 	t.Run("a repeat of a paid one closes the packet again", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.read = func(int) payout.State { return ended(payout.StatusPaid) }
 		p.env.ExecuteWorkflow(Refund, in)
 		p.result(t)
-		p.want(t, "ReadPayment "+refundID, "FinishPacket")
+		p.want(t, "RefundNow "+refundID, "ReadPayment "+refundID, "FinishPacket")
 	})
 	t.Run("failed leaves the packet closing, and is red", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.settle = func(payout.Observation) payout.State { return ended(payout.StatusFailed) }
 		p.env.ExecuteWorkflow(Refund, in)
 		var app *temporal.ApplicationError
@@ -286,7 +219,7 @@ func TestRefund(t *testing.T) {
 		}
 	})
 	t.Run("goes on as new with the same input", func(t *testing.T) {
-		p := newParts(t)
+		p := newSteps(t)
 		p.env.SetContinueAsNewSuggested(true)
 		p.env.ExecuteWorkflow(Refund, in)
 		var next *workflow.ContinueAsNewError
@@ -298,4 +231,26 @@ func TestRefund(t *testing.T) {
 			t.Errorf("goes on with %+v, %v", got, err)
 		}
 	})
+}
+
+// TestCharge: a run that asks about a charge again takes each step alone, and goes on as
+// new with the same input.
+func TestCharge(t *testing.T) {
+	in := PayoutInput{PaymentID: "c" + packetID + "0000"}
+	p := newParts(t)
+	p.env.ExecuteWorkflow(Charge, in)
+	p.result(t)
+	p.want(t, "ReadPayment "+in.PaymentID, "Send")
+
+	p = newParts(t)
+	p.env.SetContinueAsNewSuggested(true)
+	p.env.ExecuteWorkflow(Charge, in)
+	var next *workflow.ContinueAsNewError
+	if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != ChargeWorkflow {
+		t.Fatalf("ended with %v", err)
+	}
+	var got PayoutInput
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &got); err != nil || got != in {
+		t.Errorf("goes on with %+v, %v", got, err)
+	}
 }

@@ -10,15 +10,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// TestReplay runs recorded histories through today's code: a change that an open
-// run would not survive fails here. When such a change is meant, branch with a
-// Shape or workflow.GetVersion and keep the old histories; new ones are recorded by
+// TestReplay runs recorded histories through today's code: a change that stops open runs
+// fails here. The histories are recorded by
 //
 //	go test ./worker -run TestRecordHistories -update-histories
-//
-// Those called by_steps, by_parts, by_whole_steps and unshown are of runs that were started
-// before there was PayNow, ShapeWhole, ShapeAtOnce, and "paid-charge-is-shown"; they are not
-// recorded any more.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(files) == 0 {
@@ -50,7 +45,7 @@ func quiet() tlog.Logger { return tlog.NewStructuredLogger(slog.New(slog.Discard
 func TestReplayNoticesAChange(t *testing.T) {
 	r := worker.NewWorkflowReplayer()
 	other := func(ctx workflow.Context, _ PayoutInput) error {
-		return workflow.ExecuteActivity(storeStep(ctx, ""), payments.BeginSend, "").Get(ctx, nil)
+		return workflow.ExecuteActivity(storeStep(ctx, ""), payments.ReadPayment, "").Get(ctx, nil)
 	}
 	r.RegisterWorkflowWithOptions(other, workflow.RegisterOptions{Name: PayoutWorkflow})
 	if err := r.ReplayWorkflowHistoryFromJSONFile(quiet(), filepath.Join("testdata", "payout_paid.json")); err == nil {

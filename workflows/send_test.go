@@ -1,16 +1,13 @@
 package workflows
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
 	"hongbao/payout"
@@ -40,7 +37,7 @@ func TestSendIsOneStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(t)
 			p.send = func(n int) (activities.Outcome, error) { return tc.sends[n-1], nil }
-			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 			if got := p.result(t); got != string(payout.StatusPaid) {
 				t.Errorf("result %q", got)
 			}
@@ -61,7 +58,7 @@ func TestR3_SendAnswerIsNotLost(t *testing.T) {
 	unbooked.Unbooked, unbooked.OrderNo = true, payoutNo
 	unbooked.Observation.OrderNo, unbooked.State.Step.OrderNo = "another", "an earlier one"
 	p.send = func(int) (activities.Outcome, error) { return unbooked, nil }
-	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+	p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 	p.result(t)
 	p.want(t, "ReadPayment "+payoutID, "Send", "Settle succeeded")
 	if o := p.settled[0]; o.ID != unbooked.Observation.ID || p.asked[0] != payoutNo {
@@ -85,52 +82,9 @@ func TestR4_LostWorkerInASend(t *testing.T) {
 				}
 				return activities.Outcome{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}, nil
 			}
-			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID, Shape: ShapeWhole})
+			p.env.ExecuteWorkflow(Payout, PayoutInput{PaymentID: payoutID})
 			p.result(t)
 			p.want(t, "ReadPayment "+payoutID, "Send", "Send", "Send", "Ask", "Settle succeeded")
 		})
 	}
-}
-
-// TestShapeOfARun: what was started by parts goes on so, through continue as new;
-// what was started whole stays whole. An input that has no shape is of parts.
-func TestShapeOfARun(t *testing.T) {
-	byParts := []string{"ReadPayment " + payoutID, "BeginSend", "Pay", "Settle succeeded"}
-	whole := []string{"ReadPayment " + payoutID, "Send"}
-	for shape, want := range map[Shape][]string{ShapeParts: byParts, ShapeWhole: whole} {
-		for name, fn := range map[string]any{PayoutWorkflow: Payout, ChargeWorkflow: Charge} {
-			p := newParts(t)
-			p.env.ExecuteWorkflow(fn, PayoutInput{PaymentID: payoutID, Shape: shape})
-			p.result(t)
-			p.want(t, want...)
-
-			p = newParts(t)
-			p.env.SetContinueAsNewSuggested(true)
-			p.env.ExecuteWorkflow(fn, PayoutInput{PaymentID: payoutID, Shape: shape})
-			var next *workflow.ContinueAsNewError
-			var in PayoutInput
-			if err := p.env.GetWorkflowError(); !errors.As(err, &next) || next.WorkflowType.Name != name {
-				t.Fatalf("ended with %v", err)
-			}
-			if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &in); err != nil || in.Shape != shape {
-				t.Errorf("%s of shape %q goes on with %+v, %v", name, shape, in, err)
-			}
-		}
-	}
-	t.Run("a packet of before", func(t *testing.T) {
-		raw, err := json.Marshal(aPacket(time.Minute).Packet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var in PacketInput
-		if err := json.Unmarshal(raw, &in); err != nil || in.ID != packetID || in.Shape != ShapeParts {
-			t.Fatalf("read as %+v, %v", in, err)
-		}
-		p := newParts(t)
-		p.env.ExecuteWorkflow(Packet, in)
-		p.result(t)
-		if !slices.Equal(p.calls[2:5], []string{"BeginSend", "Pay", "Settle succeeded"}) {
-			t.Errorf("steps %q", p.calls)
-		}
-	})
 }

@@ -37,14 +37,6 @@ func bulkOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary}
 }
 
-// payStep returns options for the one call that moves money: at most once a noted send.
-// For runs of ShapeParts.
-func payStep(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: payTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
-	})
-}
-
 // sendStep returns options for a whole send: repeatable, because a repeat finds
 // the note of the first in the row and asks (rule R3).
 func sendStep(ctx workflow.Context, summary string) workflow.Context {
@@ -67,7 +59,7 @@ func now[T any](ctx workflow.Context, summary string, activity any, args ...any)
 // askStep returns options for a question to the provider.
 func askStep(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: payTimeout, RetryPolicy: retryForever(), Summary: summary,
+		StartToCloseTimeout: askTimeout, RetryPolicy: retryForever(), Summary: summary,
 	})
 }
 
