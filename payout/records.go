@@ -15,19 +15,15 @@ type State struct {
 	Step      Step     `json:"step"`
 	// Clock is what time it was when this was read, by the clock that Step.At goes
 	// by: how long to wait is the same wherever it is waited, whatever the time is there.
-	Clock time.Time `json:"clock,omitzero"`
+	Clock time.Time `json:"clock"`
 }
 
-// Wait is how long after it was read the step is due. now is taken for Clock where
-// a run has begun with a state that has none.
-func (s State) Wait(now time.Time) time.Duration {
+// Wait is how long after the state was read the step is due.
+func (s State) Wait() time.Duration {
 	if s.Step.At.IsZero() {
 		return 0
 	}
-	if !s.Clock.IsZero() {
-		now = s.Clock
-	}
-	return s.Step.At.Sub(now)
+	return s.Step.At.Sub(s.Clock)
 }
 
 // Begun is the answer of BeginSend: an order to send, or none.

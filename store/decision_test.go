@@ -253,7 +253,7 @@ func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
 	c.pass(-10 * time.Minute)
 	decide(t, s, id)
 	st, err := s.PaymentState(t.Context(), id)
-	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionAsk || st.Wait(time.Time{}) > 0 {
+	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionAsk || st.Wait() > 0 {
 		t.Errorf("%+v", st)
 	}
 	if begun, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || begun.Order != nil {

@@ -78,7 +78,7 @@ func (m *machine) run(ctx workflow.Context, st payout.State) (payout.State, erro
 
 // await waits until the step is due, or until a signal says to look again.
 func (m *machine) await(ctx workflow.Context, st payout.State) (woken bool, err error) {
-	wait := st.Wait(workflow.Now(ctx))
+	wait := st.Wait()
 	if wait <= 0 {
 		return false, nil
 	}
