@@ -254,11 +254,6 @@ var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
 // restoredBooks are the books as their recovery needs them; as package store does it.
 type restoredBooks struct{ *books }
 
-func (b restoredBooks) Books(context.Context) (st payout.Books, err error) {
-	b.world.look(func() { st = b.state })
-	return st, nil
-}
-
 func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.Books, err error) {
 	b.world.look(func() {
 		b.state = b.state.Judge(known, false, b.world.now())

@@ -46,13 +46,3 @@ func (s *Store) Installed(ctx context.Context) (time.Time, error) {
 	}
 	return time.Unix(*at, 0).UTC(), nil
 }
-
-// Version reads the number of the newest migration that was applied.
-func (s *Store) Version(ctx context.Context) (int64, error) {
-	var v *int64
-	err := s.read(ctx).Raw("SELECT MAX(version_id) FROM goose_db_version WHERE is_applied").Scan(&v).Error
-	if err != nil || v == nil {
-		return 0, classify(err)
-	}
-	return *v, nil
-}

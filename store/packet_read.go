@@ -97,27 +97,14 @@ func (c claimRow) paid() packet.Paid {
 	return packet.Paid{Claim: claim, PayoutID: id, PayoutStatus: status}
 }
 
-const selectClaims = `SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
-	LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index WHERE c.packet_id = ?`
-
-// Claims lists the recorded claims of a packet in the order of their shares.
-func (s *Store) Claims(ctx context.Context, packetID string) ([]packet.Paid, error) {
-	var rows []claimRow
-	if err := s.read(ctx).Raw(selectClaims+" ORDER BY s.share_index", packetID).Scan(&rows).Error; err != nil {
-		return nil, classify(err)
-	}
-	out := make([]packet.Paid, len(rows))
-	for i, r := range rows {
-		out[i] = r.paid()
-	}
-	return out, nil
-}
-
 // Claim reads one user's recorded claim, also one that could not be booked (rule
 // R10): he is told the same amount. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid, error) {
 	var rows []claimRow
-	if err := s.read(ctx).Raw(selectClaims+" AND c.user_id = ?", packetID, userID).Scan(&rows).Error; err != nil {
+	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index
+		WHERE c.packet_id = ? AND c.user_id = ?`, packetID, userID).Scan(&rows).Error
+	if err != nil {
 		return packet.Paid{}, classify(err)
 	}
 	if len(rows) > 0 {

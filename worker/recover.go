@@ -21,7 +21,6 @@ import (
 
 // RestoredBooks is the part of MySQL that knows that it was restored.
 type RestoredBooks interface {
-	Books(ctx context.Context) (payout.Books, error)
 	CompareBooks(ctx context.Context, known int64) (payout.Books, error)
 	DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.Books, error)
 	EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string, report any) (payout.Books, error)
@@ -64,7 +63,6 @@ type RestoredStore interface {
 type RestoredLanes interface {
 	PoolLanes(ctx context.Context) ([]packet.LaneRow, error)
 	RecoverPoolLane(ctx context.Context, l packet.LaneRow) error
-	ClaimsRecorded(ctx context.Context, packetID string) (int, error)
 }
 
 // RestoredPools is the part of Redis that knows what the books do not. It is read

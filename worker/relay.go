@@ -16,7 +16,6 @@ import (
 
 // Handoffs is the worker's side of the lanes' streams.
 type Handoffs interface {
-	EnsureGroups(ctx context.Context) error
 	Read(ctx context.Context, lane int, consumer string, count int, block time.Duration) (pool.Batch, error)
 	ReadOwnPending(ctx context.Context, lane int, consumer, after string, count int) (pool.Batch, error)
 	Ack(ctx context.Context, lane int, entryIDs ...string) error
