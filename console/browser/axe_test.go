@@ -39,6 +39,7 @@ func (b *tab) axe() []string {
 
 // TestAxe: the checker is the one that stands beside it in words, and it sees what it is there for.
 func TestAxe(t *testing.T) {
+	t.Parallel()
 	sum := sha256.Sum256([]byte(axeSource))
 	const want = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 	about, err := os.ReadFile("testdata/axe/axe.md")

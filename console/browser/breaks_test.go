@@ -8,32 +8,27 @@ import (
 // TestBreaksAreFound: breaks are filtered by kind, packet and whether they were dealt
 // with; whoever deals with one comes back to the list as it was.
 func TestBreaksAreFound(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	var ids []string
 	for range 2 {
 		id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 		h.grab(id, "a", "")
-		claims, err := h.pool.Claims(t.Context(), id)
-		h.must(err)
-		twice := claims[0]
-		twice.UserID = "b"
-		_, err = h.store.NoteShareConflict(t.Context(), twice, "sandbox", "claimed by another")
-		h.must(err)
+		h.conflict(id, "b")
 		ids = append(ids, id)
 	}
 	h.compare("month end", "x")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	shown := func(want int) {
 		t.Helper()
-		if n := eval[int](b, `document.querySelectorAll("main section.card").length`); n != want {
+		if n := b.count("main section.card"); n != want {
 			t.Errorf("%d breaks at %s, want %d", n, b.where(), want)
 		}
 	}
 	b.open("/breaks")
 	shown(3)
-	b.do(click("details.filter summary"))
-	if n := eval[int](b, `document.querySelectorAll("#kinds option").length`); n < 15 {
+	b.click("details.filter summary")
+	if n := b.count("#kinds option"); n < 15 {
 		t.Errorf("%d kinds are offered", n)
 	}
 	b.fill("input[name=kind]", "share_conflict")
@@ -42,20 +37,16 @@ func TestBreaksAreFound(t *testing.T) {
 		t.Errorf("at %s", b.where())
 	}
 	shown(2)
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
-	b.picture("breaks-filtered")
 	b.fill("input[name=packet]", ids[1])
 	b.follow("details.filter button")
 	shown(1)
 	b.has("main section.card", ids[1])
-	b.do(click("main section summary"))
+	b.click("main section summary")
 	b.fill("main textarea", "the user was told")
 	b.follow("main section button")
 	b.has(".note.good", "dealt with")
 	b.has("main", "Nothing here.")
-	if got := eval[string](b, `document.querySelector("input[name=packet]").value + " " + document.querySelector("input[name=kind]").value`); got != ids[1]+" share_conflict" {
+	if got := b.value("input[name=packet]") + " " + b.value("input[name=kind]"); got != ids[1]+" share_conflict" {
 		t.Errorf("the filter is %q", got)
 	}
 	b.follow(".tabs li:nth-child(2) a")
@@ -69,7 +60,7 @@ func TestBreaksAreFound(t *testing.T) {
 		t.Errorf("%d", status)
 	}
 	b.has("main", "not right")
-	if got := eval[string](b, `document.querySelector("input[name=kind]").value`); got != "no kind" {
+	if got := b.value("input[name=kind]"); got != "no kind" {
 		t.Errorf("the filter says %q", got)
 	}
 }
@@ -78,40 +69,26 @@ func TestBreaksAreFound(t *testing.T) {
 // reader's language; what engineers need stands below, as it was noted; and whose
 // promise it is leads to his payouts.
 func TestBreaksInWords(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "a", "")
-	claims, err := h.pool.Claims(t.Context(), id)
-	h.must(err)
-	twice := claims[0]
-	twice.UserID = "b & c"
-	_, err = h.store.NoteShareConflict(t.Context(), twice, "sandbox", "claimed by another")
-	h.must(err)
+	h.conflict(id, "b & c")
 	run := h.compare("month end", "x")
 	for lang, says := range map[string][2]string{
 		"en":    {"A user was told that he had won", "retry pays it with the house's money"},
 		"zh-CN": {"用户已被告知抢到", "重付由平台出资兑现"},
 	} {
-		b := h.newTab(lang)
-		b.signIn(h.finance)
-		for _, look := range looks[lang] {
-			b.put(look)
-			b.open("/breaks?kind=share_conflict")
-			b.has("main section.card", says[0], says[1])
-			b.has("main section.card .detail dd", `user "b & c" was promised 100 fen: claimed by another`)
-			if below := eval[bool](b, `(() => { const y = s => document.querySelector("main section.card " + s).getBoundingClientRect().top;
-				return y(".about") < y(".todo") && y(".todo") < y(".detail") })()`); !below {
-				t.Error("the detail stands above what it means")
-			}
-			for _, fault := range eval[[]string](b, faults) {
-				t.Error(fault)
-			}
-			b.fits()
-			b.picture("breaks-words-" + lang + "-" + look.name)
+		b := h.signIn(h.finance, lang)
+		b.open("/breaks?kind=share_conflict")
+		b.has("main section.card", says[0], says[1])
+		b.has("main section.card .detail dd", `user "b & c" was promised 100 fen: claimed by another`)
+		if n := b.count("main section.card > .about ~ .todo ~ .facts > .detail"); n != 1 {
+			t.Errorf("%d breaks have their detail below what they mean, want 1", n)
 		}
 		b.follow("main section.card .facts a[href*='user=']")
 		b.has("main table", "b & c", "share_conflict")
-		if n := eval[int](b, `document.querySelectorAll("main table tbody tr").length`); n != 1 {
+		if n := b.count("main table tbody tr"); n != 1 {
 			t.Errorf("%d payouts at %s", n, b.where())
 		}
 		b.open("/reconciliations/" + run)
@@ -120,31 +97,34 @@ func TestBreaksInWords(t *testing.T) {
 	}
 }
 
+// fillRun adds 204 breaks to those that a reconciliation has found.
+func (h *house) fillRun(run string) {
+	h.t.Helper()
+	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, reconciliation_id, created_at, last_seen)
+		SELECT 'foreign_order', '', '', CONCAT('F', seq), 'seen', 'sandbox', 1, '` + run + `', NOW(3) - INTERVAL 1 HOUR, NOW(3)
+		FROM seq_1_to_204`)
+}
+
 // TestBreaksOfARun: the page of a reconciliation leads to all breaks that it saw, and to
 // the file of them, however many there are.
 func TestBreaksOfARun(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	run := h.compare("month end", "x")
-	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, reconciliation_id, created_at, last_seen)
-		SELECT 'foreign_order', '', '', CONCAT('F', seq), 'seen', 'sandbox', 1, '`+run+`', NOW(3) - INTERVAL 1 HOUR, NOW(3) FROM seq_1_to_204`,
-		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', 'other', 'seen', 'sandbox', 1, NOW(3), NOW(3))`)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	h.fillRun(run)
+	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', 'other', 'seen', 'sandbox', 1, NOW(3), NOW(3))`)
+	b := h.signIn(h.finance, "en")
 	b.open("/reconciliations/" + run)
 	b.has("#total", "205 in all, ¥2.05")
-	if lines := linesOf(t, b.download("#csv")); len(lines) != 206 {
+	if lines := linesOf(t, b.file("#csv")); len(lines) != 206 {
 		t.Errorf("%d lines", len(lines))
 	}
 	b.follow("#all")
 	b.has("#total", "205 in all, ¥2.05")
-	if got := eval[string](b, `document.querySelector("input[name=run]").value`); got != run {
+	if got := b.value("input[name=run]"); got != run {
 		t.Errorf("the filter is %q at %s", got, b.where())
 	}
-	if lines := linesOf(t, b.download("#csv")); len(lines) != 206 {
+	if lines := linesOf(t, b.file("#csv")); len(lines) != 206 {
 		t.Errorf("%d lines", len(lines))
 	}
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
-	b.fits()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 // tab is a browser with nothing in it but what a test has done there. Whatever
@@ -32,11 +33,8 @@ type tab struct {
 	ctx context.Context
 }
 
-// tabLife bounds what one test does in a browser.
-const tabLife = 5 * time.Minute
-
-// patience bounds the wait for what one step of it needs: something to be seen, a page.
-const patience = 30 * time.Second
+// tabLimit bounds what one test does in a browser; wait.Limit bounds one step of it.
+const tabLimit = 10 * time.Minute
 
 // zone is where the browser is: another than the one that the server shows, and the same all year.
 const zone = "Asia/Tokyo"
@@ -86,10 +84,11 @@ func (h *house) newTab(language string) *tab {
 	if err := chromedp.Listen(own, func(event any) { judge(h.t, event) }); err != nil {
 		h.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(own, tabLife)
+	ctx, cancel := context.WithTimeout(own, wait.Scaled(tabLimit))
 	h.t.Cleanup(cancel)
 	b := &tab{h: h, ctx: ctx}
 	command(b, log.Enable, cdp.Empty{})
+	command(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // beside other tabs
 	command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
 	command(b, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: chrome.agent, AcceptLanguage: language})
 	return b
@@ -111,7 +110,7 @@ func judge(t *testing.T, event any) {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.h.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
 	defer cancel()
 	err := chromedp.Do(ctx, steps...)
 	for replaced(err) {
@@ -126,13 +125,14 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // the place of, as live parts do: a person would reach for that one.
 func replaced(err error) bool {
 	var refused *cdproto.Error
-	return errors.As(err, &refused) && strings.HasPrefix(refused.Message, "Could not find node")
+	return errors.As(err, &refused) &&
+		(strings.HasPrefix(refused.Message, "Could not find node") || strings.HasPrefix(refused.Message, "No node with given id"))
 }
 
 // leads goes to another page by what steps do, and returns its status.
 func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) int64 {
 	b.h.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
 	defer cancel()
 	res, err := chromedp.RunResponse(ctx, steps...)
 	for replaced(err) {
@@ -189,7 +189,7 @@ func (b *tab) where() string {
 // text is what stands in the first element that fits, as it is read.
 func (b *tab) text(selector string) string {
 	b.h.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
 	for replaced(err) {
@@ -225,7 +225,7 @@ func (b *tab) lacks(selectors ...string) {
 // appears waits until something is seen.
 func (b *tab) appears(selector string) {
 	b.h.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, wait.Limit())
 	defer cancel()
 	err := chromedp.Do(ctx, chromedp.WaitVisible(chromedp.CSS(selector)))
 	for replaced(err) {
@@ -332,4 +332,16 @@ func press(text string) chromedp.Action[chromedp.Void] { return chromedp.KeyEven
 
 func click(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Click(chromedp.CSS(selector))
+}
+
+// leave ends the sign-in of the tab as time does: its cookie is gone.
+func (b *tab) leave() {
+	b.h.t.Helper()
+	command(b, network.DeleteCookies, network.DeleteCookiesParams{Name: "hongbao_desk", URL: b.h.staff})
+}
+
+// value is what stands in a field.
+func (b *tab) value(selector string) string {
+	b.h.t.Helper()
+	return eval[string](b, `document.querySelector(`+quoted(selector)+`).value`)
 }

@@ -11,38 +11,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
-
 	"hongbao/payout"
 	"hongbao/store"
 )
 
-// post sends a form as a script of the page would, and returns the status.
-func (b *tab) post(path string, form url.Values) int {
-	b.h.t.Helper()
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](
-		`fetch("`+path+`", {method: "POST", redirect: "manual", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "`+form.Encode()+`"}).then((r) => r.type === "opaqueredirect" ? 303 : r.status)`,
-		chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.h.t.Fatal(err)
-	}
-	return out
-}
-
-// csrf is the token that the page's forms send.
-func (b *tab) csrf() string {
-	return eval[string](b, `document.querySelector("input[name=csrf]").value`)
-}
-
 // TestWrongRole: who may not decide is shown no form, and refused when he sends one.
 func TestWrongRole(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	for _, who := range []person{h.ops, h.auditor} {
-		b := h.newTab("en")
-		b.signIn(who)
+		b := h.signIn(who, "en")
 		b.open("/payouts/" + bad)
 		b.has("#why", "account_frozen")
 		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", "textarea")
@@ -75,11 +55,11 @@ func TestWrongRole(t *testing.T) {
 // TestForgedWrites: a write without the token of its sign-in is refused, and so is
 // one from another site, although the browser would send it.
 func TestForgedWrites(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	for _, token := range []string{"", "x", strings.ToLower(b.csrf())} {
 		if status := b.post("/payouts/"+bad+"/retry", url.Values{"csrf": {token}, "key": {"k"}, "reason": {"r"}}); status != http.StatusForbidden {
@@ -87,18 +67,11 @@ func TestForgedWrites(t *testing.T) {
 		}
 	}
 	token := b.csrf()
-	c := b.cookies()["hongbao_desk"]
-	if c == nil || !c.HTTPOnly || string(c.SameSite) != "Strict" {
-		t.Fatalf("cookie %+v", c)
-	}
-	if got := eval[string](b, "document.cookie"); strings.Contains(got, "hongbao_desk") {
-		t.Errorf("scripts see %q", got)
-	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.staff+"/payouts/"+bad+"/retry", strings.NewReader(url.Values{"csrf": {token}, "key": {"k2"}, "reason": {"r"}}.Encode()))
 	h.must(err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", "https://evil.example")
-	req.AddCookie(&http.Cookie{Name: "hongbao_desk", Value: c.Value})
+	req.AddCookie(&http.Cookie{Name: "hongbao_desk", Value: b.cookie("hongbao_desk")})
 	answer, err := http.DefaultClient.Do(req)
 	h.must(err)
 	_ = answer.Body.Close()
@@ -112,47 +85,10 @@ func TestForgedWrites(t *testing.T) {
 	}
 }
 
-// TestTwoPersons: what needs a second person waits for one: a badge says so, the
-// one who asked cannot answer, the other agrees.
-func TestTwoPersons(t *testing.T) {
-	h := newHouse(t, nil)
-	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
-	bad := h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
-	b.open("/payouts/" + bad)
-	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
-	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
-	b.follow("#mark-paid button")
-	b.has(".note.good", "waits for a second person")
-	b.has(".waits", h.finance.key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
-	b.has("#preview", "not possible now", "Another decision")
-	b.lacks("#retry", "#mark-paid", ".badge")
-	b.picture("waits")
-	b.open("/approvals") // what waits for this person
-	b.has("#total", "0 in all")
-	b.lacks(".waits")
-	b.follow(`.tabs a[href="/approvals?status=waiting"]`)
-	b.has(".waits", "slip 4711")
-
-	c := h.newTab("en")
-	c.signIn(h.second)
-	c.has(".badge", "1")
-	c.follow(`.nav a[href="/approvals"]`)
-	c.has(".waits", "Mark as paid", "¥1.00", h.finance.key.Owner, "slip 4711", "bob~frozen")
-	c.picture("approvals")
-	c.fill(".waits textarea", "slip seen")
-	c.follow(".waits button.primary")
-	c.has(".note.good", "You have agreed")
-	c.lacks(".badge", ".waits")
-	c.open("/payouts/" + bad)
-	c.has("#status", "paid outside")
-	c.has(".timeline", "Agreed by "+h.second.key.Owner+": slip seen")
-}
-
 // TestForgotten: of a payout whose number the provider no longer knows just what can
 // be decided is offered, and each offer is taken.
 func TestForgotten(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
@@ -164,12 +100,11 @@ func TestForgotten(t *testing.T) {
 	h.must(err)
 	_, err = db.ExecContext(ctx, "UPDATE attempts SET forgotten = 1 WHERE payment_id = ?", bad)
 	h.must(err)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	b.has("#status", "unknown")
 	b.lacks("#cancel")
-	offered := eval[[]string](b, `[...document.querySelectorAll(".decisions form")].map((f) => f.id)`)
+	offered := b.attrs(".decisions form", "id")
 	if !slices.Equal(offered, []string{"retry", "mark-paid", "ask"}) {
 		t.Errorf("offered: %q", offered)
 	}
@@ -183,17 +118,13 @@ func TestForgotten(t *testing.T) {
 // TestWhyNumberAndWhyNot: each page says the true reason for the number that a retry sends,
 // or why there is none, in both languages, and offers what can be decided all the same.
 func TestWhyNumberAndWhyNot(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 600, "share_count": 6, "split": "equal"})
 	failed, asked, forgotten := h.grab(id, "failed~frozen", ""), h.grab(id, "asked~frozen", ""), h.grab(id, "forgotten~frozen", "")
 	returned := h.grab(id, "back~declined", "")
-	claims, err := h.pool.Claims(ctx, id)
-	h.must(err)
-	twice := claims[0]
-	twice.UserID = "second"
-	promise, err := h.store.NoteShareConflict(ctx, twice, "sandbox", "claimed by another")
-	h.must(err)
+	promise := h.conflict(id, "second")
 	db, err := store.OpenSQL(h.dsn)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
@@ -225,8 +156,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	_, err = db.ExecContext(ctx, "UPDATE payments SET failure_code = 'payee_declined' WHERE id = ?", back)
 	h.must(err)
 	for lang, says := range map[string]string{"en": "pay another one of the sender yourself and mark it as paid.", "zh-CN": "请自行付至发红包人的其他账户并标记为线下已付。"} {
-		b := h.newTab(lang)
-		b.signIn(h.finance)
+		b := h.signIn(h.finance, lang)
 		b.open("/refunds/" + back)
 		b.has("#why", says)
 	}
@@ -239,72 +169,26 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 		{failed, map[string]string{"en": "because the last one has failed for good", "zh-CN": "上一单号已最终失败"}, all},
 		{returned, map[string]string{"en": "because the last one came back", "zh-CN": "上一单号已退票"}, all},
 		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已无上一单号"}, []string{"retry", "mark-paid", "ask"}},
-		{promise.PaymentID, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发送"}, all[:3]},
+		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发送"}, all[:3]},
 		{asked, map[string]string{"en": "The provider is being asked about it.", "zh-CN": "正在向渠道查询。"}, none},
 		{undecided, map[string]string{"en": "could not decide about its packet", "zh-CN": "无法判定该红包"}, none},
 		{maybe, map[string]string{"en": "could not tell whether it was cancelled", "zh-CN": "无法判定它是否已取消"}, mend},
 	} {
 		for lang, says := range c.says {
-			b := h.newTab(lang)
-			b.signIn(h.finance)
+			b := h.signIn(h.finance, lang)
 			b.open("/payouts/" + c.id)
 			b.has("#preview", says)
-			if offered := eval[[]string](b, `[...document.querySelectorAll(".decisions form")].map((f) => f.id)`); !slices.Equal(offered, c.offers) {
+			if offered := b.attrs(".decisions form", "id"); !slices.Equal(offered, c.offers) {
 				t.Errorf("%s: offered %q", says, offered)
 			}
 		}
 	}
 }
 
-// TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
-// a repeat of the form by the browser decides nothing twice.
-func TestRetryMany(t *testing.T) {
-	h := newHouse(t, nil)
-	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
-	var bad []string
-	for _, user := range []string{"a~frozen", "b~frozen", "c~declined"} {
-		bad = append(bad, h.grab(id, user, ""))
-	}
-	b := h.newTab("en")
-	b.signIn(h.finance)
-	b.open("/payouts?status=failed&code=account_frozen&min=1&max=1.00")
-	b.has("#total", "2 in all", "¥2.00")
-	b.do(chromedp.Click(chromedp.CSS("[data-all]")))
-	b.has("[data-selected]", "2 selected, ¥2.00")
-	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "2 in all", "¥2.00", bad[0], bad[1], "would be retried", "new number", payout.OrderNo(bad[0], 2))
-	b.has("[data-selected]", "2 selected") // what was ticked stays so
-	b.picture("bulk-dry")
-	b.do(chromedp.Click(chromedp.CSS(`input[value="` + bad[1] + `"]`)))
-	b.fill("#bulk textarea", "incident 17 is over")
-	b.follow("#retry-many")
-	b.has("#bulk-result", "What was done", "1 in all", bad[0], "retried")
-	b.has("#bulk-said", "0 of 1 at their end", "pending 1")
-	b.picture("bulk-done")
-	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
-		d, err := h.store.Payment(t.Context(), bad[i])
-		h.must(err)
-		if d.Status != want {
-			t.Errorf("%s: %s, want %s", bad[i], d.Status, want)
-		}
-	}
-	b.open("/payouts?status=failed")
-	b.do(chromedp.Click(chromedp.CSS(`input[name=scope][value=all]`)))
-	b.fill("#bulk textarea", "all of them")
-	b.follow("#retry-many")
-	b.has("#bulk-result", "2 in all", bad[1], bad[2])
-	b.progress(bad[1], bad[2])
-	b.open("/payouts?status=failed")
-	b.has("#total", "1 in all")
-	b.open("/payouts?status=returned")
-	b.has("main", "Nothing here.")
-	b.open("/payouts?status=pending&min=x")
-	b.has("main", "Amounts are in yuan")
-}
-
 // TestRetryManyOfAnotherPage: what is carried out is what was looked at before: the
 // same ticks of the same page, or again all that fit; and the list goes on from there.
 func TestRetryManyOfAnotherPage(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	h.runs = func(context.Context, string) (payout.Runs, error) {
 		t.Error("Temporal is asked for what MySQL knows")
@@ -315,28 +199,32 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 		h.win(id, fmt.Sprintf("u%d~frozen", i), "")
 	}
 	h.record(id)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts?status=failed&min=1")
 	b.follow("a[rel=next]")
 	place := b.where()
-	rows := `[...document.querySelectorAll("input[name=id]")].map((i) => i.value)`
-	onPage := eval[[]string](b, rows)
+	onPage := b.attrs("input[name=id]", "value")
+	ticked := func(id string) {
+		t.Helper()
+		if got := b.attrs("input[name=id][checked]", "value"); !slices.Equal(got, []string{id}) {
+			t.Errorf("ticked: %q", got)
+		}
+	}
 	if len(onPage) != 3 {
 		t.Fatalf("%d payouts at %s", len(onPage), place)
 	}
-	b.do(click(`input[value="` + onPage[1] + `"]`))
+	b.click(`input[value="` + onPage[1] + `"]`)
 	b.follow("#dry-run")
 	b.has("#bulk-result", "What would happen", "1 in all", onPage[1])
-	if again := eval[[]string](b, rows); !slices.Equal(again, onPage) {
+	if again := b.attrs("input[name=id]", "value"); !slices.Equal(again, onPage) {
 		t.Errorf("the page has %q, before %q", again, onPage)
 	}
-	b.has("[data-selected]", "1 selected")
+	ticked(onPage[1])
 	if status := b.follow("#retry-many"); status != http.StatusUnprocessableEntity { // without a reason
 		t.Errorf("%d", status)
 	}
 	b.has("#bulk #refused", "The reason")
-	b.has("[data-selected]", "1 selected")
+	ticked(onPage[1])
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
 	b.has("#bulk-result", "What was done", "1 in all", onPage[1], "retried")
@@ -347,66 +235,36 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	}
 
 	b.open("/payouts?status=failed")
-	b.do(click(`input[name=scope][value=all]`))
+	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.has("#bulk-result", "52 in all")
-	if !eval[bool](b, `document.querySelector("input[name=scope][value=all]").checked`) {
+	if b.count("input[name=scope][value=all][checked]") != 1 {
 		t.Error("all that fit are not chosen any more")
 	}
 	if status := b.follow("a[rel=next]"); status != http.StatusOK || !strings.HasPrefix(b.where(), "/payouts?cursor=") {
 		t.Errorf("the next page is %s: %d", b.where(), status)
 	}
-	if rest := eval[[]string](b, rows); len(rest) != 2 {
+	if rest := b.attrs("input[name=id]", "value"); len(rest) != 2 {
 		t.Errorf("%d payouts on the next page", len(rest))
 	}
 	b.open("/payouts?status=failed")
-	b.do(click(`input[name=scope][value=all]`))
+	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.fill("#bulk textarea", "all of them")
 	b.follow("#retry-many")
 	b.has("#bulk-result", "What was done", "52 in all")
 }
 
-// progress sees the page tell, by itself, how far each of two payouts that are
-// retried has come: one is paid now, the other fails again.
-func (b *tab) progress(paid, failed string) {
-	h := b.h
-	h.t.Helper()
-	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
-	row := func(id string) string { return `#bulk-run tr:has(a[href="/payouts/` + id + `"])` }
-	h.unfreeze(url.PathEscape("b~frozen"))
-	if got := h.drive(paid); got != payout.StatusPaid {
-		h.t.Fatalf("after the retry: %s", got)
-	}
-	b.appears(row(paid) + " .tag.good")
-	b.has(row(failed), "pending")
-	b.has("#bulk-said", "1 of 2 at their end", "paid 1", "pending 1")
-	if at := eval[float64](b, `document.querySelector("progress").position`); at != 0.5 {
-		h.t.Errorf("the bar is at %v", at)
-	}
-	for _, fault := range b.axe() {
-		h.t.Errorf("progress: %s", fault)
-	}
-	if got := h.drive(failed); got != payout.StatusFailed {
-		h.t.Fatalf("declined again: %s", got)
-	}
-	b.appears(row(failed) + " .tag.bad")
-	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
-	b.lacks("#bulk-run[hx-post]", "#look-again") // it asks no more
-	b.picture("bulk-progress")
-}
-
 // TestProgressWithoutScripts: who has no scripts looks again by a button; what no
 // page has made is refused, and asking by itself keeps nobody signed in.
 func TestProgressWithoutScripts(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "a~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts?status=failed")
-	b.do(click(`input[value="` + bad + `"]`))
+	b.click(`input[value="` + bad + `"]`)
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
 	b.has("#bulk-said", "0 of 1 at their end")
@@ -414,7 +272,6 @@ func TestProgressWithoutScripts(t *testing.T) {
 	b.follow("#look-again")
 	b.has("#bulk-said", "1 of 1 at their end", "failed 1")
 	b.has("#bulk-run", bad, "retried", "failed")
-	command(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false})
 	b.open("/payouts/" + bad)
 	began := strconv.FormatInt(time.Now().Unix(), 10)
 	good := bad + " retried  " + payout.OrderNo(bad, 2) + " false pending"

@@ -11,6 +11,7 @@ import (
 // TestRetryOfAFailedPayout: somebody of finance signs in, finds a payout that
 // failed, reads why, and pays it again.
 func TestRetryOfAFailedPayout(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal", "greeting": "恭喜发财"})
 	h.grab(id, "alice", "Alice")
@@ -23,6 +24,12 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	b.picture("login")
 	b.signIn(h.finance)
 	b.picture("overview")
+	if c := b.cookies()["hongbao_desk"]; c == nil || !c.HTTPOnly || string(c.SameSite) != "Strict" {
+		t.Errorf("cookie %+v", c)
+	}
+	if got := eval[string](b, "document.cookie"); strings.Contains(got, "hongbao_desk") {
+		t.Errorf("scripts see %q", got)
+	}
 	b.has("#live", "¥400.00", "Ties to the fen", "payout", "failed", "¥100.00")
 	b.follow(`#live a[href="/payouts?status=failed"]`)
 	b.picture("failed")
@@ -37,6 +44,11 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	b.has("#preview", "a new order number", payout.OrderNo(bad, 2))
 	b.has(".timeline", "Claim booked, payout owed", "declined (account_frozen)")
 	b.has("#facts", "Attempt 1", payout.OrderNo(bad, 1))
+	b.do(click("#to-decide"))
+	top := eval[float64](b, `document.getElementById("decide-title").getBoundingClientRect().top`)
+	if top < 0 || top > eval[float64](b, "innerHeight") {
+		t.Errorf("what can be decided is at %v", top)
+	}
 	h.unfreeze(url.PathEscape("bob~frozen"))
 	b.fill("#retry textarea", "unfrozen, ticket 4711")
 	b.follow("#retry button")
@@ -54,29 +66,32 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	if title := eval[string](b, `document.querySelector("time").title`); !strings.HasSuffix(title, " UTC") {
 		t.Errorf("the title of a time is %q", title)
 	}
+	b.put(tablet)
+	b.open("/closes")
+	b.has("tbody", "¥400.00")
+	b.fits()
 }
 
 // TestShortWays: what is to be decided is one step from the top of its page, the way back
 // from a decision leads to what failed, and a bulk retry says why in the reader's words.
 func TestShortWays(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 40000, "share_count": 4, "split": "equal"})
 	paid, bad, waits := h.grab(id, "alice", ""), h.grab(id, "bob~frozen", ""), h.grab(id, "carl~frozen", "")
 	h.decide(h.second, waits, "cancel", "left the company")
-	b := h.newTab("zh-CN")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "zh-CN")
 	b.open("/payouts?status=failed")
 	for _, one := range []string{bad, waits} {
-		b.do(click(`input[value="` + one + `"]`))
+		b.click(`input[value="` + one + `"]`)
 	}
 	b.follow("#dry-run")
 	row := func(id string) string { return `#bulk-result tr:has(a[href="/payouts/` + id + `"])` }
 	b.has(row(bad), "收款账户已冻结", "account_frozen")
 	b.has(row(waits), "跳过", "另有一项决定正在等待复核或执行", "decision_pending")
 	b.follow(row(bad) + " a")
-	b.do(click("#to-decide"))
-	if top := eval[float64](b, `document.getElementById("decide-title").getBoundingClientRect().top`); top < 0 || top > eval[float64](b, "innerHeight") {
-		t.Errorf("what can be decided is at %v", top)
+	if to := b.attrs("#to-decide", "href")[0]; b.count(to+" #decide-title") != 1 {
+		t.Errorf("what can be decided is not at %q", to)
 	}
 	b.fill("#retry textarea", "unfrozen")
 	b.follow("#retry button")
@@ -87,8 +102,7 @@ func TestShortWays(t *testing.T) {
 	}
 	b.open("/payouts/" + paid)
 	b.lacks("#to-decide")
-	ops := h.newTab("zh-CN")
-	ops.signIn(h.ops)
+	ops := h.signIn(h.ops, "zh-CN")
 	ops.open("/payouts/" + waits)
 	ops.lacks("#to-decide")
 }

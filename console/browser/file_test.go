@@ -3,10 +3,15 @@ package browser
 import (
 	"encoding/csv"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
 )
 
 // linesOf are the lines of a file as Excel takes it, the first one naming the columns:
@@ -33,6 +38,7 @@ func linesOf(t *testing.T, raw []byte) [][]string {
 
 // TestFileOfEveryList: each list is there as a file, with the filter that it shows.
 func TestFileOfEveryList(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	nasty := "=cmd|'/c calc'!A1"
 	closed := h.open(map[string]any{"sender_id": nasty, "total_amount": 300, "share_count": 3, "split": "equal"})
@@ -45,8 +51,7 @@ func TestFileOfEveryList(t *testing.T) {
 	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', '=1+1', 'seen', 'sandbox', 77, NOW(3), NOW(3)),
 		('mismatch', '`+closed+`', '`+bad+`', '@x', '-2', '', NULL, NOW(3), NOW(3))`,
 		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason) VALUES ('mismatch', '', '`+bad+`', '1', 'seen', NOW(3), NOW(3), NOW(3), 'li-na', '=2')`)
-	b := h.newTab("en")
-	b.signIn(h.auditor)
+	b, nobody := h.signIn(h.auditor, "en"), h.newReader("en")
 	for path, want := range map[string]map[string]string{ // cells of the one line that fits
 		"/refunds?status=paid&min=3":                              {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
 		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00", "refunded_amount_yuan": "3.00"},
@@ -61,7 +66,7 @@ func TestFileOfEveryList(t *testing.T) {
 		if got := b.text("#total"); !strings.HasPrefix(got, "1 in all") {
 			t.Errorf("%s lists %q", path, got)
 		}
-		lines := linesOf(t, b.download("#csv"))
+		lines := linesOf(t, b.file("#csv"))
 		if len(lines) != 2 {
 			t.Errorf("%s: %q", path, lines)
 			continue
@@ -71,9 +76,84 @@ func TestFileOfEveryList(t *testing.T) {
 				t.Errorf("%s: %s should be %q: %q", path, name, cell, lines)
 			}
 		}
-		address := eval[string](b, `document.querySelector("#csv").getAttribute("href")`)
-		if _, at, page := h.reader(person{})(address); at.Path != "/login" || strings.Contains(page, closed) {
-			t.Errorf("%s without signing in: %s", address, at)
+		address := b.attrs("#csv", "href")[0]
+		if nobody.open(address); nobody.at.Path != "/login" || strings.Contains(nobody.raw("html"), closed) {
+			t.Errorf("%s without signing in: %s", address, nobody.where())
 		}
+	}
+}
+
+// TestFile: the list's filter gives the file of the API, to those who are signed in.
+// As it lies on the disk after the download Excel takes it for UTF-8, and takes
+// nothing in it for a formula.
+func TestFile(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	users := []string{"=cmd|'/c calc'!A1~frozen", "+1~frozen", "-1~frozen", "@SUM(A1)~frozen", "'=1~frozen", "＝1~frozen", `"=1";小明,~frozen`}
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100 * (len(users) + 1), "share_count": len(users) + 1, "split": "equal"})
+	h.grab(id, "fine", "")
+	payouts := map[string]string{}
+	for _, user := range users {
+		payouts[h.grab(id, user, "")] = user
+	}
+	b := h.newTab("en")
+	b.signIn(h.auditor)
+	b.open("/payouts?status=failed&max=5")
+	raw := b.download("#csv")
+	text, marked := strings.CutPrefix(string(raw), "\xef\xbb\xbf")
+	if !marked || strings.Count(text, "\r\n") != len(users)+1 || strings.Count(text, "\n") != len(users)+1 || !utf8.ValidString(text) {
+		t.Errorf("no byte order mark, other line ends than CRLF, or no UTF-8: %.120q", raw)
+	}
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(lines) != len(users)+1 {
+		t.Fatalf("%d lines, %v:\n%s", len(lines), err, text)
+	}
+	column := func(name string) int { return slices.Index(lines[0], name) }
+	for _, line := range lines[1:] {
+		for i, cell := range line {
+			if cell != "" && strings.ContainsRune("=+-@＝＋－＠\t\r", []rune(cell)[0]) {
+				t.Errorf("a spreadsheet reckons with %s: %q", lines[0][i], cell)
+			}
+		}
+		user := payouts[line[column("id")]]
+		if got := line[column("user_id")]; got != user && got != "'"+user || user == "" {
+			t.Errorf("%q is written as %q", user, got)
+		}
+		if line[column("amount")] != "100" || line[column("amount_yuan")] != "1.00" || !strings.HasSuffix(line[column("created_at")], "Z") || line[column("local_zone")] != "Asia/Shanghai" {
+			t.Errorf("amount or time: %q", line)
+		}
+	}
+	address := eval[string](b, `document.querySelector("#csv").getAttribute("href")`)
+	nobody := h.newReader("en")
+	if nobody.open(address); nobody.at.Path != "/login" || strings.Contains(nobody.raw("html"), "frozen") {
+		t.Errorf("without signing in: %s", nobody.where())
+	}
+}
+
+// download follows a link to a file and returns what lies in the folder of downloads afterwards.
+func (b *tab) download(selector string) []byte {
+	b.h.t.Helper()
+	folder, yes := b.h.t.TempDir(), true
+	ended := make(chan browser.EventDownloadProgress, 1)
+	b.h.must(chromedp.ListenBrowser(b.ctx, func(event any) {
+		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State != browser.DownloadProgressStateInProgress {
+			select {
+			case ended <- *e:
+			default:
+			}
+		}
+	}))
+	_, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName,
+		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &yes})
+	b.h.must(err)
+	b.do(click(selector))
+	select {
+	case e := <-ended:
+		raw, err := os.ReadFile(filepath.Join(folder, e.GUID))
+		b.h.must(err)
+		return raw
+	case <-b.ctx.Done():
+		b.h.t.Fatal("the download does not end")
+		return nil
 	}
 }

@@ -1,6 +1,6 @@
-// Package browser holds the tests of the console by a real browser: on the real
-// staff listener, with real Redis, MariaDB and sandbox provider. The tests
-// themselves do what the workflows would do.
+// Package browser holds the tests of the console on the real staff listener, with real
+// Redis, MariaDB and sandbox provider. The tests themselves do what the workflows would
+// do. What needs a browser uses a tab of Chromium, everything else a reader of pages.
 package browser
 
 import (
@@ -30,6 +30,7 @@ import (
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
 	"hongbao/store"
+	"hongbao/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -113,7 +114,7 @@ func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house
 			t.Errorf("stop: %v", err)
 		}
 	})
-	h.eventually("ready", func() bool {
+	wait.Until(h.t, "ready", func() bool {
 		res, err := http.Get(h.staff + "/readyz")
 		if err != nil {
 			return false
@@ -128,21 +129,6 @@ func (h *house) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
-	}
-}
-
-func (h *house) eventually(what string, done func() bool) {
-	h.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-deadline.C:
-			h.t.Fatalf("not within 20 s: %s", what)
-		case <-tick.C:
-		}
 	}
 }
 
@@ -167,7 +153,7 @@ func (h *house) openProvider() {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
 	h.provider = "http://" + server.Addr().String()
-	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret, Timeout: time.Second})
+	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret, Timeout: 10 * time.Second})
 	h.must(err)
 	h.endProvider = sync.OnceFunc(func() {
 		cancel()
@@ -237,7 +223,7 @@ func (h *house) open(body map[string]any) string {
 		}
 		created <- err
 	}()
-	h.eventually("staged", func() bool { _, err := h.pool.View(h.t.Context(), id); return err == nil })
+	wait.Until(h.t, "staged", func() bool { _, err := h.pool.View(h.t.Context(), id); return err == nil })
 	h.fund(id)
 	h.must(<-created)
 	return id

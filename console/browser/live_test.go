@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"hongbao/console"
+	"hongbao/test/wait"
 )
 
 // TestLiveOverview: what happens is seen without the page being loaded again or
 // asking for itself, and what somebody has opened or stands on stays so.
 func TestLiveOverview(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 1200, "share_count": 4, "split": "equal"})
 	h.grab(id, "alice", "")
@@ -27,10 +28,10 @@ func TestLiveOverview(t *testing.T) {
 	eval[int](b, `window.here = 1, window.asked = 0, document.body.addEventListener("htmx:beforeSend", () => window.asked++), 0`)
 	eval[int](b, `document.querySelector('#live-open a[href="/payouts?status=failed"]').focus(), 0`)
 	h.grab(id, "carol~frozen", "")
-	h.eventually("the failed payouts are counted anew", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
+	wait.Until(h.t, "the failed payouts are counted anew", func() bool { return b.figure(`[data-key="payout-failed"]`) == "2" })
 	h.grab(id, "dave", "")
-	h.eventually("what was paid is told", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
-	h.eventually("the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in an hour, ¥12.00") })
+	wait.Until(h.t, "what was paid is told", func() bool { return b.figure(`[data-key="paid"]`) == "¥6.00" })
+	wait.Until(h.t, "the charts", func() bool { return strings.Contains(b.figure("#live-hour"), "4 in an hour, ¥12.00") })
 	if at := eval[string](b, `document.activeElement.getAttribute("href")`); at != "/payouts?status=failed" {
 		t.Errorf("the focus has gone to %q", at)
 	}
@@ -38,7 +39,7 @@ func TestLiveOverview(t *testing.T) {
 		t.Error("the numbers were closed")
 	}
 	h.decide(h.finance, bad, "cancel", "gone")
-	h.eventually("the decision that waits", func() bool { return b.figure(`[data-key="approvals"]`) == "1" })
+	wait.Until(h.t, "the decision that waits", func() bool { return b.figure(`[data-key="approvals"]`) == "1" })
 	if here, asked := eval[int](b, `window.here || 0`), eval[int](b, `window.asked`); here != 1 || asked != 0 {
 		t.Errorf("loaded again (%d), or asked %d times", here, asked)
 	}
@@ -47,7 +48,7 @@ func TestLiveOverview(t *testing.T) {
 	}
 	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
 	h.must(err)
-	h.eventually("signed out", func() bool { return strings.HasPrefix(b.where(), "/login") })
+	wait.Until(h.t, "signed out", func() bool { return strings.HasPrefix(b.where(), "/login") })
 }
 
 // figure is what stands in an element that may be put in anew at any moment.
@@ -58,26 +59,27 @@ func (b *tab) figure(selector string) string {
 
 // TestOverviewAsks: without the stream the page asks by itself, and goes back to it.
 func TestOverviewAsks(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(c *console.Config) { c.Period = 100 * time.Millisecond })
-	desk := h.signedIn(h.finance)
+	desk := h.signIn(h.finance, "en")
 	var streams []*follower
 	for range 8 {
-		streams = append(streams, desk.follow())
+		streams = append(streams, desk.listen())
 	}
 	b := h.newTab("en")
 	b.signIn(h.finance)
-	refused := desk.get("/live")
+	refused := desk.stream()
 	if _ = refused.Body.Close(); refused.StatusCode != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %d", refused.StatusCode)
 	}
 	h.open(map[string]any{"sender_id": "sender", "total_amount": 700, "share_count": 1})
 	b.lacks("#live[data-live]")
 	eval[int](b, `htmx.trigger("#live", "ask"), 0`) // as it does every 15 s
-	h.eventually("asked", func() bool { return b.figure(`[data-key="funded"]`) == "¥7.00" })
+	wait.Until(h.t, "asked", func() bool { return b.figure(`[data-key="funded"]`) == "¥7.00" })
 	for _, s := range streams {
 		s.stop()
 	}
-	h.eventually("live again", func() bool {
+	wait.Until(h.t, "live again", func() bool {
 		eval[int](b, `htmx.trigger("#live", "ask"), 0`)
 		return eval[bool](b, `document.getElementById("live").hasAttribute("data-live")`)
 	})
@@ -86,67 +88,45 @@ func TestOverviewAsks(t *testing.T) {
 // TestStreamEnds: a stream ends with the sign-in that it began with: when its key is
 // revoked, when nobody has done anything for too long, and when the process stops.
 func TestStreamEnds(t *testing.T) {
+	t.Parallel()
 	t.Run("revoked", func(t *testing.T) {
 		h := newHouse(t, nil)
-		s := h.signedIn(h.ops).follow()
+		s := h.signIn(h.ops, "en").listen()
 		_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
 		h.must(err)
-		if last := s.end(); last != "over" {
+		if last := s.end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
-		h := newHouse(t, func(c *console.Config) { c.Idle = 2 * time.Second })
-		if last := h.signedIn(h.ops).follow().end(); last != "over" {
+		h := newHouse(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // the stream has to begin before it is over
+		if last := h.signIn(h.ops, "en").listen().end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
 		}
 	})
 	var s *follower
 	t.Run("stopped", func(t *testing.T) { s = newHouse(t, nil).followed() }) // the house says whether it could be stopped
-	if last := s.end(); last != "part" {
+	if last := s.end(t); last != "part" {
 		t.Errorf("it ended with %q", last)
 	}
 	t.Run("nobody", func(t *testing.T) {
 		h := newHouse(t, nil)
-		res := (&deskClient{h: h}).get("/live")
+		res := h.newReader("en").stream()
 		if _ = res.Body.Close(); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("without a sign-in: %d", res.StatusCode)
 		}
 	})
 }
 
-func (h *house) followed() *follower { return h.signedIn(h.ops).follow() }
+func (h *house) followed() *follower { return h.signIn(h.ops, "en").listen() }
 
-// deskClient is somebody who is signed in, without a browser.
-type deskClient struct {
-	h       *house
-	cookies []*http.Cookie
-}
-
-func (h *house) signedIn(p person) *deskClient {
-	h.t.Helper()
-	form := url.Values{"key": {p.token}}
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.staff+"/login", strings.NewReader(form.Encode()))
-	h.must(err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
-	h.must(err)
-	_ = res.Body.Close()
-	if len(res.Cookies()) != 1 {
-		h.t.Fatalf("signed in: %d, cookies %v", res.StatusCode, res.Cookies())
-	}
-	return &deskClient{h: h, cookies: res.Cookies()}
-}
-
-func (d *deskClient) get(path string) *http.Response {
-	d.h.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, d.h.staff+path, nil) // outlives the test that begins it
-	d.h.must(err)
-	for _, c := range d.cookies {
-		req.AddCookie(c)
-	}
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	d.h.must(err)
+// stream begins to read what the overview is told.
+func (r *reader) stream() *http.Response {
+	r.h.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, r.h.staff+"/live", nil) // outlives the test that begins it
+	r.h.must(err)
+	res, err := (&http.Client{Jar: r.client.Jar, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	r.h.must(err)
 	return res
 }
 
@@ -156,12 +136,12 @@ type follower struct {
 	last chan string // the last event's name, when it has ended
 }
 
-// follow opens a stream and waits until it says something.
-func (d *deskClient) follow() *follower {
-	d.h.t.Helper()
-	res := d.get("/live")
+// listen opens a stream and waits until it says something.
+func (r *reader) listen() *follower {
+	r.h.t.Helper()
+	res := r.stream()
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
-		d.h.t.Fatalf("stream: %d %s", res.StatusCode, kind)
+		r.h.t.Fatalf("stream: %d %s", res.StatusCode, kind)
 	}
 	f := &follower{res: res, last: make(chan string, 1)}
 	begun := make(chan struct{})
@@ -184,33 +164,24 @@ func (d *deskClient) follow() *follower {
 			}
 		}
 	}()
-	select {
-	case <-begun:
-	case <-time.After(20 * time.Second):
-		d.h.t.Fatal("the stream says nothing")
-	}
+	wait.For(r.h.t, "the stream begins", begun)
 	return f
 }
 
 // end waits until the stream has ended by itself, and returns the name of its last event.
-func (f *follower) end() string {
-	select {
-	case last := <-f.last:
-		_ = f.res.Body.Close()
-		return last
-	case <-time.After(30 * time.Second):
-		_ = f.res.Body.Close()
-		return "nothing: it goes on"
-	}
+func (f *follower) end(t *testing.T) string {
+	t.Helper()
+	defer f.stop()
+	return wait.For(t, "the stream ends", f.last)
 }
 
 func (f *follower) stop() { _ = f.res.Body.Close() }
 
 // TestOverviewWithoutMySQL: in an incident the overview says what can be said.
 func TestOverviewWithoutMySQL(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
-	b := h.newTab("en")
-	b.signIn(h.ops)
+	b := h.signIn(h.ops, "en")
 	h.must(h.store.Close())
 	if status := b.open("/"); status != http.StatusOK {
 		t.Errorf("%d", status)
@@ -221,6 +192,4 @@ func TestOverviewWithoutMySQL(t *testing.T) {
 	for _, part := range []string{"#live-money", "#live-hour", "#live-open", "#live-people"} {
 		b.has(part, "This cannot be read now")
 	}
-	b.fits()
-	b.picture("overview-without-mysql")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/console"
+	"hongbao/devstack/stacktest"
 	"hongbao/store"
 )
 
@@ -41,10 +42,10 @@ func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // newLosingHouse is newHouse with such a desk.
-func newLosingHouse(t *testing.T) (*house, *loser) {
+func newLosingHouse(t *testing.T, redis string) (*house, *loser) {
 	t.Helper()
 	l := &loser{}
-	return newHouse(t, func(cfg *console.Config) { l.Desk, cfg.Desk = cfg.Desk, l }), l
+	return newHouseOn(t, redis, func(cfg *console.Config) { l.Desk, cfg.Desk = cfg.Desk, l }), l
 }
 
 // decided counts the decisions of a kind about a payment.
@@ -60,7 +61,7 @@ func (h *house) decided(paymentID, kind string) (n int) {
 // sound fails for what makes the page hard to use.
 func (b *tab) sound() {
 	b.h.t.Helper()
-	for _, fault := range append(eval[[]string](b, faults), b.axe()...) {
+	for _, fault := range append(append(b.faults(), eval[[]string](b, contrast)...), b.axe()...) {
 		b.h.t.Errorf("%s: %s", b.where(), fault)
 	}
 }
@@ -84,7 +85,8 @@ func (h *house) decidedTimes(paymentID, kind string, n int) {
 // TestLostAnswer: a decision whose answer is lost is not decided a second time when
 // it is sent again, from the form or without it; with other contents it is refused.
 func TestLostAnswer(t *testing.T) {
-	h, l := newLosingHouse(t)
+	t.Parallel()
+	h, l := newLosingHouse(t, stacktest.Redis(t))
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -128,11 +130,11 @@ func TestLostAnswer(t *testing.T) {
 
 // TestLostAnswerOfThePlatformAway: a page that cannot be read has the form too.
 func TestLostAnswerOfThePlatformAway(t *testing.T) {
-	h, l := newLosingHouse(t)
+	t.Parallel()
+	h, l := newLosingHouse(t, stacktest.Redis(t))
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
 	b.fill("#mark-paid textarea[name=evidence]", "slip <4711>")
@@ -149,12 +151,12 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 
 	// A switch that was turned is not turned back by the text that turned it.
 	b.open("/")
-	b.do(click("#hold summary"))
+	b.click("#hold summary")
 	b.fill("#hold textarea", "bank is down")
 	l.lose.Store(true)
 	b.follow("#hold button")
 	l.lose.Store(false)
-	if text := eval[string](b, `document.querySelector("#hold textarea").value`); text != "" {
+	if text := b.value("#hold textarea"); text != "" {
 		t.Errorf("the form that releases has %q in it", text)
 	}
 	b.expect("sent again", b.follow("#again button"), http.StatusOK)
@@ -164,20 +166,20 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 // TestLostAnswerOfMany: a bulk retry whose answer is lost is sent again as it was,
 // although its payouts have left the list.
 func TestLostAnswerOfMany(t *testing.T) {
-	h, l := newLosingHouse(t)
+	t.Parallel()
+	h, l := newLosingHouse(t, stacktest.Redis(t))
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", ""), h.grab(id, "c~frozen", "")}
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts?status=failed")
-	b.do(click(`input[value="`+bad[0]+`"]`), click(`input[value="`+bad[1]+`"]`))
+	b.click(`input[value="` + bad[0] + `"]`)
+	b.click(`input[value="` + bad[1] + `"]`)
 	b.fill("#bulk textarea", "incident 17 is over")
 	l.lose.Store(true)
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
 	b.has("#total", "1 in all")
 	b.has("#again", "Payments that it is about: 2")
-	b.sound()
 	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
 		h.drive(paid)
 	}
@@ -191,20 +193,20 @@ func TestLostAnswerOfMany(t *testing.T) {
 // TestWhatWasLookedAt: of all that fit the filter, what is carried out is what the
 // dry run has shown, also when more than one call can name are.
 func TestWhatWasLookedAt(t *testing.T) {
-	h, l := newLosingHouse(t)
+	t.Parallel()
+	h, l := newLosingHouse(t, stacktest.Redis(t))
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
 	for i := range 54 {
 		h.win(id, "u"+strings.Repeat("i", i)+"~frozen", "")
 	}
 	h.record(id)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts?status=failed")
-	b.do(click(`input[name=scope][value=all]`))
+	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.has("#bulk-result", "What would happen", "54 in all")
 	b.has("#scope-all", "54")
-	seen := eval[[]string](b, `[...document.querySelectorAll("#bulk-result tbody a.mono")].map((a) => a.textContent)`)
+	seen := b.texts("#bulk-result tbody a.mono")
 	more := h.grab(id, "late~frozen", "")
 	h.decide(h.second, seen[0], "retry", "by somebody else")
 	b.fill("#bulk textarea", "all that I have seen")
@@ -213,7 +215,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	l.lose.Store(false)
 	b.expect("sent again", b.follow("#again button"), http.StatusOK)
 	b.has("#bulk-result", "What was done", "53 in all")
-	if done := eval[[]string](b, `[...document.querySelectorAll("#bulk-run tbody a.mono")].map((a) => a.textContent)`); !slices.Equal(done, seen) {
+	if done := b.texts("#bulk-run tbody a.mono"); !slices.Equal(done, seen) {
 		t.Errorf("done: %q, seen: %q", done, seen)
 	}
 	for _, one := range seen {
@@ -224,7 +226,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	// Nothing that was looked at can be retried: what fits meanwhile is looked at first.
 	h.decide(h.second, more, "cancel", "waits")
 	b.open("/payouts?status=failed")
-	b.do(click(`input[name=scope][value=all]`))
+	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.has("#scope-all", "0")
 	newest := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"}), "newest~frozen", "")

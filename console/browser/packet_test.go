@@ -12,6 +12,7 @@ import (
 // TestPacketWithoutParts: the page of a packet is there while the provider, and
 // then Redis too, is away: it says what cannot be read, and shows what MySQL knows.
 func TestPacketWithoutParts(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouseOn(t, redis.Addr, nil)
 	live := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal", "greeting": "恭喜发财"})
@@ -19,18 +20,13 @@ func TestPacketWithoutParts(t *testing.T) {
 	closed := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 500, "share_count": 2, "split": "equal"})
 	h.grab(closed, "alice", "Alice")
 	h.finish(closed)
-	b, zh := h.newTab("en"), h.newTab("zh-CN")
-	b.signIn(h.finance)
-	zh.signIn(h.auditor)
-	look := func(b *tab, id string, texts ...string) {
+	b, zh := h.signIn(h.finance, "en"), h.signIn(h.auditor, "zh-CN")
+	look := func(b *reader, id string, texts ...string) {
 		t.Helper()
 		if status := b.open("/packets/" + id); status != http.StatusOK {
 			t.Errorf("%s: %d", id, status)
 		}
 		b.has("main", texts...)
-		for _, fault := range eval[[]string](b, faults) {
-			t.Error(fault)
-		}
 	}
 	look(b, live, "恭喜发财", "lin mei", "Ledger, Redis and provider agree", "Alice")
 	b.lacks("#no-proof", "#no-claims")
@@ -41,7 +37,6 @@ func TestPacketWithoutParts(t *testing.T) {
 	redis.Pause(t)
 	defer redis.Resume(t)
 	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Who won what cannot be read now", "Not compared: the claims")
-	b.picture("packet-without-parts")
 	look(zh, live, "暂时无法核对", "暂时无法读取领取记录", "¥3.00")
 	b.follow("#no-claims a")
 	b.has("tbody", won, "alice")
@@ -50,30 +45,26 @@ func TestPacketWithoutParts(t *testing.T) {
 // TestRecallOfAPacket: operations stop a packet with a reason; the remainder goes
 // back to the sender, the packet is closed, and the auditor sees who wanted it and why.
 func TestRecallOfAPacket(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
 	h.grab(id, "alice", "Alice")
-	reader := h.newTab("en")
-	reader.signIn(h.auditor)
-	reader.open("/packets/" + id)
-	reader.lacks("#recall")
+	auditor := h.signIn(h.auditor, "en")
+	auditor.open("/packets/" + id)
+	auditor.lacks("#recall")
 	forged := url.Values{"key": {"k"}, "reason": {"because"}}
-	for _, csrf := range []string{"", reader.csrf()} { // without its token, and by who may not
-		if forged.Set("csrf", csrf); reader.post("/packets/"+id+"/recall", forged) != http.StatusForbidden {
+	for _, csrf := range []string{"", auditor.csrf()} { // without its token, and by who may not
+		if forged.Set("csrf", csrf); auditor.post("/packets/"+id+"/recall", forged) != http.StatusForbidden {
 			t.Errorf("recalled with the token %q", csrf)
 		}
 	}
-	b := h.newTab("en")
-	b.signIn(h.ops)
+	b := h.signIn(h.ops, "en")
 	b.open("/packets/" + id)
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
 	b.has("#recall", "Recall the remainder")
 	b.fill("#recall textarea", " ")
 	b.follow("#recall button")
 	b.has("main", "not right", "open")
-	b.fill("#recall textarea", "the sender was deceived, ticket 4711")
+	b.set("#recall textarea", "the sender was deceived, ticket 4711")
 	b.follow("#recall button")
 	if b.where() != "/packets/"+id+"?done=recall" {
 		t.Errorf("at %s", b.where())
@@ -81,11 +72,10 @@ func TestRecallOfAPacket(t *testing.T) {
 	b.has(".note.good", "The packet is recalled")
 	b.has("main", "closing")
 	b.lacks("#recall")
-	b.picture("packet-recalled")
 	h.finish(id)
 	b.open("/packets/" + id)
 	b.has("main", "closed", "it was recalled", "¥6.00", payout.ID(payout.KindRefund, id, 0), "what nobody took")
 	b.lacks("#recall")
-	reader.open("/audit?action=recall")
-	reader.has("tbody", h.ops.key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)
+	auditor.open("/audit?action=recall")
+	auditor.has("tbody", h.ops.key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)
 }

@@ -1,37 +1,29 @@
 package browser
 
 import (
-	"encoding/csv"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
-
-	"github.com/chromedp/cdproto/browser"
-	"github.com/chromedp/chromedp"
 
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestPacketAndSearch: a closed packet shows who won what and proves itself; an
 // order number, a payout, a packet and a user are found.
 func TestPacketAndSearch(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3, "greeting": "恭喜发财"})
 	won := h.grab(id, "用户 a", "小明")
 	h.grab(id, "b", "")
 	h.finish(id)
-	b := h.newTab("en")
-	b.signIn(h.auditor)
+	b := h.signIn(h.auditor, "en")
 	b.open("/packets/" + id)
-	b.picture("packet")
 	b.has("main", "恭喜发财", "¥8.88", "lin mei", "closed", "it was recalled", "Ledger, Redis and provider agree", "Amounts are those of the committed seed", "小明", "best luck", "Open in Temporal")
-	if n := eval[int](b, `document.querySelectorAll(".luck").length`); n != 1 {
+	if n := b.count(".luck"); n != 1 {
 		t.Errorf("%d have the best luck", n)
 	}
 	for query, place := range map[string]string{payout.OrderNo(won, 1): "/payouts/" + won, won: "/payouts/" + won, id: "/packets/" + id, " " + id + " ": "/packets/" + id,
@@ -76,16 +68,16 @@ func TestPacketAndSearch(t *testing.T) {
 
 // TestPacketByTicket: the page of a packet that wants tickets says so.
 func TestPacketByTicket(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3, "tickets": true})
 	free := h.open(map[string]any{"sender_id": "u", "total_amount": 300, "share_count": 3})
 	for language, words := range map[string]string{"en": "by ticket of the app", "zh": "凭应用签发的凭证"} {
-		b := h.newTab(language)
-		b.signIn(h.auditor)
+		b := h.signIn(h.auditor, language)
 		b.open("/packets/" + id)
 		b.has("main", words)
 		b.open("/packets/" + free)
-		if text := eval[string](b, `document.querySelector("main").textContent`); strings.Contains(text, words) {
+		if text := b.raw("main"); strings.Contains(text, words) {
 			t.Errorf("a packet for everybody is %q", words)
 		}
 	}
@@ -93,14 +85,14 @@ func TestPacketByTicket(t *testing.T) {
 
 // TestPages: a long list is read page by page, and its filter stays.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
 	for i := range 60 {
 		h.win(id, fmt.Sprint("u", i), "")
 	}
 	h.record(id)
-	b := h.newTab("en")
-	b.signIn(h.auditor)
+	b := h.signIn(h.auditor, "en")
 	b.open("/payouts?status=failed&min=1")
 	b.follow(`.tabs li:nth-child(7) a`)
 	b.has("#total", "60 in all", "¥60.00")
@@ -109,7 +101,7 @@ func TestPages(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, rows := range []int{50, 10} {
-		ids := eval[[]string](b, `[...document.querySelectorAll("tbody a.mono")].map((a) => a.textContent)`)
+		ids := b.texts("tbody a.mono")
 		if len(ids) != rows {
 			t.Errorf("%d rows at %s, want %d", len(ids), b.where(), rows)
 		}
@@ -127,58 +119,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestFile: the list's filter gives the file of the API, to those who are signed in.
-// As it lies on the disk after the download Excel takes it for UTF-8, and takes
-// nothing in it for a formula.
-func TestFile(t *testing.T) {
-	h := newHouse(t, nil)
-	users := []string{"=cmd|'/c calc'!A1~frozen", "+1~frozen", "-1~frozen", "@SUM(A1)~frozen", "'=1~frozen", "＝1~frozen", `"=1";小明,~frozen`}
-	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100 * (len(users) + 1), "share_count": len(users) + 1, "split": "equal"})
-	h.grab(id, "fine", "")
-	payouts := map[string]string{}
-	for _, user := range users {
-		payouts[h.grab(id, user, "")] = user
-	}
-	b := h.newTab("en")
-	b.signIn(h.auditor)
-	b.open("/payouts?status=failed&max=5")
-	raw := b.download("#csv")
-	text, marked := strings.CutPrefix(string(raw), "\xef\xbb\xbf")
-	if !marked || strings.Count(text, "\r\n") != len(users)+1 || strings.Count(text, "\n") != len(users)+1 || !utf8.ValidString(text) {
-		t.Errorf("no byte order mark, other line ends than CRLF, or no UTF-8: %.120q", raw)
-	}
-	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(lines) != len(users)+1 {
-		t.Fatalf("%d lines, %v:\n%s", len(lines), err, text)
-	}
-	column := func(name string) int { return slices.Index(lines[0], name) }
-	for _, line := range lines[1:] {
-		for i, cell := range line {
-			if cell != "" && strings.ContainsRune("=+-@＝＋－＠\t\r", []rune(cell)[0]) {
-				t.Errorf("a spreadsheet reckons with %s: %q", lines[0][i], cell)
-			}
-		}
-		user := payouts[line[column("id")]]
-		if got := line[column("user_id")]; got != user && got != "'"+user || user == "" {
-			t.Errorf("%q is written as %q", user, got)
-		}
-		if line[column("amount")] != "100" || line[column("amount_yuan")] != "1.00" || !strings.HasSuffix(line[column("created_at")], "Z") || line[column("local_zone")] != "Asia/Shanghai" {
-			t.Errorf("amount or time: %q", line)
-		}
-	}
-	address := eval[string](b, `document.querySelector("#csv").getAttribute("href")`)
-	if _, at, page := h.reader(person{})(address); at.Path != "/login" || strings.Contains(page, "frozen") {
-		t.Errorf("without signing in: %s", at)
-	}
-}
-
 // TestFileThatCannotBeMade: who asks for a file that cannot be made reads why.
 func TestFileThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	if status := b.open("/payouts/export.csv?status=failed&code=" + strings.Repeat("x", 200)); status != http.StatusUnprocessableEntity {
 		t.Errorf("a filter that is too long: %d", status)
 	}
@@ -191,47 +138,18 @@ func TestFileThatCannotBeMade(t *testing.T) {
 	b.has(".note.bad", "Something went wrong on our side")
 }
 
-// download follows a link to a file and returns what lies in the folder of downloads afterwards.
-func (b *tab) download(selector string) []byte {
-	b.h.t.Helper()
-	folder, yes := b.h.t.TempDir(), true
-	ended := make(chan browser.EventDownloadProgress, 1)
-	b.h.must(chromedp.ListenBrowser(b.ctx, func(event any) {
-		if e, ok := event.(*browser.EventDownloadProgress); ok && e.State != browser.DownloadProgressStateInProgress {
-			select {
-			case ended <- *e:
-			default:
-			}
-		}
-	}))
-	_, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName,
-		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &yes})
-	b.h.must(err)
-	b.do(click(selector))
-	select {
-	case e := <-ended:
-		raw, err := os.ReadFile(filepath.Join(folder, e.GUID))
-		b.h.must(err)
-		return raw
-	case <-b.ctx.Done():
-		b.h.t.Fatal("the download does not end")
-		return nil
-	}
-}
-
 // TestAuditIsRead: the auditor sees who did what, and has the chain checked.
 func TestAuditIsRead(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	h.decide(h.finance, bad, "cancel", "the account is gone")
-	b := h.newTab("en")
-	b.signIn(h.auditor)
+	b := h.signIn(h.auditor, "en")
 	b.follow(`.nav a[href="/audit"]`)
 	b.has("tbody", h.finance.key.Owner, "cancel", bad, "the account is gone", `{"status":"failed"}`)
 	b.follow(`a[href="/audit/verify"]`)
 	b.has("#verdict", "The chain is whole: 1 entries")
-	b.picture("audit")
 	b.follow("tbody a")
 	if b.where() != "/payouts/"+bad {
 		t.Errorf("at %s", b.where())
@@ -241,6 +159,7 @@ func TestAuditIsRead(t *testing.T) {
 // TestAuditOfTheWorker: what the platform itself and an operator have written is read
 // as well, and so is what a role that the console does not know has done.
 func TestAuditOfTheWorker(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
@@ -251,10 +170,9 @@ func TestAuditOfTheWorker(t *testing.T) {
 	w := payout.StaffWrite{Owner: h.second.key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
 	_, err = h.store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true, func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
-	h.eventually("cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
+	wait.Until(h.t, "cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
 	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"}, "zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
-		b := h.newTab(language)
-		b.signIn(h.auditor)
+		b := h.signIn(h.auditor, language)
 		if status := b.open("/audit"); status != http.StatusOK {
 			t.Errorf("%s: %d", language, status)
 		}
@@ -268,17 +186,12 @@ func TestAuditOfTheWorker(t *testing.T) {
 
 // TestReconciliationIsAsked: finance asks for a day to be compared, and deals with a break.
 func TestReconciliationIsAsked(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	h.grab(id, "a", "")
-	claims, err := h.pool.Claims(t.Context(), id)
-	h.must(err)
-	twice := claims[0]
-	twice.UserID = "<b>another</b>" // has the same share, so it cannot be booked
-	_, err = h.store.NoteShareConflict(t.Context(), twice, "sandbox", "claimed by another")
-	h.must(err)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	h.conflict(id, "<b>another</b>")
+	b := h.signIn(h.finance, "en")
 	b.follow(`.nav a[href="/reconciliations"]`)
 	b.fill("main input[name=reason]", "month end")
 	b.follow("main form button")
@@ -289,7 +202,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.open("/breaks")
 	b.has("main", "share_conflict", "<b>another</b>", id)
 	b.lacks("main b")
-	b.do(click("main section summary"))
+	b.click("main section summary")
 	b.fill("main section textarea", "the user was told")
 	b.follow("main section button")
 	b.has(".note.good", "dealt with")
@@ -300,10 +213,10 @@ func TestReconciliationIsAsked(t *testing.T) {
 
 // TestProviderSwitch: operations stops what is sent, with a reason, and lets it go.
 func TestProviderSwitch(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
-	b := h.newTab("zh-CN")
-	b.signIn(h.ops)
-	b.do(click("#hold summary"))
+	b := h.signIn(h.ops, "zh-CN")
+	b.click("#hold summary")
 	b.fill("details textarea", "对账不平")
 	b.follow("details button")
 	b.has(".note.good", "渠道已暂停")
@@ -318,41 +231,16 @@ func TestProviderSwitch(t *testing.T) {
 	b.has(".note.good", "渠道已恢复")
 }
 
-// TestLanguage: the browser's language is spoken until somebody chooses another.
-func TestLanguage(t *testing.T) {
-	h := newHouse(t, nil)
-	b := h.newTab("zh-CN")
-	b.open("/login")
-	b.has("main", "员工密钥")
-	b.follow(".who button")
-	b.has("main", "Staff key")
-	b.signIn(h.finance)
-	b.open("/payouts?status=unknown")
-	b.follow(".who form[action='/language'] button")
-	if b.where() != "/payouts?status=unknown" {
-		t.Errorf("led to %s", b.where())
-	}
-	b.has("h1", "付款单")
-	b.follow("#logout")
-	if b.where() != "/login" {
-		t.Errorf("signed out, and at %s", b.where())
-	}
-	b.open("/payouts")
-	if !strings.HasPrefix(b.where(), "/login") {
-		t.Errorf("still signed in, at %s", b.where())
-	}
-}
-
 // TestRevokedKey: who loses the key is signed out at once, also of a page that
 // asks by itself.
 func TestRevokedKey(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
-	b := h.newTab("en")
-	b.signIn(h.ops)
+	b := h.signIn(h.ops, "en")
 	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
 	h.must(err)
-	h.eventually("signed out", func() bool { b.open("/payouts"); return strings.HasPrefix(b.where(), "/login") })
-	if b.cookies()["hongbao_desk"] != nil {
+	wait.Until(h.t, "signed out", func() bool { b.open("/payouts"); return strings.HasPrefix(b.where(), "/login") })
+	if b.cookie("hongbao_desk") != "" {
 		t.Error("the cookie is still there")
 	}
 }

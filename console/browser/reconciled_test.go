@@ -1,10 +1,15 @@
 package browser
 
-import "testing"
+import (
+	"testing"
+
+	"hongbao/test/wait"
+)
 
 // TestWatchedReconciliation: whoever has asked for a reconciliation and waits on its page
 // is shown what it has found, not only how much, and can deal with it there.
 func TestWatchedReconciliation(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	b := h.newTab("en")
 	b.signIn(h.finance)
@@ -14,7 +19,7 @@ func TestWatchedReconciliation(t *testing.T) {
 	b.has("#run", "requested")
 	b.has("main", "Nothing here.")
 	h.compare("month end", "stranger")
-	h.eventually("the page says that it is done", func() bool { return eval[bool](b, `!document.querySelector("#run[hx-get]")`) })
+	wait.Until(h.t, "the page says that it is done", func() bool { return eval[bool](b, `!document.querySelector("#run[hx-get]")`) })
 	b.has("main", "foreign_order", "Foreign1", "1 in all")
 	b.lacks(".empty")
 	b.do(click("#found summary"))

@@ -6,37 +6,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/cdproto/network"
 )
-
-// leave ends the sign-in of the tab as time does: its cookie is gone.
-func (b *tab) leave() {
-	b.h.t.Helper()
-	command(b, network.DeleteCookies, network.DeleteCookiesParams{Name: "hongbao_desk", URL: b.h.staff})
-}
-
-// value is what stands in a field.
-func (b *tab) value(selector string) string {
-	b.h.t.Helper()
-	return eval[string](b, `document.querySelector(`+quoted(selector)+`).value`)
-}
 
 // TestTypedWhenTheSignInEnds: who is signed out while writing signs in again and has
 // it back, on the same page; nothing is decided before it is sent once more.
 func TestTypedWhenTheSignInEnds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	b.fill("#mark-paid textarea[name=reason]", "paid <by> bank\nsee below")
 	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
 	b.leave()
 	b.expect("signed out", b.follow("#mark-paid button"), http.StatusUnauthorized)
 	b.has(".note.bad", "What you have written is kept")
-	b.sound()
 	b.fill("#key", "hb_staff_wrong")
 	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
 	b.fill("#key", h.finance.token)
@@ -49,7 +34,6 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	if at := b.where(); strings.Contains(at, "slip") || strings.Contains(at, "paid") {
 		t.Errorf("the address has what was written: %s", at)
 	}
-	b.sound()
 	h.decidedTimes(bad, "mark_paid", 0)
 
 	// Signed in once more, as in another tab: the form of before is shown again too.
@@ -78,11 +62,11 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 // before or after a wrong key, has what he has written all the same; and is led to
 // where he wanted to go.
 func TestLanguageOfALoginThatHolds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	b.fill("#ask textarea", "what <do> they say\n& why")
 	b.leave()
@@ -90,7 +74,6 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	const choose = "form[action='/language'] button"
 	b.expect("in Chinese", b.follow(choose), http.StatusOK)
 	b.has(".note.bad", "您填写的内容已保留")
-	b.sound()
 	b.fill("#key", "hb_staff_wrong")
 	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
 	b.expect("in English", b.follow(choose), http.StatusOK)
@@ -130,11 +113,11 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 
 // TestTickedWhenTheSignInEnds: what was ticked, and what was looked at, is there again.
 func TestTickedWhenTheSignInEnds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", "")}
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	again := func() {
 		t.Helper()
 		b.leave()
@@ -147,16 +130,16 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 		}
 	}
 	b.open("/payouts?status=failed&code=account_frozen")
-	b.do(click(`input[value="` + bad[1] + `"]`))
+	b.click(`input[value="` + bad[1] + `"]`)
 	b.fill("#bulk textarea", "incident 17 is over")
 	again()
-	if ticked := eval[[]string](b, `[...document.querySelectorAll("input[name=id]:checked")].map((i) => i.value)`); !slices.Equal(ticked, bad[1:]) {
+	if ticked := b.attrs("input[name=id][checked]", "value"); !slices.Equal(ticked, bad[1:]) {
 		t.Errorf("ticked: %q", ticked)
 	}
 	if code := b.value("[name=code]"); code != "account_frozen" {
 		t.Errorf("the filter is %q", code)
 	}
-	b.do(click(`input[name=scope][value=all]`))
+	b.click(`input[name=scope][value=all]`)
 	b.follow("#dry-run")
 	b.has("#scope-all", "2")
 	h.decide(h.second, bad[0], "retry", "by somebody else")
@@ -166,40 +149,4 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 	b.has("#bulk-result", "What was done", "1 in all", bad[0], "skipped", bad[1], "retried")
 	h.decidedTimes(bad[0], "retry", 1)
 	h.decidedTimes(bad[1], "retry", 1)
-}
-
-// TestAskingPageWhenTheSignInEnds: a page that asks by itself leads to the login, and
-// back; but it stays while something is written there.
-func TestAskingPageWhenTheSignInEnds(t *testing.T) {
-	h := newHouse(t, nil)
-	id := h.open(map[string]any{"sender_id": "s", "total_amount": 100, "share_count": 1, "split": "equal"})
-	bad := h.win(id, "bob~frozen", "")
-	h.begin(id)
-	b := h.newTab("en")
-	b.signIn(h.finance)
-	b.open("/payouts/" + bad)
-	b.fill("#ask textarea", "what do they say")
-	b.lacks("#ended:not([hidden])")
-	b.leave()
-	b.appears("#ended")
-	b.has("#ended", "Your sign-in has ended")
-	b.sound()
-	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
-	b.fill("#key", h.finance.token)
-	b.expect("signed in", b.follow(".login button"), http.StatusOK)
-	if text := b.value("#ask textarea"); text != "what do they say" {
-		t.Errorf("the reason is %q", text)
-	}
-
-	// What is shown again stays, with its key, through what is put in anew.
-	key := b.value("#ask [name=key]")
-	eval[int](b, `document.getElementById("facts").setAttribute("hx-get", `+quoted("/payouts/"+bad)+`), htmx.process(document.getElementById("facts")), 0`) // names nothing that it has: all is put in
-	h.eventually("the forms are put in anew", func() bool { return eval[bool](b, `!document.querySelector("#ask #refused")`) })
-	if text, now := b.value("#ask textarea"), b.value("#ask [name=key]"); text != "what do they say" || now != key {
-		t.Errorf("the reason is %q, the key %q, before %q", text, now, key)
-	}
-
-	b.open("/payouts/" + bad)
-	b.leave()
-	h.eventually("at the login", func() bool { return b.where() == "/login?next="+url.QueryEscape("/payouts/"+bad) })
 }

@@ -52,6 +52,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs,
 // TestOneTimeline: the page of a payout tells everything in one line of time, each
 // with its source, and goes on without Temporal.
 func TestOneTimeline(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "Bob")
@@ -63,53 +64,38 @@ func TestOneTimeline(t *testing.T) {
 		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)}, {ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
 			Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>", NextAt: time.Now().Add(10 * time.Second)}}}, nil
 	}
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	b.has(".timeline", "Redis", "Grab acknowledged, hand-off written", "Temporal", "Run run-1 started", "ledger", "Claim booked, payout owed", "provider",
 		"declined (account_frozen)", "notification", "Told about "+d.OrderNo+" (event evt-<b>1</b>)", "outbox", "to ask the provider; tries so far: 0",
 		"Run run-1 ended: failed: a person is needed", "Run run-2 started")
 	b.has("#temporal", "Step Settle, try 7,", "waits for its next try", "mysql is <i>away</i>")
-	sources := eval[[]string](b, `[...document.querySelectorAll(".timeline .source")].map((s) => s.textContent)`)
+	sources := b.texts(".timeline .source")
 	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {
 		t.Errorf("sources in order: %q", sources)
 	}
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
-	b.picture("timeline-desk")
-	b.put(looks["en"][1])
-	b.fits()
-	b.picture("timeline-phone")
 	h.runs = func(ctx context.Context, _ string) (payout.Runs, error) {
 		<-ctx.Done()
 		return payout.Runs{}, ctx.Err()
 	}
-	b.desk()
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal does not answer")
 	b.has(".timeline", "Claim booked, payout owed", "Told about "+d.OrderNo)
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
-	b.picture("timeline-without-temporal")
 	h.runs = func(context.Context, string) (payout.Runs, error) { return payout.Runs{}, nil }
 	b.open("/payouts/" + bad)
 	b.has("#temporal", "Temporal knows no run of it")
-	zh := h.newTab("zh-CN")
-	zh.signIn(h.auditor)
+	zh := h.signIn(h.auditor, "zh-CN")
 	zh.open("/payouts/" + bad)
 	zh.has(".timeline", "抢红包已确认，交接记录已写入", "收到单号 "+d.OrderNo+" 的通知")
-	zh.picture("timeline-zh")
 }
 
 // TestSignedOutEverywhere: a copy of the cookie is worth nothing once its owner has
 // signed out.
 func TestSignedOutEverywhere(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
-	b := h.newTab("en")
-	b.signIn(h.finance)
-	copied := b.cookies()["hongbao_desk"].Value
+	b := h.signIn(h.finance, "en")
+	copied := b.cookie("hongbao_desk")
 	b.open("/payouts?status=failed")
 	if status := h.cookieStatus(copied); status != 200 {
 		t.Fatalf("the copy is not signed in: %d", status)
@@ -138,6 +124,7 @@ func (h *house) cookieStatus(value string) int {
 // TestLateRefunds: refunds that should have ended have a list of their own, which
 // the overview counts and leads to.
 func TestLateRefunds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
@@ -146,8 +133,7 @@ func TestLateRefunds(t *testing.T) {
 	_, err = h.store.CloseBooks(ctx, id, "sandbox") // its refund is due, and nobody makes it
 	h.must(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
-	b := h.newTab("en")
-	b.signIn(h.finance)
+	b := h.signIn(h.finance, "en")
 	b.open("/refunds?late=true")
 	b.has("main", "Nothing here.")
 	db, err := store.OpenSQL(h.dsn)
@@ -161,12 +147,6 @@ func TestLateRefunds(t *testing.T) {
 	b.has("#total", "1 in all", "¥8.88")
 	b.has("tbody", "lin mei", refund)
 	b.has(".tabs [aria-current]", "Late")
-	for _, fault := range eval[[]string](b, faults) {
-		t.Error(fault)
-	}
-	b.picture("refunds-late")
-	b.put(looks["en"][1])
-	b.fits()
 	b.follow(".tabs li:first-child a")
 	if b.where() != "/refunds?status=failed" {
 		t.Errorf("at %s", b.where())

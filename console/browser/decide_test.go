@@ -1,0 +1,126 @@
+package browser
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"hongbao/payout"
+)
+
+// TestTwoPersons: what needs a second person waits for one: a badge says so, the
+// one who asked cannot answer, the other agrees.
+func TestTwoPersons(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.fill("#mark-paid textarea[name=reason]", "paid by bank")
+	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
+	b.follow("#mark-paid button")
+	b.has(".note.good", "waits for a second person")
+	b.has(".waits", h.finance.key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
+	b.has("#preview", "not possible now", "Another decision")
+	b.lacks("#retry", "#mark-paid", ".badge")
+	b.picture("waits")
+	b.open("/approvals") // what waits for this person
+	b.has("#total", "0 in all")
+	b.lacks(".waits")
+	b.follow(`.tabs a[href="/approvals?status=waiting"]`)
+	b.has(".waits", "slip 4711")
+
+	c := h.newTab("en")
+	c.signIn(h.second)
+	c.has(".badge", "1")
+	c.follow(`.nav a[href="/approvals"]`)
+	c.has(".waits", "Mark as paid", "¥1.00", h.finance.key.Owner, "slip 4711", "bob~frozen")
+	c.picture("approvals")
+	c.fill(".waits textarea", "slip seen")
+	c.follow(".waits button.primary")
+	c.has(".note.good", "You have agreed")
+	c.lacks(".badge", ".waits")
+	c.open("/payouts/" + bad)
+	c.has("#status", "paid outside")
+	c.has(".timeline", "Agreed by "+h.second.key.Owner+": slip seen")
+}
+
+// TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
+// a repeat of the form by the browser decides nothing twice.
+func TestRetryMany(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
+	var bad []string
+	for _, user := range []string{"a~frozen", "b~frozen", "c~declined"} {
+		bad = append(bad, h.grab(id, user, ""))
+	}
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts?status=failed&code=account_frozen&min=1&max=1.00")
+	b.has("#total", "2 in all", "¥2.00")
+	b.do(chromedp.Click(chromedp.CSS("[data-all]")))
+	b.has("[data-selected]", "2 selected, ¥2.00")
+	b.follow("#dry-run")
+	b.has("#bulk-result", "What would happen", "2 in all", "¥2.00", bad[0], bad[1], "would be retried", "new number",
+		payout.OrderNo(bad[0], 2))
+	b.has("[data-selected]", "2 selected") // what was ticked stays so
+	b.picture("bulk-dry")
+	b.do(chromedp.Click(chromedp.CSS(`input[value="` + bad[1] + `"]`)))
+	b.fill("#bulk textarea", "incident 17 is over")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "What was done", "1 in all", bad[0], "retried")
+	b.has("#bulk-said", "0 of 1 at their end", "pending 1")
+	b.picture("bulk-done")
+	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
+		d, err := h.store.Payment(t.Context(), bad[i])
+		h.must(err)
+		if d.Status != want {
+			t.Errorf("%s: %s, want %s", bad[i], d.Status, want)
+		}
+	}
+	b.open("/payouts?status=failed")
+	b.do(chromedp.Click(chromedp.CSS(`input[name=scope][value=all]`)))
+	b.fill("#bulk textarea", "all of them")
+	b.follow("#retry-many")
+	b.has("#bulk-result", "2 in all", bad[1], bad[2])
+	b.progress(bad[1], bad[2])
+	b.open("/payouts?status=failed")
+	b.has("#total", "1 in all")
+	b.open("/payouts?status=returned")
+	b.has("main", "Nothing here.")
+	b.open("/payouts?status=pending&min=x")
+	b.has("main", "Amounts are in yuan")
+}
+
+// progress sees the page tell, by itself, how far each of two payouts that are
+// retried has come: one is paid now, the other fails again.
+func (b *tab) progress(paid, failed string) {
+	h := b.h
+	h.t.Helper()
+	b.has("#bulk-said", "0 of 2 at their end", "pending 2")
+	row := func(id string) string { return `#bulk-run tr:has(a[href="/payouts/` + id + `"])` }
+	h.unfreeze(url.PathEscape("b~frozen"))
+	if got := h.drive(paid); got != payout.StatusPaid {
+		h.t.Fatalf("after the retry: %s", got)
+	}
+	b.appears(row(paid) + " .tag.good")
+	b.has(row(failed), "pending")
+	b.has("#bulk-said", "1 of 2 at their end", "paid 1", "pending 1")
+	if at := eval[float64](b, `document.querySelector("progress").position`); at != 0.5 {
+		h.t.Errorf("the bar is at %v", at)
+	}
+	for _, fault := range b.axe() {
+		h.t.Errorf("progress: %s", fault)
+	}
+	if got := h.drive(failed); got != payout.StatusFailed {
+		h.t.Fatalf("declined again: %s", got)
+	}
+	b.appears(row(failed) + " .tag.bad")
+	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	b.lacks("#bulk-run[hx-post]", "#look-again") // it asks no more
+	b.picture("bulk-progress")
+}

@@ -1,0 +1,467 @@
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+)
+
+// reader reads the console without a browser: it keeps cookies, follows links, fills in
+// forms and sends them, as a browser does that runs no scripts. Each page that it reads
+// is checked for what faults finds.
+type reader struct {
+	h        *house
+	client   *http.Client
+	language string
+	at       *url.URL
+	doc      *html.Node
+	header   http.Header // of the last answer
+}
+
+// newReader returns a reader that is not signed in and prefers a language.
+func (h *house) newReader(language string) *reader {
+	h.t.Helper()
+	jar, err := cookiejar.New(nil)
+	h.must(err)
+	at, err := url.Parse(h.staff)
+	h.must(err)
+	return &reader{h: h, client: &http.Client{Jar: jar}, language: language, at: at}
+}
+
+// signIn returns a reader that is signed in.
+func (h *house) signIn(p person, language string) *reader {
+	h.t.Helper()
+	r := h.newReader(language)
+	r.signIn(p)
+	return r
+}
+
+// signIn opens the console with a key.
+func (r *reader) signIn(p person) {
+	r.h.t.Helper()
+	r.open("/login")
+	r.fill("#key", p.token)
+	r.follow(".login button")
+	if r.where() != "/" {
+		r.h.t.Fatalf("not signed in, but at %s: %s", r.where(), r.text("main"))
+	}
+}
+
+// request sends one request as the page that is shown would.
+func (r *reader) request(method, target, body string, header http.Header) *http.Response {
+	r.h.t.Helper()
+	to, err := r.at.Parse(target)
+	r.h.must(err)
+	req, err := http.NewRequestWithContext(r.h.t.Context(), method, to.String(), strings.NewReader(body))
+	r.h.must(err)
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("Accept-Language", r.language)
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", r.h.staff)
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	res, err := r.client.Do(req)
+	r.h.must(err)
+	return res
+}
+
+// load reads the page that a request leads to, and returns its status.
+func (r *reader) load(method, target, body string) int64 {
+	r.h.t.Helper()
+	res := r.request(method, target, body, nil)
+	raw, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	r.h.must(err)
+	r.at, r.header = res.Request.URL, res.Header
+	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/html") {
+		r.h.t.Fatalf("%s is no page, but %q", r.where(), kind)
+	}
+	r.doc, err = html.Parse(bytes.NewReader(raw))
+	r.h.must(err)
+	for _, fault := range faults(r.doc) {
+		r.h.t.Errorf("%s in %s: %s", r.where(), r.language, fault)
+	}
+	return int64(res.StatusCode)
+}
+
+// open goes to a page of the console.
+func (r *reader) open(path string) int64 {
+	r.h.t.Helper()
+	return r.load(http.MethodGet, path, "")
+}
+
+// follow goes where a link or the button of a form leads.
+func (r *reader) follow(selector string) int64 {
+	r.h.t.Helper()
+	el := r.visible(selector)
+	switch el.Data {
+	case "a":
+		if attr(el, "href") == "" {
+			r.h.t.Fatalf("%s of %s leads nowhere", selector, r.where())
+		}
+		return r.load(http.MethodGet, attr(el, "href"), "")
+	case "button":
+		return r.submit(el)
+	}
+	r.h.t.Fatalf("%s of %s is neither a link nor a button", selector, r.where())
+	return 0
+}
+
+// submit sends the form of a button.
+func (r *reader) submit(button *html.Node) int64 {
+	r.h.t.Helper()
+	form := enclosing(button, "form")
+	if form == nil || cmp.Or(attr(button, "type"), "submit") != "submit" {
+		r.h.t.Fatalf("a button of %s sends no form", r.where())
+	}
+	var fields []string
+	for _, el := range all(form, "input, textarea, select, button") {
+		if name, value, sent := r.field(el, el == button); sent {
+			fields = append(fields, url.QueryEscape(name)+"="+url.QueryEscape(value))
+		}
+	}
+	body, action := strings.Join(fields, "&"), cmp.Or(attr(button, "formaction"), attr(form, "action"))
+	if strings.EqualFold(attr(form, "method"), "post") {
+		return r.load(http.MethodPost, action, body)
+	}
+	return r.load(http.MethodGet, action+"?"+body, "")
+}
+
+// field returns what a form sends of one of its elements.
+func (r *reader) field(el *html.Node, pressed bool) (name, value string, sent bool) {
+	r.h.t.Helper()
+	kind := attr(el, "type")
+	value = valueOf(el)
+	if has(el, "required") && value == "" {
+		r.h.t.Fatalf("%s of %s is required and empty: no browser sends its form", attr(el, "name"), r.where())
+	}
+	switch {
+	case el.Data == "button":
+		sent = pressed
+	case kind == "checkbox" || kind == "radio":
+		value, sent = cmp.Or(value, "on"), has(el, "checked")
+	default:
+		sent = true
+	}
+	name = attr(el, "name")
+	return name, strings.ReplaceAll(value, "\n", "\r\n"), sent && name != "" && !has(el, "disabled")
+}
+
+// click opens or closes what a summary stands above, or ticks a box.
+func (r *reader) click(selector string) {
+	r.h.t.Helper()
+	el := r.visible(selector)
+	switch kind := attr(el, "type"); {
+	case el.Data == "summary":
+		toggle(el.Parent, "open")
+	case kind == "checkbox":
+		toggle(el, "checked")
+	case kind == "radio":
+		for _, other := range all(enclosing(el, "form"), `input[type=radio][name="`+attr(el, "name")+`"]`) {
+			unset(other, "checked")
+		}
+		toggle(el, "checked")
+	default:
+		r.h.t.Fatalf("%s of %s is nothing to click", selector, r.where())
+	}
+}
+
+// fill puts text into an empty field.
+func (r *reader) fill(selector, text string) {
+	r.h.t.Helper()
+	if old := r.value(selector); old != "" {
+		r.h.t.Fatalf("%s of %s already says %q", selector, r.where(), old)
+	}
+	r.set(selector, text)
+}
+
+// set replaces the text of a field.
+func (r *reader) set(selector, text string) {
+	r.h.t.Helper()
+	el := r.visible(selector)
+	switch el.Data {
+	case "input":
+		unset(el, "value")
+		el.Attr = append(el.Attr, html.Attribute{Key: "value", Val: text})
+	case "textarea":
+		for el.FirstChild != nil {
+			el.RemoveChild(el.FirstChild)
+		}
+		el.AppendChild(&html.Node{Type: html.TextNode, Data: text})
+	default:
+		r.h.t.Fatalf("%s of %s takes no text", selector, r.where())
+	}
+}
+
+// post sends a form that no page has, and returns the status.
+func (r *reader) post(path string, form url.Values) int {
+	r.h.t.Helper()
+	follows := r.client.CheckRedirect
+	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	defer func() { r.client.CheckRedirect = follows }()
+	res := r.request(http.MethodPost, path, form.Encode(), nil)
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// file returns the file that a link leads to, as it is saved.
+func (r *reader) file(selector string) []byte {
+	r.h.t.Helper()
+	res := r.request(http.MethodGet, attr(r.visible(selector), "href"), "", nil)
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(res.Body)
+	r.h.must(err)
+	kind, saved := res.Header.Get("Content-Type"), res.Header.Get("Content-Disposition")
+	if res.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/csv") || !strings.HasPrefix(saved, "attachment") {
+		r.h.t.Errorf("%s is no file to save: %d %q %q", res.Request.URL, res.StatusCode, kind, saved)
+	}
+	return raw
+}
+
+// csrf is the token that the page's forms send.
+func (r *reader) csrf() string {
+	r.h.t.Helper()
+	return r.value("input[name=csrf]")
+}
+
+// cookie is the value of a cookie, empty without one.
+func (r *reader) cookie(name string) string {
+	for _, c := range r.client.Jar.Cookies(r.at) {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// leave ends the sign-in as time does: its cookie is gone.
+func (r *reader) leave() {
+	r.h.t.Helper()
+	r.client.Jar.SetCookies(r.at, []*http.Cookie{{Name: "hongbao_desk", Path: "/", MaxAge: -1}})
+	if r.cookie("hongbao_desk") != "" {
+		r.h.t.Fatal("the cookie is still there")
+	}
+}
+
+// where is the path of the page, with its query.
+func (r *reader) where() string { return r.at.RequestURI() }
+
+// visible is the first element that fits; it must not be hidden.
+func (r *reader) visible(selector string) *html.Node {
+	r.h.t.Helper()
+	el := r.first(selector)
+	if hidden(el) {
+		r.h.t.Fatalf("%s of %s is not seen", selector, r.where())
+	}
+	return el
+}
+
+func (r *reader) first(selector string) *html.Node {
+	r.h.t.Helper()
+	found := all(r.doc, selector)
+	if len(found) == 0 {
+		r.h.t.Fatalf("%s has no %s:\n%s", r.where(), selector, shown(r.doc))
+	}
+	return found[0]
+}
+
+// text is what stands in the first element that fits, as it is read.
+func (r *reader) text(selector string) string {
+	r.h.t.Helper()
+	return shown(r.visible(selector))
+}
+
+// raw is all text of the first element that fits, also what is folded.
+func (r *reader) raw(selector string) string {
+	r.h.t.Helper()
+	return textOf(r.first(selector))
+}
+
+// texts are those of all elements that fit.
+func (r *reader) texts(selector string) (out []string) {
+	for _, el := range all(r.doc, selector) {
+		out = append(out, shown(el))
+	}
+	return out
+}
+
+// count is the number of elements that fit.
+func (r *reader) count(selector string) int { return len(all(r.doc, selector)) }
+
+// attrs are the values of an attribute of all elements that fit.
+func (r *reader) attrs(selector, name string) (out []string) {
+	for _, el := range all(r.doc, selector) {
+		out = append(out, attr(el, name))
+	}
+	return out
+}
+
+// value is what stands in a field.
+func (r *reader) value(selector string) string {
+	r.h.t.Helper()
+	return valueOf(r.first(selector))
+}
+
+// has fails when a part of the page does not say something.
+func (r *reader) has(selector string, wanted ...string) {
+	r.h.t.Helper()
+	text := r.text(selector)
+	for _, want := range wanted {
+		if !strings.Contains(text, folded(want)) {
+			r.h.t.Errorf("%s of %s does not say %q:\n%s", selector, r.where(), want, text)
+		}
+	}
+}
+
+// lacks fails when something is there.
+func (r *reader) lacks(selectors ...string) {
+	r.h.t.Helper()
+	for _, selector := range selectors {
+		if n := r.count(selector); n > 0 {
+			r.h.t.Errorf("%s has %s", r.where(), selector)
+		}
+	}
+}
+
+// expect fails when something was answered by another status.
+func (r *reader) expect(what string, got, want int64) {
+	r.h.t.Helper()
+	if got != want {
+		r.h.t.Errorf("%s: %d, want %d", what, got, want)
+	}
+}
+
+func all(root *html.Node, selector string) []*html.Node {
+	return cascadia.QueryAll(root, cascadia.MustCompile(selector))
+}
+
+func has(el *html.Node, name string) bool {
+	return slices.ContainsFunc(el.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
+func attr(el *html.Node, name string) string {
+	for _, a := range el.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func unset(el *html.Node, name string) {
+	el.Attr = slices.DeleteFunc(el.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
+func toggle(el *html.Node, name string) {
+	if has(el, name) {
+		unset(el, name)
+		return
+	}
+	el.Attr = append(el.Attr, html.Attribute{Key: name})
+}
+
+// enclosing is the nearest element of a name around another.
+func enclosing(el *html.Node, name string) *html.Node {
+	for el = el.Parent; el != nil; el = el.Parent {
+		if el.Data == name {
+			return el
+		}
+	}
+	return nil
+}
+
+func valueOf(el *html.Node) string {
+	switch el.Data {
+	case "textarea":
+		return textOf(el)
+	case "select":
+		for _, option := range all(el, "option[selected]") {
+			return attr(option, "value")
+		}
+		return attr(all(el, "option")[0], "value")
+	}
+	return attr(el, "value")
+}
+
+// hidden reports whether an element is not seen: by its attribute, or folded.
+func hidden(el *html.Node) bool {
+	for ; el != nil; el = el.Parent {
+		if has(el, "hidden") || el.Type == html.ElementNode && folds(el) {
+			return true
+		}
+	}
+	return false
+}
+
+// folds reports whether an element is part of closed details.
+func folds(el *html.Node) bool {
+	return el.Data != "summary" && el.Parent != nil && el.Parent.Data == "details" && !has(el.Parent, "open")
+}
+
+// unread are elements whose text is no text of the page.
+var unread = []string{"script", "style", "template", "textarea", "datalist", "head", "title", "desc"}
+
+// inline are elements that words go through.
+var inline = []string{"a", "b", "span", "strong", "small", "em", "code", "time"}
+
+// shown is the text of an element that is seen, its words apart by one space.
+func shown(el *html.Node) string {
+	var b strings.Builder
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		switch {
+		case n.Type == html.TextNode:
+			b.WriteString(n.Data)
+			return
+		case n.Type == html.ElementNode && (has(n, "hidden") || folds(n) || slices.Contains(unread, n.Data)):
+			return
+		}
+		apart := n.Type == html.ElementNode && !slices.Contains(inline, n.Data)
+		if apart {
+			b.WriteByte(' ')
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+		if apart {
+			b.WriteByte(' ')
+		}
+	}
+	walk(el)
+	return folded(b.String())
+}
+
+// folded is a text with one space for each run of white space.
+func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// textOf is all text of an element.
+func textOf(el *html.Node) string {
+	var b strings.Builder
+	for n := range el.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+// outer begins with the tag of an element.
+func outer(el *html.Node) string {
+	var b strings.Builder
+	if err := html.Render(&b, el); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%.120s", b.String())
+}
