@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
 	"worker":                {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
 	"devstack":              {"observe"},
-	"devstack/stacktest":    {"devstack", "migrations"},              // a database with the newest schema
+	"devstack/stacktest":    {"devstack", "migrations", "test/wait"}, // a database with the newest schema
 	"client":                {"money"},                               // for other people's programs too
 	"console":               {"access", "client", "money", "packet"}, // reads and writes by the staff API alone
 	"console/browser":       {},                                      // a browser at the desk, all of it in test files

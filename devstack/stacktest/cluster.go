@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 // masters is the number of masters of a Redis Cluster of the tests: the fewest
@@ -148,28 +148,20 @@ func join(nodes []*Server) error {
 // waitJoined waits until a node knows all nodes and the owner of every slot.
 func waitJoined(ctx context.Context, n *Server, size int) error {
 	wanted := []string{"cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", hashSlots), fmt.Sprintf("cluster_size:%d", size)}
-	ticker := time.NewTicker(25 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		info, err := n.lock.ask(ctx, n.Addr, "CLUSTER INFO")
-		if err != nil {
-			return fmt.Errorf("redis cluster at %s: %w", n.Addr, err)
-		}
-		missing := ""
-		for _, w := range wanted {
-			if !strings.Contains(info, w+"\r\n") {
-				missing = w
-			}
-		}
-		if missing == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("redis cluster at %s: no %s: %w", n.Addr, missing, ctx.Err())
-		case <-ticker.C:
-		}
+	var info string
+	var err error
+	missing := func(w string) bool { return !strings.Contains(info, w+"\r\n") }
+	joined := wait.Reached(wait.Limit(), func() bool {
+		info, err = n.lock.ask(ctx, n.Addr, "CLUSTER INFO")
+		return err != nil || !slices.ContainsFunc(wanted, missing)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("redis cluster at %s: %w", n.Addr, err)
+	case !joined:
+		return fmt.Errorf("%w: the cluster at %s is not joined: %s", errRedis, n.Addr, info)
 	}
+	return nil
 }
 
 // errRedis is an error reply of Redis.

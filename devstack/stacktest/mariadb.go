@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 const (
@@ -130,13 +130,13 @@ func exec(t testing.TB, part devstack.MariaDB, statement string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
 	defer cancel()
-	_, err = db.ExecContext(ctx, statement)
-	for my := (*mysql.MySQLError)(nil); errors.As(err, &my) && my.Number == notEmpty && ctx.Err() == nil; {
-		<-time.After(100 * time.Millisecond)
+	wait.Reached(wait.Limit(), func() bool {
 		_, err = db.ExecContext(ctx, statement)
-	}
+		my, is := errors.AsType[*mysql.MySQLError](err)
+		return !is || my.Number != notEmpty
+	})
 	if err != nil {
 		t.Errorf("%s: %v", statement, err)
 	}

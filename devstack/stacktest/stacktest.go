@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 // startTimeout bounds the start of one server, on a busy machine too.
@@ -95,12 +96,7 @@ func (s *Server) Kill() {
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
-	for end := time.Now().Add(startTimeout); !StandsStill(s.proc.PID()); {
-		if time.Now().After(end) {
-			t.Fatalf("process %d does not stop", s.proc.PID())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, fmt.Sprintf("process %d stops", s.proc.PID()), func() bool { return StandsStill(s.proc.PID()) })
 }
 
 // StandsStill reports whether all threads of a process are stopped.
@@ -294,12 +290,8 @@ func fresh(t testing.TB, create func(devstack.Tools, string) (*Server, error)) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := os.RemoveAll(dir)
-		for try := 0; err != nil && try < 100; try++ { // a child of the killed server may still write
-			<-time.After(20 * time.Millisecond)
-			err = os.RemoveAll(dir)
-		}
-		if err != nil {
+		var err error
+		if !wait.Reached(wait.Limit(), func() bool { err = os.RemoveAll(dir); return err == nil }) { // a child of the killed server may still write
 			t.Error(err)
 		}
 	})
