@@ -55,9 +55,13 @@ var layers = map[string][]string{
 	"chaos":                 {},                                      // likewise: from outside, all of it in test files
 	"e2e":                   {"client", "money"},                     // tests from outside
 	"simulate":              {},                                      // lifetimes in memory, all of it in test files
-	"test/night":            {},                                      // imported by test files alone
-	"test/wait":             {},                                      // likewise
+	"test/harness":          {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store", "test/wait"},
+	"test/night":            {}, // imported by test files alone
+	"test/wait":             {}, // likewise
 }
+
+// forTests are packages for test files: the product is built without them.
+var forTests = []string{"devstack/stacktest", "provider/providertest", "test"}
 
 // workerSees are the names of pool that worker may use: the content of streams.
 // What it does to Redis goes through interfaces that cmd fills.
@@ -116,6 +120,11 @@ func within(path, library string) bool {
 	return path == library || strings.HasPrefix(path, library+"/")
 }
 
+// forTest reports whether a package is for test files.
+func forTest(path string) bool {
+	return slices.ContainsFunc(forTests, func(dir string) bool { return within(path, module+"/"+dir) })
+}
+
 // driver reports whether path can do I/O on a store or the network of its own.
 // database/sql/driver holds interfaces only; many value types implement them.
 func driver(path string) bool {
@@ -137,6 +146,10 @@ func importOffences(p pkg) []string {
 		return out
 	}
 	for _, path := range p.Imports {
+		if forTest(path) && !forTest(p.ImportPath) {
+			offend("imports %s, which is for tests", path)
+			continue
+		}
 		if own := (pkg{ImportPath: path}).name(); ours(path) && !slices.Contains(may, own) && !slices.Contains(may, "*") {
 			offend("imports %s; it may import %q", path, may)
 		}
@@ -200,6 +213,8 @@ func TestImportsAreCaught(t *testing.T) {
 		{ImportPath: "hongbao/worker", Imports: []string{"gorm.io/gorm"}},
 		{ImportPath: "hongbao/activities", Imports: []string{"go.temporal.io/sdk/workflow"}},
 		{ImportPath: "hongbao/api", Imports: []string{"go.temporal.io/sdk/client"}},
+		{ImportPath: "hongbao/cmd/hongbao", Imports: []string{"hongbao/test/harness"}},
+		{ImportPath: "hongbao/worker", Imports: []string{"hongbao/devstack/stacktest"}},
 		{ImportPath: "hongbao/packet", Deps: []string{"github.com/google/uuid"}},
 		{ImportPath: "hongbao/workflows", Deps: []string{"database/sql"}},
 	} {

@@ -1,0 +1,224 @@
+// Package harness gives tests the whole product but its worker, on real parts: a database of
+// MariaDB, Redis, the sandbox provider, and the API on two free ports.
+//
+// Open makes a stack for one test. A test that needs nothing special takes Shared instead,
+// the one stack of its test binary, runs in parallel with the others, and keeps apart from
+// them by apps and keys of its own (Stack.NewOwner). A test that looks at sums over all
+// apps, ends a server or changes a configuration opens a stack. Methods such as Stack.Fund do
+// what the workflows do, step by step, so that a test says what happens when.
+//
+// A test binary that uses the package runs its tests by Main or Wrap:
+//
+//	func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+//
+// The package is for tests alone: a house rule keeps it out of the product.
+package harness
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/access"
+	"hongbao/api"
+	"hongbao/devstack/stacktest"
+	"hongbao/pool"
+	"hongbao/provider"
+	"hongbao/provider/sandbox"
+	"hongbao/store"
+	"hongbao/test/wait"
+)
+
+// Lanes is the number of lanes of every pool on the shared Redis of a test binary: enough for
+// packets to fall into several, and an eighth of the writes at each start of a pool.
+const Lanes = 8
+
+// ProviderKey is the key of the sandbox provider.
+const ProviderKey = "key-of-tests"
+
+// WebhookSecret signs the notifications of the sandbox provider.
+var WebhookSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
+
+// Options say in what a stack differs from the others. The zero value is a new database on
+// the shared MariaDB, the shared Redis, and an API with its defaults.
+type Options struct {
+	Redis    string // address; "": the shared Redis
+	DSN      string // of an empty database; "": a new one on the shared MariaDB
+	Migrated bool   // the database of the DSN has the newest schema already
+
+	// The functions change a configuration before its part is opened.
+	Store   func(*store.Config)
+	Pool    func(*pool.Config)
+	Sandbox func(*sandbox.Config)
+	API     func(*api.Config)
+	// Mount is called with each API before it listens.
+	Mount func(*api.Server)
+
+	// Owners are the roles for whom keys are made before the API starts, so that it knows them.
+	Owners []access.Role
+	// WithoutAPI leaves the API to Start: a test makes keys first, or needs none.
+	WithoutAPI bool
+}
+
+// Stack is stores, provider and API. All of it ends with its test.
+type Stack struct {
+	DSN         string
+	Redis       string // address
+	Pool        *pool.Pool
+	Store       *store.Store
+	Provider    *provider.Sandbox
+	ProviderURL string
+	// StopProvider ends the sandbox provider before its time.
+	StopProvider func() error
+
+	Owners []Owner // in the order of the options
+
+	// Config is that of the API; a change counts from the next Start on.
+	Config api.Config
+	Server *api.Server // since Start
+	Public string      // base URL of the public listener
+	Staff  string      // base URL of the staff listener
+
+	mount func(*api.Server)
+	stop  func() error
+}
+
+// Open opens a stack that ends with the test.
+func Open(t testing.TB, o Options) *Stack {
+	t.Helper()
+	s := &Stack{DSN: o.DSN, Redis: o.Redis, mount: o.Mount, stop: func() error { return nil }}
+	if s.Redis == "" {
+		s.Redis = stacktest.Redis(t)
+	}
+	if s.DSN == "" {
+		s.DSN = stacktest.MariaDB(t)
+	}
+	s.openStores(t, o)
+	s.openProvider(t, o)
+	s.Owners = s.NewOwners(t, o.Owners...)
+	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: s.Store, Provider: s.Provider, Gate: s.Pool.Gate, GatesOpen: s.Pool.GatesOpen,
+		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test", Refresh: 200 * time.Millisecond}
+	if o.API != nil {
+		o.API(&s.Config)
+	}
+	if !o.WithoutAPI {
+		s.Start(t)
+	}
+	return s
+}
+
+func (s *Stack) openStores(t testing.TB, o Options) {
+	t.Helper()
+	if !o.Migrated {
+		stacktest.Migrate(t, s.DSN)
+	}
+	books := store.Config{DSN: s.DSN, MaxOpenConns: 10}
+	if o.Store != nil {
+		o.Store(&books)
+	}
+	var err error
+	if s.Store, err = store.Open(books); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it, or ended its server
+	cfg := pool.Config{Addr: s.Redis, Lanes: Lanes, Epochs: s.Store}
+	if o.Pool != nil {
+		o.Pool(&cfg)
+	}
+	if s.Pool, err = pool.Open(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Pool.Close() }) // likewise
+}
+
+func (s *Stack) openProvider(t testing.TB, o Options) {
+	t.Helper()
+	cfg := sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(t.TempDir(), "provider.db"), APIKey: ProviderKey,
+		Logger: slog.New(slog.DiscardHandler), HoldTimeout: time.Second, PendingAfter: 50 * time.Millisecond, ReturnAfter: 50 * time.Millisecond}
+	if o.Sandbox != nil {
+		o.Sandbox(&cfg)
+	}
+	server, err := sandbox.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.StopProvider = serve(t.Context(), server.Serve, server.Close)
+	t.Cleanup(func() { report(t, "provider", s.StopProvider()) })
+	s.ProviderURL = "http://" + server.Addr().String()
+	s.Provider, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Provider.Close)
+}
+
+// Start runs an API with the configuration of the stack until the test ends, or Stop is
+// called, and returns when it is ready. Its ports are new.
+func (s *Stack) Start(t testing.TB) {
+	t.Helper()
+	var err error
+	if s.Server, err = api.New(s.Config); err != nil {
+		t.Fatal(err)
+	}
+	if s.mount != nil {
+		s.mount(s.Server)
+	}
+	if err := s.Server.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	s.Public, s.Staff = "http://"+s.Server.PublicAddr().String(), "http://"+s.Server.StaffAddr().String()
+	stop := serve(t.Context(), s.Server.Serve)
+	s.stop = stop
+	t.Cleanup(func() { report(t, "api", stop()) })
+	wait.Until(t, "the API is ready", func() bool { return ready(t, s.Staff) })
+}
+
+// Stop ends the API and returns its error.
+func (s *Stack) Stop() error { return s.stop() }
+
+// serve runs f in a goroutine, with the values of ctx. stop ends it, closes what is to be closed, and returns the
+// errors; called again it returns the same.
+func serve(ctx context.Context, f func(context.Context) error, closers ...func() error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- f(ctx) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		err := <-served
+		for _, c := range closers {
+			err = errors.Join(err, c())
+		}
+		return err
+	})
+}
+
+func report(t testing.TB, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("stop the %s: %v", what, err)
+	}
+}
+
+// probe asks whether the API is ready.
+var probe = &http.Client{Timeout: 10 * time.Second}
+
+func ready(t testing.TB, base string) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	res, err := probe.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}

@@ -1,0 +1,162 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// What the workflows do, one step after the other, as far as a test wants it.
+
+// Fund charges the sender of a staged packet and opens its pool, or rejects it when the
+// charge fails.
+func (s *Stack) Fund(ctx context.Context, packetID string) error {
+	view, err := s.Pool.View(ctx, packetID)
+	if err != nil {
+		return err
+	}
+	seed := packet.DeriveSeed(s.Config.SeedKey, packetID)
+	sealed, err := packet.SealSeed(s.Config.SeedKey, packetID, seed)
+	if err != nil {
+		return err
+	}
+	guests, err := s.Pool.Eligible(ctx, packetID)
+	if err != nil {
+		return err
+	}
+	if len(guests) == 0 {
+		guests = nil
+	}
+	if _, err := s.Store.RecordPacket(ctx, view.Packet, sealed, guests, s.Provider.Name()); err != nil {
+		return err
+	}
+	charge, err := s.Drive(ctx, payout.ID(payout.KindCharge, packetID, 0))
+	if err != nil {
+		return err
+	}
+	if charge.Status != payout.StatusPaid {
+		f := packet.Failure{Code: charge.Failure.Code, Message: charge.Failure.Message}
+		if err := s.Store.RejectPacket(ctx, packetID, f); err != nil {
+			return err
+		}
+		return s.Pool.Reject(ctx, packetID, f)
+	}
+	shares, err := packet.Split(seed, view.Packet.SplitParams())
+	if err != nil {
+		return err
+	}
+	if _, err := s.Store.Fund(ctx, packetID, shares); err != nil {
+		return err
+	}
+	return s.Pool.OpenPool(ctx, packetID, shares, nil)
+}
+
+// driveSteps bounds the steps of one payment in Drive.
+const driveSteps = 100
+
+// Drive does the next step of a payment until none is left, and returns its last state.
+func (s *Stack) Drive(ctx context.Context, paymentID string) (payout.State, error) {
+	for range driveSteps {
+		st, err := s.Store.PaymentState(ctx, paymentID)
+		if err != nil || st.Step.Do == payout.ActionEnd {
+			return st, err
+		}
+		if err := s.step(ctx, paymentID, st.Step); err != nil {
+			return st, err
+		}
+	}
+	return payout.State{}, fmt.Errorf("payment %s: not at its end after %d steps", paymentID, driveSteps)
+}
+
+// step does one step of a payment.
+func (s *Stack) step(ctx context.Context, paymentID string, next payout.Step) error {
+	orderNo := next.OrderNo
+	var o payout.Observation
+	switch next.Do {
+	case payout.ActionCarryOut:
+		_, err := s.Store.CarryOut(ctx, paymentID)
+		return err
+	case payout.ActionSend:
+		begun, err := s.Store.BeginSend(ctx, paymentID, s.Provider.Limits(), s.Provider.EncodeRequest)
+		if err != nil || begun.Order == nil {
+			return err
+		}
+		orderNo, o = begun.Order.OrderNo, s.Provider.Send(ctx, *begun.Order)
+	case payout.ActionAsk:
+		parts, err := payout.Parse(paymentID)
+		if err != nil {
+			return err
+		}
+		o = s.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo)
+	default:
+		return fmt.Errorf("payment %s: step %q is unknown", paymentID, next.Do)
+	}
+	_, err := s.Store.Settle(ctx, o, orderNo)
+	return err
+}
+
+// Record books every claim of a pool and pays it. It returns the ids of the payouts, by user.
+func (s *Stack) Record(ctx context.Context, packetID string) (payouts map[string]string, err error) {
+	claims, err := s.Pool.Claims(ctx, packetID)
+	if err != nil {
+		return nil, err
+	}
+	payouts = map[string]string{}
+	for _, c := range claims {
+		st, err := s.Store.RecordClaim(ctx, c, s.Provider.Name())
+		if err != nil {
+			return payouts, err
+		}
+		if _, err := s.Drive(ctx, st.PaymentID); err != nil {
+			return payouts, err
+		}
+		payouts[c.UserID] = st.PaymentID
+	}
+	return payouts, nil
+}
+
+// Close ends the grabs of a packet, records and pays its claims, and closes its books. It
+// returns the id of the refund, which is not sent yet; "" when nothing is left.
+func (s *Stack) Close(ctx context.Context, packetID string, reason packet.CloseReason) (refund string, err error) {
+	if _, err := s.Store.BeginClosing(ctx, packetID, reason); err != nil {
+		return "", err
+	}
+	if _, err := s.Pool.ClosePool(ctx, packetID, reason); err != nil {
+		return "", err
+	}
+	if _, err := s.Record(ctx, packetID); err != nil {
+		return "", err
+	}
+	rest, err := s.Store.CloseBooks(ctx, packetID, s.Provider.Name())
+	if err != nil || rest == 0 {
+		return "", err
+	}
+	return payout.ID(payout.KindRefund, packetID, 0), nil
+}
+
+// Finish closes a packet, refunds what is left, and retires its pool.
+func (s *Stack) Finish(ctx context.Context, packetID string, reason packet.CloseReason) error {
+	refund, err := s.Close(ctx, packetID, reason)
+	if err != nil {
+		return err
+	}
+	if refund != "" {
+		if _, err := s.Drive(ctx, refund); err != nil {
+			return err
+		}
+	}
+	view, err := s.Pool.View(ctx, packetID)
+	if err != nil {
+		return err
+	}
+	closed, err := s.Store.FinishPacket(ctx, packetID, view.First)
+	if err != nil {
+		return err
+	}
+	if !closed {
+		return fmt.Errorf("packet %s: not every payment is at its end", packetID)
+	}
+	return s.Pool.Retire(ctx, packetID)
+}
