@@ -58,6 +58,7 @@ func (h *house) audited(n int) (payoutID string) {
 }
 
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	if v := h.verdict(); !v.Valid || v.Entries != 0 || v.FirstBad != nil || v.Head != strings.Repeat("0", 64) {
 		t.Errorf("empty: %+v", v)
@@ -104,6 +105,7 @@ func TestAudit(t *testing.T) {
 
 // TestAuditPages: the cursor keeps filters and order, whatever is appended meanwhile.
 func TestAuditPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	bad := h.audited(4)
 	for _, repeat := range []bool{false, true} {
@@ -154,6 +156,7 @@ func TestAuditPages(t *testing.T) {
 // TestBrokenAuditIsTold: where somebody wrote into the database, and the entry
 // stays readable, also when it is no JSON any more.
 func TestBrokenAuditIsTold(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	h.audited(3)

@@ -84,7 +84,8 @@ func (h *house) campaignOfDays(n int) (id string) {
 }
 
 func TestCampaignFields(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for _, c := range []struct {
 		name, body string
 		want       []string
@@ -120,7 +121,8 @@ func TestCampaignFields(t *testing.T) {
 }
 
 func TestCampaignCreate(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	body := campaignBody("packet", with("eligible_user_ids", `["u1","u2"]`, "metadata", `{"k":"v"}`, "expires_in_seconds", "3600"))
 	r := h.postCampaign(h.app, "order-1", body)
 	var c campaignAnswer
@@ -147,7 +149,8 @@ func TestCampaignCreate(t *testing.T) {
 }
 
 func TestCampaignLife(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	c := h.campaign(h.app, "a", campaignBody("ends_on", `"2037-12-31"`))
 	path := "/v1/campaigns/" + c.ID
 	status := func(o owner, method, path, want string) {
@@ -183,7 +186,8 @@ func TestCampaignLife(t *testing.T) {
 }
 
 func TestCampaignLists(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, h.campaign(h.app, fmt.Sprint("k", i), campaignBody()).ID)
@@ -244,6 +248,7 @@ func TestCampaignLists(t *testing.T) {
 // TestStaffCampaigns: staff finds the campaigns of all apps and stops them, once a key,
 // with its place in the audit.
 func TestStaffCampaigns(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	mine, other := h.campaign(h.app, "k", campaignBody()).ID, h.campaign(h.app2, "k", campaignBody()).ID
 	var list func(query string) string

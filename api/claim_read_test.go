@@ -26,6 +26,7 @@ func (p *between) Claim(ctx context.Context, id, user string) (packet.Claim, boo
 // TestClaimOfAPoolRetiredMeanwhile: the pool is retired between the two reads of a claim,
 // and MySQL, which has it, is away. Nobody may say that there is none.
 func TestClaimOfAPoolRetiredMeanwhile(t *testing.T) {
+	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
 	pool := &between{}
 	h := newHouse(t, parts{dsn: dsn, change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})

@@ -14,6 +14,8 @@ import (
 	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 // TestClockOfTheAPI: the clock of an API process is ten minutes off, from one moment to
@@ -68,7 +70,7 @@ func TestClockOfTheAPI(t *testing.T) {
 			}
 			h.noTimeOff(step)
 			if step > 0 { // the one that may be is seen
-				h.eventually("when a key was used last is off", func() bool { return h.timesAt("api_keys", "last_used_at", time.Now().Add(step)) > 0 })
+				wait.Until(h.t, "when a key was used last is off", func() bool { return h.timesAt("api_keys", "last_used_at", time.Now().Add(step)) > 0 })
 			}
 
 			off.Store(0)
@@ -124,7 +126,7 @@ func (h *house) ending(in time.Duration) owner {
 	}
 	h.check(h.stop())
 	h.start() // with the key's end from the first moment
-	h.eventually("the new key is known", func() bool { return h.as(o, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
+	wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/packets/"+nobody, "").status == http.StatusNotFound })
 	return o
 }
 
@@ -133,7 +135,7 @@ func (h *house) notify(paymentID string, at time.Time) result {
 	h.t.Helper()
 	id := "evt_" + strconv.FormatInt(at.UnixNano(), 36)
 	body := fmt.Sprintf(`{"event_id":%q,"type":"order.succeeded","order_no":"%s01","status":"succeeded","created_at":"2026-01-01T00:00:00.000Z"}`, id, paymentID)
-	hook, err := standardwebhooks.NewWebhook(webhookSecret)
+	hook, err := standardwebhooks.NewWebhook(harness.WebhookSecret)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func (h *house) tieDay(s *store.Store) {
 // TestCloses: balances, a list of days, the close of one and its file, for every role
 // of the staff, and the same again once it is final.
 func TestCloses(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	day := payout.DayOf(time.Now(), time.UTC)
 	if _, end := day.Span(time.UTC); time.Until(end) < 5*time.Minute {

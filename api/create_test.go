@@ -11,12 +11,14 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestIdempotency: one line a request, in the order they are sent; the last
 // columns are the answer and whether it is the first one again.
 func TestIdempotency(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	body := with("greeting", `"x"`)
 	id, first := h.create(h.app, "k", body)
 	if first.status != http.StatusCreated || first.header.Get("Idempotency-Replayed") != "" {
@@ -70,6 +72,7 @@ func TestIdempotency(t *testing.T) {
 
 // TestCreateRedisEmptied: MySQL has the packet, Redis does not know it any more.
 func TestCreateRedisEmptied(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr})
 	_, closed := h.create(h.app, "closed", with())
@@ -106,6 +109,7 @@ func TestCreateRedisEmptied(t *testing.T) {
 // TestCreateLostWhileFunding: the row is there, the pool is not: it is staged
 // again under the same id, with the same times, and charged once.
 func TestCreateLostWhileFunding(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.FundingWait = 50 * time.Millisecond }})
 	r := h.post(h.app, "k", with())
@@ -142,7 +146,8 @@ func TestCreateLostWhileFunding(t *testing.T) {
 }
 
 func TestFundingDeclined(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	body := with("sender_id", `"u~broke"`)
 	id, first := h.create(h.app, "k", body)
 	var p struct {
@@ -181,11 +186,12 @@ func TestFundingDeclined(t *testing.T) {
 
 // TestFundingSlow: 202 after the wait, then the packet opens; the first answer stays 202.
 func TestFundingSlow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.FundingWait = 300 * time.Millisecond }})
 	id := packet.NewID(h.app.app.Salt, "k")
 	answered := make(chan result, 1)
 	go func() { answered <- h.post(h.app, "k", with()) }()
-	h.eventually("staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
+	wait.Until(h.t, "staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
 	// The first request is still running.
 	if r := h.post(h.app, "k", with()); r.code() != "request_in_progress" || r.header.Get("Retry-After") != "1" {
 		t.Errorf("in progress: %s", r)
@@ -220,24 +226,30 @@ func TestFundingSlow(t *testing.T) {
 
 // TestCreateCrashed: the first request staged the packet and was never heard of again.
 func TestCreateCrashed(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	_, first := h.create(h.app, "model", with())
 	var model packetBody
 	first.json(t, &model)
 	view, err := h.pool.View(t.Context(), model.ID)
 	h.check(err)
-	p := view.Packet
-	p.ID = packet.NewID(h.app.app.Salt, "k")
-	p.Commitment = packet.Commitment(packet.DeriveSeed(h.cfg.SeedKey, p.ID))
-	if _, err := h.pool.Create(t.Context(), p, nil, nil, 24*time.Hour, 300*time.Millisecond); err != nil {
-		t.Fatal(err)
+	stage := func(key string, busy time.Duration) string {
+		t.Helper()
+		p := view.Packet
+		p.ID = packet.NewID(h.app.app.Salt, key)
+		p.Commitment = packet.Commitment(packet.DeriveSeed(h.cfg.SeedKey, p.ID))
+		if _, err := h.pool.Create(t.Context(), p, nil, nil, 24*time.Hour, busy); err != nil {
+			t.Fatal(err)
+		}
+		return p.ID
 	}
-	if r := h.post(h.app, "k", with()); r.code() != "request_in_progress" {
+	stage("busy", time.Hour)
+	if r := h.post(h.app, "busy", with()); r.code() != "request_in_progress" {
 		t.Errorf("while busy: %s", r)
 	}
-	h.fund(p.ID)
+	h.fund(stage("k", time.Millisecond))
 	var r result
-	h.eventually("the state as it stands", func() bool { r = h.post(h.app, "k", with()); return r.status != http.StatusConflict })
+	wait.Until(h.t, "the state as it stands", func() bool { r = h.post(h.app, "k", with()); return r.status != http.StatusConflict })
 	if r.status != http.StatusCreated {
 		t.Errorf("then: %s", r)
 	}
@@ -247,7 +259,8 @@ func TestCreateCrashed(t *testing.T) {
 }
 
 func TestCreateScheduled(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	id, r := h.create(h.app, "k", with("opens_at", quoted(at.In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano)), "expires_in_seconds", "60"))
 	var p packetBody
@@ -280,13 +293,14 @@ func TestCreateScheduled(t *testing.T) {
 
 // TestCreateCrowd: one key, many requests at the same time: one packet, one answer.
 func TestCreateCrowd(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := packet.NewID(h.app.app.Salt, "k")
 	answers := make(chan result, 16)
 	for range cap(answers) {
 		go func() { answers <- h.post(h.app, "k", with()) }()
 	}
-	h.eventually("staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
+	wait.Until(h.t, "staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
 	h.fund(id)
 	bodies := map[string]int{}
 	for range cap(answers) {
@@ -318,6 +332,7 @@ func (p fasterPool) Answered(ctx context.Context, id string, mine packet.FirstAn
 // TestAnsweredMeanwhile: the answer of another request for the same packet is told as
 // the one of before, whatever it was.
 func TestAnsweredMeanwhile(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = fasterPool{c.Pool} }})
 	for sender, status := range map[string]int{"u1": http.StatusCreated, "u~broke": http.StatusPaymentRequired} {
 		_, r := h.create(h.app, sender, with("sender_id", quoted(sender)))

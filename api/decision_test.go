@@ -12,6 +12,7 @@ import (
 	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // write is a staff write.
@@ -24,7 +25,7 @@ func (h *house) write(who owner, path, key, body string) result {
 func (h *house) colleague() owner {
 	h.t.Helper()
 	o := h.newOwner("finance")
-	h.eventually("the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
+	wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
 	return o
 }
 
@@ -53,7 +54,8 @@ const because = `{"reason":"because"}`
 
 // TestCancel: two persons send a payout's money back to the sender.
 func TestCancel(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id, bad := h.failed()
 	colleague := h.colleague()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
@@ -104,6 +106,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestMarkPaid(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, bad := h.failed()
 	colleague := h.colleague()
@@ -153,6 +156,7 @@ func TestMarkPaid(t *testing.T) {
 // TestWaitsForMe: by_others leaves out what one has decided oneself, on every page, and a
 // cursor is good for nobody else.
 func TestWaitsForMe(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	colleague := h.colleague()
 	var mine, others []string
@@ -196,6 +200,7 @@ func TestWaitsForMe(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	d := h.decided(h.write(h.finance, "payouts/"+bad+"/ask", "k", because), "carried_out")
@@ -213,6 +218,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestRefundDecisions(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with("sender_id", `"payer"`, "total_amount", "300000", "share_count", "3"))
 	h.grab(h.app, id, "winner")
@@ -269,6 +275,7 @@ type bulkBody struct {
 }
 
 func TestBulkRetry(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 300 }})
 	_, small := h.failed()
 	big := h.open(h.app, with("share_count", "2", "split", `"equal"`))
@@ -334,6 +341,7 @@ func TestBulkRetry(t *testing.T) {
 
 // TestDecisionRoles: only finance decides.
 func TestDecisionRoles(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" + bad + "/ask",
@@ -362,6 +370,7 @@ func TestDecisionRoles(t *testing.T) {
 // TestLongOwners: who has the longest name that a key may carry decides, asks, agrees
 // and looks like everybody, and repeats too.
 func TestLongOwners(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	var long [2]owner
 	for i, first := range []string{"𠮷", "𡈽"} { // four bytes each
@@ -372,7 +381,7 @@ func TestLongOwners(t *testing.T) {
 			t.Fatal("nobody has such a name")
 		}
 		h.check(h.store.EnsureKey(t.Context(), o.key))
-		h.eventually("the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
+		wait.Until(h.t, "the new key is known", func() bool { return h.as(o, "GET", "/v1/staff/approvals", "").status == http.StatusOK })
 		long[i] = o
 	}
 	_, bad := h.failed()

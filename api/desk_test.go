@@ -14,6 +14,7 @@ import (
 	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // serve runs another server of the house until what it returns is called.
@@ -21,7 +22,7 @@ func (h *house) serve(server *api.Server) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
-	h.eventually("ready", func() bool {
+	wait.Until(h.t, "ready", func() bool {
 		return h.do(call{method: "GET", base: "http://" + server.StaffAddr().String(), path: "/readyz", loose: true}).status == http.StatusOK
 	})
 	return func() error { cancel(); return <-served }
@@ -55,6 +56,7 @@ func (h *house) overview() overviewBody {
 // TestOverview: the money of all packets ties at every moment, and what is not at
 // its end is counted.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	if o := h.overview(); o.Money == nil || o.Money.Funded != 0 || !o.Money.Ties || len(o.Payments) != 0 {
 		t.Fatalf("empty: %+v", o)
@@ -80,6 +82,7 @@ func TestOverview(t *testing.T) {
 }
 
 func TestPaymentSums(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, _ := h.failed()
 	h.failed()
@@ -108,7 +111,8 @@ func TestPaymentSums(t *testing.T) {
 
 // TestPayoutStatuses: the statuses of payouts that are named, in the order of the question.
 func TestPayoutStatuses(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id, bad := h.failed()
 	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
 	ask := func(ids ...string) result {
@@ -140,7 +144,8 @@ func TestPayoutStatuses(t *testing.T) {
 
 // TestRetryOfNamedPayouts: a bulk retry can name its payouts.
 func TestRetryOfNamedPayouts(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id, bad := h.failed()
 	_, other := h.failed()
 	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
@@ -171,6 +176,7 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 
 // TestRetryPreview: a payout's page tells what a retry would do, to every role.
 func TestRetryPreview(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
 	id, bad := h.failed()
 	var p struct {
@@ -207,6 +213,7 @@ func TestRetryPreview(t *testing.T) {
 // TestActsAs: requests from inside have the rights of the key that they act for,
 // and lose them with it; what is shown besides counts for nothing.
 func TestActsAs(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	server, err := api.New(h.cfg)
 	h.check(err)
@@ -229,7 +236,7 @@ func TestActsAs(t *testing.T) {
 		h.check(err)
 		return result{res.StatusCode, res.Header, raw}
 	}
-	h.eventually("keys are known", func() bool { return ask(h.auditor, "GET", "/v1/staff/payouts", "").status == http.StatusOK })
+	wait.Until(h.t, "keys are known", func() bool { return ask(h.auditor, "GET", "/v1/staff/payouts", "").status == http.StatusOK })
 	if r := ask(h.auditor, "GET", "/v1/staff/payouts/"+bad, ""); r.status != http.StatusOK || !strings.Contains(string(r.body), bad) {
 		t.Errorf("%s", r)
 	}
@@ -267,7 +274,7 @@ func TestActsAs(t *testing.T) {
 	}
 	_, err = h.store.RevokeKey(t.Context(), h.ops.key.ID)
 	h.check(err)
-	h.eventually("the revoked key opens nothing", func() bool { return ask(h.ops, "GET", "/v1/staff/payouts", "").code() == "unauthenticated" })
+	wait.Until(h.t, "the revoked key opens nothing", func() bool { return ask(h.ops, "GET", "/v1/staff/payouts", "").code() == "unauthenticated" })
 	if _, _, ok := server.Holder(h.ops.key.ID); ok {
 		t.Error("a revoked key has a holder")
 	}
@@ -276,7 +283,8 @@ func TestActsAs(t *testing.T) {
 
 // TestStaffGrabs: staff sees who got what of a packet of any app.
 func TestStaffGrabs(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id, _ := h.failed()
 	want := h.as(h.app, "GET", "/v1/packets/"+id+"/grabs?limit=2", "")
 	got := h.as(h.auditor, "GET", "/v1/staff/packets/"+id+"/grabs?limit=2", "")
@@ -298,6 +306,7 @@ func TestStaffGrabs(t *testing.T) {
 // TestConsoleMounted: only the console's own paths go to it; everything else on
 // the listener stays as it was.
 func TestConsoleMounted(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	server, err := api.New(h.cfg)
 	h.check(err)
@@ -349,6 +358,7 @@ func TestConsoleMounted(t *testing.T) {
 
 // TestActivityOfMinutes: what is booked is counted in its minute.
 func TestActivityOfMinutes(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	h.failed() // three grabs of 250, two of them paid
 	var a struct {
@@ -357,7 +367,7 @@ func TestActivityOfMinutes(t *testing.T) {
 			Grabs, Paid *struct{ Count, Amount int64 }
 		}
 	}
-	h.eventually("counted", func() bool { // in turns, where the machine takes its time
+	wait.Until(h.t, "counted", func() bool { // in turns, where the machine takes its time
 		r := h.as(h.ops, "GET", "/v1/staff/activity", "")
 		r.json(t, &a)
 		if r.status != http.StatusOK || len(a.Minutes) != 60 {

@@ -243,6 +243,7 @@ func (l listed) like(h *house, first string, refused map[string]string) {
 
 // TestExportRefunds: the list of refunds as a file, with its filters.
 func TestExportRefunds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	for sender := range hostile { // to whom the money goes back
 		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split", `"equal"`))
@@ -289,6 +290,7 @@ func quote(text string) string {
 // TestExportPackets: the list of packets as a file, whichever store knows of them, and
 // whatever senders and apps have put in.
 func TestExportPackets(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	for text := range hostile {
 		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(text, "~frozen")), "greeting", quote(text), "group_id", quote(text), "metadata", `{`+quote(text)+`:`+quote(text)+`,"b":"<&>"}`))
@@ -321,6 +323,7 @@ func TestExportPackets(t *testing.T) {
 
 // TestExportAudit: the audit as a file, whatever people give as reasons, for auditors alone.
 func TestExportAudit(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	for i, reason := range slices.Sorted(maps.Keys(hostile)) {
@@ -345,6 +348,7 @@ func TestExportAudit(t *testing.T) {
 // TestExportBreaks: the list of breaks as a file, whatever the provider calls an order and
 // people give as reasons.
 func TestExportBreaks(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	packet, bad := h.failed()
 	db := h.database(h.dsn)
@@ -377,6 +381,7 @@ func TestExportBreaks(t *testing.T) {
 // TestExportApprovals: the list of decisions that need a second person as a file, whatever
 // people write, about payouts and refunds, in every status.
 func TestExportApprovals(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	_, other := h.failed()
@@ -412,6 +417,7 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	const n = 2500
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)

@@ -7,12 +7,14 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // TestR9_ListsBehindAShutGate: while a lane is shut, staff are told its packets as the
 // books have them; lists of apps and users, in which somebody would miss what he has just
 // won, are not available until it is open again.
 func TestR9_ListsBehindAShutGate(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr}) // its lane stays shut
 	shut := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	other := shut
@@ -27,7 +29,7 @@ func TestR9_ListsBehindAShutGate(t *testing.T) {
 	h.record(shut)
 	h.record(other)
 	h.check(h.pool.Distrust(t.Context(), packet.Lane(shut, h.pool.Lanes()), packet.LaneByHand))
-	h.eventually("the lane is shut", func() bool { return h.laneOf(shut).State == packet.LaneShut })
+	wait.Until(h.t, "the lane is shut", func() bool { return h.laneOf(shut).State == packet.LaneShut })
 
 	for _, path := range []string{"/v1/packets", "/v1/users/u/claims"} {
 		if r := h.as(h.app, "GET", path, ""); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {

@@ -16,6 +16,8 @@ import (
 	"hongbao/packet"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 // goOnWithNothing opens all lanes in a later epoch, as a rebuild does that finds nothing
@@ -23,7 +25,7 @@ import (
 func (h *house) goOnWithNothing() {
 	h.t.Helper()
 	ctx := h.t.Context()
-	h.eventually("every lane is shut in the books", func() bool {
+	wait.Until(h.t, "every lane is shut in the books", func() bool {
 		lanes, err := h.store.PoolLanes(ctx)
 		h.check(err)
 		for _, l := range lanes {
@@ -44,7 +46,7 @@ func (h *house) goOnWithNothing() {
 	for lane := range h.pool.Lanes() {
 		h.check(h.pool.OpenGate(ctx, lane, 2, 0))
 	}
-	h.eventually("the gates are open", func() bool { return h.pool.GatesOpen(ctx) == nil })
+	wait.Until(h.t, "the gates are open", func() bool { return h.pool.GatesOpen(ctx) == nil })
 }
 
 // laneOf is the lane of a packet as the books know it.
@@ -65,7 +67,7 @@ func (h *house) laneOf(id string) packet.LaneRow {
 func (h *house) seen(id string) packet.LaneRow {
 	h.t.Helper()
 	var l packet.LaneRow
-	h.eventually("the books have heard", func() bool {
+	wait.Until(h.t, "the books have heard", func() bool {
 		e, err := h.pool.ReadEpoch(h.t.Context(), packet.Lane(id, h.pool.Lanes()))
 		h.check(err)
 		l = h.laneOf(id)
@@ -105,6 +107,7 @@ func (h *house) refused(when, id string) {
 func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := stacktest.FreshRedis(t)
 			h := newHouse(t, parts{redis: server.Addr})
 			closed := h.open(h.app, with())
@@ -119,7 +122,7 @@ func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
 			harm()
 			h.refused("at once", id)
 
-			h.eventually("the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
+			wait.Until(h.t, "the books know", func() bool { return h.laneOf(id).State == packet.LaneShut })
 			shut := h.laneOf(id)
 			if shut.Epoch != 1 || shut.Seen < told.Seen || shut.SeenGrabs != 80 || shut.ShutAt.IsZero() {
 				t.Errorf("the lane was %+v, is %+v", told, shut)
@@ -130,7 +133,7 @@ func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
 			h.reads(id, closed)
 
 			// A process that has seen nothing of all that.
-			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Epochs: h.store})
 			h.check(err)
 			defer fresh.Close()
 			if _, open := fresh.Gate(id); open {
@@ -175,6 +178,7 @@ func (h *house) reads(open, closed string) {
 func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
 	for name, prepare := range stacktest.RedisHarms {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := stacktest.FreshRedis(t)
 			h := newHouse(t, parts{redis: server.Addr})
 			id := h.open(h.app, with("share_count", "200", "total_amount", "20000"))
@@ -187,7 +191,7 @@ func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
 			h.check(h.stop())
 			h.check(h.pool.Close())
 			harm()
-			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+			fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Epochs: h.store})
 			h.check(err)
 			defer fresh.Close()
 			if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
@@ -203,7 +207,8 @@ func TestR9_OnlyTheNewcomerKnows(t *testing.T) {
 // TestR9_ReplicaThatLacksGrabs: a replica takes over that lacks what its master told last,
 // because nobody waited for it: a process that meets it refuses.
 func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
-	master, replica := stacktest.FreshRedis(t), stacktest.FreshRedis(t)
+	t.Parallel()
+	master, replica := stacktest.FreshRedis(t, "--repl-diskless-sync-delay", "0"), stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: master.Addr})
 	client := redis.NewClient(&redis.Options{Addr: replica.Addr})
 	defer client.Close()
@@ -213,7 +218,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	id := h.open(h.app, with("share_count", "20", "total_amount", "2000"))
 	h.grab(h.app, id, "kept")
 	all := h.seen(id)
-	h.eventually("the replica has it", func() bool {
+	wait.Until(h.t, "the replica has it", func() bool {
 		seq, err := client.HGet(t.Context(), h.epochKey(id, master.Addr), "seq").Int64()
 		return err == nil && seq == all.Seen
 	})
@@ -221,7 +226,7 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	h.sellOut(id, 3)
 	h.seen(id)
 	master.Kill()
-	fresh, err := pool.Open(t.Context(), pool.Config{Addr: replica.Addr, Epochs: h.store})
+	fresh, err := pool.Open(t.Context(), pool.Config{Addr: replica.Addr, Lanes: harness.Lanes, Epochs: h.store})
 	h.check(err)
 	defer fresh.Close()
 	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
@@ -252,13 +257,14 @@ func (h *house) epochKey(id, addr string) string {
 // TestR9_OpenAgain: what was shut answers again in a later epoch, and what a process had
 // in memory of the epoch before is worth nothing.
 func TestR9_OpenAgain(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: server.Addr})
 	id := h.open(h.app, with("share_count", "2"))
 	h.sellOut(id, 2)
 	h.tooLate(id)
 	h.empty(server.Addr)
-	h.eventually("it has noticed", func() bool { return h.grab(h.app, id, "x").code() == "unavailable" })
+	wait.Until(h.t, "it has noticed", func() bool { return h.grab(h.app, id, "x").code() == "unavailable" })
 	h.refused("shut", id)
 	h.goOnWithNothing()
 	before := h.toldAlone()
@@ -277,6 +283,7 @@ func TestR9_OpenAgain(t *testing.T) {
 // TestR9_MySQLAwayAtTheStart: a process that starts while MySQL is away serves what Redis
 // says, and compares when MySQL is back.
 func TestR9_MySQLAwayAtTheStart(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	mysql, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{redis: server.Addr, dsn: dsn})
@@ -288,14 +295,14 @@ func TestR9_MySQLAwayAtTheStart(t *testing.T) {
 	h.check(h.pool.Close())
 	older()
 	mysql.Kill()
-	fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Epochs: h.store})
+	fresh, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Epochs: h.store})
 	h.check(err)
 	defer fresh.Close()
 	if g, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); err != nil || g.Result != packet.GrabWon {
 		t.Errorf("nobody can know yet: %+v, %v", g, err)
 	}
 	mysql.Restart(t)
-	h.eventually("it has compared", func() bool { _, open := fresh.Gate(id); return !open })
+	wait.Until(h.t, "it has compared", func() bool { _, open := fresh.Gate(id); return !open })
 	if _, err := fresh.Create(t.Context(), packet.Packet{ID: id}, nil, nil, time.Hour, time.Second); !errors.Is(err, pool.ErrGate) {
 		t.Errorf("create: %v", err)
 	}
@@ -324,15 +331,9 @@ func TestR9_FirstStart(t *testing.T) {
 		"Redis older":          {row: packet.LaneRow{Epoch: 2, State: packet.LaneOpen}, redis: begun(1, true), reason: packet.LaneRedisOlder},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := stacktest.FreshRedis(t)
-			h := &house{t: t, dsn: stacktest.MariaDB(t)}
-			h.openStores(parts{redis: stacktest.FreshRedis(t).Addr, dsn: h.dsn})
-			h.check(h.pool.Close())
-			db, err := store.OpenSQL(h.dsn)
-			h.check(err)
-			defer db.Close()
-			_, err = db.ExecContext(t.Context(), "DELETE FROM pool_lanes")
-			h.check(err)
+			h := &house{t: t, store: newStore(t)}
 			const lanes = 4
 			before, err := pool.Open(t.Context(), pool.Config{Addr: server.Addr, Lanes: lanes, Epochs: silent{}})
 			h.check(err)
@@ -372,6 +373,19 @@ func TestR9_FirstStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newStore opens a store on a new database, in which no lane is known.
+func newStore(t *testing.T) *store.Store {
+	t.Helper()
+	dsn := stacktest.MariaDB(t)
+	stacktest.Migrate(t, dsn)
+	s, err := store.Open(store.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // begun brings a lane of Redis into an epoch.

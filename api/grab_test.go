@@ -12,11 +12,13 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // TestGrabTable: the lines of api.md's table, for a packet in each state.
 func TestGrabTable(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	guests := h.open(h.app, with("share_count", "2", "eligible_user_ids", `["a","b","c"]`))
 	recalled := h.open(h.app, with("eligible_user_ids", `["a","c"]`))
 	closing := h.open(h.app, with())
@@ -79,7 +81,8 @@ func TestGrabTable(t *testing.T) {
 
 // TestGrabExpired: by the clock of Redis, before anybody has closed the packet.
 func TestGrabExpired(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	past := time.Now().Add(-9 * time.Second).UTC().Format(time.RFC3339Nano)
 	id := h.open(h.app, with("opens_at", quoted(past), "expires_in_seconds", "10", "share_count", "1000"))
 	first := h.grab(h.app, id, "a")
@@ -87,7 +90,7 @@ func TestGrabExpired(t *testing.T) {
 		t.Fatalf("%s", first)
 	}
 	tries := 0
-	h.eventually("expired", func() bool {
+	wait.Until(h.t, "expired", func() bool {
 		tries++
 		r := h.grab(h.app, id, fmt.Sprint("u", tries))
 		if r.status != http.StatusCreated && r.code() != "expired" {
@@ -102,7 +105,8 @@ func TestGrabExpired(t *testing.T) {
 
 // TestGrabEmptyProfile: an empty name or picture is none, wherever the claim is read.
 func TestGrabEmptyProfile(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "2"))
 	path := "/v1/packets/" + id + "/grabs"
 	none := func(when string, r result, status int) {
@@ -122,7 +126,8 @@ func TestGrabEmptyProfile(t *testing.T) {
 
 // TestClaimKept: a repeat gets the same claim, whatever it brings, for ever.
 func TestClaimKept(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "2"))
 	path := "/v1/packets/" + id + "/grabs"
 	first := h.as(h.app, "POST", path, `{"user_id":"u","nickname":"小王 <b>","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1"}`)
@@ -177,6 +182,7 @@ func (h *house) grabPatiently(base, id, user string) result {
 
 // TestCrowd: 60 users, 3 tries each at once, 20 shares.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with("share_count", "20", "total_amount", "2000"))
 	var mu sync.Mutex
@@ -234,6 +240,7 @@ func TestCrowd(t *testing.T) {
 
 // TestMySQLAway: grabs go on, creates are staged, reads that need MySQL say so.
 func TestMySQLAway(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
@@ -280,11 +287,12 @@ func TestMySQLAway(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	server.Restart(t)
-	h.eventually("mysql is back", func() bool { return h.grab(h.app, gone, "a").status == 200 })
+	wait.Until(h.t, "mysql is back", func() bool { return h.grab(h.app, gone, "a").status == 200 })
 }
 
 // TestRedisAway: nothing is taken, nothing is lost.
 func TestRedisAway(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr})
 	id := h.open(h.app, with("share_count", "3"))
@@ -323,7 +331,7 @@ func TestRedisAway(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	redis.Restart(t)
-	h.eventually("redis is back", func() bool { return h.get("/readyz").status == 200 })
+	wait.Until(h.t, "redis is back", func() bool { return h.get("/readyz").status == 200 })
 	var a, b claimBody
 	won.json(t, &a)
 	h.grab(h.app, id, "a").json(t, &b)

@@ -2,17 +2,12 @@ package api_test
 
 import (
 	"bufio"
-	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,26 +16,21 @@ import (
 
 	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
 	"hongbao/pool"
 	"hongbao/provider"
-	"hongbao/provider/sandbox"
 	"hongbao/store"
+	"hongbao/test/harness"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goleak.VerifyTestMain(stacktest.Wrap(m),
+	goleak.VerifyTestMain(harness.Wrap(m),
 		// fasthttp's cleaners notice the end of their server up to 10 s late.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// Looks once a second whether a closed client still wants its server back.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
-
-const sandboxKey = "api-test-key"
-
-var webhookSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
 
 // owner is an app or a member of staff with a key.
 type owner struct {
@@ -49,10 +39,13 @@ type owner struct {
 	token string
 }
 
-// house is the API on real Redis, MariaDB and provider. The test itself does
-// what the workflows would do.
+func ownerOf(o harness.Owner) owner { return owner{o.App, o.Key, o.Token} }
+
+// house is the API on real Redis, MariaDB and provider, with owners of a test's own. The test
+// itself does what the workflows would do.
 type house struct {
 	t        *testing.T
+	stack    *harness.Stack
 	dsn      string
 	cfg      api.Config
 	pool     *pool.Pool
@@ -60,7 +53,6 @@ type house struct {
 	sandbox  *provider.Sandbox
 	public   string
 	staff    string
-	stop     func() error
 	doc      *contract
 	app      owner
 	app2     owner
@@ -78,137 +70,53 @@ type parts struct {
 	change func(*api.Config)
 }
 
+// newHouse opens a house for one test: for a test that ends servers, changes the
+// configuration, or looks at more than its own apps.
 func newHouse(t *testing.T, p parts) *house {
 	t.Helper()
-	if p.redis == "" {
-		p.redis = stacktest.Redis(t)
-	}
-	if p.dsn == "" {
-		p.dsn = stacktest.MariaDB(t)
-	}
-	h := &house{t: t, dsn: p.dsn, doc: newContract(t)}
-	h.openStores(p)
-	h.openProvider()
-	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
-		role := []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, access.RoleOps, access.RoleAuditor}[i]
-		*o = h.newOwner(role)
-	}
-	h.cfg = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: h.store, Provider: h.sandbox, Gate: h.pool.Gate, GatesOpen: h.pool.GatesOpen,
-		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test", Refresh: 200 * time.Millisecond}
-	if p.change != nil {
-		p.change(&h.cfg)
-	}
-	h.start()
-	return h
-}
-
-func (h *house) openStores(p parts) {
-	t := h.t
-	stacktest.Migrate(t, p.dsn)
-	var err error
-	if h.store, err = store.Open(store.Config{DSN: p.dsn, MaxOpenConns: 10}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.store.Close() })
-	redis := pool.Config{Addr: p.redis, MaxQueued: p.queue, Epochs: h.store}
-	if p.queue > 0 {
-		redis.Timeout = 20 * time.Second
-	}
-	if h.pool, err = pool.Open(t.Context(), redis); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.pool.Close() })
-}
-
-func (h *house) openProvider() {
-	t := h.t
-	server, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(t.TempDir(), "provider.db"), APIKey: sandboxKey,
-		Logger: slog.New(slog.DiscardHandler), HoldTimeout: time.Second, PendingAfter: 50 * time.Millisecond, ReturnAfter: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	h.provider = "http://" + server.Addr().String()
-	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret, Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		h.sandbox.Close()
-		cancel()
-		if err := errors.Join(<-served, server.Close()); err != nil {
-			t.Errorf("provider: %v", err)
+	s := harness.Open(t, harness.Options{Redis: p.redis, DSN: p.dsn, Owners: roles, API: p.change, Pool: func(c *pool.Config) {
+		if p.queue > 0 {
+			c.MaxQueued, c.Timeout = p.queue, 20*time.Second
 		}
-	})
+	}})
+	return inHouse(t, s, s.Owners)
+}
+
+// sharedHouse is the house of all tests that need nothing special. They keep apart by their
+// apps and keys; the lists of staff have what all of them do.
+func sharedHouse(t *testing.T) *house {
+	t.Helper()
+	s := harness.Shared(t)
+	return inHouse(t, s, s.NewOwners(t, roles...))
+}
+
+// roles are those of the owners of a house.
+var roles = []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, access.RoleOps, access.RoleAuditor}
+
+func inHouse(t *testing.T, s *harness.Stack, owners []harness.Owner) *house {
+	t.Helper()
+	h := &house{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff, provider: s.ProviderURL, doc: newContract(t)}
+	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
+		*o = ownerOf(owners[i])
+	}
+	return h
 }
 
 // newOwner creates a key, and an app for it when the role is app.
 func (h *house) newOwner(role access.Role) owner {
 	h.t.Helper()
-	o := owner{}
-	o.token, o.key.ID = access.NewToken(role)
-	o.key.Role, o.key.SecretHash, o.key.Owner = role, access.HashOf(o.token), string(role)+"-"+o.key.ID
-	if role == access.RoleApp {
-		o.app = access.App{ID: "app" + o.key.ID, Name: "shop", Salt: []byte(rand.Text())}
-		o.key.AppID = o.app.ID
-		if err := h.store.EnsureApp(h.t.Context(), o.app); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	if err := h.store.EnsureKey(h.t.Context(), o.key); err != nil {
-		h.t.Fatal(err)
-	}
-	return o
+	return ownerOf(h.stack.NewOwner(h.t, role))
 }
 
-// start runs the API until the test ends or stop is called.
+// start runs the API with the configuration as it is now until the test ends or stop is called.
 func (h *house) start() {
 	h.t.Helper()
-	server, err := api.New(h.cfg)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := server.Listen(); err != nil {
-		h.t.Fatal(err)
-	}
-	h.public, h.staff = "http://"+server.PublicAddr().String(), "http://"+server.StaffAddr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	stopped := false
-	h.stop = func() error {
-		if stopped {
-			return nil
-		}
-		stopped = true
-		cancel()
-		return <-served
-	}
-	h.t.Cleanup(func() {
-		if err := h.stop(); err != nil {
-			h.t.Errorf("stop: %v", err)
-		}
-	})
-	h.eventually("ready", func() bool { return h.get("/readyz").status == http.StatusOK })
+	h.stack.Config = h.cfg
+	h.stack.Start(h.t)
+	h.public, h.staff = h.stack.Public, h.stack.Staff
 }
 
-// eventually polls until done or the test fails.
-func (h *house) eventually(what string, done func() bool) {
-	h.t.Helper()
-	deadline := time.NewTimer(15 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-deadline.C:
-			h.t.Fatalf("not within 15 s: %s", what)
-		case <-tick.C:
-		}
-	}
-}
+func (h *house) stop() error { return h.stack.Stop() }
 
 // call is a request of a test.
 type call struct {

@@ -59,6 +59,7 @@ func wrongChecks(all map[string]string) map[string]string {
 // TestHealthOfParts: every part says how it is, by what was read of the real ones, and
 // what is wrong with one does not hide the others.
 func TestHealthOfParts(t *testing.T) {
+	t.Parallel()
 	var temporal error
 	workers := 2
 	// A Redis of its own: hand-offs that other tests left would be old.

@@ -29,6 +29,7 @@ var hostileValues = []string{
 // path, its parameters, its cursor or its body, the answer is its own fault and
 // never ours.
 func TestBadInputIsTold(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t)
 	asked := 0
 	ask := func(id string, c call) {

@@ -52,7 +52,8 @@ func quoted(s string) string {
 }
 
 func TestCreateFields(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	const max = "9007199254740991"
 	ids := func(n int) string {
 		var all []string
@@ -150,6 +151,7 @@ func TestCreateFields(t *testing.T) {
 
 // TestCreateLimits: what is just allowed.
 func TestCreateLimits(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	var ids []string
 	for i := range 10_000 {
@@ -187,7 +189,8 @@ func TestCreateLimits(t *testing.T) {
 
 // TestBodies: what is not a body of JSON.
 func TestBodies(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	grabs := "/v1/packets/" + nobody + "/grabs"
 	good := `{"user_id":"u"}`
 	for name, c := range map[string]struct {
@@ -248,7 +251,8 @@ func TestBodies(t *testing.T) {
 }
 
 func TestGrabFields(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for body, want := range map[string]string{
 		`{}`:                            "user_id required",
 		`{"user_id":null}`:              "user_id required",
@@ -276,7 +280,8 @@ func TestGrabFields(t *testing.T) {
 
 // TestPaths: ids in paths are bytes in percent-encoding.
 func TestPaths(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "8"))
 	users := []string{"a", "A", "a ", "a/b", "a%2Fb", "用户", "a+b", "..", "?#"}
 	for _, u := range users[:8] {
@@ -321,7 +326,8 @@ func TestPaths(t *testing.T) {
 
 // TestHostileHeaders: requests below the level of handlers.
 func TestHostileHeaders(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	auth := "Authorization: Bearer " + h.app.token + "\r\n"
 	post := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\n" + auth + "Content-Type: application/json\r\n"
 	for name, c := range map[string]struct {
@@ -362,7 +368,8 @@ func TestHostileHeaders(t *testing.T) {
 
 // TestKeepAlive: whatever is left of a refused body is not the next request.
 func TestKeepAlive(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	smuggled := "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"
 	text := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(9000+len(smuggled)) + "\r\n\r\n" +
 		strings.Repeat(" ", 9000) + smuggled + "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -374,7 +381,8 @@ func TestKeepAlive(t *testing.T) {
 
 // TestPipeline: requests of one connection, with bodies of every kind, are told apart.
 func TestPipeline(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	head := func(method, path string) string {
 		return method + " " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nContent-Type: application/json\r\n"
 	}
@@ -399,7 +407,8 @@ func TestPipeline(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for sent, kept := range map[string]bool{"abc-1": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "ä": false, "a\tb": false} {
 		r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, key: h.app.token, header: map[string]string{"X-Request-Id": sent}})
 		var p struct {

@@ -18,6 +18,7 @@ import (
 
 	"hongbao/access"
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 )
 
 // keyBody is a key as staff reads it.
@@ -42,7 +43,7 @@ type issuedBody struct {
 func (h *house) administrator() owner {
 	h.t.Helper()
 	o := h.newOwner(access.RoleAdmin)
-	h.eventually("the new key is known", func() bool { return h.opens("", o) == "" })
+	wait.Until(h.t, "the new key is known", func() bool { return h.opens("", o) == "" })
 	return o
 }
 
@@ -91,6 +92,7 @@ func (h *house) keys(who owner, query string) map[string]keyBody {
 }
 
 func TestKeyCreate(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	body := fmt.Sprintf(`{"role":"app","app_id":%q,"name":"收银台","reason":"ticket 1"}`, h.app.app.ID)
@@ -148,7 +150,7 @@ func TestKeyCreate(t *testing.T) {
 	if some := h.keys(h.ops, "&role=app&app_id="+h.app.app.ID); len(some) != 2 || some[shop.key.ID].ID == "" {
 		t.Errorf("%+v", some)
 	}
-	h.eventually("last use is known", func() bool { return h.keys(admin, "")[shop.key.ID].LastUsedAt != nil })
+	wait.Until(h.t, "last use is known", func() bool { return h.keys(admin, "")[shop.key.ID].LastUsedAt != nil })
 	if k := h.keys(admin, "")[h.app2.key.ID]; k.LastUsedAt != nil {
 		t.Errorf("never used: %+v", k)
 	}
@@ -157,6 +159,7 @@ func TestKeyCreate(t *testing.T) {
 // TestKeyCreateOnce: however many ask at once under one Idempotency-Key, one key
 // is made and one of them is told its token.
 func TestKeyCreateOnce(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	const n = 8
@@ -185,6 +188,7 @@ func TestKeyCreateOnce(t *testing.T) {
 // TestKeyLastUseOfEnded: when a key was used last is known also of one that was ended
 // right after it.
 func TestKeyLastUseOfEnded(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	_, revoked := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","reason":"r"}`)
@@ -196,13 +200,14 @@ func TestKeyLastUseOfEnded(t *testing.T) {
 		t.Fatalf("%s", r)
 	}
 	h.issue(admin, "keys/"+rotated.key.ID+"/rotate", "k4", `{"grace_seconds":0,"reason":"it leaked"}`)
-	h.eventually("the last use of ended keys is known", func() bool {
+	wait.Until(h.t, "the last use of ended keys is known", func() bool {
 		all := h.keys(admin, "&role=ops")
 		return all[revoked.key.ID].LastUsedAt != nil && all[rotated.key.ID].LastUsedAt != nil
 	})
 }
 
 func TestKeyRotateAndRevoke(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	_, ops := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"zhou","name":"n","reason":"r"}`)
@@ -223,7 +228,7 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 		t.Errorf("rotated twice: %s", r)
 	}
 	_, last := h.issue(admin, "keys/"+next.key.ID+"/rotate", "k4", `{"grace_seconds":1,"reason":"lost"}`)
-	h.eventually("the grace is over", func() bool { return h.opens("", next) == "unauthenticated" })
+	wait.Until(h.t, "the grace is over", func() bool { return h.opens("", next) == "unauthenticated" })
 	if k := h.keys(admin, "")[next.key.ID]; k.Status != "expired" || k.RevokedAt != nil || h.opens("", last) != "" {
 		t.Errorf("%+v", k)
 	}
@@ -265,6 +270,7 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 // TestKeyLockOut: nobody ends the key he asks with, or the last one that may
 // administer keys, by mistake.
 func TestKeyLockOut(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	own := "keys/" + admin.key.ID
@@ -300,6 +306,7 @@ func TestKeyLockOut(t *testing.T) {
 // TestKeyRevokedElsewhere: a key that is revoked by one process is refused by the
 // others soon, and even one that remembers it longer makes no key for it.
 func TestKeyRevokedElsewhere(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin, thief := h.administrator(), h.administrator()
 	first := h.staff
@@ -309,7 +316,7 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 	h.another()
 	slow := h.staff
 	for _, base := range []string{first, second, slow} {
-		h.eventually("the key is known", func() bool { return h.opens(base, thief) == "" })
+		wait.Until(h.t, "the key is known", func() bool { return h.opens(base, thief) == "" })
 	}
 	h.staff = first
 	if r := h.write(admin, "keys/"+thief.key.ID+"/revoke", "k", `{"reason":"r"}`); r.status != http.StatusOK {
@@ -318,7 +325,7 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 	if code := h.opens(first, thief); code != "unauthenticated" {
 		t.Errorf("the process that was asked: %q", code)
 	}
-	h.eventually("the other process refuses it", func() bool { return h.opens(second, thief) == "unauthenticated" })
+	wait.Until(h.t, "the other process refuses it", func() bool { return h.opens(second, thief) == "unauthenticated" })
 	if code := h.opens(slow, thief); code != "" {
 		t.Fatalf("the process that is late: %q", code)
 	}
@@ -337,8 +344,8 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 	h.staff = first
 	_, old := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"x","reason":"r"}`)
 	made, _ := h.issue(admin, "keys/"+old.key.ID+"/rotate", "k2", `{"grace_seconds":3,"reason":"r"}`)
-	h.eventually("the late process has read it", func() bool { return h.opens(slow, old) == "" || time.Now().After(*made.Replaced.ExpiresAt) })
-	h.eventually("the late process refuses it", func() bool { return h.opens(slow, old) == "unauthenticated" })
+	wait.Until(h.t, "the late process has read it", func() bool { return h.opens(slow, old) == "" || time.Now().After(*made.Replaced.ExpiresAt) })
+	wait.Until(h.t, "the late process refuses it", func() bool { return h.opens(slow, old) == "unauthenticated" })
 }
 
 // logbook is a log that several may write to.
@@ -366,8 +373,8 @@ func TestKeyNowhere(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	addr, dsn := stacktest.Redis(t), stacktest.MariaDB(t)
-	h := newHouse(t, parts{redis: addr, dsn: dsn})
+	addr := stacktest.FreshRedis(t).Addr
+	h := newHouse(t, parts{redis: addr})
 	admin := h.administrator()
 	_, one := h.issue(admin, "keys", "k1", fmt.Sprintf(`{"role":"app","app_id":%q,"reason":"r"}`, h.app.app.ID))
 	_, two := h.issue(admin, "keys/"+one.key.ID+"/rotate", "k2", `{"grace_seconds":60,"reason":"r"}`)
@@ -381,7 +388,7 @@ func TestKeyNowhere(t *testing.T) {
 
 	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, Protocol: 2})
 	defer rdb.Close()
-	places := map[string]string{"mysql": everyRow(t, h.database(dsn)), "redis": everyValue(t, rdb), "log": log.String(),
+	places := map[string]string{"mysql": everyRow(t, h.database(h.dsn)), "redis": everyValue(t, rdb), "log": log.String(),
 		"metrics": string(h.do(call{method: "GET", path: "/metrics", base: h.staff}).body), "audit": fmt.Sprint(h.audit(""))}
 	for place, has := range map[string]string{"mysql": hex.EncodeToString(access.HashOf(two.token)), "redis": one.key.ID, "log": "the log is kept", "audit": two.key.ID} {
 		if !strings.Contains(places[place], has) {

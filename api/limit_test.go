@@ -13,6 +13,7 @@ import (
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // limit starts the API again with limits, on the same stores.
@@ -51,6 +52,7 @@ const limitedBy = `hongbao_rate_limited_total{limit="%s"}`
 // TestLimitUser: a user over his limit is refused and takes nothing, unless he has a
 // claim of the packet, wherever it is kept; nobody else is touched.
 func TestLimitUser(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	one, two, three := h.open(h.app, with()), h.open(h.app, with()), h.open(h.app, with())
 	missed := h.open(h.app, with())
@@ -95,6 +97,7 @@ func TestLimitUser(t *testing.T) {
 
 // TestLimitKey: all that a key asks counts, and who has won is answered all the same.
 func TestLimitKey(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with())
 	path := "/v1/packets/" + id
@@ -133,6 +136,7 @@ func TestLimitKey(t *testing.T) {
 
 // TestLimitAddress: grabs from one address count together, of whatever user and app.
 func TestLimitAddress(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t) // everybody here has the same address
 	h := newHouse(t, parts{redis: redis.Addr})
 	id, other := h.open(h.app, with()), h.open(h.app2, with())
@@ -155,13 +159,14 @@ func TestLimitAddress(t *testing.T) {
 
 // TestLimitPasses: whoever is over a limit is let through when its time has come.
 func TestLimitPasses(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	one, two := h.open(h.app, with()), h.open(h.app, with())
 	h.limit(api.Limits{User: api.Limit{N: 1, Span: time.Second}})
 	if r := h.grab(h.app, one, "a"); r.status != 201 {
 		t.Fatalf("%s", r)
 	}
-	h.eventually("he is let through", func() bool {
+	wait.Until(h.t, "he is let through", func() bool {
 		r := h.grab(h.app, two, "a")
 		if r.status != 201 {
 			h.overLimit("asked at once", r)
@@ -172,6 +177,7 @@ func TestLimitPasses(t *testing.T) {
 
 // TestLimitsOff: without limits nothing is counted, and Redis hears nothing of it.
 func TestLimitsOff(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: server.Addr})
 	h.cfg.Limiter = h.pool
@@ -207,6 +213,7 @@ func TestLimitsOff(t *testing.T) {
 // TestLimitWithoutRedis: what cannot be counted is let through, as far as it can be
 // answered without Redis.
 func TestLimitWithoutRedis(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr})
 	open, closed := h.open(h.app, with()), h.open(h.app, with("share_count", "2"))
@@ -245,7 +252,8 @@ func TestParseLimit(t *testing.T) {
 
 // TestLimitConfig: a limit that nobody counts, or that cannot be one, does not start.
 func TestLimitConfig(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for what, change := range map[string]func(*api.Config){
 		"nobody counts":  func(c *api.Config) { c.Limits.User = api.Limit{N: 1, Span: time.Second} },
 		"no number":      func(c *api.Config) { c.Limiter, c.Limits.Key = h.pool, api.Limit{Span: time.Second} },
@@ -266,6 +274,7 @@ func TestLimitConfig(t *testing.T) {
 // TestLimitCountsRealAttempts: who finds nothing left, or asks again for what he has, has
 // tried nothing.
 func TestLimitCountsRealAttempts(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	one, two := h.open(h.app, with()), h.open(h.app, with())
 	empty := h.open(h.app, with("share_count", "1"))

@@ -13,6 +13,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // packetsBody is a page of packets.
@@ -101,7 +102,8 @@ func (h *house) stage(o owner, sender string) packet.Packet {
 // TestStagedPacketsAreListed: at once, in order, and exactly once when MySQL gets
 // them between two pages.
 func TestStagedPacketsAreListed(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	var all []packet.Packet
 	for i := range 24 {
 		all = append(all, h.stage(h.app, []string{"a", "A", "a "}[i%3]))
@@ -152,7 +154,8 @@ func TestStagedPacketsAreListed(t *testing.T) {
 // TestPacketsByStatus: every status is found, also where only Redis knows it, and
 // a list tells of a packet what the packet tells of itself.
 func TestPacketsByStatus(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	two := with("share_count", "2")
 	want := map[string]string{}
 	want["open"] = h.open(h.app, two)
@@ -212,7 +215,8 @@ func flat(p packetBody) packetBody {
 
 // TestFewAmongMany: a status that few of many packets have.
 func TestFewAmongMany(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	soldOut := h.open(h.app, with("share_count", "1"))
 	h.grab(h.app, soldOut, "a")
 	for range 260 { // more than are looked at in one go
@@ -228,7 +232,8 @@ func TestFewAmongMany(t *testing.T) {
 
 // TestUserClaims: a claim is listed as soon as it is won, once, whatever becomes of it.
 func TestUserClaims(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	const packets = 12
 	var all []string
 	for i := range packets {
@@ -309,7 +314,8 @@ func TestUserClaims(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	sum := func(o owner, user, query string) (s summaryBody) {
 		t.Helper()
 		h.page(o, "/v1/users/"+url.PathEscape(user)+"/summary"+query, &s)
@@ -365,7 +371,8 @@ func TestSummary(t *testing.T) {
 
 // TestGrabPagesAcrossRetiring: the list goes on where it was when MySQL takes over.
 func TestGrabPagesAcrossRetiring(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "9"))
 	var want []string
 	for i := range 7 {
@@ -390,7 +397,8 @@ func TestGrabPagesAcrossRetiring(t *testing.T) {
 }
 
 func TestListsRefuse(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for range 2 {
 		id := h.stage(h.app, "u1").ID
 		h.fund(id)
@@ -437,6 +445,7 @@ func TestListsRefuse(t *testing.T) {
 
 // TestListsWhileAway: a list that cannot be whole is refused.
 func TestListsWhileAway(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	server, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
@@ -453,7 +462,7 @@ func TestListsWhileAway(t *testing.T) {
 		t.Errorf("grabs of a packet: %+v", page)
 	}
 	server.Restart(t)
-	h.eventually("MySQL is back", func() bool { return h.store.Ping(t.Context()) == nil })
+	wait.Until(h.t, "MySQL is back", func() bool { return h.store.Ping(t.Context()) == nil })
 	redis.Kill()
 	for _, path := range lists {
 		if r := h.as(h.app, "GET", path, ""); r.status != http.StatusServiceUnavailable || r.code() != "unavailable" {

@@ -16,6 +16,7 @@ import (
 	"hongbao/access"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // Who may call an operation, beside roles of staff.
@@ -50,6 +51,7 @@ type matrix struct {
 // statement says. An operation without a row fails, and so does a row that says
 // something else than the document.
 func TestRoleMatrix(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t)
 	refused := 0
 	before := m.verdict().Entries
@@ -89,6 +91,7 @@ func TestRoleMatrix(t *testing.T) {
 // by every operation: status, headers and body are those of an id nobody has. Of
 // users an app learns only what they did with its own packets.
 func TestAnotherAppsPacket(t *testing.T) {
+	t.Parallel()
 	m := newMatrix(t)
 	before := m.packet(m.app, m.open)
 	seen := 0
@@ -303,10 +306,10 @@ func (m *matrix) revoked(role access.Role) string {
 	m.t.Helper()
 	o := m.newOwner(role)
 	path := map[access.Role]string{access.RoleApp: "/v1/packets", access.RoleFinance: "/v1/staff/payouts"}[role]
-	m.eventually("the new key opens", func() bool { return m.as(o, "GET", path, "").status == http.StatusOK })
+	wait.Until(m.t, "the new key opens", func() bool { return m.as(o, "GET", path, "").status == http.StatusOK })
 	_, err := m.store.RevokeKey(m.t.Context(), o.key.ID)
 	m.check(err)
-	m.eventually("the revoked key opens nothing", func() bool { return m.as(o, "GET", path, "").status == http.StatusUnauthorized })
+	wait.Until(m.t, "the revoked key opens nothing", func() bool { return m.as(o, "GET", path, "").status == http.StatusUnauthorized })
 	return o.token
 }
 

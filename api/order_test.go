@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"hongbao/access"
+	"hongbao/test/wait"
 )
 
 // TestBodyBeforeState: a body is judged before anybody looks for what the path names,
 // whether that could be there or not: api.md's order is body, fields, idempotency, state.
 func TestBodyBeforeState(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	admin := h.newOwner(access.RoleAdmin)
-	h.eventually("the new key is known", func() bool { return h.as(admin, "GET", "/v1/staff/keys", "").status == http.StatusOK })
+	wait.Until(h.t, "the new key is known", func() bool { return h.as(admin, "GET", "/v1/staff/keys", "").status == http.StatusOK })
 	var doc struct {
 		Paths map[string]map[string]any
 	}

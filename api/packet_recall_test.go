@@ -12,11 +12,13 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestStaffRecall: staff stops a packet of any app with the same effect as its app:
 // no more grabs, the remainder goes back. Who, why, before and after stand in the audit.
 func TestStaffRecall(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app2, with("share_count", "4"))
 	h.grab(h.app2, id, "a")
@@ -92,6 +94,7 @@ func TestStaffRecall(t *testing.T) {
 // TestStaffRecallTooEarly: a packet whose charge has no answer cannot be recalled; a
 // scheduled one can.
 func TestStaffRecallTooEarly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	funding := h.stage(h.app, "u1").ID
 	for range 2 {
@@ -113,6 +116,7 @@ func TestStaffRecallTooEarly(t *testing.T) {
 // TestStaffRecallGoesOn: the entry is there before Redis is told. When Redis cannot
 // be told, the same key goes on later, and there is one entry.
 func TestStaffRecallGoesOn(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	cut := false
 	h := newHouse(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.Store = &cutStore{Store: c.Store, cut: &cut, pause: func() { redis.Pause(t) }} }})
@@ -130,7 +134,7 @@ func TestStaffRecallGoesOn(t *testing.T) {
 		t.Fatalf("%+v: what is tested?", p)
 	}
 	var told staffPacketBody
-	h.eventually("Redis answers", func() bool {
+	wait.Until(h.t, "Redis answers", func() bool {
 		r := h.write(h.finance, "packets/"+id+"/recall", "k", because)
 		if r.status == http.StatusAccepted {
 			r.json(t, &told)

@@ -46,6 +46,7 @@ func (h *house) staffPacket(id string) (p staffPacketBody) {
 // TestStaffPackets: of every app, by every filter, also those that are in Redis
 // only; and what is listed is what the app is told.
 func TestStaffPackets(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	two := with("share_count", "2")
 	want := map[string][2]string{} // status: id of each app
@@ -143,6 +144,7 @@ func deref(s *string) string {
 }
 
 func TestStaffPacketDetail(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	id, bad := h.failed()
@@ -184,6 +186,7 @@ func TestStaffPacketDetail(t *testing.T) {
 }
 
 func TestStaffPacketsRefuse(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	for range 2 {
 		h.fund(h.stage(h.app, "u1").ID)

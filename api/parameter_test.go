@@ -15,6 +15,7 @@ import (
 // TestParametersAndDocument: what the document allows as a parameter of a query is taken, and
 // what lies just outside is refused, so that a client made from the document fits.
 func TestParametersAndDocument(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with())
 	campaign := h.campaign(h.app, "parameters", campaignBody()).ID

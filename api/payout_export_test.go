@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 )
 
 // lines parses an export into one map a payout.
@@ -91,6 +92,7 @@ var hostile = map[string]string{
 }
 
 func TestExport(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with("share_count", strconv.Itoa(len(hostile)), "split", `"equal"`))
 	for user := range hostile {
@@ -191,6 +193,7 @@ func (h *house) manyPayouts(dsn string, n int) {
 // TestExportSteps: over many steps every payout is there once and in order, also
 // when others are added while it is sent.
 func TestExportSteps(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	const n = 5000
@@ -254,6 +257,7 @@ func (h *house) stream(ctx context.Context, query string) (io.Reader, func()) {
 // TestExportIsCutOff: a part is never taken for the whole. What cannot be begun is
 // answered with a problem; what cannot be gone on with ends the connection.
 func TestExportIsCutOff(t *testing.T) {
+	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	h.manyPayouts(dsn, 30_000) // more than the buffers of a connection hold
@@ -271,7 +275,7 @@ func TestExportIsCutOff(t *testing.T) {
 		t.Errorf("%.300s", r)
 	}
 	server.Restart(t)
-	h.eventually("MySQL is back", func() bool { return h.store.Ping(t.Context()) == nil })
+	wait.Until(h.t, "MySQL is back", func() bool { return h.store.Ping(t.Context()) == nil })
 	// A client that goes away ends the export, and a server that ends cuts it off.
 	_, gone := h.stream(t.Context(), "")
 	gone()
@@ -282,7 +286,7 @@ func TestExportIsCutOff(t *testing.T) {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.stop() }()
-	h.eventually("draining", func() bool {
+	wait.Until(h.t, "draining", func() bool {
 		_, err := client.Get(h.staff + "/livez")
 		return err != nil
 	})

@@ -12,6 +12,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // failed makes a packet of four equal shares, of which one payout fails.
@@ -44,6 +45,7 @@ func (h *house) payouts(query string) payoutsBody {
 }
 
 func TestPayoutList(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, bad := h.failed()
 	other, _ := h.failed()
@@ -68,6 +70,7 @@ func TestPayoutList(t *testing.T) {
 }
 
 func TestPayoutPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, _ := h.failed()
 	h.failed()
@@ -105,6 +108,7 @@ func TestPayoutPages(t *testing.T) {
 }
 
 func TestPayoutDetail(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, bad := h.failed()
 	for _, who := range []owner{h.finance, h.ops, h.auditor} {
@@ -140,6 +144,7 @@ func (h *house) retry(who owner, id, key, body string) result {
 }
 
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id, bad := h.failed()
 	for body, want := range map[string]string{
@@ -195,7 +200,7 @@ func TestRetry(t *testing.T) {
 	}
 	colleague := h.newOwner("finance")
 	var r result
-	h.eventually("the new key is known", func() bool {
+	wait.Until(h.t, "the new key is known", func() bool {
 		r = h.retry(colleague, bad, "k", `{"reason":"another person, the same key"}`)
 		return r.status != http.StatusUnauthorized
 	})
@@ -206,6 +211,7 @@ func TestRetry(t *testing.T) {
 
 // TestRetryApproval: from the approval amount on nothing moves before a second person agrees.
 func TestRetryApproval(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 250 }})
 	_, bad := h.failed()
 	r := h.retry(h.finance, bad, "k", `{"reason":"r"}`)
@@ -241,7 +247,7 @@ func TestUnsignedFlood(t *testing.T) {
 	for range sent {
 		send()
 	}
-	h.eventually("one is told", func() bool { send(); return lines() > 0 })
+	wait.Until(h.t, "one is told", func() bool { send(); return lines() > 0 })
 	if most := 1 + int(time.Since(began)/time.Second); lines() > most && most < sent {
 		t.Errorf("%d lines, want %d at most", lines(), most)
 	}
@@ -250,6 +256,7 @@ func TestUnsignedFlood(t *testing.T) {
 // TestNotification: signed ones are stored once, all others are refused; what is wrong
 // with the body is told to the one who could sign it.
 func TestNotification(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	body := fmt.Sprintf(`{"event_id":"evt_1","type":"order.succeeded","order_no":"%s01","status":"succeeded","created_at":"2026-01-01T00:00:00.000Z"}`, bad)

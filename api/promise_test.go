@@ -13,6 +13,7 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // promisesBody are the promises of a proof.
@@ -74,6 +75,7 @@ func (p proven) promises(step string, want promisesBody) {
 // TestR10_Staff: a promise is among the payouts of staff, and two persons decide
 // about it, however little it is.
 func TestR10_Staff(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	id := p.promised("late", 0)
@@ -134,7 +136,8 @@ func TestR10_Staff(t *testing.T) {
 // TestR10_ProofLeavesPromisesOut: the packet's figures are the same whatever
 // becomes of a promise, and its own money is proven all the while.
 func TestR10_ProofLeavesPromisesOut(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	own := sums{paid: 250, remaining: 750}
 	id := p.promised("late~declined", 0)
@@ -169,6 +172,7 @@ func TestR10_ProofLeavesPromisesOut(t *testing.T) {
 // to whom a process says "sold out" by itself, also when it has read the winners
 // from MySQL, where he is none; and his own list keeps what he was told.
 func TestR10_SoldOutKnowsPromises(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
 	id := p.promised("late", 0)
@@ -191,7 +195,8 @@ func TestR10_SoldOutKnowsPromises(t *testing.T) {
 // has won, also when MySQL tells it, and the best luck has one of those who were told
 // of the same share: the one who has it.
 func TestR10_ListOfAPacket(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
 	id := p.promised("late", 0)
 	luck := func(step string, want map[string]bool, sums map[string]int, list ...string) {
@@ -249,7 +254,8 @@ func TestR10_ListOfAPacket(t *testing.T) {
 // hold everybody once, and each cursor they end with is taken; also by Redis, where the
 // pool of MySQL's claims is there again when the list goes on.
 func TestR10_PagesOfAPacket(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 	p.promised("late0", 0)
 	p.promised("late1", 1)
@@ -319,7 +325,7 @@ func (p proven) madeAgain() {
 	p.check(p.pool.Restore(ctx, 2, rows, func(index int) ([]packet.Share, error) { return p.store.SharesAfter(ctx, p.id, index, 100) }))
 	move("state = 'open', reason = NULL, shut_at = NULL")
 	p.check(p.pool.OpenGate(ctx, lane, 2, 0))
-	p.eventually("the gate is open in the new epoch", func() bool {
+	wait.Until(p.t, "the gate is open in the new epoch", func() bool {
 		epoch, open := p.pool.Gate(p.id)
 		return open && epoch == 2
 	})
@@ -328,6 +334,7 @@ func (p proven) madeAgain() {
 // TestR10_SoldOutOfAPoolMadeAgain: a pool that was made again from the books has its
 // promises beside the claims. A process that learns from it who has won knows both.
 func TestR10_SoldOutOfAPoolMadeAgain(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
 	p := proven{h, h.open(h.app, with("share_count", "1", "total_amount", "250"))}
 	id := p.promised("late", 0)
@@ -340,6 +347,7 @@ func TestR10_SoldOutOfAPoolMadeAgain(t *testing.T) {
 // TestR9_LuckOfAPoolMadeAgain: a packet whose recall was lost with Redis gives out shares
 // again. Whoever is luckier then has the best luck, whatever was told before.
 func TestR9_LuckOfAPoolMadeAgain(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
 	var p proven
 	for lucky := false; !lucky; { // the second share is the larger one

@@ -11,6 +11,7 @@ import (
 	"hongbao/api"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // proven is a packet of four shares of 250 in a proof test.
@@ -84,6 +85,7 @@ func (p proven) closeBooks() (refund string) {
 // TestProofOfEveryEnd: where api.md says the money is, for each way in which it
 // can get there.
 func TestProofOfEveryEnd(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	start := func(t *testing.T) proven {
 		t.Helper()
@@ -93,7 +95,7 @@ func TestProofOfEveryEnd(t *testing.T) {
 	t.Run("returned, then cancelled", func(t *testing.T) {
 		p := start(t)
 		id := p.payoutOf("w~returned")
-		p.eventually("returned", func() bool { return p.ask(id) == payout.StatusReturned })
+		wait.Until(p.t, "returned", func() bool { return p.ask(id) == payout.StatusReturned })
 		p.shows("returned", sums{owed: 250, remaining: 750})
 		p.agreed("payouts/"+id+"/cancel", because)
 		p.shows("decided", sums{owed: 250, remaining: 750})
@@ -183,6 +185,7 @@ func (s *paying) Balances(ctx context.Context, packetID string) (payout.Balances
 // TestProofWhileItIsPaid: what was paid and booked while the sources were read is in
 // flight, however fast payments end and however long it takes to read the ledger.
 func TestProofWhileItIsPaid(t *testing.T) {
+	t.Parallel()
 	books := &paying{}
 	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
 	p := proven{h, h.open(h.app, with("share_count", "40", "split", `"equal"`))}
@@ -214,6 +217,7 @@ func (s *counting) Packet(ctx context.Context, id string) (packet.Record, error)
 // its winners are many, Redis and the ledger tell how much was claimed. To count a million
 // claims whenever somebody looks would cost MySQL a second each time.
 func TestClosingIsNotCounted(t *testing.T) {
+	t.Parallel()
 	books := &counting{}
 	h := newHouse(t, parts{change: func(c *api.Config) { books.Store, c.Store = c.Store, books }})
 	p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
@@ -261,6 +265,7 @@ func (p foreignReturn) Returns(ctx context.Context, kind payout.Kind, packetID, 
 
 // TestProofOfForeignReturns: a return under a number that is none of ours is a difference.
 func TestProofOfForeignReturns(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.Provider = foreignReturn{c.Provider} }})
 	id := h.open(h.app, with())
 	if got := (proven{h, id}).proof(h.app, id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual != 7 {
@@ -272,6 +277,7 @@ func TestProofOfForeignReturns(t *testing.T) {
 // on its way, which takes a moment, and while the provider is about to be asked. What
 // nobody tells of the proof has asked about, and it is a difference when that does not help.
 func TestProofOfReturns(t *testing.T) {
+	t.Parallel()
 	late := &agedReturns{}
 	h := newHouse(t, parts{change: func(c *api.Config) { late.Provider, c.Provider = c.Provider, late }})
 	back := func(h *house, paymentID string) func() bool {
@@ -283,7 +289,7 @@ func TestProofOfReturns(t *testing.T) {
 		h.t, late.by = t, 0
 		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
-		p.eventually("it came back", back(h, id))
+		wait.Until(p.t, "it came back", back(h, id))
 		p.shows("a moment ago", sums{paid: 250, remaining: 750, inFlight: 250})
 		if r := h.notify(id, time.Now()); r.status != 204 {
 			t.Fatalf("notification: %s", r)
@@ -300,7 +306,7 @@ func TestProofOfReturns(t *testing.T) {
 		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		id := p.payoutOf("w~returned")
 		no := payout.OrderNo(id, 1)
-		p.eventually("it came back", back(h, id))
+		wait.Until(p.t, "it came back", back(h, id))
 		asked := func(want bool) {
 			t.Helper()
 			st, err := p.store.PaymentState(t.Context(), id)
@@ -339,7 +345,7 @@ func TestProofOfReturns(t *testing.T) {
 		begun, err := p.store.BeginSend(t.Context(), st.PaymentID, p.sandbox.Limits(), p.sandbox.EncodeRequest)
 		p.check(err)
 		p.sandbox.Send(t.Context(), *begun.Order)
-		p.eventually("it came back", back(h, st.PaymentID))
+		wait.Until(p.t, "it came back", back(h, st.PaymentID))
 		p.shows("moved and came back, once in flight", sums{owed: 250, remaining: 750, inFlight: 250})
 		for range 2 { // what had not been heard of has to be said twice
 			p.ask(st.PaymentID)
@@ -350,7 +356,7 @@ func TestProofOfReturns(t *testing.T) {
 		h.t, late.by = t, 0
 		p := proven{h, h.open(h.app, with("share_count", "4", "split", `"equal"`))}
 		first, second := p.payoutOf("v~returned"), p.payoutOf("w~returned")
-		p.eventually("both came back", func() bool { return back(h, first)() && back(h, second)() })
+		wait.Until(p.t, "both came back", func() bool { return back(h, first)() && back(h, second)() })
 		if st := p.ask(first); st != payout.StatusReturned {
 			t.Fatalf("asked: %s", st)
 		}

@@ -36,6 +36,7 @@ func (h *house) providerState(who owner) providerBody {
 // TestProviderHold: who may stop a provider, what is told about it, and that from
 // the answer on nothing is sent.
 func TestProviderHold(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ProviderRate = 100 }})
 	if p := h.providerState(h.auditor); p.Held || p.Hold != nil || p.ReleasedAt != nil || p.Rate == nil || *p.Rate != 100 {
 		t.Errorf("at first: %+v", p)
@@ -118,7 +119,8 @@ func TestProviderHold(t *testing.T) {
 
 // TestProviderListParameters: there is nothing to filter by.
 func TestProviderListParameters(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	if r := h.as(h.ops, "GET", "/v1/staff/providers?name=sandbox", ""); r.code() != "invalid_request" {
 		t.Errorf("%s", r)
 	}

@@ -15,7 +15,8 @@ import (
 
 // TestLife: a packet from open to closed, as the app sees it.
 func TestLife(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "4"))
 	if r := h.as(h.app2, "GET", "/v1/packets/"+id, ""); r.code() != "packet_not_found" {
 		t.Errorf("another app: %s", r)
@@ -78,7 +79,8 @@ func (h *house) claims(o owner, id, query string) claimsBody {
 
 // TestBestLuck: on exactly one claim once sold out or closed, on none before, the same everywhere.
 func TestBestLuck(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	best := func(id string) []string {
 		t.Helper()
 		var users []string
@@ -140,7 +142,8 @@ func TestBestLuck(t *testing.T) {
 }
 
 func TestGrabPages(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "7"))
 	for i := range 7 {
 		h.grab(h.app, id, fmt.Sprint("u", i))
@@ -190,7 +193,8 @@ func TestGrabPages(t *testing.T) {
 
 // TestProof: the parts move from one place to the next, and always make up the total.
 func TestProof(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	expect := func(step string, want proofBody) {
 		t.Helper()
@@ -233,7 +237,8 @@ func TestProof(t *testing.T) {
 
 // TestProofDiffers: money that no step of ours explains is a difference.
 func TestProofDiffers(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	h.grab(h.app, id, "a")
 	h.record(id)

@@ -9,6 +9,7 @@ import (
 // TestLongestReason: the longest reason and evidence that a write may have are kept by
 // every one of them, whatever characters they are made of.
 func TestLongestReason(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	_, other := h.failed()

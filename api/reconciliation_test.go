@@ -73,6 +73,7 @@ func (h *house) reconciled(id string, n int) {
 }
 
 func TestReconciliations(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	today := string(payout.DayOf(time.Now(), time.UTC))
 	for body, code := range map[string]string{
@@ -141,6 +142,7 @@ func TestReconciliations(t *testing.T) {
 }
 
 func TestReconciliationList(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	var want []string
 	for i := range 5 {
@@ -182,6 +184,7 @@ func TestReconciliationList(t *testing.T) {
 }
 
 func TestBreaks(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	var run reconciliationBody
 	h.write(h.finance, "reconciliations", "k", `{"date":"2026-02-17"}`).json(t, &run)

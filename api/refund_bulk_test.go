@@ -29,6 +29,7 @@ type bulkRefundsBody struct {
 // TestBulkRetryOfRefunds: as of payouts: the dry run moves nothing, large ones need a
 // second person, and what was decided under a key is told again.
 func TestBulkRetryOfRefunds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ApprovalAmount = 1000 }})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	_, small := h.remaindered("a")
@@ -110,6 +111,7 @@ func (h *house) leaves(id, orderNo string) {
 // TestBulkRetryPassesOverUndecided: of a packet that a recovery of the books has left to a
 // person nothing is decided; a bulk retry skips it, and decides about all the others.
 func TestBulkRetryPassesOverUndecided(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	_, small := h.failed()
 	left, bad := h.failed()
@@ -139,6 +141,7 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 // to people is told that its break is open, and not that the database has to be recovered: it
 // was. The refusal is of the state: remembered, and over once the break is resolved.
 func TestUndecidedPacketIsAState(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	left, bad := h.failed()
 	colleague := h.colleague()

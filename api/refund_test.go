@@ -11,6 +11,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/wait"
 )
 
 // refundBody is a refund as staff reads it.
@@ -44,6 +45,7 @@ func (h *house) faults(rules string) {
 
 // TestLateRefunds: the filter is of refunds alone, goes with others and over pages.
 func TestLateRefunds(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	var ids []string
@@ -149,10 +151,11 @@ func (h *house) remaindered(sender string, more ...string) (id, refund string) {
 // TestRefundOfAChargeThatCameBack: the provider refuses it, and whoever reads what to do
 // next learns that the sender may have his money already.
 func TestRefundOfAChargeThatCameBack(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`, "sender_id", `"s~returned"`))
 	charge := payout.ID(payout.KindCharge, id, 0)
-	h.eventually("the charge came back", func() bool {
+	wait.Until(h.t, "the charge came back", func() bool {
 		return h.sandbox.Ask(t.Context(), payout.OpCharge, payout.OrderNo(charge, 1)).Kind == payout.ObsReturned
 	})
 	_, err := h.store.BeginClosing(t.Context(), id, packet.CloseRecalled)
@@ -178,6 +181,7 @@ func TestRefundOfAChargeThatCameBack(t *testing.T) {
 }
 
 func TestRefunds(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
@@ -232,6 +236,7 @@ func TestRefunds(t *testing.T) {
 }
 
 func TestRefundPages(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	var want []string
 	for range 3 {

@@ -14,6 +14,7 @@ import (
 // anything, whatever is sent how often; grabs go on, and readiness tells it. After
 // the recovery the same request is carried out.
 func TestR13_DecisionsRefused(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.BooksBelieved = c.Store.(*store.Store).BooksBelieved }})
 	ctx := t.Context()
 	id, bad := h.failed()

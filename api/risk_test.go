@@ -76,6 +76,7 @@ const riskBy = `hongbao_risk_checks_total{outcome="%s"}`
 // TestRisk: grabs that could win are asked about, once each, and no others; who is
 // refused takes nothing and learns no more.
 func TestRisk(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	j := newJudge(t)
 	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
@@ -148,6 +149,7 @@ func TestRisk(t *testing.T) {
 // TestRiskSilence: without an answer the grab is let through, or refused, as the platform
 // has set it; who has won is told his claim in any case.
 func TestRiskSilence(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: server.Addr})
 	id := h.open(h.app, with())
@@ -175,6 +177,7 @@ func TestRiskSilence(t *testing.T) {
 // TestRiskBehindLimits: a refused grab was an attempt, and who is over his limit costs the
 // risk check nothing.
 func TestRiskBehindLimits(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	j := newJudge(t)
 	id := h.open(h.app, with())

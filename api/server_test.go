@@ -19,12 +19,14 @@ import (
 	"hongbao/access"
 	"hongbao/api"
 	"hongbao/packet"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 // sign makes the headers of a notification.
 func sign(t *testing.T, id, body string) map[string]string {
 	t.Helper()
-	hook, err := standardwebhooks.NewWebhook(webhookSecret)
+	hook, err := standardwebhooks.NewWebhook(harness.WebhookSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,7 @@ func sign(t *testing.T, id, body string) map[string]string {
 }
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	temporal := errors.New("away")
 	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { return temporal } }})
 	for _, base := range []string{h.public, h.staff} {
@@ -62,20 +65,21 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestReadyHangs: a dependency that does not heed its context costs a second, not more.
+// TestReadyHangs: a dependency that does not heed its context is not waited for.
 func TestReadyHangs(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	h := newHouse(t, parts{change: func(c *api.Config) { c.PingTemporal = func(context.Context) error { <-release; return nil } }})
-	start := time.Now()
-	if r := h.get("/readyz"); r.status != 200 || time.Since(start) > 3*time.Second {
-		t.Errorf("%s after %v", r, time.Since(start))
+	if r := h.get("/readyz"); r.status != 200 { // and it hangs still
+		t.Errorf("%s", r)
 	}
 }
 
 // TestReadyOnce: however many ask at once, and nobody needs a key for it, a dependency is
 // asked once at a time.
 func TestReadyOnce(t *testing.T) {
+	t.Parallel()
 	var at, most atomic.Int64
 	h := newHouse(t, parts{change: func(c *api.Config) {
 		c.PingTemporal = func(ctx context.Context) error {
@@ -103,7 +107,8 @@ func TestReadyOnce(t *testing.T) {
 }
 
 func TestDocs(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	page := h.get("/docs")
 	policy := page.header.Get("Content-Security-Policy")
 	if page.status != 200 || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "'sha256-") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
@@ -148,7 +153,10 @@ func TestDocs(t *testing.T) {
 
 // TestDrain: idle connections do not delay the end, requests under way are answered.
 func TestDrain(t *testing.T) {
-	h := newHouse(t, parts{change: func(c *api.Config) { c.DrainDelay = 200 * time.Millisecond; c.FundingWait = time.Second }})
+	t.Parallel()
+	h := newHouse(t, parts{change: func(c *api.Config) {
+		c.DrainDelay, c.DrainTime, c.FundingWait = 200*time.Millisecond, time.Hour, time.Second
+	}})
 	idle := h.keepAlive()
 	defer idle.Close()
 	silent, err := net.Dial("tcp", strings.TrimPrefix(h.staff, "http://"))
@@ -159,23 +167,17 @@ func TestDrain(t *testing.T) {
 	answered := make(chan result, 1)
 	go func() { answered <- h.post(h.app, "k", with()) }()
 	id := packet.NewID(h.app.app.Salt, "k")
-	h.eventually("staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
+	wait.Until(h.t, "staged", func() bool { _, err := h.pool.View(t.Context(), id); return err == nil })
 	ended := make(chan error, 1)
-	start := time.Now()
 	go func() { ended <- h.stop() }()
-	h.eventually("draining", func() bool {
+	wait.Until(h.t, "draining", func() bool {
 		r := h.get("/readyz")
 		return r.status == http.StatusServiceUnavailable && strings.Contains(string(r.body), `"reason":"draining"`)
 	})
 	if r := <-answered; r.status != http.StatusAccepted {
 		t.Errorf("under way: %s", r)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("the end took %v", took)
-	}
+	h.check(wait.For(t, "the end, an hour before idle connections would have to be closed", ended))
 	if _, err := io.ReadAll(idle); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Logf("idle connection: %v", err) // closed one way or the other
 	}
@@ -206,6 +208,7 @@ func (h *house) keepAlive() net.Conn {
 
 // TestPanic: a bug in a handler is a 500 like others, and the server lives on.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = panicking{c.Pool} }})
 	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
 	if r.status != 500 || r.code() != "internal" {
@@ -224,6 +227,7 @@ func (panicking) View(context.Context, string) (packet.PoolView, error) {
 
 // TestInternalError: what nobody has foreseen is told to nobody.
 func TestInternalError(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{change: func(c *api.Config) { c.Pool = failing{c.Pool} }})
 	r := h.as(h.app, "GET", "/v1/packets/"+nobody, "")
 	if r.status != 500 || strings.Contains(string(r.body), "secret") {
@@ -239,6 +243,7 @@ func (failing) View(context.Context, string) (packet.PoolView, error) {
 
 // TestStarting: without keys the API is not ready, and says so to everybody.
 func TestStarting(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
@@ -267,7 +272,7 @@ func TestStarting(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 	close(keys.come)
-	h.eventually("ready", func() bool { return h.get("/readyz").status == 200 })
+	wait.Until(h.t, "ready", func() bool { return h.get("/readyz").status == 200 })
 }
 
 type lateKeys struct {
@@ -289,7 +294,8 @@ type noMirror struct{ api.Pool }
 func (noMirror) LoadApps(context.Context) ([]byte, error) { return nil, packet.ErrNotFound }
 
 func TestConfig(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for name, change := range map[string]func(*api.Config){
 		"no pool":        func(c *api.Config) { c.Pool = nil },
 		"no address":     func(c *api.Config) { c.StaffAddr = "" },
@@ -323,7 +329,8 @@ func TestConfig(t *testing.T) {
 
 // TestUnknownThings: whoever mistypes an id is told that, not to look for another path.
 func TestUnknownThings(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	admin := h.administrator()
 	for path, want := range map[string]string{
 		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) + "/reject": "There is no such approval.",

@@ -8,11 +8,13 @@ import (
 	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 )
 
 // TestEndSignIn: a sign-in that is ended in one process is ended in every one, also
 // in those that start while MySQL is away; what cannot be noted is not said to be.
 func TestEndSignIn(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	mysql, dsn := stacktest.FreshMariaDB(t)
 	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
@@ -23,7 +25,7 @@ func TestEndSignIn(t *testing.T) {
 		h.check(server.Listen())
 		stop := h.serve(server)
 		t.Cleanup(func() { h.check(stop()) })
-		h.eventually("keys are known", func() bool {
+		wait.Until(h.t, "keys are known", func() bool {
 			_, _, ok := server.Holder(h.finance.key.ID)
 			return ok
 		})
@@ -38,12 +40,12 @@ func TestEndSignIn(t *testing.T) {
 	if !one.SignInEnded(id) {
 		t.Error("not ended at once where it was ended")
 	}
-	h.eventually("ended in the other process", func() bool { return two.SignInEnded(id) })
+	wait.Until(h.t, "ended in the other process", func() bool { return two.SignInEnded(id) })
 	h.check(two.EndSignIn(t.Context(), id, h.finance.key.ID, until))
 	if one.SignInEnded(other) || two.SignInEnded(other) {
 		t.Error("another sign-in was ended too")
 	}
-	h.eventually("the copy in Redis knows it", func() bool {
+	wait.Until(h.t, "the copy in Redis knows it", func() bool {
 		blob, err := h.pool.LoadApps(t.Context())
 		h.check(err)
 		var kept struct{ Ended []access.EndedSignIn }

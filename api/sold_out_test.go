@@ -17,6 +17,7 @@ import (
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // toldAlone is how many grabs the process has answered without asking Redis.
@@ -62,7 +63,7 @@ func (h *house) sellOut(id string, n int) map[string]claimBody {
 func (h *house) tooLate(id string) {
 	h.t.Helper()
 	before, n := h.toldAlone(), 0
-	h.eventually("the process knows the winners", func() bool {
+	wait.Until(h.t, "the process knows the winners", func() bool {
 		n++
 		if r := h.grab(h.app, id, fmt.Sprint("late", n)); r.code() != "sold_out" {
 			h.t.Fatalf("%s", r)
@@ -87,6 +88,7 @@ func (h *house) keepTheirs(id string, won map[string]claimBody) {
 // TestSoldOutLocally: once the last share is gone and the winners are known,
 // nobody but them costs Redis anything, in every later state of the packet.
 func TestSoldOutLocally(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: server.Addr})
 	id := h.open(h.app, with("share_count", "7"))
@@ -151,6 +153,7 @@ func TestSoldOutLocally(t *testing.T) {
 // TestRepeatedClaims: repeated grabs of a winner of a sold-out packet cost Redis one call.
 // The progress of the payout is the current one.
 func TestRepeatedClaims(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	var epoch atomic.Int64
 	var shut atomic.Bool
@@ -186,7 +189,7 @@ func TestRepeatedClaims(t *testing.T) {
 		}
 	}
 	h.finish(id, packet.CloseSoldOut) // each is paid
-	h.eventually("what became of the payouts is told", func() bool {
+	wait.Until(h.t, "what became of the payouts is told", func() bool {
 		for user := range won {
 			var c claimBody
 			h.grab(h.app, id, user).json(t, &c)
@@ -233,6 +236,7 @@ func commandsOf(t *testing.T, addr string) string {
 // TestSoldOutGuests: of a packet with a guest list a stranger is not eligible,
 // sold out or not; the process leaves that to the pool.
 func TestSoldOutGuests(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	guests := h.open(h.app, with("share_count", "1", "eligible_user_ids", `["winner0","b"]`))
 	open := h.open(h.app, with("share_count", "1"))
@@ -286,6 +290,7 @@ func (p *hasty) ClaimsPage(ctx context.Context, id string, upTo, limit int) ([]p
 // TestSoldOutOnlyWhenFinal: with a share left nobody is refused by the process,
 // whatever it was told.
 func TestSoldOutOnlyWhenFinal(t *testing.T) {
+	t.Parallel()
 	pool := &hasty{victim: "victim"}
 	h := newHouse(t, parts{change: func(c *api.Config) { pool.Pool, c.Pool = c.Pool, pool }})
 	for shares := range 3 {
@@ -293,7 +298,7 @@ func TestSoldOutOnlyWhenFinal(t *testing.T) {
 		won := h.sellOut(id, shares)
 		at := pool.read.Load()
 		// A second look at one packet shows that the first has ended, and with nothing.
-		h.eventually("the process has looked for the winners twice", func() bool {
+		wait.Until(h.t, "the process has looked for the winners twice", func() bool {
 			if r := h.grab(h.app, id, "victim"); r.code() != "sold_out" {
 				t.Fatalf("%s", r)
 			}
@@ -312,6 +317,7 @@ func TestSoldOutOnlyWhenFinal(t *testing.T) {
 // TestSoldOutCrowd: through two processes at once, every share finds its winner,
 // nobody is both refused and a winner, and who was refused stays refused.
 func TestSoldOutCrowd(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	first := h.another()
 	doors := []string{first, h.public}
@@ -355,6 +361,7 @@ func TestSoldOutCrowd(t *testing.T) {
 // TestSoldOutGate: while the pool is checked or rebuilt, and when it has been
 // rebuilt, what the process remembers is worth nothing.
 func TestSoldOutGate(t *testing.T) {
+	t.Parallel()
 	var epoch atomic.Int64
 	var shut atomic.Bool
 	h := newHouse(t, parts{change: func(c *api.Config) { c.Gate = func(string) (int64, bool) { return epoch.Load(), !shut.Load() } }})

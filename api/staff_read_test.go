@@ -22,7 +22,8 @@ func (h *house) database(dsn string) *sql.DB {
 
 // TestStaffReads: who may read what, and that reading is all there is.
 func TestStaffReads(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	id, _ := h.failed()
 	everyone := []string{
 		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof", "/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/packets.csv", "/v1/staff/export/breaks.csv", "/v1/staff/export/approvals.csv",

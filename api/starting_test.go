@@ -13,6 +13,7 @@ import (
 // TestHandOver: who asks while the listeners are handed over to the server is answered by
 // the one or the other. No connection is refused, and none is cut off.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	ports, err := devstack.FreePorts(2)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 // TestStatusQueue: those who come while one look is under way share the next one.
@@ -41,16 +42,11 @@ func TestStatusQueue(t *testing.T) {
 		all.Go(func() { ask(id, payout.Status("status of "+id)) })
 	}
 	all.Go(func() { ask("unrecorded", payout.StatusPending) })
-	waiting := func() int {
+	wait.Until(t, "all wait for the next look", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.next == nil {
-			return 0
-		}
-		return len(q.next.of)
-	}
-	for tick := time.NewTicker(time.Millisecond); waiting() <= crowd; <-tick.C {
-	}
+		return q.next != nil && len(q.next.of) > crowd
+	})
 	close(goOn)
 	all.Wait()
 	if len(looks) != 2 || len(looks[0]) != 1 || len(looks[1]) != crowd+1 {

@@ -39,6 +39,7 @@ func (h *house) tallyOf(who owner, path string) string {
 // TestTallies: every list of staff says how long it is, with the filters of the list,
 // and what it comes to where it has amounts; of what is too long, that it is.
 func TestTallies(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	id, bad := h.failed()

@@ -19,6 +19,7 @@ import (
 	hongbao "hongbao/client"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // signer is the private half of a key of tickets, and its id.
@@ -105,7 +106,8 @@ const byTicket = `true`
 // TestTickets: a packet that wants tickets opens to those whom its app has signed one,
 // whatever else is tried; others do not look at them.
 func TestTickets(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	admin := h.administrator()
 	ours, theirs := h.signs(admin, h.app), h.signs(admin, h.app2)
 	id, other := h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
@@ -160,6 +162,7 @@ func TestTickets(t *testing.T) {
 // TestTicketOrder: the lines of api.md's table come in their order, whether or not there
 // is a ticket, from Redis and from MySQL.
 func TestTicketOrder(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	ours := h.signs(h.administrator(), h.app)
 	early := h.open(h.app, with("tickets", byTicket, "opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
@@ -210,6 +213,7 @@ func TestTicketOrder(t *testing.T) {
 // TestTicketSoldOutLocally: what a process tells the crowd of a sold-out packet by itself
 // it tells to tickets alone, and without asking anybody that there is none.
 func TestTicketSoldOutLocally(t *testing.T) {
+	t.Parallel()
 	server := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: server.Addr})
 	ours := h.signs(h.administrator(), h.app)
@@ -218,7 +222,7 @@ func TestTicketSoldOutLocally(t *testing.T) {
 		t.Fatalf("%s", r)
 	}
 	before, n := h.toldAlone(), 0
-	h.eventually("the process knows the winners", func() bool {
+	wait.Until(h.t, "the process knows the winners", func() bool {
 		n++
 		user := fmt.Sprint("late", n)
 		if r := h.grabWith(h.app, id, user, ours.ticket(t, id, user)); r.code() != "sold_out" {
@@ -247,6 +251,7 @@ func TestTicketSoldOutLocally(t *testing.T) {
 // TestTicketLimit: who is over a limit is told so before his ticket is judged; a grab
 // without a valid one is no attempt of the user whose name stands in it.
 func TestTicketLimit(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	ours := h.signs(h.administrator(), h.app)
 	id, other := h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
@@ -270,6 +275,7 @@ func TestTicketLimit(t *testing.T) {
 // TestTicketKeys: keys are rotated under a running crowd: a new one is taken beside the
 // old one, and what was revoked is refused by every process soon, claims apart.
 func TestTicketKeys(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	old := h.signs(admin, h.app)
@@ -284,7 +290,7 @@ func TestTicketKeys(t *testing.T) {
 		body, _ := json.Marshal(map[string]string{"user_id": user, "ticket": s.ticket(t, id, user)})
 		return h.do(call{method: "POST", base: base, path: "/v1/packets/" + id + "/grabs", key: h.app.token, body: string(body)})
 	}
-	h.eventually("the new key has come to the other process", func() bool { return at(first, "c", next).status < 300 })
+	wait.Until(h.t, "the new key has come to the other process", func() bool { return at(first, "c", next).status < 300 })
 	r := h.write(admin, "ticket-keys/"+old.kid+"/revoke", "k", because)
 	var ended ticketKeyBody
 	if r.json(t, &ended); r.status != http.StatusOK || ended.Status != "revoked" || ended.RevokedAt == nil {
@@ -294,7 +300,7 @@ func TestTicketKeys(t *testing.T) {
 		t.Errorf("a second time: %s, first %s", again, r)
 	}
 	h.refusedTicket("revoked, where it was", at(h.public, "d", old), "not signed", "")
-	h.eventually("the revocation has come to the other process", func() bool { return at(first, "e"+rand.Text()[:8], old).code() == "not_eligible" })
+	wait.Until(h.t, "the revocation has come to the other process", func() bool { return at(first, "e"+rand.Text()[:8], old).code() == "not_eligible" })
 	for _, base := range []string{first, h.public} {
 		h.same("a claim with it", won, at(base, "a", old))
 		if r := at(base, "f"+base[len(base)-4:], next); r.status != http.StatusCreated {
@@ -321,6 +327,7 @@ func TestTicketKeys(t *testing.T) {
 
 // TestTicketKeyWishes: who may add keys and which; a repeat adds nothing.
 func TestTicketKeyWishes(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
 	s := newSigner(t)
@@ -367,8 +374,9 @@ func TestTicketKeyWishes(t *testing.T) {
 
 // TestTicketKeysWithoutMySQL: a process that begins while MySQL is away takes tickets.
 func TestTicketKeysWithoutMySQL(t *testing.T) {
+	t.Parallel()
 	db, dsn := stacktest.FreshMariaDB(t)
-	h := newHouse(t, parts{dsn: dsn})
+	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr, dsn: dsn}) // the copy of the keys in Redis is its own
 	ours := h.signs(h.administrator(), h.app)
 	id := h.open(h.app, with("tickets", byTicket))
 	db.Kill()
@@ -382,7 +390,8 @@ func TestTicketKeysWithoutMySQL(t *testing.T) {
 // TestTicketsCreate: three ways to say who may grab, one at a time; what does not speak of
 // tickets is the same request as before there were any.
 func TestTicketsCreate(t *testing.T) {
-	h := newHouse(t, parts{})
+	t.Parallel()
+	h := sharedHouse(t)
 	for _, body := range []string{with("tickets", "true", "eligible_user_ids", `["a"]`), with("tickets", "1"), with("tickets", `"true"`)} {
 		r := h.post(h.app, rand.Text(), body)
 		if got := fieldsOf(t, r); r.code() != "invalid_request" || len(got) != 1 || !strings.HasPrefix(got[0], "tickets ") {
@@ -420,6 +429,7 @@ func TestTicketsCreate(t *testing.T) {
 // TestR9_TicketsOfAPoolMadeAgain: a pool that was made again from the books wants tickets
 // as it did, also of a process that learns of the packet from it.
 func TestR9_TicketsOfAPoolMadeAgain(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr})
 	ours := h.signs(h.administrator(), h.app)
 	p := proven{h, h.open(h.app, with("tickets", byTicket))}
@@ -435,6 +445,7 @@ func TestR9_TicketsOfAPoolMadeAgain(t *testing.T) {
 // asked for another one under the same key, with tickets. A process that has looked at the
 // first one knows of no ticket.
 func TestTicketsOfAPacketAskedForAnew(t *testing.T) {
+	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr})
 	p := h.stage(h.app, "u1")

@@ -37,6 +37,7 @@ type timelineBody struct {
 // TestPayoutBeforeItIsBooked: from its acknowledgment on a payout is found, also while
 // its hand-off waits; what nobody has won is not.
 func TestPayoutBeforeItIsBooked(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with("share_count", "4", "split", `"equal"`))
 	var won []string
@@ -87,6 +88,7 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 // TestTimeline: the timeline is one, from every source; without Temporal it says
 // that its part is missing, and is there all the same.
 func TestTimeline(t *testing.T) {
+	t.Parallel()
 	var asked string
 	answer := func(context.Context) (payout.Runs, error) { return payout.Runs{}, errors.New("refused") }
 	h := newHouse(t, parts{change: func(c *api.Config) {
