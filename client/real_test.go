@@ -115,11 +115,7 @@ func (b *bank) testFunding(t *testing.T) {
 	if _, err := b.client.ClosePacket(t.Context(), p.ID); !client.IsCode(err, client.CodeNotOpenYet) {
 		t.Errorf("close: %v", err)
 	}
-	start := make(chan struct{})
-	done := b.fundLater(r.IdempotencyKey, start)
-	close(start)
-	again, err := b.client.CreateAndWait(t.Context(), r)
-	<-done
+	again, err := b.createFunded(r)
 	b.must(err)
 	if again.ID != p.ID || again.Status != client.StatusOpen {
 		t.Errorf("%s %s, want %s open", again.ID, again.Status, p.ID)
@@ -134,9 +130,7 @@ func (b *bank) testFunding(t *testing.T) {
 
 func (b *bank) testDeclined(t *testing.T) {
 	r := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "u~broke", TotalAmount: 100, ShareCount: 2}
-	done := b.fundLater(r.IdempotencyKey, nil)
-	_, err := b.client.CreateAndWait(t.Context(), r)
-	<-done
+	_, err := b.createFunded(r)
 	var p *client.Problem
 	if !client.IsCode(err, client.CodeFundingDeclined) || !errors.As(err, &p) || p.PacketID != packet.NewID(b.app.Salt, r.IdempotencyKey) || p.Failure == nil || p.Failure.Code == "" {
 		t.Errorf("%v %+v", err, p)
@@ -149,9 +143,7 @@ func (b *bank) testRefusals(t *testing.T) {
 	_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: "fast"})
 	b.must(err)
 	reused := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "u", TotalAmount: 1, ShareCount: 1}
-	done := b.fundLater(reused.IdempotencyKey, nil)
-	_, err = b.client.CreateAndWait(ctx, reused)
-	<-done
+	_, err = b.createFunded(reused)
 	b.must(err)
 	reused.SenderID = "other"
 	soon := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 2, ShareCount: 1, OpensAt: time.Now().Add(time.Hour)})
