@@ -654,6 +654,7 @@ func TestCompose(t *testing.T) {
 }
 
 func TestComposeRulesCatch(t *testing.T) {
+	t.Parallel()
 	text := readRepo(t, "docker-compose.yml")
 	for _, rule := range composeRules {
 		for i, b := range rule.breaks {

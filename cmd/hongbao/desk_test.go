@@ -2,31 +2,25 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"hongbao/access"
-	"hongbao/api"
 	"hongbao/client"
-	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
-	"hongbao/provider/sandbox"
 	"hongbao/store"
+	"hongbao/test/harness"
 )
 
 // approvalFrom is the amount in fen from which a retry at the desk needs two persons.
@@ -36,6 +30,7 @@ const approvalFrom = 5000
 // test itself does what the workflows would do.
 type desk struct {
 	office
+	stack    *harness.Stack
 	pool     *pool.Pool
 	store    *store.Store
 	sandbox  *provider.Sandbox
@@ -53,29 +48,16 @@ type desk struct {
 
 func newDeskTest(t *testing.T) *desk {
 	t.Helper()
-	return newDeskOn(newOffice(t), stacktest.Redis(t), func(*api.Config) {})
+	return newDeskOn(newOffice(t), harness.Options{})
 }
 
-// newDeskOn is a desk on other servers, with an API that change has had a say in.
-func newDeskOn(o office, redis string, change func(*api.Config)) *desk {
+// newDeskOn is a desk on the database of an office, with a stack that differs by options.
+func newDeskOn(o office, options harness.Options) *desk {
 	t := o.t
 	t.Helper()
-	d := &desk{office: o}
-	var err error
-	d.store, err = store.Open(store.Config{DSN: d.dsn.Reveal(), MaxOpenConns: 10})
-	d.check(err)
-	t.Cleanup(func() { _ = d.store.Close() })
-	d.pool, err = pool.Open(t.Context(), pool.Config{Addr: redis})
-	d.check(err)
-	t.Cleanup(func() { _ = d.pool.Close() })
-	secret := "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	bank, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(t.TempDir(), "provider.db"), APIKey: "key", Logger: slog.New(slog.DiscardHandler)})
-	d.check(err)
-	d.serveUntilEnd(bank.Serve, bank.Close)
-	d.provider = "http://" + bank.Addr().String()
-	d.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: d.provider, APIKey: "key", WebhookSecret: secret, Timeout: 5 * time.Second})
-	d.check(err)
-	t.Cleanup(d.sandbox.Close)
+	options.DSN, options.Migrated, options.WithoutAPI = o.dsn.Reveal(), true, true
+	s := harness.Open(t, options)
+	d := &desk{office: o, stack: s, pool: s.Pool, store: s.Store, sandbox: s.Provider, provider: s.ProviderURL}
 	d.must("apps", "create", "mall")
 	apps, _ := d.inUse()
 	d.app = apps[0]
@@ -84,14 +66,10 @@ func newDeskOn(o office, redis string, change func(*api.Config)) *desk {
 	}
 	d.finance, d.second, d.ops, d.auditor = key("finance", "li-na"), key("finance", "wang-wei"), key("ops", "op"), key("auditor", "au")
 	d.appKey = strings.TrimSpace(d.must("keys", "direct", "create", "--role", "app", "--app", "mall"))
-	cfg := api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: d.pool, Store: d.store, Provider: d.sandbox, SeedKey: [32]byte{7},
-		ApprovalAmount: approvalFrom, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", FundingWait: 300 * time.Millisecond, Version: "test", Refresh: 200 * time.Millisecond}
-	change(&cfg)
-	server, err := api.New(cfg)
-	d.check(err)
-	d.check(server.Listen())
-	d.serveUntilEnd(server.Serve)
-	d.staff, d.public = "http://"+server.StaffAddr().String(), "http://"+server.PublicAddr().String()
+	s.Config.ApprovalAmount, s.Config.FundingWait = approvalFrom, 300*time.Millisecond
+	s.Start(t)
+	d.staff, d.public = s.Staff, s.Public
+	var err error
 	d.client, err = client.New(d.public, d.appKey)
 	d.check(err)
 	t.Cleanup(d.client.Close)
@@ -103,23 +81,6 @@ func (d *desk) check(err error) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-}
-
-// serveUntilEnd runs f until the test ends.
-func (d *desk) serveUntilEnd(f func(context.Context) error, closers ...func() error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f(ctx) }()
-	d.t.Cleanup(func() {
-		cancel()
-		err := <-served
-		for _, c := range closers {
-			err = errors.Join(err, c())
-		}
-		if err != nil {
-			d.t.Error(err)
-		}
-	})
 }
 
 // env is what "dev.env" gives a person's shell.
@@ -161,37 +122,9 @@ func (d *desk) shAs(env []string, want int, args ...string) (stdout, stderr stri
 // drive moves a payment until nothing is left to do, as its workflow would.
 func (d *desk) drive(id string) payout.State {
 	d.t.Helper()
-	ctx := d.t.Context()
-	for range 100 {
-		st, err := d.store.PaymentState(ctx, id)
-		d.check(err)
-		if st.Step.Do == payout.ActionEnd {
-			return st
-		}
-		if st.Step.Do == payout.ActionCarryOut {
-			_, err := d.store.CarryOut(ctx, id)
-			d.check(err)
-			continue
-		}
-		asked := st.Step.OrderNo
-		var o payout.Observation
-		if st.Step.Do == payout.ActionSend {
-			begun, err := d.store.BeginSend(ctx, id, d.sandbox.Limits(), d.sandbox.EncodeRequest)
-			d.check(err)
-			if begun.Order == nil {
-				continue
-			}
-			asked, o = begun.Order.OrderNo, d.sandbox.Send(ctx, *begun.Order)
-		} else {
-			parts, err := payout.Parse(id)
-			d.check(err)
-			o = d.sandbox.Ask(ctx, payout.OpOf(parts.Kind), asked)
-		}
-		_, err = d.store.Settle(ctx, o, asked)
-		d.check(err)
-	}
-	d.t.Fatalf("payment %s does not end", id)
-	return payout.State{}
+	st, err := d.stack.Drive(d.t.Context(), id)
+	d.check(err)
+	return st
 }
 
 // grabbed is a packet whose shares these users have, each of the same amount in
@@ -214,52 +147,21 @@ func (d *desk) give(total int64, shares int, users ...string) (packetID string, 
 	id := packet.NewID(d.app.Salt, request.IdempotencyKey)
 	_, err := d.client.Create(ctx, request)
 	d.check(err)
-	view, err := d.pool.View(ctx, id)
-	d.check(err)
-	d.fund(view.Packet)
+	d.check(d.stack.Fund(ctx, id))
 	for _, user := range users {
 		_, err := d.client.Grab(ctx, id, client.GrabRequest{UserID: user})
 		d.check(err)
 	}
-	claims, err := d.pool.Claims(ctx, id)
+	payouts, err = d.stack.Record(ctx, id)
 	d.check(err)
-	payouts = map[string]string{}
-	for _, c := range claims {
-		st, err := d.store.RecordClaim(ctx, c, "sandbox")
-		d.check(err)
-		d.drive(st.PaymentID)
-		payouts[c.UserID] = st.PaymentID
-	}
 	return id, payouts
-}
-
-func (d *desk) fund(p packet.Packet) {
-	d.t.Helper()
-	ctx := d.t.Context()
-	seed := packet.DeriveSeed([32]byte{7}, p.ID)
-	sealed, err := packet.SealSeed([32]byte{7}, p.ID, seed)
-	d.check(err)
-	_, err = d.store.RecordPacket(ctx, p, sealed, nil, "sandbox")
-	d.check(err)
-	d.drive(payout.ID(payout.KindCharge, p.ID, 0))
-	shares, err := packet.Split(seed, p.SplitParams())
-	d.check(err)
-	_, err = d.store.Fund(ctx, p.ID, shares)
-	d.check(err)
-	d.check(d.pool.OpenPool(ctx, p.ID, shares, nil))
 }
 
 // closed closes a packet as its workflow would and tries the refund of its remainder.
 func (d *desk) closed(id string) (refund string) {
 	d.t.Helper()
-	ctx := d.t.Context()
-	_, err := d.store.BeginClosing(ctx, id, packet.CloseRecalled)
+	refund, err := d.stack.Close(d.t.Context(), id, packet.CloseRecalled)
 	d.check(err)
-	_, err = d.pool.ClosePool(ctx, id, packet.CloseRecalled)
-	d.check(err)
-	_, err = d.store.CloseBooks(ctx, id, "sandbox")
-	d.check(err)
-	refund = payout.ID(payout.KindRefund, id, 0)
 	d.drive(refund)
 	return refund
 }

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 // TestDevClaimsFirst: a busy port is told, and the dev.env of a killed stack is gone,
@@ -52,13 +52,9 @@ func TestDevClaimsFirst(t *testing.T) {
 	var out bytes.Buffer
 	ended := make(chan int, 1)
 	go func() { ended <- execute(t.Context(), args, nil, &out, &out) }()
-	select {
-	case code := <-ended:
-		if code == exitOK || !strings.Contains(out.String(), "port "+port+": already used by another program; set HONGBAO_PORT_API") {
-			t.Errorf("exit code %d: %s", code, out.String())
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("it waits for the other process")
+	code := wait.For(t, "hongbao dev ends beside the program that has its port", ended)
+	if code == exitOK || !strings.Contains(out.String(), "port "+port+": already used by another program; set HONGBAO_PORT_API") {
+		t.Errorf("exit code %d: %s", code, out.String())
 	}
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the old dev.env: %v", err)

@@ -25,6 +25,8 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -41,7 +43,7 @@ type ward struct {
 func (w *ward) settings(changed ...string) (env []string) {
 	values := map[string]string{
 		"HONGBAO_REDIS_ADDR": w.redis.Addr, "HONGBAO_TEMPORAL_ADDRESS": w.temporal.Addr, "HONGBAO_TEMPORAL_NAMESPACE": w.namespace,
-		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)), "HONGBAO_PROVIDER_KEY": "key", "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
+		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)), "HONGBAO_PROVIDER_KEY": harness.ProviderKey, "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
 	}
 	if w.desk != nil && w.provider != "" {
 		values["HONGBAO_PROVIDER_URL"], values["HONGBAO_STAFF_URL"] = w.provider, w.staff
@@ -127,17 +129,17 @@ func (w *ward) sql(statements ...string) {
 // await looks until a check comes to a verdict.
 func (w *ward) await(check, verdict string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-	defer cancel()
-	for {
+	var last finding
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("%s: %+v", check, last)
+		}
+	}()
+	wait.Until(w.t, check+" is "+verdict, func() bool {
 		found, _ := w.look()
-		if found[check].Verdict == verdict {
-			return
-		}
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
-			w.t.Fatalf("%s stays %+v", check, found[check])
-		}
-	}
+		last = found[check]
+		return last.Verdict == verdict
+	})
 }
 
 // TestDoctor takes an installation of real parts apart, one part after the other:
@@ -157,17 +159,25 @@ func TestDoctor(t *testing.T) {
 		t.Error("looking has changed Redis")
 	}
 	w.check(runMigrate(t.Context(), migrateConfig{Action: migrateUp, MySQLDSN: w.dsn}, io.Discard, slog.New(slog.DiscardHandler)))
-	w.desk = newDeskOn(w.office, w.redis.Addr, func(c *api.Config) {
+	w.desk = newDeskOn(w.office, harness.Options{Redis: w.redis.Addr, Pool: func(c *pool.Config) { c.Lanes = pool.DefaultLanes }, API: func(c *api.Config) {
 		temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
 		w.check(err)
 		t.Cleanup(temporal.Close)
 		c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
-	})
+	}})
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
 
-	w.serveUntilEnd(func(ctx context.Context) error {
-		return runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
-			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider, ProviderKey: Secret{"key"}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
+			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider, ProviderKey: Secret{harness.ProviderKey}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Errorf("worker: %v", err)
+		}
 	})
 	w.await("workers", verdictOK)
 	w.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1") // servers of tests are faster without
@@ -285,14 +295,10 @@ func (w *ward) testTemporal() {
 	w.check(err)
 	defer c.Close()
 	w.check(c.Register(w.t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: "bare", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)}))
-	bare := func() bool {
+	wait.Until(w.t, "every part of Temporal knows the namespace", func() bool {
 		found, _ := w.look("HONGBAO_TEMPORAL_NAMESPACE", "bare")
 		return found["search attributes"].Verdict == verdictWrong
-	}
-	deadline := time.Now().Add(time.Minute)
-	for !bare() && time.Now().Before(deadline) {
-		w.check(sleep(w.t.Context(), 500*time.Millisecond)) // other parts of Temporal hear of it late
-	}
+	})
 	w.finds(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode", "search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
 	w.finds(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")

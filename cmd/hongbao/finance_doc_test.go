@@ -49,6 +49,7 @@ func words(line string) (args []string, code int) {
 // TestFinanceWalk types docs/finance.md, line by line, and sees a payout that
 // failed end as paid, one end as cancelled, and many go out again.
 func TestFinanceWalk(t *testing.T) {
+	t.Parallel()
 	d := newDeskTest(t)
 	blocks := typed(t)
 	text, err := os.ReadFile("../../docs/finance.md")

@@ -284,6 +284,7 @@ func TestComposeRedis(t *testing.T) {
 // TestComposeNamespace runs the one-shot's script, twice, against a real server
 // and looks for what it promises.
 func TestComposeNamespace(t *testing.T) {
+	t.Parallel()
 	address, _ := stacktest.Temporal(t)
 	tools, err := devstack.FindTools(devstack.CacheDir(checkout))
 	if err != nil {

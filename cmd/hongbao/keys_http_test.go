@@ -2,50 +2,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"hongbao/api"
 	"hongbao/client"
-	"hongbao/devstack/stacktest"
-	"hongbao/pool"
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/test/harness"
 )
 
 // serve runs the API on the office's database and returns its staff listener.
 func (o office) serve() (staff string) {
 	o.t.Helper()
-	must := func(err error) {
-		o.t.Helper()
-		if err != nil {
-			o.t.Fatal(err)
-		}
-	}
-	db, err := store.Open(store.Config{DSN: o.dsn.Reveal(), MaxOpenConns: 4})
-	must(err)
-	o.t.Cleanup(func() { _ = db.Close() })
-	redis, err := pool.Open(o.t.Context(), pool.Config{Addr: stacktest.Redis(o.t)})
-	must(err)
-	o.t.Cleanup(func() { _ = redis.Close() })
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://127.0.0.1:9", APIKey: "k", WebhookSecret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="})
-	must(err)
-	o.t.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: db, Provider: pay, SeedKey: [32]byte{7}, Version: "test"})
-	must(err)
-	must(server.Listen())
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
-	o.t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			o.t.Error(err)
-		}
-	})
-	return "http://" + server.StaffAddr().String()
+	return harness.Open(o.t, harness.Options{DSN: o.dsn.Reveal(), Migrated: true}).Staff
 }
 
 // TestKeysHTTP lives keys through as an administrator does: the first one

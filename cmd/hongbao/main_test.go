@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }

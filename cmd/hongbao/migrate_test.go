@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 // TestMigrateAsOrdinaryUser: a user with the rights that docs/scaling.md tells, and no others,
@@ -82,7 +85,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	listen, staff := freeAddress(t), freeAddress(t)
 	env := func(dsn string) []string {
-		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
+		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes), "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
 			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	}
 	refused := func(says string) {
@@ -98,18 +101,19 @@ func TestStartNeedsMigrations(t *testing.T) {
 	}
 	starts := func(dsn, says string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var log journal
+		defer func() {
+			if t.Failed() {
+				t.Log(log.String())
+			}
+		}()
 		ended := make(chan int, 1)
 		go func() {
 			ended <- execute(ctx, []string{"api"}, append(env(dsn), "HONGBAO_API_LISTEN="+listen, "HONGBAO_STAFF_LISTEN="+staff), &log, &log)
 		}()
-		for temporalStatus(ctx, "http://"+listen+"/readyz") == "" {
-			if err := sleep(ctx, 50*time.Millisecond); err != nil {
-				t.Fatal(log.String())
-			}
-		}
+		wait.Until(t, "the API starts", func() bool { return temporalStatus(ctx, "http://"+listen+"/readyz") != "" })
 		cancel()
 		if code := <-ended; code != exitOK || !strings.Contains(log.String(), says) {
 			t.Errorf("exit code %d: %s", code, log.String())

@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"hongbao/api"
 	"hongbao/devstack"
+	"hongbao/test/wait"
 )
 
 // dashboard is what of Grafana's format the tests read.
@@ -96,6 +96,7 @@ func prometheusTools(t *testing.T) devstack.Prometheus {
 // TestObservabilityRules: Prometheus takes configuration and rules, and every
 // alert is shown to fire when it must and not before.
 func TestObservabilityRules(t *testing.T) {
+	t.Parallel()
 	tools := prometheusTools(t)
 	dir := filepath.Join(checkout, "deploy", "prometheus")
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"check", "rules", "recording.yml", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
@@ -308,7 +309,7 @@ func TestObservabilityLive(t *testing.T) {
 		p.grab(t, id, user, nil)
 	}
 	p.paid(t, id, "a", "b")
-	soon(t, time.Minute, "both are scraped", func() bool { return w.series(t, `up{job=~"hongbao-.+"} == 1`) == 2 })
+	wait.Until(t, "both are scraped", func() bool { return w.series(t, `up{job=~"hongbao-.+"} == 1`) == 2 })
 	// The share of errors needs one: Redis hangs for a moment.
 	p.redis.Pause(t)
 	status, text := p.grab(t, id, "c", nil)
@@ -319,7 +320,7 @@ func TestObservabilityLive(t *testing.T) {
 	asked := 0
 	ask := func(where, query string) {
 		asked++
-		soon(t, time.Minute, where+" finds series: "+query, func() bool { return w.series(t, query) > 0 })
+		wait.Until(t, where+" finds series: "+query, func() bool { return w.series(t, query) > 0 })
 	}
 	for file, d := range dashboards(t) {
 		for _, panel := range d.Panels {

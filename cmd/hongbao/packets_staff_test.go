@@ -12,6 +12,7 @@ import (
 // TestStaffPackets: staff finds a packet of any app at the shell, recalls it with a
 // reason, and sees what became of it.
 func TestStaffPackets(t *testing.T) {
+	t.Parallel()
 	d := newDeskTest(t)
 	sold, _ := d.grabbed(250, "alice")
 	id, _ := d.spare(1000, "alice", "bob")

@@ -28,6 +28,7 @@ func newTestServer(t *testing.T, h http.Handler) (address string) {
 // TestPayouts lives failed payouts through as people of finance do, each command
 // and each exit code, on the real API.
 func TestPayouts(t *testing.T) {
+	t.Parallel()
 	d := newDeskTest(t)
 	for name, test := range map[string]func(*desk, *testing.T){
 		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany, "BrokenOff": (*desk).testBrokenOff,
@@ -380,9 +381,7 @@ func (d *desk) refused(key, sender string) (packetID, refund string) {
 	request := client.CreateRequest{IdempotencyKey: key, SenderID: sender, TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual}
 	made, err := d.client.Create(ctx, request)
 	d.check(err)
-	view, err := d.pool.View(ctx, made.ID)
-	d.check(err)
-	d.fund(view.Packet)
+	d.check(d.stack.Fund(ctx, made.ID))
 	d.faults(`{"rules":[{"op":"refund","kind":"decline","rate":1}]}`)
 	refund = d.closed(made.ID)
 	d.faults(`{"rules":[]}`)

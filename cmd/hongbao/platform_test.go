@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 )
 
 // platform is API, worker and sandbox provider, run as main would, on real Redis,
@@ -69,7 +69,7 @@ func newPlatform(t *testing.T, further ...string) *platform {
 	p.start(t, "worker", append(core, "HONGBAO_WORKER_LISTEN="+p.worker)...)
 	p.start(t, "api", append(core, "HONGBAO_API_LISTEN="+p.public, "HONGBAO_STAFF_LISTEN="+p.staff, hook)...)
 	for _, addr := range []string{p.public, p.worker} {
-		soon(t, time.Minute, addr+" is ready", func() bool { status, _ := p.get(t, "http://"+addr+"/readyz"); return status == http.StatusOK })
+		wait.Until(t, addr+" is ready", func() bool { status, _ := p.get(t, "http://"+addr+"/readyz"); return status == http.StatusOK })
 	}
 	return p
 }
@@ -100,17 +100,6 @@ func (p *platform) start(t *testing.T, command string, environ ...string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := p.runUntil(ctx, cancel, t, []string{command}, environ...)
 	t.Cleanup(func() { cancel(); wait() })
-}
-
-// soon waits for a condition.
-func soon(t *testing.T, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
 }
 
 // get returns status and body; 0 when nobody answers.
@@ -156,7 +145,7 @@ func (p *platform) call(t *testing.T, method, url, key string, body any, header 
 func (p *platform) packet(t *testing.T, key string, shares int) (id string) {
 	t.Helper()
 	var made packetAnswer
-	soon(t, time.Minute, "a packet is open", func() bool {
+	wait.Until(t, "a packet is open", func() bool {
 		_, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets", p.keys.App,
 			createRequest{SenderID: "sender", TotalAmount: int64(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600}, map[string]string{"Idempotency-Key": key})
 		return json.Unmarshal([]byte(text), &made) == nil && made.Status == "open"
@@ -174,7 +163,7 @@ func (p *platform) grab(t *testing.T, packet, user string, header map[string]str
 func (p *platform) paid(t *testing.T, packet string, users ...string) {
 	t.Helper()
 	for _, user := range users {
-		soon(t, time.Minute, user+" is paid", func() bool {
+		wait.Until(t, user+" is paid", func() bool {
 			_, text := p.call(t, http.MethodGet, "http://"+p.public+"/v1/packets/"+packet+"/grabs/"+user, p.keys.App, nil, nil)
 			return strings.Contains(text, `"paid"`)
 		})

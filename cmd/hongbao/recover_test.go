@@ -37,6 +37,7 @@ func serveSandbox(t *testing.T, key string) string {
 // restored, and that an operator declares restored. What is recovered is tested
 // beside the worker.
 func TestR13_RecoverCommand(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	temporal, namespace := stacktest.FreshTemporal(t) // other tests' packets are not of these books
 	environ := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_TEMPORAL_ADDRESS=" + temporal.Addr,

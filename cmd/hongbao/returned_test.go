@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"hongbao/client"
+	"hongbao/test/wait"
 )
 
 // TestCrowdComesBack: while the payouts of a crowd come back together, which takes the
@@ -29,7 +29,7 @@ func TestCrowdComesBack(t *testing.T) {
 		})
 	}
 	looks, back := 0, 0
-	soon(t, 2*time.Minute, "all has come back and is booked", func() bool {
+	wait.Until(t, "all has come back and is booked", func() bool {
 		status, text := p.call(t, http.MethodGet, "http://"+p.public+"/v1/packets/"+packet+"/proof", p.keys.App, nil, nil)
 		var proof client.Proof
 		if err := json.Unmarshal([]byte(text), &proof); status != http.StatusOK || err != nil || !proof.Balanced {

@@ -26,6 +26,7 @@ import (
 
 // TestReconcileProvidersAudit: what operations and auditors do at their shells.
 func TestReconcileProvidersAudit(t *testing.T) {
+	t.Parallel()
 	d := newDeskTest(t)
 	for name, test := range map[string]func(*desk, *testing.T){"Reconcile": (*desk).testReconcile, "Providers": (*desk).testProviders, "Audit": (*desk).testAudit, "Close": (*desk).testClose} {
 		t.Run(name, func(t *testing.T) {
@@ -296,6 +297,7 @@ func clone(m map[string]any) map[string]any {
 // TestStaffHostile: whatever stands in an answer, and whatever a refusal says, no
 // command of the staff hands it to the terminal.
 func TestStaffHostile(t *testing.T) {
+	t.Parallel()
 	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
 	lines := []string{"payouts list", "payouts show " + id, "payouts retry " + id + " --reason r", "payouts retry " + id + " --dry-run", "payouts retry --user u", "payouts retry --user u --reason r --yes",
 		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e", "refunds list", "refunds show r" + id[1:],

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 )
 
 // startingProcess is an API that is being started.
@@ -72,7 +73,7 @@ func (p *startingProcess) ask(t *testing.T, addr, method, path string) (a starti
 // waits looks at the answers of a process that waits for a dependency.
 func (p *startingProcess) waits(t *testing.T, dependency string) {
 	t.Helper()
-	soon(t, 10*time.Second, "both ports answer, and what is awaited is told", func() bool {
+	wait.Until(t, "both ports answer, and what is awaited is told", func() bool {
 		return p.ask(t, p.public, "GET", "/readyz").body.Dependencies[dependency].Status == "unavailable" && p.ask(t, p.staff, "GET", "/livez").status != 0
 	})
 	for _, addr := range []string{p.public, p.staff} {
@@ -92,18 +93,13 @@ func (p *startingProcess) waits(t *testing.T, dependency string) {
 	}
 }
 
-// endsSoon stops the process, which may not wait for what hangs.
-func (p *startingProcess) endsSoon(t *testing.T) {
+// endsAwaiting stops the process while what it awaits still hangs.
+func (p *startingProcess) endsAwaiting(t *testing.T) {
 	t.Helper()
 	p.stop()
-	select {
-	case code := <-p.ended:
-		if code != exitOK {
-			t.Errorf("exit code %d: %s", code, p.log.String())
-		}
-	case <-time.After(2 * time.Second):
-		t.Error("it does not stop")
-		<-p.ended
+	code := wait.For(t, "the process that awaits a part ends", p.ended)
+	if code != exitOK {
+		t.Errorf("exit code %d: %s", code, p.log.String())
 	}
 	if p.ask(t, p.public, "GET", "/livez").status != 0 {
 		t.Error("the port is still open")
@@ -124,13 +120,13 @@ func TestStartWhileAPartHangs(t *testing.T) {
 	redis.Pause(t)
 	stopped := startAPI(t, environ(dsn))
 	stopped.waits(t, "redis")
-	stopped.endsSoon(t)
+	stopped.endsAwaiting(t)
 
 	p := startAPI(t, environ(dsn))
 	p.waits(t, "redis")
 	redis.Resume(t)
 	lived := 0
-	soon(t, 30*time.Second, "it serves", func() bool {
+	wait.Until(t, "it serves", func() bool {
 		if p.ask(t, p.public, "GET", "/livez").status == http.StatusOK && p.ask(t, p.staff, "GET", "/livez").status == http.StatusOK {
 			lived++
 		} else {
@@ -141,23 +137,23 @@ func TestStartWhileAPartHangs(t *testing.T) {
 	if a := p.ask(t, p.public, "POST", "/v1/packets"); a.status != http.StatusUnauthorized || lived == 0 {
 		t.Errorf("%+v", a)
 	}
-	p.endsSoon(t)
+	p.endsAwaiting(t)
 
 	// MySQL is waited for a moment only: grabs need none.
 	hangs := hanging(t)
 	p = startAPI(t, environ(strings.Replace(dsn, addrOf(t, dsn), hangs, 1)))
-	soon(t, 10*time.Second, "the wait for MySQL is told", func() bool {
+	wait.Until(t, "the wait for MySQL is told", func() bool {
 		a := p.ask(t, p.public, "GET", "/readyz")
 		return a.status == http.StatusServiceUnavailable && a.body.Reason == "starting" && a.body.Dependencies["mysql"].Status == "unavailable"
 	})
-	soon(t, 30*time.Second, "it goes on without", func() bool {
+	wait.Until(t, "it goes on without", func() bool {
 		a := p.ask(t, p.public, "GET", "/readyz")
 		if a.status == 0 {
 			t.Error("a port was closed on the way")
 		}
 		return a.body.Dependencies["redis"].Status == "ok"
 	})
-	p.endsSoon(t)
+	p.endsAwaiting(t)
 }
 
 // hanging is the address of a server that takes connections and says nothing.

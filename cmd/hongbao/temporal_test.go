@@ -18,6 +18,7 @@ import (
 
 	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
+	"hongbao/test/wait"
 	"hongbao/worker"
 )
 
@@ -237,16 +238,14 @@ func TestTemporalAtStart(t *testing.T) {
 			go func() {
 				ended <- execute(ctx, []string{"api"}, append(append(row.env, parts...), "HONGBAO_API_LISTEN="+public, "HONGBAO_STAFF_LISTEN="+staff), &log, &log)
 			}()
-			deadline := time.Now().Add(time.Minute)
-			for status := ""; status != row.temporal || !strings.Contains(log.String(), row.says); {
-				if time.Now().After(deadline) {
-					t.Fatalf("temporal is %q: %s", status, log.String())
+			defer func() {
+				if t.Failed() {
+					t.Log(log.String())
 				}
-				if err := sleep(ctx, 50*time.Millisecond); err != nil {
-					t.Fatal(err)
-				}
-				status = temporalStatus(ctx, "http://"+public+"/readyz")
-			}
+			}()
+			wait.Until(t, "Temporal is "+row.temporal, func() bool {
+				return temporalStatus(ctx, "http://"+public+"/readyz") == row.temporal && strings.Contains(log.String(), row.says)
+			})
 			cancel()
 			if code := <-ended; code != exitOK || strings.Contains(log.String(), "s3cret") || row.says == "" && strings.Contains(log.String(), "does not take") {
 				t.Errorf("exit code %d: %s", code, log.String())

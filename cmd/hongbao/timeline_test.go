@@ -15,6 +15,7 @@ import (
 	"hongbao/client"
 	"hongbao/devstack/stacktest"
 	"hongbao/payout"
+	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
@@ -33,7 +34,7 @@ func TestTimelineOfTheParts(t *testing.T) {
 	}
 	id := claim.Payout.ID
 	var found client.PayoutDetail
-	soon(t, time.Minute, "the run has failed, and Temporal says so", func() bool {
+	wait.Until(t, "the run has failed, and Temporal says so", func() bool {
 		_, text = p.call(t, http.MethodGet, "http://"+p.staff+"/v1/staff/payouts/"+id, p.keys.Auditor, nil, nil)
 		if json.Unmarshal([]byte(text), &found) != nil || found.Status != client.PayoutFailed {
 			return false

@@ -13,12 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+
+	"hongbao/test/wait"
 )
 
 // receiver takes traces by OTLP over HTTP, as a collector does.
@@ -131,7 +132,7 @@ func TestTracing(t *testing.T) {
 			t.Logf("spans %q, want %q", got, want)
 		}
 	})
-	soon(t, 30*time.Second, "the trace is whole", func() bool { // two processes tell of it, one after the other
+	wait.Until(t, "the trace is whole", func() bool { // two processes tell of it, one after the other
 		got = pathTo(r.traces()[of], "provider POST")
 		return slices.Equal(got, want)
 	})
@@ -160,7 +161,7 @@ func TestTracing(t *testing.T) {
 	r.mu.Unlock()
 	for i, user := range []string{"bob", "carol", "dave"} {
 		if i == 2 {
-			soon(t, 30*time.Second, "the collector hangs", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.calls > calls })
+			wait.Until(t, "the collector hangs", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.calls > calls })
 			r.end() // from now on it is gone
 		}
 		if status, text := p.grab(t, id, user, map[string]string{"traceparent": parent}); status != http.StatusCreated {
