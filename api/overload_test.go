@@ -117,10 +117,12 @@ func TestSlowClients(t *testing.T) {
 	drip := func(head, one string) {
 		c := h.dial(h.public)
 		wg.Go(func() {
-			tick := time.NewTicker(50 * time.Millisecond)
-			defer tick.Stop()
 			for _, err := io.WriteString(c, head); err == nil; _, err = io.WriteString(c, one) {
-				<-tick.C
+				select {
+				case <-t.Context().Done():
+					return
+				case <-time.After(50 * time.Millisecond): // the pace of a slow client
+				}
 			}
 		})
 	}
