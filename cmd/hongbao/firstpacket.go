@@ -9,17 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hongbao/client"
 	"hongbao/devstack"
+	"hongbao/money"
 )
 
 // The first packet: more guests than shares, so that some come too late.
 const (
 	firstShares      = 50
 	firstGuests      = 120
-	firstAmountFen   = 88_888
+	firstAmount      = money.Fen(88_888)
 	secondShares     = 10
 	secondGuests     = 3
-	secondAmountFen  = 1_000
+	secondAmount     = money.Fen(1_000)
 	secondExpirySecs = 10
 )
 
@@ -33,18 +35,24 @@ var (
 	errUnexpected  = errors.New("unexpected")
 )
 
-// firstPacket lives two packets through on the running stack, through its HTTP
-// API and before the eyes of the person who started it: one that a crowd empties
-// and that is paid out, one that expires and is refunded.
+// firstPacket plays two packets on the running stack, through its HTTP API, and
+// prints the steps: a crowd empties the first one and is paid, the second one
+// expires and its rest is refunded.
 func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, firstPacketLimit)
 	defer cancel()
-	show := &firstShow{
-		client: newShowClient(env),
-		out:    out,
-		run:    time.Now().UTC().Format("20060102150405"),
+	retry := client.WithRetry(client.Retry{Tries: int(firstPacketLimit / showPoll), MinPause: showPoll, MaxPause: showPoll})
+	app, err := client.New(env.URL, env.Keys.App, retry)
+	if err != nil {
+		return err
 	}
-	defer show.client.http.CloseIdleConnections()
+	defer app.Close()
+	finance, err := client.NewStaff(env.StaffURL, env.Keys.Finance, retry)
+	if err != nil {
+		return err
+	}
+	defer finance.Close()
+	show := &firstShow{app: app, finance: finance, out: out, run: time.Now().UTC().Format("20060102150405")}
 	if err := show.play(ctx); err != nil {
 		return fmt.Errorf("%w: %w", errFirstPacket, err)
 	}
@@ -53,96 +61,75 @@ func firstPacket(ctx context.Context, env devstack.Env, out io.Writer) error {
 
 // firstShow is one performance.
 type firstShow struct {
-	client *showClient
-	out    io.Writer
-	run    string // makes names and idempotency keys of this performance its own
+	app     *client.Client
+	finance *client.Staff
+	out     io.Writer
+	run     string // makes idempotency keys of this performance its own
 }
 
 func (s *firstShow) play(ctx context.Context) error {
 	s.say("\nThe first packet: %d shares, %d guests\n", firstShares, firstGuests)
-	first, err := s.create(ctx, createRequest{
-		SenderID: "lin-mei", TotalAmount: firstAmountFen, ShareCount: firstShares, Greeting: "恭喜发财", ExpiresInSeconds: 86400,
-	})
+	_, err := s.packet(ctx, client.CreateRequest{TotalAmount: firstAmount, ShareCount: firstShares, Greeting: "恭喜发财", ExpiresInSeconds: 86400},
+		firstGuests, firstShares)
 	if err != nil {
 		return err
 	}
-	if err := s.crowd(ctx, first.ID, firstGuests, firstShares); err != nil {
-		return err
-	}
-	if err := s.payouts(ctx, first.ID, firstShares); err != nil {
-		return err
-	}
-	if _, err := s.closed(ctx, first.ID); err != nil {
-		return err
-	}
-	if err := s.proof(ctx, first.ID); err != nil {
-		return err
-	}
-
 	s.say("\nA second packet: %d shares, %d guests, open for %d s; the rest goes back\n", secondShares, secondGuests, secondExpirySecs)
-	second, err := s.create(ctx, createRequest{
-		SenderID: "lin-mei", TotalAmount: secondAmountFen, ShareCount: secondShares, Greeting: "手慢无", ExpiresInSeconds: secondExpirySecs,
-	})
+	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无", ExpiresInSeconds: secondExpirySecs},
+		secondGuests, secondGuests)
 	if err != nil {
 		return err
 	}
-	if err := s.crowd(ctx, second.ID, secondGuests, secondGuests); err != nil {
-		return err
+	if want := secondAmount - second.ClaimedAmount; second.RefundedAmount != want {
+		return fmt.Errorf("%w refund: ¥%v instead of ¥%v", errUnexpected, second.RefundedAmount, want)
 	}
-	if err := s.payouts(ctx, second.ID, secondGuests); err != nil {
-		return err
-	}
-	last, err := s.closed(ctx, second.ID)
-	if err != nil {
-		return err
-	}
-	if want := secondAmountFen - last.ClaimedAmount; last.RefundedAmount != want {
-		return fmt.Errorf("%w refund: %s instead of %s", errUnexpected, yuan(last.RefundedAmount), yuan(want))
-	}
-	s.say("  %s claimed, %s refunded to the sender\n", yuan(last.ClaimedAmount), yuan(last.RefundedAmount))
-	return s.proof(ctx, second.ID)
+	s.say("  ¥%v claimed, ¥%v refunded to the sender\n", second.ClaimedAmount, second.RefundedAmount)
+	return nil
 }
 
-// create makes a packet and waits until it can be grabbed.
-func (s *firstShow) create(ctx context.Context, request createRequest) (packetAnswer, error) {
-	packet, err := s.client.create(ctx, "first-packet-"+s.run+"-"+fmt.Sprint(request.ShareCount), request)
+// packet creates a packet and follows it until it is closed and its proof balances.
+func (s *firstShow) packet(ctx context.Context, r client.CreateRequest, guests, winners int) (*client.Packet, error) {
+	r.SenderID, r.IdempotencyKey = "lin-mei", fmt.Sprintf("first-packet-%s-%d", s.run, r.ShareCount)
+	p, err := s.app.CreateAndWait(ctx, r)
 	if err != nil {
-		return packetAnswer{}, err
+		return nil, err
 	}
-	packet, err = s.until(ctx, packet, "open")
-	if err != nil {
-		return packetAnswer{}, err
+	if p.Status != client.StatusOpen {
+		return nil, fmt.Errorf("%w status of packet %s: %s instead of open", errUnexpected, p.ID, p.Status)
 	}
-	s.say("  %s sends %s in packet %s\n", request.SenderID, yuan(packet.TotalAmount), packet.ID)
-	return packet, nil
+	s.say("  %s sends ¥%v in packet %s\n", r.SenderID, p.TotalAmount, p.ID)
+	if err := s.crowd(ctx, p.ID, guests, winners); err != nil {
+		return nil, err
+	}
+	if err := s.payouts(ctx, p.ID, winners); err != nil {
+		return nil, err
+	}
+	if guests < r.ShareCount {
+		s.say("  open until %s\n", p.ExpiresAt.Local().Format(time.TimeOnly))
+	}
+	if p, err = s.app.AwaitPacket(ctx, p.ID, (*client.Packet).Ended); err != nil {
+		return nil, err
+	}
+	if p.Status != client.StatusClosed {
+		return nil, fmt.Errorf("%w status of packet %s: %s instead of closed", errUnexpected, p.ID, p.Status)
+	}
+	return p, s.proof(ctx, p.ID)
 }
 
-// showPoll is the pause between two looks at something that is under way.
+// showPoll is the pause between two polls, and between two tries of a call.
 const showPoll = 150 * time.Millisecond
 
-// until asks for a packet until it has a status.
-func (s *firstShow) until(ctx context.Context, packet packetAnswer, status string) (packetAnswer, error) {
-	for packet.Status != status {
-		switch packet.Status {
-		case "rejected", "closed": // nothing follows these
-			return packetAnswer{}, fmt.Errorf("%w status of packet %s: %s instead of %s", errUnexpected, packet.ID, packet.Status, status)
-		}
-		if err := sleep(ctx, showPoll); err != nil {
-			return packetAnswer{}, fmt.Errorf("packet %s is still %s: %w", packet.ID, packet.Status, err)
-		}
-		var err error
-		if packet, err = s.client.packet(ctx, packet.ID); err != nil {
-			return packetAnswer{}, err
-		}
-	}
-	return packet, nil
+// guest is the result of one grab: amount is zero when the packet was sold out.
+type guest struct {
+	amount money.Fen
+	err    error
 }
 
-// crowd lets all guests grab at the same instant.
+// crowd sends the grabs of all guests at the same instant.
 func (s *firstShow) crowd(ctx context.Context, packetID string, guests, winners int) error {
 	bar := newMeter(s.out, "shares grabbed", winners)
 	defer bar.end()
-	results := make(chan grabResult, guests)
+	results := make(chan guest, guests)
 	start := make(chan struct{})
 	var wait sync.WaitGroup
 	var took atomic.Int64
@@ -150,21 +137,21 @@ func (s *firstShow) crowd(ctx context.Context, packetID string, guests, winners 
 		wait.Go(func() {
 			<-start
 			began := time.Now()
-			results <- s.client.grab(ctx, packetID, fmt.Sprintf("guest-%03d", i+1))
+			results <- s.grab(ctx, packetID, fmt.Sprintf("guest-%03d", i+1))
 			took.Add(int64(time.Since(began)))
 		})
 	}
 	close(start)
 	won, late := 0, 0
-	var fen int64
+	var sum money.Fen
 	for range guests {
 		switch result := <-results; {
 		case result.err != nil:
 			wait.Wait()
 			return result.err
-		case result.won:
+		case result.amount > 0:
 			won++
-			fen += result.amount
+			sum += result.amount
 			bar.set(won)
 		default:
 			late++
@@ -175,9 +162,20 @@ func (s *firstShow) crowd(ctx context.Context, packetID string, guests, winners 
 		return fmt.Errorf("%w number of winners: %d instead of %d", errUnexpected, won, winners)
 	}
 	bar.end()
-	s.say("  %d won %s, %d came too late; an answer took %v on average\n",
-		won, yuan(fen), late, (time.Duration(took.Load()) / time.Duration(guests)).Round(100*time.Microsecond))
+	s.say("  %d won ¥%v, %d came too late; an answer took %v on average\n",
+		won, sum, late, (time.Duration(took.Load()) / time.Duration(guests)).Round(100*time.Microsecond))
 	return nil
+}
+
+func (s *firstShow) grab(ctx context.Context, packetID, userID string) guest {
+	claim, err := s.app.Grab(ctx, packetID, client.GrabRequest{UserID: userID})
+	switch {
+	case client.IsCode(err, client.CodeSoldOut):
+		return guest{}
+	case err != nil:
+		return guest{err: err}
+	}
+	return guest{amount: claim.Amount}
 }
 
 // payouts counts the payouts of a packet until all are paid.
@@ -185,45 +183,37 @@ func (s *firstShow) payouts(ctx context.Context, packetID string, want int) erro
 	bar := newMeter(s.out, "paid out", want)
 	defer bar.end()
 	for {
-		statuses, err := s.client.payoutStatuses(ctx, packetID)
-		if err != nil {
-			return err
+		paid := 0
+		for p, err := range s.finance.Payouts(ctx, client.PayoutFilter{PacketID: packetID}) {
+			switch {
+			case err != nil:
+				return err
+			case p.Status == client.PayoutFailed:
+				return fmt.Errorf("%w status of payout %s: failed", errUnexpected, p.ID)
+			case p.Status == client.PayoutPaid:
+				paid++
+			}
 		}
-		bar.set(statuses["paid"])
-		if statuses["paid"] == want {
+		bar.set(paid)
+		if paid == want {
 			return nil
 		}
-		if statuses["failed"] > 0 {
-			return fmt.Errorf("%w payouts of packet %s: %v", errUnexpected, packetID, statuses)
-		}
 		if err := sleep(ctx, showPoll); err != nil {
-			return fmt.Errorf("payouts of packet %s: %v: %w", packetID, statuses, err)
+			return fmt.Errorf("packet %s: %d of %d payouts are paid: %w", packetID, paid, want, err)
 		}
 	}
 }
 
-// closed waits until the books of a packet are closed.
-func (s *firstShow) closed(ctx context.Context, packetID string) (packetAnswer, error) {
-	packet, err := s.client.packet(ctx, packetID)
-	if err != nil {
-		return packetAnswer{}, err
-	}
-	if packet.Status == "open" {
-		s.say("  open until %s\n", packet.ExpiresAt.Local().Format(time.TimeOnly))
-	}
-	return s.until(ctx, packet, "closed")
-}
-
-// proof shows that every fen of a packet is accounted for.
+// proof waits until the proof of a packet balances, and prints it.
 func (s *firstShow) proof(ctx context.Context, packetID string) error {
 	for {
-		proof, err := s.client.proof(ctx, packetID)
+		proof, err := s.app.Proof(ctx, packetID)
 		if err != nil {
 			return err
 		}
 		if proof.Balanced {
-			s.say("  closed; proof: %s = paid %s + refunded %s + owed %s + remaining %s: balanced\n",
-				yuan(proof.Total), yuan(proof.Paid), yuan(proof.Refunded), yuan(proof.Owed), yuan(proof.Remaining+proof.Refunding))
+			s.say("  closed; proof: ¥%v = paid ¥%v + refunded ¥%v + owed ¥%v + remaining ¥%v: balanced\n",
+				proof.Total, proof.Paid, proof.Refunded, proof.Owed, proof.Remaining+proof.Refunding)
 			return nil
 		}
 		if err := sleep(ctx, showPoll); err != nil {
@@ -233,9 +223,6 @@ func (s *firstShow) proof(ctx context.Context, packetID string) error {
 }
 
 func (s *firstShow) say(format string, args ...any) { _ = printf(s.out, format, args...) }
-
-// yuan formats an amount in fen for people.
-func yuan(fen int64) string { return fmt.Sprintf("¥%d.%02d", fen/100, fen%100) }
 
 // sleep waits for d, or less when ctx ends, which is its error.
 func sleep(ctx context.Context, d time.Duration) error {

@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/client"
 	"hongbao/devstack"
+	"hongbao/money"
 )
 
-// tinyAPI answers as api.md says, from memory and at once. It shows that the
-// first packet asks the right things and believes nothing it is not told; that
-// the product answers so is shown by the end-to-end tests.
+// tinyAPI answers as api.md says, from memory and at once. It shows that the first
+// packet calls the right routes and checks every answer; the end-to-end tests show
+// that the product answers so.
 type tinyAPI struct {
 	mu       sync.Mutex
 	packets  map[string]*tinyPacket
@@ -26,8 +28,8 @@ type tinyAPI struct {
 }
 
 type tinyPacket struct {
-	request createRequest
-	claimed []int64
+	request client.CreateRequest
+	claimed []money.Fen
 }
 
 func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,20 +38,20 @@ func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, isApp := r.Header.Get("Authorization"), !strings.HasPrefix(r.URL.Path, "/v1/staff/")
 	switch parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); {
 	case isApp && key != "Bearer app", !isApp && key != "Bearer finance":
-		answer(w, http.StatusForbidden, problem{Code: "forbidden"})
+		answer(w, http.StatusForbidden, client.Problem{Code: "forbidden"})
 	case a.stumbles > 0:
 		a.stumbles--
-		answer(w, http.StatusServiceUnavailable, problem{Code: "unavailable"})
+		answer(w, http.StatusServiceUnavailable, client.Problem{Code: "unavailable"})
 	case !isApp:
 		a.listPayouts(w, r)
 	case len(parts) == 2:
 		var p tinyPacket
 		if json.NewDecoder(r.Body).Decode(&p.request) != nil || r.Header.Get("Idempotency-Key") == "" {
-			answer(w, http.StatusBadRequest, problem{Code: "malformed_json"})
+			answer(w, http.StatusBadRequest, client.Problem{Code: "malformed_json"})
 			return
 		}
 		a.packets[p.request.SenderID+r.Header.Get("Idempotency-Key")] = &p
-		answer(w, http.StatusAccepted, packetAnswer{ID: p.request.SenderID + r.Header.Get("Idempotency-Key"), Status: "funding"})
+		answer(w, http.StatusAccepted, client.Packet{ID: p.request.SenderID + r.Header.Get("Idempotency-Key"), Status: "funding"})
 	case r.Method == http.MethodPost:
 		a.grab(w, a.packets[parts[2]])
 	default:
@@ -59,25 +61,25 @@ func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (a *tinyAPI) grab(w http.ResponseWriter, p *tinyPacket) {
 	if len(p.claimed) >= p.request.ShareCount+a.extra {
-		answer(w, http.StatusConflict, problem{Code: "sold_out"})
+		answer(w, http.StatusConflict, client.Problem{Code: "sold_out"})
 		return
 	}
-	p.claimed = append(p.claimed, p.request.TotalAmount/int64(p.request.ShareCount))
-	answer(w, http.StatusCreated, map[string]int64{"amount": p.claimed[0]})
+	p.claimed = append(p.claimed, p.request.TotalAmount/money.Fen(p.request.ShareCount))
+	answer(w, http.StatusCreated, client.Claim{Amount: p.claimed[0]})
 }
 
 // read answers open while nothing has been grabbed, closed afterwards.
 func (a *tinyAPI) read(w http.ResponseWriter, id string, proof bool) {
 	p := a.packets[id]
-	claimed := int64(len(p.claimed)) * p.request.TotalAmount / int64(p.request.ShareCount)
+	claimed := money.Fen(len(p.claimed)) * p.request.TotalAmount / money.Fen(p.request.ShareCount)
 	refunded := p.request.TotalAmount - claimed
 	switch {
 	case proof:
-		answer(w, http.StatusOK, proofAnswer{Total: p.request.TotalAmount, Paid: claimed, Refunded: refunded, Balanced: true})
+		answer(w, http.StatusOK, client.Proof{Total: p.request.TotalAmount, Paid: claimed, Refunded: refunded, Balanced: true})
 	case claimed == 0:
-		answer(w, http.StatusOK, packetAnswer{ID: id, Status: "open", TotalAmount: p.request.TotalAmount})
+		answer(w, http.StatusOK, client.Packet{ID: id, Status: "open", TotalAmount: p.request.TotalAmount})
 	default:
-		answer(w, http.StatusOK, packetAnswer{ID: id, Status: "closed", ClaimedAmount: claimed, RefundedAmount: refunded})
+		answer(w, http.StatusOK, client.Packet{ID: id, Status: "closed", ClaimedAmount: claimed, RefundedAmount: refunded})
 	}
 }
 
@@ -147,7 +149,7 @@ func TestFirstPacket(t *testing.T) {
 	})
 	t.Run("Interrupted", func(t *testing.T) {
 		_, err := play(t, &tinyAPI{stumbles: 1 << 30}, time.Second)
-		if !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, errFirstPacket) || !client.IsCode(err, client.CodeUnavailable) {
 			t.Errorf("error: %v", err)
 		}
 	})

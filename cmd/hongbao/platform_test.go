@@ -12,8 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"hongbao/client"
 	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
+	"hongbao/money"
 	"hongbao/test/wait"
 )
 
@@ -144,10 +146,10 @@ func (p *platform) call(t *testing.T, method, url, key string, body any, header 
 // packet creates a packet and waits until it is open.
 func (p *platform) packet(t *testing.T, key string, shares int) (id string) {
 	t.Helper()
-	var made packetAnswer
+	var made client.Packet
 	wait.Until(t, "a packet is open", func() bool {
 		_, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets", p.keys.App,
-			createRequest{SenderID: "sender", TotalAmount: int64(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600}, map[string]string{"Idempotency-Key": key})
+			client.CreateRequest{SenderID: "sender", TotalAmount: money.Fen(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600}, map[string]string{"Idempotency-Key": key})
 		return json.Unmarshal([]byte(text), &made) == nil && made.Status == "open"
 	})
 	return made.ID
