@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"hongbao/api"
+	"hongbao/bench/bulk"
 	"hongbao/devstack/stacktest"
-	"hongbao/history"
 	"hongbao/store"
 	"hongbao/test/night"
 )
@@ -39,21 +39,13 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	_, dsn := stacktest.FreshMariaDB(t)
 	d := &desk{house: newHouse(t, parts{dsn: dsn})}
-	past, err := history.New(history.Config{
-		Payouts: plansPayouts, Days: 30, Number: 1, Until: time.Now(), App: d.app.app.ID, Salt: d.app.app.Salt, SeedKey: d.cfg.SeedKey, Provider: d.sandbox.Name(),
-		Limits: d.sandbox.Limits(), Encode: d.sandbox.EncodeRequest, Staff: []string{"li-na", "wang-wei", "zhang-min"}, ApproveFrom: api.DefaultApprovalAmount,
-	})
+	db, err := store.OpenSQL(dsn)
 	check(t, err)
-	loader, err := store.NewLoader(t.Context(), dsn)
-	check(t, err)
-	for p, err := past.Next(); p != nil || err != nil; p, err = past.Next() {
-		check(t, err)
-		check(t, loader.Add(p))
-	}
-	check(t, loader.Close())
-	d.db, err = store.OpenSQL(dsn)
-	check(t, err)
+	d.db = db
 	t.Cleanup(func() { check(t, d.db.Close()) })
+	check(t, bulk.Fill(t.Context(), d.db, bulk.Config{
+		Payouts: plansPayouts, Days: 30, Until: time.Now(), App: d.app.app.ID, SeedKey: d.cfg.SeedKey, Provider: d.sandbox.Name(),
+	}))
 	for more := true; more; { // as the worker does
 		more, err = d.house.store.MarkLedger(t.Context(), time.UTC)
 		check(t, err)
@@ -70,7 +62,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// more fills what a history leaves empty or small, so that a full scan of it can be told,
+// more fills what bulk.Fill leaves empty or small, so that a full scan of it can be told,
 // and its file has many steps.
 func (d *desk) more() {
 	for _, statement := range []string{

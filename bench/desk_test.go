@@ -19,9 +19,9 @@ import (
 
 	"hongbao/access"
 	"hongbao/api"
+	"hongbao/bench/bulk"
 	"hongbao/console"
 	"hongbao/devstack/stacktest"
-	"hongbao/history"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
@@ -35,7 +35,7 @@ const deskPool = 1 << 30
 // glanceLimit is generous: what is asked for first comes from a disk that is slow.
 const glanceLimit = 5 * time.Minute
 
-// desk is the API with its console, on books with a past of so many payouts.
+// desk is the API with its console, on books with so many payouts.
 type desk struct {
 	base, token string
 	api         *http.Client // keeps its connection
@@ -46,7 +46,7 @@ type desk struct {
 	ids         map[string]string
 }
 
-// newDesk fills a new MariaDB as `hongbao dev seed` does, and serves it.
+// newDesk fills a new MariaDB, and serves it. The provider knows nothing of it.
 func newDesk(tb testing.TB, payouts int) *desk {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)
@@ -59,15 +59,15 @@ func newDesk(tb testing.TB, payouts int) *desk {
 	if err := errors.Join(books.EnsureApp(tb.Context(), app), books.EnsureKey(tb.Context(), key)); err != nil {
 		tb.Fatal(err)
 	}
-	file := filepath.Join(tb.TempDir(), "provider.db")
-	d.fill(tb, dsn, file, app)
-	other, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: file, APIKey: "key"})
+	other, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(tb.TempDir(), "provider.db"), APIKey: "key"})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = other.Close() })
 	serve(tb, other.Serve)
-	d.serve(tb, books, newSandbox(tb, "http://"+other.Addr().String()))
+	pay := newSandbox(tb, "http://"+other.Addr().String())
+	d.fill(tb, dsn, pay.Name(), app)
+	d.serve(tb, books, pay)
 	return d
 }
 
@@ -81,48 +81,7 @@ func newSandbox(tb testing.TB, address string) *provider.Sandbox {
 	return pay
 }
 
-// pour makes a past and puts it into the books of both sides.
-func (d *desk) pour(tb testing.TB, dsn, file string, app access.App) error {
-	tb.Helper()
-	pay := newSandbox(tb, "http://127.0.0.1:1") // it encodes
-	past, err := history.New(history.Config{Payouts: d.rows, Days: 30, Number: 1, Until: time.Now(), App: app.ID, Salt: app.Salt, SeedKey: seedKey, Provider: pay.Name(),
-		Limits: pay.Limits(), Encode: pay.EncodeRequest, Staff: []string{"li-na", "wang-wei", "zhang-min"}, ApproveFrom: api.DefaultApprovalAmount})
-	if err != nil {
-		return err
-	}
-	archive, err := sandbox.NewArchive(file)
-	if err != nil {
-		return err
-	}
-	loader, err := store.NewLoader(tb.Context(), dsn)
-	if err != nil {
-		return errors.Join(err, archive.Close())
-	}
-	for {
-		p, err := past.Next()
-		if err == nil && p == nil {
-			return errors.Join(loader.Close(), archive.Close())
-		}
-		if err == nil {
-			err = loader.Add(p)
-		}
-		if err != nil {
-			return errors.Join(err, loader.Close(), archive.Close())
-		}
-		for _, payment := range p.Payments {
-			for _, o := range payment.Orders {
-				err = errors.Join(err, archive.Add(sandbox.Past{Op: string(o.Op), OrderNo: o.OrderNo, Account: o.Account, Amount: int64(o.Amount), Currency: o.Currency,
-					Remark: o.Remark, ChargeOrderNo: o.ChargeOrderNo, Status: sandbox.Status(o.Outcome), Code: o.Code, Message: o.Message, ProviderRef: o.Ref,
-					CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, ReturnedAt: o.ReturnedAt}))
-			}
-		}
-		if err != nil {
-			return errors.Join(err, loader.Close(), archive.Close())
-		}
-	}
-}
-
-func (d *desk) fill(tb testing.TB, dsn, file string, app access.App) {
+func (d *desk) fill(tb testing.TB, dsn, provider string, app access.App) {
 	tb.Helper()
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
@@ -133,7 +92,8 @@ func (d *desk) fill(tb testing.TB, dsn, file string, app access.App) {
 		tb.Fatal(err)
 	}
 	began := time.Now()
-	if err := d.pour(tb, dsn, file, app); err != nil {
+	cfg := bulk.Config{Payouts: d.rows, Days: 30, Until: time.Now(), App: app.ID, SeedKey: seedKey, Provider: provider}
+	if err := bulk.Fill(tb.Context(), db, cfg); err != nil {
 		tb.Fatal(err)
 	}
 	d.took = time.Since(began)
@@ -316,13 +276,13 @@ func (d *desk) warm(tb testing.TB) time.Duration {
 // deskCalls is how often each question is put, at most.
 const deskCalls = 60
 
-// measureDesk fills the books with a past, twice, and asks both for everything.
+// measureDesk fills two databases and asks both for everything.
 func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
 	if p.rows == 0 {
 		say("left out: -rows 0")
 		return nil
 	}
-	say("filling one MariaDB with a past of %d payouts, and one with %d", p.rows, fewRows)
+	say("filling one MariaDB with %d payouts, and one with %d", p.rows, fewRows)
 	few, many := newDesk(t, fewRows), newDesk(t, p.rows)
 	say("filled in %v", many.took.Round(time.Second))
 	few.warm(t)
@@ -331,7 +291,7 @@ func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
 	small, large := figure(float64(few.rows))+" payouts", figure(float64(many.rows))+" payouts"
 	out := result{title: "how long the desk takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + small, "ratio"},
 		notes: []string{
-			fmt.Sprintf("MariaDB %s with %d MiB for pages; a past of %d payouts over 30 days, filled in %v (`hongbao dev seed` makes the same).", many.version, deskPool>>20, many.rows, many.took.Round(time.Second)),
+			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, deskPool>>20, many.rows, many.took.Round(time.Second)),
 			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d payouts; a ratio of 1 says that more rows cost nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
 			fmt.Sprintf("The overview is asked after the ledger was added up, which a new process does once: %v here.", summed.Round(10*time.Millisecond)),
 		},

@@ -273,12 +273,12 @@ func TestHelp(t *testing.T) {
 		cmdAPI: {"api"}, cmdWorker: {"worker"}, cmdProvider: {"provider"}, cmdMigrate: {"migrate", "up"},
 		cmdAppsNew: {"apps", "create"}, cmdAppsList: {"apps", "list"}, cmdKeysNew: {"keys", "direct", "create"}, cmdKeysMake: {"keys", "token"},
 		cmdKeysHave: {"keys", "ensure"}, cmdKeysList: {"keys", "direct", "list"}, cmdKeys: {"keys", "list"},
-		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"}, cmdDevSeed: {"dev", "seed"},
+		cmdDev: {"dev"}, cmdDevSetup: {"dev", "setup"}, cmdDevState: {"dev", "status"},
 		cmdPackets: {"packets", "claims"}, cmdAudit: {"audit", "verify"}, cmdLedger: {"ledger", "verify"}, cmdRecover: {"recover"},
 		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
 		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
-	own := map[string]int{cmdDevSeed: 3, cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
+	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer

@@ -63,7 +63,6 @@ process ids:  . .hongbao/dev.env`,
 	addSettings(cmd, cmdDev)
 	cmd.AddCommand(
 		newDevSetupCommand(env),
-		newDevSeedCommand(env),
 		newDevStateCommand(env, "status", "Show what runs, where and how it is; exit code 1 unless all is well", showStatus),
 		newDevStateCommand(env, "stop", "Stop the stack and wait until all of it is gone", stopStack),
 		newDevStateCommand(env, "reset", "Stop the stack and delete its state", resetStack),

@@ -42,7 +42,6 @@ const (
 	cmdDev      = "dev"
 	cmdDevSetup = "dev setup"
 	cmdDevState = "dev status|stop|reset"
-	cmdDevSeed  = "dev seed"
 	cmdPoolShow = "pool status"
 	cmdPoolMake = "pool rebuild"
 	cmdPackets  = "packets create|show|claims|grab|watch, campaigns"
@@ -165,7 +164,7 @@ var settings = []setting{
 		usage: "tokens that shall work, as owner=token owner=token", commands: []string{cmdKeysHave}},
 
 	{flag: "home", env: "HONGBAO_HOME", fallback: ".hongbao", kind: kindText, required: true,
-		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState, cmdDevSeed}},
+		usage: "folder of the local stack's state", commands: []string{cmdDev, cmdDevState}},
 	portSetting("API", "the API's public listener", devstack.DefaultPorts.API),
 	portSetting("STAFF", "the API's staff listener", devstack.DefaultPorts.Staff),
 	portSetting("PROVIDER", "the sandbox provider", devstack.DefaultPorts.Provider),
@@ -174,7 +173,7 @@ var settings = []setting{
 	portSetting("TEMPORAL", "Temporal", devstack.DefaultPorts.Temporal),
 	portSetting("TEMPORAL_UI", "Temporal's web UI", devstack.DefaultPorts.TemporalUI),
 	{flag: "no-install", env: "HONGBAO_NO_INSTALL", fallback: "false", kind: kindBool,
-		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup, cmdDevSeed}},
+		usage: "fail instead of installing missing packages", commands: []string{cmdDev, cmdDevSetup}},
 	{flag: "first-packet", env: "HONGBAO_FIRST_PACKET", fallback: "true", kind: kindBool,
 		usage: "live a packet through after the first start", commands: []string{cmdDev}},
 	{flag: "links", env: "HONGBAO_LINKS", kind: kindLinks,
