@@ -81,8 +81,11 @@ $(LINT):
 	@cd $(LINTMOD) && GOWORK=off go build -buildvcs=false -ldflags='-s -w' -o $(CURDIR)/$@.new github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@mv $@.new $@
 
-lint: check $(LINT) ## Check format, vet, and the rules of .golangci.yml
+# Examples without output are compiled and never run.
+lint: check $(LINT) ## Check format, vet, the rules of .golangci.yml, and that a program or a test reaches every function
 	$(LINT) run
+	@dead=$$(go tool -modfile=devstack/tools/deadcode/go.mod deadcode -test ./...) || exit 1; \
+	dead=$$(grep -v ' unreachable func: Example' <<<"$$dead"); [ -z "$$dead" ] || { echo "no program and no test reaches:"; echo "$$dead"; exit 1; }
 
 VULNDB ?= https://vuln.go.dev
 

@@ -421,6 +421,11 @@ func TestConfig(t *testing.T) {
 	if _, err := NewSandbox(good); err != nil {
 		t.Fatal(err)
 	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "provider", SandboxConfig{BaseURL: "http://h", APIKey: testKey, WebhookSecret: testSecret})
+	if text := log.String(); strings.Contains(text, testKey) || strings.Contains(text, testSecret) || !strings.Contains(text, "http://h") {
+		t.Errorf("log of the settings: %s", text)
+	}
 	for name, change := range map[string]func(*SandboxConfig){
 		"no url":     func(c *SandboxConfig) { c.BaseURL = "" },
 		"no scheme":  func(c *SandboxConfig) { c.BaseURL = "127.0.0.1:8090" },
