@@ -62,6 +62,7 @@ var sound = []string{
 // guards says how each check of the money tables is tried. Others belong to what
 // no money depends on.
 var guards = map[string]string{
+	"data_format_one":         "UPDATE data_format SET id = 2",
 	"api_keys_roles":          "UPDATE api_keys SET role = 'root'",
 	"api_keys_app":            "UPDATE api_keys SET app_id = 'a'",
 	"packets_known_status":    "UPDATE packets SET status = 'lost'",

@@ -107,7 +107,7 @@ func TestLockOfOneDatabase(t *testing.T) {
 		t.Fatalf("lock %d, %d characters, %v", got, length, err)
 	}
 	var log told
-	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 1); err != nil || strings.Contains(log.String(), "another process migrates") {
+	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 100); err != nil || strings.Contains(log.String(), "another process migrates") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

@@ -1,6 +1,6 @@
-// Package migrations holds the MySQL schema as numbered SQL files, one DDL
-// statement each (MySQL commits every DDL by itself, so a file is the smallest
-// step that can fail), and runs them with goose.
+// Package migrations holds the MySQL schema as numbered SQL files, one a table, and
+// runs them with goose. MySQL commits each DDL by itself, so a file may be carried out
+// in part, or without its row in goose's table; therefore each file can run again.
 package migrations
 
 import (
@@ -11,29 +11,32 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
+
+	"hongbao/dataformat"
 )
 
+// Files are the migrations.
+//
 //go:embed *.sql
-var files embed.FS
+var Files embed.FS
 
-// Provider is goose over the embedded files. Its Up, UpTo and Down go on where a
-// process was killed; its other methods are goose's own.
-type Provider struct {
-	*goose.Provider
-	db     *sql.DB
-	store  database.Store // of goose's notes
-	locker locker
-	logger *slog.Logger
-}
+const (
+	// Table is where goose lists the migrations that are applied.
+	Table = goose.DefaultTablename
+	// first is the number of the first file, which makes the table of the data format.
+	// Lower numbers were applied by builds from before that number.
+	first = 100
+)
 
-// NewProvider returns goose over the embedded files. The database handle needs
-// parseTime and multiStatements. Two processes that migrate at once are kept apart
-// by a lock of the server. logger may be nil.
+// Provider is goose over Files.
+type Provider = goose.Provider
+
+// NewProvider returns goose over Files. The database handle needs parseTime and
+// multiStatements. A lock of the server keeps two processes that migrate apart. logger
+// may be nil. CheckFormat comes before Up.
 func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	opts := []goose.ProviderOption{}
 	if logger == nil {
@@ -41,87 +44,100 @@ func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	} else {
 		opts = append(opts, goose.WithSlog(logger))
 	}
-	store, err := database.NewStore(database.DialectMySQL, goose.DefaultTablename)
+	p, err := goose.NewProvider(goose.DialectMySQL, db, Files, append(opts, goose.WithSessionLocker(locker{logger}))...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	locker := locker{logger}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, files, append(opts, goose.WithSessionLocker(locker))...)
+	return p, nil
+}
+
+// CheckFormat returns a *dataformat.Error when a build with another data format made
+// the database. An empty database passes. It changes nothing.
+func CheckFormat(ctx context.Context, db *sql.DB) error {
+	applied, err := readApplied(ctx, db)
+	if err != nil {
+		return err
+	}
+	return checkFormat(ctx, db, applied)
+}
+
+func checkFormat(ctx context.Context, db *sql.DB, applied map[int64]bool) error {
+	for version := range applied {
+		if 0 < version && version < first {
+			return dataformat.Check("MySQL", 0)
+		}
+	}
+	found, err := readFormat(ctx, db)
+	if err != nil {
+		return err
+	}
+	if found == 0 && !applied[first] {
+		return nil // a first start that has not come as far, or was killed
+	}
+	return dataformat.Check("MySQL", found)
+}
+
+// readFormat returns 0 when the table or its row is missing.
+func readFormat(ctx context.Context, db *sql.DB) (number int, err error) {
+	if there, err := tableExists(ctx, db, "data_format"); !there || err != nil {
+		return 0, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT number FROM data_format").Scan(&number)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("read the data format: %w", err)
+	}
+	return number, nil
+}
+
+func tableExists(ctx context.Context, db *sql.DB, name string) (bool, error) {
+	var n int
+	err := db.QueryRowContext(ctx,
+		"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", name).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("read the schema: %w", err)
+	}
+	return n > 0, nil
+}
+
+// readApplied returns the numbers of the migrations that are applied, and 0.
+func readApplied(ctx context.Context, db *sql.DB) (map[int64]bool, error) {
+	applied := map[int64]bool{0: true}
+	if there, err := tableExists(ctx, db, Table); !there || err != nil {
+		return applied, err
+	}
+	rows, err := db.QueryContext(ctx, "SELECT version_id FROM "+Table+" WHERE is_applied")
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	return &Provider{Provider: p, db: db, store: store, locker: locker, logger: logger}, nil
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var version int64
+		if err := rows.Scan(&version); err != nil {
+			return nil, fmt.Errorf("read migrations: %w", err)
+		}
+		applied[version] = true
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return applied, nil
 }
 
-// Up applies all pending migrations and returns them, those too that another
-// process had carried out and was killed before it could note them.
-func (p *Provider) Up(ctx context.Context) ([]*goose.MigrationResult, error) {
-	return p.UpTo(ctx, math.MaxInt64)
-}
-
-// UpTo is Up as far as the given number.
-func (p *Provider) UpTo(ctx context.Context, version int64) ([]*goose.MigrationResult, error) {
-	if err := p.prepare(ctx); err != nil {
-		return nil, err
-	}
-	done, err := p.Provider.UpTo(ctx, version)
-	healed, settled, healErr := p.heal(ctx, err, true)
-	if !settled {
-		return done, errors.Join(err, healErr)
-	}
-	done, err = p.Provider.UpTo(ctx, version) // a second refusal stands: only the first pending one may have been cut off
-	if healed != nil {
-		done = append([]*goose.MigrationResult{healed}, done...)
-	}
-	return done, err
-}
-
-// Down takes the newest migration back. One that another process had taken back,
-// and was killed before it could note that, is only noted: it is the one returned.
-// When two take back the same one, the later of them is refused.
-func (p *Provider) Down(ctx context.Context) (*goose.MigrationResult, error) {
-	if err := p.prepare(ctx); err != nil {
-		return nil, err
-	}
-	done, err := p.Provider.Down(ctx)
-	healed, _, healErr := p.heal(ctx, err, false)
-	if healed == nil || healErr != nil {
-		return done, errors.Join(err, healErr)
-	}
-	return healed, nil
-}
-
-// Difference compares the schema with the migrations this binary knows and
-// changes nothing, unlike goose's own status, which makes its table. missing are
-// the files that were not applied, unknown the numbers that a newer binary has
-// applied. On an empty database all are missing.
+// Difference compares the schema with the migrations of this build and changes
+// nothing, unlike goose's own status, which makes its table. missing are the files that
+// were not applied, unknown the numbers that a newer build has applied. On an empty
+// database all are missing. Errors: those of CheckFormat too.
 func Difference(ctx context.Context, db *sql.DB) (missing []string, unknown []int64, err error) {
 	p, err := NewProvider(db, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	var there int
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", goose.DefaultTablename).Scan(&there)
+	applied, err := readApplied(ctx, db)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read migrations: %w", err)
+		return nil, nil, err
 	}
-	applied := map[int64]bool{0: true}
-	if there > 0 {
-		rows, err := db.QueryContext(ctx, "SELECT version_id FROM "+goose.DefaultTablename+" WHERE is_applied")
-		if err != nil {
-			return nil, nil, fmt.Errorf("read migrations: %w", err)
-		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var version int64
-			if err := rows.Scan(&version); err != nil {
-				return nil, nil, fmt.Errorf("read migrations: %w", err)
-			}
-			applied[version] = true
-		}
-		if err := rows.Err(); err != nil {
-			return nil, nil, fmt.Errorf("read migrations: %w", err)
-		}
+	if err := checkFormat(ctx, db, applied); err != nil {
+		return nil, nil, err
 	}
 	for _, s := range p.ListSources() {
 		if !applied[s.Version] {

@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"hongbao/devstack/stacktest"
-	"hongbao/migrations"
 	"hongbao/packet"
 )
 
@@ -311,37 +310,5 @@ func readsAtMost(t *testing.T, raw *sql.DB, text string, most int) {
 		"SELECT SUM(variable_value) FROM information_schema.session_status WHERE variable_name LIKE 'Handler_read%' AND variable_name <> 'Handler_read_rnd_deleted'").Scan(&read))
 	if read > most {
 		t.Errorf("%d reads for a page: %s", read, text)
-	}
-}
-
-// TestClaimsAreFilledIn: rows that were written before the columns of the lists get them.
-func TestClaimsAreFilledIn(t *testing.T) {
-	raw, err := OpenSQL(stacktest.MariaDB(t))
-	must(t, err)
-	t.Cleanup(func() { must(t, raw.Close()) })
-	m, err := migrations.NewProvider(raw, nil)
-	must(t, err)
-	_, err = m.UpTo(t.Context(), 16)
-	must(t, err)
-	_, err = raw.ExecContext(t.Context(), `
-INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, books_closed_at, remainder, closed_at, updated_at) VALUES
-	('closed', 'app', 's', 'CNY', 10, 4, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', NOW(3), NOW(3), NOW(3), NOW(3), 4, NOW(3), NOW(3)),
-	('empty', 'app', 's', 'CNY', 10, 4, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', NOW(3), NOW(3), NOW(3), NOW(3), 10, NOW(3), NOW(3)),
-	('open', 'other', 's', 'CNY', 10, 4, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open', NOW(3), NOW(3), NOW(3), NULL, NULL, NULL, NOW(3));
-INSERT INTO shares (packet_id, share_index, amount, user_id, claimed_at) VALUES
-	('closed', 0, 1, 'a', '2026-01-01'), ('closed', 1, 2, 'b', '2026-01-02'), ('closed', 2, 2, 'c', '2026-01-01'), ('closed', 3, 5, NULL, NULL),
-	('empty', 0, 10, NULL, NULL), ('open', 0, 3, 'a', '2026-01-01'), ('open', 1, 7, NULL, NULL)`)
-	must(t, err)
-	_, err = m.UpTo(t.Context(), 24) // the checks that came later know no such rows
-	must(t, err)
-	for query, want := range map[string]string{
-		"SELECT GROUP_CONCAT(CONCAT_WS(' ', id, IFNULL(claimed_count, '-'), IFNULL(best_share, '-'), IFNULL(last_share, '-')) ORDER BY id) FROM packets": "closed 3 2 2,empty 0 - -,open - - -",
-		"SELECT GROUP_CONCAT(CONCAT(packet_id, share_index, IFNULL(app_id, '-')) ORDER BY packet_id, share_index) FROM shares":                           "closed0app,closed1app,closed2app,closed3-,empty0-,open0other,open1-",
-	} {
-		var got string
-		must(t, raw.QueryRowContext(t.Context(), query).Scan(&got))
-		if got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
 	}
 }

@@ -152,7 +152,7 @@ func TestDoctor(t *testing.T) {
 	w.temporal, w.namespace = stacktest.FreshTemporal(t)
 	w.desk = &desk{office: office{t, Secret{dsn}}}
 
-	w.finds(exitFailed, "migrations", verdictWrong, "are missing, the first is 00001", "hongbao migrate up")
+	w.finds(exitFailed, "migrations", verdictWrong, "are missing, the first is 00100", "hongbao migrate up")
 	w.finds(exitFailed, "backlogs", verdictSkipped, "", "Migrate")
 	w.finds(exitFailed, "redis lanes", verdictWarning, "never used", "new installation")
 	if found, _ := w.look(); found["redis lanes"].Verdict != verdictWarning {
@@ -278,9 +278,9 @@ func (w *ward) testMySQL() {
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
 	w.finds(exitOK, "migrations", verdictWarning, "1 are newer than this program, the last is number 99999", "Use the version")
 	w.sql("DELETE FROM goose_db_version WHERE version_id = 99999")
-	w.sql("DELETE FROM goose_db_version WHERE version_id = 55")
-	w.finds(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00055", "hongbao migrate up")
-	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (55, 1)")
+	w.sql("DELETE FROM goose_db_version WHERE version_id = 132")
+	w.finds(exitFailed, "migrations", verdictWrong, "1 are missing, the first is 00132", "hongbao migrate up")
+	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1)")
 	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN", "u:only-for-tests@tcp(127.0.0.1:1)/x")
 	w.mysql.Kill()
 	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")

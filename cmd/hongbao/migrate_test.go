@@ -119,7 +119,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, log.String())
 		}
 	}
-	refused("the first is 00001")
+	refused("the first is 00100")
 	stacktest.Migrate(t, dsn)
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -132,9 +132,9 @@ func TestStartNeedsMigrations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec("DELETE FROM goose_db_version WHERE version_id = 55")
-	refused("MySQL lacks migrations of this version: 1, the first is 00055")
-	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (55, 1), (99999, 1)")
+	exec("DELETE FROM goose_db_version WHERE version_id = 132")
+	refused("MySQL lacks migrations of this version: 1, the first is 00132")
+	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1), (99999, 1)")
 	starts(dsn, "")
 	starts("u:p@tcp(127.0.0.1:1)/x", "Whether MySQL is migrated could not be read")
 }

@@ -11,7 +11,7 @@ import (
 	"hongbao/store"
 )
 
-// TestMigrate: a copied schema is the one that the migrations make, and holds no more rows.
+// TestMigrate: the schema of tests is the one that the migrations make, and holds no more rows.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	dsns := [2]string{stacktest.MariaDB(t), stacktest.MariaDB(t)}

@@ -1,0 +1,54 @@
+-- Payments: every obligation to move money once. Charges (c), payouts (p), refunds (r) and
+-- honoured promises (h) share one table, because one transition table moves them all.
+-- status is written by a compare-and-set on (status, version) alone. deciding holds a
+-- decision that queries the provider before it takes effect (cancel). new_number_agreed:
+-- two persons agreed to a new order number although the provider no longer knows the last
+-- one (rule R5). Keys that lists go by end in amount, so that sums read no rows.
+-- +goose Up
+CREATE TABLE IF NOT EXISTS payments (
+    id                VARBINARY(25) NOT NULL PRIMARY KEY COMMENT 'order number without the attempt',
+    kind              CHAR(1) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    packet_id         VARBINARY(20) NOT NULL,
+    app_id            VARBINARY(32) NOT NULL,
+    user_id           VARBINARY(64) NOT NULL,
+    share_index       INT           NOT NULL COMMENT '-1 unless a payout',
+    account           VARBINARY(64) NOT NULL,
+    amount            BIGINT        NOT NULL,
+    currency          CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    remark            VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    provider          VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    status            VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    version           INT           NOT NULL DEFAULT 0,
+    attempt           INT           NOT NULL DEFAULT 0,
+    order_no          VARBINARY(27) NULL COMMENT 'of the current attempt',
+    decided_at        DATETIME(6)   NULL,
+    failure_code      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
+    failure_message   VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    created_at        DATETIME(3)   NOT NULL,
+    updated_at        DATETIME(3)   NOT NULL,
+    settled_at        DATETIME(3)   NULL,
+    deciding          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+    new_number_agreed BOOLEAN       NOT NULL DEFAULT FALSE,
+    KEY payments_packet (packet_id, kind, share_index),
+    KEY payments_user (kind, user_id, created_at, id),
+    KEY payments_failure (kind, failure_code, created_at, id),
+    KEY payments_order (order_no),
+    KEY payments_packet_list (packet_id, kind, created_at, id),
+    KEY payments_created (kind, created_at, id, amount),
+    KEY payments_status (kind, status, created_at, id, amount),
+    KEY payments_amount (kind, amount, created_at, id),
+    CONSTRAINT payments_kind CHECK (kind IN ('c', 'p', 'r', 'h')),
+    CONSTRAINT payments_amount CHECK (amount > 0),
+    CONSTRAINT payments_known_status CHECK (status IN (
+        'pending', 'sending', 'unknown', 'awaiting_recipient', 'paid', 'failed', 'returned', 'cancelled', 'paid_outside')),
+    CONSTRAINT payments_settled CHECK ((settled_at IS NULL) = (status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))),
+    CONSTRAINT payments_failed CHECK ((status IN ('failed', 'returned')) = (failure_code IS NOT NULL)),
+    CONSTRAINT payments_deciding CHECK (deciding = '' OR deciding = 'cancel' AND status IN ('failed', 'returned')),
+    CONSTRAINT payments_numbered CHECK ((attempt = 0) = (order_no IS NULL) AND attempt BETWEEN 0 AND 1023),
+    CONSTRAINT payments_share CHECK ((kind = 'p') = (share_index >= 0)),
+    CONSTRAINT payments_charge CHECK (kind <> 'c' OR status NOT IN ('returned', 'cancelled', 'paid_outside')),
+    CONSTRAINT payments_cancelled CHECK (status <> 'cancelled' OR kind IN ('p', 'h'))
+) ENGINE = InnoDB;
+
+-- +goose Down
+DROP TABLE IF EXISTS payments;

@@ -1,0 +1,33 @@
+-- Decisions of staff about payments. The approval by a second person is part of the row;
+-- a payment made outside needs evidence.
+-- +goose Up
+CREATE TABLE IF NOT EXISTS decisions (
+    id             VARBINARY(26) NOT NULL PRIMARY KEY,
+    payment_id     VARBINARY(25) NOT NULL,
+    kind           VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    reason         VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    decided_by     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    role           VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    status         VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    approval_id    VARBINARY(26) NULL,
+    expires_at     DATETIME(3)   NULL,
+    approved_by    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    approve_reason VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    created_at     DATETIME(3)   NOT NULL,
+    ended_at       DATETIME(3)   NULL,
+    evidence       VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    UNIQUE KEY decisions_approval (approval_id),
+    KEY decisions_payment (payment_id, created_at),
+    KEY decisions_waiting (status, created_at, approval_id),
+    KEY decisions_created (created_at, approval_id),
+    CONSTRAINT decisions_known_status CHECK (status IN ('waiting', 'open', 'carried_out', 'overtaken', 'rejected', 'expired')),
+    CONSTRAINT decisions_known_kind CHECK (kind IN ('retry', 'cancel', 'mark_paid', 'ask')),
+    CONSTRAINT decisions_ended CHECK ((ended_at IS NULL) = (status IN ('waiting', 'open'))),
+    CONSTRAINT decisions_two_persons CHECK (approved_by IS NULL OR approved_by <> decided_by AND approval_id IS NOT NULL),
+    CONSTRAINT decisions_approval_life CHECK ((approval_id IS NULL) = (expires_at IS NULL)),
+    CONSTRAINT decisions_waiting_for CHECK (status <> 'waiting' OR approval_id IS NOT NULL),
+    CONSTRAINT decisions_evidence CHECK (kind <> 'mark_paid' OR evidence IS NOT NULL)
+) ENGINE = InnoDB;
+
+-- +goose Down
+DROP TABLE IF EXISTS decisions;
