@@ -85,6 +85,14 @@ var sourceRules = []sourceRule{
 		badAt:   "money/x.go", bad: "package x\nvar a float64\n", good: "package x\nvar a int64 // not float64\n",
 	},
 	{
+		name: "processes compare the data format", why: "openMigrated refuses the data of another build; only the doctor looks at it",
+		applies: func(s source) bool {
+			return product(s) && s.folder() == "cmd/hongbao" && s.path != "cmd/hongbao/wire_store.go" && s.path != "cmd/hongbao/doctor_mysql.go"
+		},
+		check: forbidCalls("store.Open"),
+		badAt: "cmd/hongbao/x.go", bad: "package x\nvar db, err = store.Open(c)\n", good: "package x\nvar db, err = openMigrated(ctx, c, logger)\n",
+	},
+	{
 		name: "tests wait by test/wait", why: "it polls until a generous deadline; a sleep is too short or too long",
 		applies: waits,
 		check:   forbidSleeps,

@@ -302,3 +302,16 @@ func TestRunFailingChild(t *testing.T) {
 		t.Errorf("left: %v, %v", left, globErr)
 	}
 }
+
+// TestRunFailingPrepare gives up when the database cannot be prepared, as that of an
+// older build, and tries it once.
+func TestRunFailingPrepare(t *testing.T) {
+	refused, tried := errors.New("made by an older build"), 0
+	err := Run(t.Context(), Options{
+		Home: t.TempDir(), Ports: testPorts(t), Tools: testTools(t), Binary: "/bin/false",
+		Prepare: func(context.Context, Env) (Keys, error) { tried++; return Keys{}, refused },
+	})
+	if !errors.Is(err, refused) || tried != 1 {
+		t.Errorf("tried %d times: %v", tried, err)
+	}
+}

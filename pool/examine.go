@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/dataformat"
 	"hongbao/observe"
 )
 
@@ -20,6 +21,8 @@ type Examination struct {
 	Servers []ServerSeen // the server, or every master of the Cluster that is known
 	// Lanes is the number of lanes that Redis was used with; 0: never.
 	Lanes int
+	// Format is nil unless a build with another data format has written Redis: a *dataformat.Error.
+	Format error
 	// Handoffs wait for the relay. Meaningful when BacklogErr is nil.
 	Handoffs   observe.Backlog
 	BacklogErr error
@@ -85,6 +88,13 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 		seen.Lanes = n
 		return true, nil
 	})
+	if err == nil {
+		p.cfg.Observe = true
+		seen.Format = p.checkFormat(ctx)
+		if _, other := errors.AsType[*dataformat.Error](seen.Format); !other {
+			err, seen.Format = seen.Format, nil
+		}
+	}
 	if err != nil {
 		return seen, err
 	}

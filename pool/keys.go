@@ -31,6 +31,9 @@ var placeTags = func() (tags [places]string) {
 // keyLanes holds the number of lanes in use.
 func keyLanes(place int) string { return "hb:{" + placeTags[place] + "}:lanes" }
 
+// keyFormat holds the number of the data format.
+func keyFormat(place int) string { return "hb:{" + placeTags[place] + "}:format" }
+
 // keyWorker holds the lease of a worker slot.
 func keyWorker(slot, place int) string {
 	return "hb:{" + placeTags[place] + "}:worker:" + strconv.Itoa(slot)

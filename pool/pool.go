@@ -42,6 +42,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"hongbao/dataformat"
 )
 
 // Defaults of Config.
@@ -160,8 +162,8 @@ type Pool struct {
 	flushing sync.WaitGroup
 }
 
-// Open connects to Redis, checks that it keeps what it acknowledges and that it
-// was used with the same number of lanes before, and loads the scripts. Lanes that
+// Open connects to Redis, checks that it keeps what it acknowledges and that it was used
+// with the same data format and number of lanes before, and loads the scripts. Lanes that
 // lack what the books know, or that cannot be compared, answer ErrGate until they are
 // rebuilt or compared; the others are served (rule R9).
 //
@@ -169,7 +171,7 @@ type Pool struct {
 // back, and get the scripts with the first call of each.
 //
 // Errors: ErrUnavailable when Redis does not answer, ErrVolatile (a
-// *VolatileError names the settings), ErrLanes, ErrClusterNode, ErrAccess.
+// *VolatileError names the settings), *dataformat.Error, ErrLanes, ErrClusterNode, ErrAccess.
 func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -219,6 +221,9 @@ func (p *Pool) start(ctx context.Context) error {
 	if err := loaded.living(); err != nil {
 		return err
 	}
+	if err := p.checkFormat(ctx); err != nil {
+		return err
+	}
 	if err := p.checkLanes(ctx); err != nil {
 		return err
 	}
@@ -231,25 +236,46 @@ func (p *Pool) start(ctx context.Context) error {
 // checkLanes keeps the first number of lanes for ever: with another number the
 // same packet id would lead to other keys, and a repeated create to a second packet.
 func (p *Pool) checkLanes(ctx context.Context) error {
-	same, _, err := p.atPlaces(ctx, keyLanes, func(ctx context.Context, key string) (bool, error) {
+	same, _, err := p.keepFirst(ctx, keyLanes, p.cfg.Lanes)
+	if err == nil && !same {
+		return fmt.Errorf("%w: configured %d", ErrLanes, p.cfg.Lanes)
+	}
+	return err
+}
+
+// checkFormat refuses a Redis that a build with another data format has written. An
+// emptied Redis gets the number of this build: its lanes are rebuilt (rule R9).
+func (p *Pool) checkFormat(ctx context.Context) error {
+	same, found, err := p.keepFirst(ctx, keyFormat, dataformat.Number)
+	if err == nil && !same {
+		return dataformat.Check("Redis", found)
+	}
+	return err
+}
+
+// keepFirst writes a number at the places that have none, unless Observe. It returns
+// whether a majority of the places has that number, and the highest other one.
+func (p *Pool) keepFirst(ctx context.Context, key func(place int) string, number int) (same bool, other int, err error) {
+	var others maximum
+	same, _, err = p.atPlaces(ctx, key, func(ctx context.Context, key string) (bool, error) {
 		was, err := p.rdb.Get(ctx, key).Int()
 		if errors.Is(err, redis.Nil) && p.cfg.Observe {
 			return true, nil // never used, or emptied: no other number stands against ours
 		}
 		if errors.Is(err, redis.Nil) { // one that is full is opened too when it knows the number
-			if err = p.rdb.SetNX(ctx, key, p.cfg.Lanes, 0).Err(); err == nil {
+			if err = p.rdb.SetNX(ctx, key, number, 0).Err(); err == nil {
 				was, err = p.rdb.Get(ctx, key).Int()
 			}
 		}
 		if _, moved := redis.IsMovedError(err); moved && p.cfg.Mode == ModeSingle {
 			return false, fmt.Errorf("%w: %w", ErrClusterNode, err)
 		}
-		return err == nil && was == p.cfg.Lanes, redisError("number of lanes", err)
+		if err == nil && was != number {
+			others.note(int64(was))
+		}
+		return err == nil && was == number, redisError("read "+key, err)
 	})
-	if err == nil && !same {
-		return fmt.Errorf("%w: configured %d", ErrLanes, p.cfg.Lanes)
-	}
-	return err
+	return same, int(others.n), err
 }
 
 // Close lets the grabs that are under way end, refuses new ones with

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"hongbao/dataformat"
 	"hongbao/devstack/stacktest"
 	"hongbao/money"
 	"hongbao/packet"
@@ -292,6 +293,63 @@ func wantErr(t testing.TB, err error, targets ...error) {
 
 func TestOpen(t *testing.T) { onEach(t, testOpen) }
 
+// testFormat: a Redis of another data format is refused, also by an observer; one that has
+// no number gets it, but never from an observer.
+func testFormat(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	held := func(want string) {
+		t.Helper()
+		for place := range places {
+			if got := p.rdb.Get(t.Context(), keyFormat(place)).Val(); got != want {
+				t.Errorf("place %d holds %q, want %q", place, got, want)
+			}
+		}
+	}
+	reopen := func(observe bool) error {
+		t.Helper()
+		again, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr, Observe: observe, Logger: quiet})
+		if err == nil {
+			err = again.Close()
+		}
+		return err
+	}
+	own := strconv.Itoa(dataformat.Number)
+	held(own)
+	for _, number := range []int{dataformat.Number - 1, dataformat.Number + 1} {
+		for place := range places {
+			if err := p.rdb.Set(t.Context(), keyFormat(place), number, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, observe := range []bool{true, false} {
+			if e, is := errors.AsType[*dataformat.Error](reopen(observe)); !is || e.Found != number || e.Store != "Redis" {
+				t.Errorf("number %d, observer %t: %+v", number, observe, e)
+			}
+		}
+		held(strconv.Itoa(number))
+		if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr}); err != nil || seen.Format == nil {
+			t.Errorf("examined: %v, %v", seen.Format, err)
+		}
+	}
+	for place := range places {
+		if err := p.rdb.Unlink(t.Context(), keyFormat(place)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := reopen(true); err != nil {
+		t.Errorf("an observer of a Redis without a number: %v", err)
+	}
+	held("")
+	if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr}); err != nil || seen.Format != nil {
+		t.Errorf("examined: %v, %v", seen.Format, err)
+	}
+	held("")
+	if err := reopen(false); err != nil {
+		t.Error(err)
+	}
+	held(own)
+}
+
 func testOpen(t *testing.T, on setup) {
 	t.Run("OK", func(t *testing.T) {
 		p := on.open(t)
@@ -307,6 +365,7 @@ func testOpen(t *testing.T, on setup) {
 		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr, Lanes: 32, Logger: quiet})
 		wantErr(t, err, ErrLanes)
 	})
+	t.Run("data format", func(t *testing.T) { testFormat(t, on) })
 	t.Run("ErrUnavailable", func(t *testing.T) {
 		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: "127.0.0.1:1", Logger: quiet})
 		wantErr(t, err, ErrUnavailable)

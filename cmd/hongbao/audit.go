@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +59,7 @@ Exit code: 0 as it was written; 1 not so.`,
 }
 
 func verifyAudit(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
-	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1})
+	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"hongbao/dataformat"
 	"hongbao/migrations"
 	"hongbao/observe"
 	"hongbao/packet"
@@ -95,7 +97,10 @@ func (d *doctor) migrated(ctx context.Context, dsn string) bool {
 	}
 	defer func() { _ = db.Close() }()
 	missing, unknown, err := migrations.Difference(ctx, db)
+	_, other := errors.AsType[*dataformat.Error](err)
 	switch {
+	case other:
+		d.add("migrations", verdictWrong, otherBuild, "%v", err)
 	case err != nil:
 		d.add("migrations", verdictWrong, "See to MySQL, and to what its user may read.", "%v", err)
 	case len(missing) > 0:

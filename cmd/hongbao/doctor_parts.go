@@ -46,6 +46,9 @@ func (d *doctor) redis(ctx context.Context) {
 		}
 		return
 	}
+	if seen.Format != nil {
+		d.add("redis data format", verdictWrong, otherBuild, "%v", seen.Format)
+	}
 	switch seen.Lanes {
 	case 0:
 		d.add("redis lanes", verdictWarning, "Right on a new installation. On one with packets, Redis has lost its data: do not take grabs before it is restored.", "This Redis was never used.")
@@ -60,6 +63,9 @@ func (d *doctor) redis(ctx context.Context) {
 	}
 	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffsWrong, what: "grabs that wait to be paid", do: "No relay works, or Temporal is away: see that a worker runs."})
 }
+
+// otherBuild is what to do about a store that a build with another data format has written.
+const otherBuild = "docs/runbook.md#data-format. Until then no process starts."
 
 // startRedis is what to do when Redis does not answer.
 const startRedis = "Start it, or correct HONGBAO_REDIS_ADDR and HONGBAO_REDIS_MODE. Until then no packet is created and no share grabbed."

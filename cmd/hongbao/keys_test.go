@@ -46,7 +46,7 @@ func (o office) must(args ...string) (stdout string) {
 
 func (o office) inUse() (apps []access.App, keys []access.Key) {
 	o.t.Helper()
-	err := withStore(o.dsn, func(db *store.Store) (err error) {
+	err := withStore(o.t.Context(), o.dsn, func(db *store.Store) (err error) {
 		apps, keys, err = db.Access(o.t.Context())
 		return err
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -60,7 +61,7 @@ Exit code: 0 no violation; 1 violations, each of them told.`,
 
 // verifyLedger tells violations as they are found: there may be many.
 func verifyLedger(ctx context.Context, dsn Secret, out io.Writer, asJSON bool) error {
-	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1})
+	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

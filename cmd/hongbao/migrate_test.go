@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"maps"
 	"os"
 	"regexp"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 
+	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
@@ -137,4 +140,61 @@ func TestStartNeedsMigrations(t *testing.T) {
 	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1), (99999, 1)")
 	starts(dsn, "")
 	starts("u:p@tcp(127.0.0.1:1)/x", "Whether MySQL is migrated could not be read")
+}
+
+// TestOtherBuild: every process refuses what a build with another data format made, in
+// MySQL or in Redis, says what to do, and changes nothing.
+func TestOtherBuild(t *testing.T) {
+	r := newLanesRig(t, "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1",
+		"HONGBAO_PROVIDER_KEY=k", "HONGBAO_SEED_KEY="+strings.Repeat("0f", 32),
+		"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+		"HONGBAO_API_LISTEN="+freeAddress(t), "HONGBAO_STAFF_LISTEN="+freeAddress(t))
+	db, err := sql.Open("mysql", r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	keys := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = keys.Close() }()
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(says string, commands ...string) {
+		t.Helper()
+		before := r.held(r.redis)
+		for _, command := range commands {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that starts would run on
+			var out bytes.Buffer
+			code := execute(ctx, strings.Fields(command), r.env, &out, &out)
+			told := strings.Contains(out.String(), "this home was made by "+says) && strings.Contains(out.String(), "make reset")
+			if code != exitFailed || !told || ctx.Err() != nil {
+				t.Errorf("%s: exit code %d, %s", command, code, &out)
+			}
+			cancel()
+		}
+		if after := r.held(r.redis); !maps.Equal(before, after) {
+			t.Errorf("changed: %v, %v", before, after)
+		}
+	}
+	withMySQL := []string{"migrate up", "migrate down", "migrate status", "api", "worker", "apps list", "keys direct list",
+		"ledger verify", "audit verify", "pool status", "pool rebuild --all", "recover --by ann"}
+	exec("UPDATE data_format SET number = number + 1")
+	refused("a newer build (MySQL", withMySQL...)
+	exec("UPDATE data_format SET number = number - 1")
+	exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (75, 1)")
+	refused("an older build (MySQL", withMySQL...)
+	_, err = prepare(t.Context(), devstack.Env{MySQLDSN: r.dsn})
+	if err == nil || !strings.Contains(err.Error(), "this home was made by an older build") {
+		t.Errorf("make run: %v", err)
+	}
+	exec("DELETE FROM goose_db_version WHERE version_id = 75")
+	for _, key := range keys.Keys(t.Context(), "hb:*:format").Val() {
+		if err := keys.Incr(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("a newer build (Redis", "api", "worker", "pool status", "pool rebuild --all", "recover --by ann")
 }

@@ -114,7 +114,7 @@ func poolConfigOf(c config) (poolConfig, error) {
 // openBoth opens Redis and MySQL. The pool compares the two and writes down what is
 // wrong, as every process does, unless Redis.Observe.
 func (c poolConfig) openBoth(ctx context.Context, logger *slog.Logger) (*store.Store, *pool.Pool, func(), error) {
-	db, err := store.Open(store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Redis.Lanes})
+	db, err := openMigrated(ctx, store.Config{DSN: c.MySQLDSN.Reveal(), MaxOpenConns: 4, Lanes: c.Redis.Lanes}, logger)
 	if err != nil {
 		return nil, nil, nil, err
 	}

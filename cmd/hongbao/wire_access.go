@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ import (
 )
 
 // withStore opens the store for a short command.
-func withStore(dsn Secret, act func(*store.Store) error) error {
-	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2})
+func withStore(ctx context.Context, dsn Secret, act func(*store.Store) error) error {
+	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,7 @@ func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
 	if cfg.Name == "" {
 		cfg.Name = cfg.ID
 	}
-	return withStore(cfg.MySQLDSN, func(db *store.Store) error {
+	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
 		err := db.CreateApp(ctx, newApp(cfg.ID, cfg.Name))
 		if errors.Is(err, store.ErrConflict) {
 			return fmt.Errorf("app %s exists already and is left as it is: %w", cfg.ID, err)
@@ -49,7 +50,7 @@ func createApp(ctx context.Context, cfg appsConfig, out io.Writer) error {
 }
 
 func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
-	return withStore(dsn, func(db *store.Store) error {
+	return withStore(ctx, dsn, func(db *store.Store) error {
 		apps, keys, err := db.Access(ctx)
 		if err != nil {
 			return fmt.Errorf("list apps: %w", err)
@@ -72,7 +73,7 @@ func listApps(ctx context.Context, dsn Secret, out io.Writer) error {
 func createKey(ctx context.Context, cfg keyConfig, out, notes io.Writer) error {
 	token, id := access.NewToken(cfg.Role)
 	key := access.Key{ID: id, Role: cfg.Role, AppID: cfg.App, Owner: cfg.Owner, SecretHash: access.HashOf(token)}
-	return withStore(cfg.MySQLDSN, func(db *store.Store) error {
+	return withStore(ctx, cfg.MySQLDSN, func(db *store.Store) error {
 		err := db.CreateKey(ctx, key)
 		if errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("create key: %w; `hongbao apps create %s` makes it", err, cfg.App)
@@ -93,7 +94,7 @@ var errOtherKey = errors.New("exists with another owner or token")
 
 // ensureTokens makes every token work that was not revoked, and says what it did.
 func ensureTokens(ctx context.Context, dsn Secret, tokens []givenToken, out io.Writer) error {
-	return withStore(dsn, func(db *store.Store) error {
+	return withStore(ctx, dsn, func(db *store.Store) error {
 		for _, given := range tokens {
 			done, err := ensureToken(ctx, db, given.key)
 			if err != nil {
@@ -135,7 +136,7 @@ func sameKey(a, b access.Key) bool {
 }
 
 func listKeys(ctx context.Context, dsn Secret, out io.Writer) error {
-	return withStore(dsn, func(db *store.Store) error {
+	return withStore(ctx, dsn, func(db *store.Store) error {
 		keys, err := db.ListKeys(ctx)
 		if err != nil {
 			return fmt.Errorf("list keys: %w", err)
@@ -150,7 +151,7 @@ func listKeys(ctx context.Context, dsn Secret, out io.Writer) error {
 }
 
 func revokeKey(ctx context.Context, dsn Secret, id string, out io.Writer) error {
-	return withStore(dsn, func(db *store.Store) error {
+	return withStore(ctx, dsn, func(db *store.Store) error {
 		k, err := db.RevokeKey(ctx, id)
 		if err != nil {
 			return fmt.Errorf("revoke key: %w", err)

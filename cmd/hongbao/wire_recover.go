@@ -29,7 +29,7 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	if err := armCrashPoints(ctx, c.text("crash-points"), logger); err != nil {
 		return nil, nil, err
 	}
-	db, err := store.Open(store.Config{DSN: c.secret("mysql-dsn").Reveal()})
+	db, err := openMigrated(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, logger)
 	if err != nil {
 		return nil, nil, err
 	}

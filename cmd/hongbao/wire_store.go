@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/access"
+	"hongbao/dataformat"
 	"hongbao/devstack"
 	"hongbao/migrations"
 	"hongbao/store"
@@ -19,11 +20,11 @@ import (
 // migrationsPatience is for how long a process that starts asks MySQL for its schema.
 const migrationsPatience = 2 * time.Second
 
-// openMigrated opens MySQL for API and workers, which need every table and column that they
-// know: with one missing some steps would fail again and again while others go on. A MySQL
-// that is away is no reason to wait, grabs are taken without it: then nothing is compared.
-// One that a newer version has migrated is taken as it is, so that the version before can
-// come back.
+// openMigrated opens MySQL for every process but the doctor. It refuses a database of
+// another data format, and one that lacks a table that the process knows: some steps would
+// fail again and again while others go on. A MySQL that is away is no reason to wait, grabs
+// are taken without it: then nothing is compared. Migrations of a newer build are accepted,
+// so that the build before can come back.
 func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*store.Store, error) {
 	if err := checkMigrated(ctx, cfg.DSN, logger); err != nil {
 		return nil, err
@@ -43,6 +44,9 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, migrationsPatience)
 	defer cancel()
 	missing, _, err := migrations.Difference(ctx, db)
+	if _, other := errors.AsType[*dataformat.Error](err); other {
+		return err
+	}
 	if err != nil {
 		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.", slog.Any("error", err))
 		return nil
@@ -60,6 +64,9 @@ func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *s
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	if err := migrations.CheckFormat(ctx, db); err != nil {
+		return fmt.Errorf("migrate %s: %w", cfg.Action, err)
+	}
 	p, err := migrations.NewProvider(db, logger)
 	if err != nil {
 		return err
@@ -120,7 +127,7 @@ const demoApp = "demo"
 // ensureKeys makes the keys of the local stack work: those of the last start, and
 // new ones for those that are empty.
 func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.Keys, error) {
-	db, err := store.Open(store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2})
+	db, err := openMigrated(ctx, store.Config{DSN: dsn.Reveal(), MaxOpenConns: 2}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return keys, err
 	}
