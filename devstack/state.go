@@ -31,18 +31,19 @@ type state struct {
 	Preparing processGroup `json:"preparing,omitzero"`
 }
 
-// identify returns the procID of a process, and false when it is gone. A zombie
-// counts as gone: it holds nothing any more.
+// identify returns the procID of a process, and false when it is gone. A zombie counts as
+// gone, unless threads of it are still ending: they hold its files and ports until then.
 func identify(pid int) (procID, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return procID{}, false
 	}
 	// The second field is the program's name in parentheses and may hold
-	// anything; the third one, behind it, is the state and the 22nd the start.
+	// anything; the third one, behind it, is the state, the 20th the number of threads and
+	// the 22nd the start.
 	_, rest, found := cutLast(string(text), ") ")
 	fields := strings.Fields(rest)
-	if !found || len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+	if !found || len(fields) < 20 || fields[0] == "X" || fields[0] == "Z" && fields[17] <= "1" {
 		return procID{}, false
 	}
 	return procID{PID: pid, Start: fields[19]}, true
