@@ -61,7 +61,8 @@ var sourceRules = []sourceRule{
 				offend(s.tree, fmt.Sprintf("%d lines, %d are allowed", n, maxFileLines))
 			}
 		},
-		badAt: "pool/x.go", bad: "package x\n" + strings.Repeat("//\n", maxFileLines), good: "package x\n" + strings.Repeat("//\n", maxFileLines-1),
+		badAt: "pool/x.go", bad: "package x\n" + strings.Repeat("//\n", maxFileLines), good: "package x\n" +
+			strings.Repeat("//\n", maxFileLines-1),
 	},
 	{
 		name: "functions are short", why: "a function fits on a screen",
@@ -90,7 +91,8 @@ var sourceRules = []sourceRule{
 			return product(s) && s.folder() == "cmd/hongbao" && s.path != "cmd/hongbao/wire_store.go" && s.path != "cmd/hongbao/doctor_mysql.go"
 		},
 		check: forbidCalls("store.Open"),
-		badAt: "cmd/hongbao/x.go", bad: "package x\nvar db, err = store.Open(c)\n", good: "package x\nvar db, err = openMigrated(ctx, c, logger)\n",
+		badAt: "cmd/hongbao/x.go", bad: "package x\nvar db, err = store.Open(c)\n", good: "package x\nvar db, err = openMigrated(ctx, c, " +
+			"logger)\n",
 	},
 	{
 		name: "tests wait by test/wait", why: "it polls until a generous deadline; a sleep is too short or too long",
@@ -117,7 +119,8 @@ var sourceRules = []sourceRule{
 				forbidCallsIn(d, offend, "context.Background", "context.TODO")
 			}
 		},
-		badAt: "api/x.go", bad: "package x\nfunc handle() { f(context.Background()) }\n", good: "package x\nfunc New() { f(context.Background()) }\n",
+		badAt: "api/x.go", bad: "package x\nfunc handle() { f(context.Background()) }\n",
+		good: "package x\nfunc New() { f(context.Background()) }\n",
 	},
 	{
 		name: "nothing empties Redis", why: "it holds claims that are not in MySQL yet",
@@ -161,7 +164,8 @@ var sourceRules = []sourceRule{
 		applies: productOf("workflows"),
 		check: func(s source, offend func(ast.Node, string)) {
 			for _, i := range s.tree.Imports {
-				if path := unquote(i.Path); strings.HasSuffix(path, "/rand") || strings.HasPrefix(path, "math/rand") || strings.HasSuffix(path, "/uuid") || path == "sync" || path == "os" {
+				if path := unquote(i.Path); strings.HasSuffix(path, "/rand") || strings.HasPrefix(path, "math/rand") ||
+					strings.HasSuffix(path, "/uuid") || path == "sync" || path == "os" {
 					offend(i, "imports "+path)
 				}
 			}
@@ -240,8 +244,10 @@ func TestSourceRulesCatch(t *testing.T) {
 
 func TestStatusWritesAreCaught(t *testing.T) {
 	for name, body := range map[string]string{
-		"another function":        "func other() { r := tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`); _ = r.RowsAffected }",
-		"no compare":              "func casPayment() { r := tx.Exec(`UPDATE payments SET attempt = 1, status = 'paid' WHERE id = ?`); _ = r.RowsAffected }",
+		"another function": "func other() { r := tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`); _ = " +
+			"r.RowsAffected }",
+		"no compare": "func casPayment() { r := tx.Exec(`UPDATE payments SET attempt = 1, status = 'paid' WHERE id = ?`); _ = " +
+			"r.RowsAffected }",
 		"no look at the result":   "func casPayment() { tx.Exec(`UPDATE payments SET status = ? WHERE id = ? AND status = ?`) }",
 		"no compare, other table": "func f() { r := tx.Exec(`UPDATE decisions SET status = ? WHERE id = ?`); _ = r.RowsAffected }",
 		"a map":                   "func other() { r := tx.Model(&packetRow{}).Updates(values); _ = r.RowsAffected }",
@@ -382,7 +388,8 @@ func forbidErrorText(s source, offend func(ast.Node, string)) {
 	ast.Inspect(s.tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if name := selector(n.Fun); (strings.HasPrefix(name, "strings.") || strings.HasSuffix(name, ".MatchString")) && slices.ContainsFunc(n.Args, isText) {
+			if name := selector(n.Fun); (strings.HasPrefix(name, "strings.") || strings.HasSuffix(name, ".MatchString")) &&
+				slices.ContainsFunc(n.Args, isText) {
 				offend(n, name+" of an error's text")
 			}
 		case *ast.BinaryExpr:

@@ -44,21 +44,23 @@ var layers = map[string][]string{
 	"api":                   {"campaign", "money", "packet", "payout", "access", "ticket", "observe"},
 	"activities":            {"campaign", "crash", "money", "packet", "payout", "observe"},
 	"workflows":             {"campaign", "money", "packet", "payout", "activities"},
-	"worker":                {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"}, // pool: see workerSees
-	"devstack":              {"observe"},
-	"devstack/stacktest":    {"devstack", "migrations", "test/wait"}, // a database with the schema
-	"client":                {"money"},                               // for other people's programs too
-	"console":               {"access", "client", "money", "packet"}, // reads and writes by the staff API alone
-	"console/browser":       {},                                      // a browser at the desk, all of it in test files
-	"cmd/hongbao":           {"*"},                                   // the only place that wires
-	"bench":                 {},                                      // measurements, all of them in test files
-	"bench/bulk":            {"money", "packet"},                     // rows for large tables; only tests import it
-	"chaos":                 {},                                      // likewise: from outside, all of it in test files
-	"e2e":                   {"client", "money"},                     // tests from outside
-	"simulate":              {},                                      // lifetimes in memory, all of it in test files
-	"test/harness":          {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store", "test/wait"},
-	"test/night":            {}, // imported by test files alone
-	"test/wait":             {}, // likewise
+	// pool: see workerSees
+	"worker":             {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"},
+	"devstack":           {"observe"},
+	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
+	"client":             {"money"},                               // for other people's programs too
+	"console":            {"access", "client", "money", "packet"}, // reads and writes by the staff API alone
+	"console/browser":    {},                                      // a browser at the desk, all of it in test files
+	"cmd/hongbao":        {"*"},                                   // the only place that wires
+	"bench":              {},                                      // measurements, all of them in test files
+	"bench/bulk":         {"money", "packet"},                     // rows for large tables; only tests import it
+	"chaos":              {},                                      // likewise: from outside, all of it in test files
+	"e2e":                {"client", "money"},                     // tests from outside
+	"simulate":           {},                                      // lifetimes in memory, all of it in test files
+	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store",
+		"test/wait"},
+	"test/night": {}, // imported by test files alone
+	"test/wait":  {}, // likewise
 }
 
 // forTests are packages for test files: the product is built without them.
@@ -76,7 +78,8 @@ var owners = []struct {
 }{
 	{"github.com/redis/go-redis", []string{"pool"}, "one place to look at what Redis is asked, one place to change it"},
 	{"gorm.io", []string{"store"}, "one place writes MySQL"},
-	{"github.com/go-sql-driver/mysql", []string{"store", "devstack", "devstack/stacktest", "cmd/hongbao"}, "one place writes MySQL; devstack creates databases, cmd checks a flag's form"},
+	{"github.com/go-sql-driver/mysql", []string{"store", "devstack", "devstack/stacktest", "cmd/hongbao"},
+		"one place writes MySQL; devstack creates databases, cmd checks a flag's form"},
 	{"database/sql", []string{"store", "migrations", "devstack", "devstack/stacktest", "bench/bulk", "cmd/hongbao"}, "one place writes MySQL"},
 	{"github.com/pressly/goose", []string{"migrations"}, "the schema changes by migrations only"},
 	{"github.com/gofiber/fiber", []string{"api"}, "nothing but the API knows HTTP frameworks"},
@@ -85,7 +88,8 @@ var owners = []struct {
 	{"go.temporal.io/sdk/workflow", []string{"workflows", "worker"}, "durable programs are in one folder; worker registers them"},
 	{"go.temporal.io/sdk/activity", []string{"activities", "worker"}, "steps are in one folder; worker registers them"},
 	{"go.temporal.io/sdk/worker", []string{"worker"}, "one place runs workflows"},
-	{"go.temporal.io/sdk/client", []string{"worker", "cmd/hongbao", "devstack"}, "grep answers who can start a workflow; cmd and devstack only connect"},
+	{"go.temporal.io/sdk/client", []string{"worker", "cmd/hongbao", "devstack"}, "grep answers who can start a workflow; cmd and devstack " +
+		"only connect"},
 	{"go.temporal.io/sdk/contrib", []string{"worker"}, "what changes every run is in one place"},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/hongbao"}, "where traces go is wiring"},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/hongbao"}, "where traces go is wiring"},
@@ -223,7 +227,8 @@ func TestImportsAreCaught(t *testing.T) {
 			t.Errorf("%+v: %q", tc, importOffences(tc))
 		}
 	}
-	fine := pkg{ImportPath: "hongbao/pool", Imports: []string{"context", "github.com/redis/go-redis/v9", "hongbao/money"}, Deps: []string{"net"}}
+	fine := pkg{ImportPath: "hongbao/pool", Imports: []string{"context", "github.com/redis/go-redis/v9", "hongbao/money"},
+		Deps: []string{"net"}}
 	if got := importOffences(fine); got != nil {
 		t.Errorf("refused without reason: %q", got)
 	}
@@ -242,7 +247,8 @@ func TestFolderNames(t *testing.T) {
 }
 
 func vague(name string) bool {
-	return slices.Contains([]string{"util", "utils", "common", "model", "models", "service", "services", "helper", "helpers", "misc", "shared", "lib", "base"}, name)
+	return slices.Contains([]string{"util", "utils", "common", "model", "models", "service", "services", "helper", "helpers", "misc", "shared",
+		"lib", "base"}, name)
 }
 
 // moneyRules are the rules of money, R1 to R13. Each has at least one test whose

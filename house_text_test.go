@@ -85,9 +85,11 @@ func TestDocsNameWhatIsThere(t *testing.T) {
 		}
 	}
 
-	doc := file{"docs/x.md", "See [a](gone.md), [b](../money/fen.go#x), [c](https://x.y/z), `pool/gone.lua`, `packet/<id>`, `go test ./gone ./pool/gone.go:12`, `pool/*.lua`, `GET /v1/x`."}
+	doc := file{"docs/x.md", "See [a](gone.md), [b](../money/fen.go#x), [c](https://x.y/z), `pool/gone.lua`, `packet/<id>`, `go test " +
+		"./gone ./pool/gone.go:12`, `pool/*.lua`, `GET /v1/x`."}
 	there := func(p string) bool { return p == "money/fen.go" }
-	if got, want := deadPaths(doc, []string{"pool", "packet"}, there), []string{"docs/gone.md", "pool/gone.lua", "pool/gone.go"}; !slices.Equal(got, want) {
+	if got, want := deadPaths(doc, []string{"pool", "packet"}, there),
+		[]string{"docs/gone.md", "pool/gone.lua", "pool/gone.go"}; !slices.Equal(got, want) {
 		t.Errorf("dead paths %q, want %q", got, want)
 	}
 }
@@ -152,7 +154,8 @@ func commands(text string) (out []string) {
 // file does not offend itself.
 var (
 	elsewhere = regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(wo` + `rk|ro` + `ot|Us` + `ers|ho` + `me)/`)
-	foreign   = regexp.MustCompile(`(?i)\b(chat` + `bot|chat` + `gpt|open` + `ai|anth` + `ropic|cla` + `ude|copi` + `lot|ll` + `m|language mo` + `del|ai assis` + `tant|coding ag` + `ent|(this|previous|earlier) sess` + `ion)\b`)
+	foreign   = regexp.MustCompile(`(?i)\b(chat` + `bot|chat` + `gpt|open` + `ai|anth` + `ropic|cla` + `ude|copi` + `lot|ll` +
+		`m|language mo` + `del|ai assis` + `tant|coding ag` + `ent|(this|previous|earlier) sess` + `ion)\b`)
 )
 
 // TestNothingFromElsewhere: no file names a folder of the machine it was written on, nor its writers.

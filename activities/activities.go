@@ -43,7 +43,8 @@ type ClaimBook interface {
 // Cashbook is the part of MySQL that knows payments.
 type Cashbook interface {
 	ClaimBook
-	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
+	BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
+		payout.Begun, error)
 	Late(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
 	Lapse(ctx context.Context, id string) (payout.State, error)

@@ -130,16 +130,22 @@ func TestOpenNow(t *testing.T) {
 		open   bool
 		fails  bool
 	}{
-		"all":                 {did: slices.Concat(charged, []string{"fund", "open"}), status: packet.StatusOpen, charge: payout.StatusPaid, open: true},
-		"record breaks":       {set: func(w *whole) { w.breaks = "record" }, did: charged[:1], fails: true},
-		"note breaks":         {set: func(w *whole) { w.rows.beginErr = errBroke }, did: charged[:2], status: packet.StatusFunding},
-		"fund breaks":         {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}), status: packet.StatusFunding, charge: payout.StatusPaid},
-		"open breaks":         {set: func(w *whole) { w.breaks = "open" }, did: slices.Concat(charged, []string{"fund", "open"}), status: packet.StatusOpen, charge: payout.StatusPaid},
-		"past funding":        {set: func(w *whole) { w.status = packet.StatusClosing }, did: charged[:1], status: packet.StatusClosing},
-		"noted before: asked": {set: func(w *whole) { w.rows.noted = true }, did: charged[:2], status: packet.StatusFunding, charge: payout.StatusSending},
-		"answer not booked":   {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, status: packet.StatusFunding, charge: payout.StatusSending},
-		"large":               {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: charged, status: packet.StatusFunding, charge: payout.StatusPaid},
-		"expired":             {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: charged, status: packet.StatusFunding, charge: payout.StatusPaid},
+		"all": {did: slices.Concat(charged, []string{"fund", "open"}), status: packet.StatusOpen, charge: payout.StatusPaid,
+			open: true},
+		"record breaks": {set: func(w *whole) { w.breaks = "record" }, did: charged[:1], fails: true},
+		"note breaks":   {set: func(w *whole) { w.rows.beginErr = errBroke }, did: charged[:2], status: packet.StatusFunding},
+		"fund breaks": {set: func(w *whole) { w.breaks = "fund" }, did: slices.Concat(charged, []string{"fund"}),
+			status: packet.StatusFunding, charge: payout.StatusPaid},
+		"open breaks": {set: func(w *whole) { w.breaks = "open" }, did: slices.Concat(charged, []string{"fund", "open"}),
+			status: packet.StatusOpen, charge: payout.StatusPaid},
+		"past funding": {set: func(w *whole) { w.status = packet.StatusClosing }, did: charged[:1], status: packet.StatusClosing},
+		"noted before: asked": {set: func(w *whole) { w.rows.noted = true }, did: charged[:2], status: packet.StatusFunding,
+			charge: payout.StatusSending},
+		"answer not booked": {set: func(w *whole) { w.rows.settleErr = errBroke }, did: charged, status: packet.StatusFunding,
+			charge: payout.StatusSending},
+		"large": {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: charged, status: packet.StatusFunding,
+			charge: payout.StatusPaid},
+		"expired": {set: func(w *whole) { w.packet.ExpiresAt = w.at }, did: charged, status: packet.StatusFunding, charge: payout.StatusPaid},
 		"slow provider": {set: func(w *whole) {
 			for range slowCalls + 1 {
 				w.calls.note(payout.OpCharge, slowCall+1, w.at)
@@ -176,17 +182,21 @@ func TestCloseNow(t *testing.T) {
 		did  []string
 		want Closed
 	}{
-		"all":                  {did: all, want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
-		"a remainder":          {set: func(w *whole) { w.rest = 7 }, did: all[:4], want: Closed{Closing: true, Pool: true, Books: true, Remainder: 7}},
-		"closing breaks":       {set: func(w *whole) { w.breaks = "begin closing" }, did: all[:1]},
-		"pool breaks":          {set: func(w *whole) { w.breaks = "close pool" }, did: all[:2], want: Closed{Closing: true}},
-		"not yet":              {set: func(w *whole) { w.notYet = 1 }, did: all[:2], want: Closed{Closing: true}},
-		"count breaks":         {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: Closed{Closing: true, Pool: true}},
-		"books break":          {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: Closed{Closing: true, Pool: true}},
-		"finish breaks":        {set: func(w *whole) { w.breaks = "finish" }, did: all[:5], want: Closed{Closing: true, Pool: true, Books: true}},
-		"a winner has no row":  {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} }, did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, Pool: true}},
-		"the last gets his":    {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} }, did: slices.Insert(slices.Clone(all), 2, "count"), want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
-		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: all[:2], want: Closed{Closing: true, Pool: true}},
+		"all": {did: all, want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
+		"a remainder": {set: func(w *whole) { w.rest = 7 }, did: all[:4],
+			want: Closed{Closing: true, Pool: true, Books: true, Remainder: 7}},
+		"closing breaks": {set: func(w *whole) { w.breaks = "begin closing" }, did: all[:1]},
+		"pool breaks":    {set: func(w *whole) { w.breaks = "close pool" }, did: all[:2], want: Closed{Closing: true}},
+		"not yet":        {set: func(w *whole) { w.notYet = 1 }, did: all[:2], want: Closed{Closing: true}},
+		"count breaks":   {set: func(w *whole) { w.breaks = "count" }, did: all[:3], want: Closed{Closing: true, Pool: true}},
+		"books break":    {set: func(w *whole) { w.breaks = "close books" }, did: all[:4], want: Closed{Closing: true, Pool: true}},
+		"finish breaks":  {set: func(w *whole) { w.breaks = "finish" }, did: all[:5], want: Closed{Closing: true, Pool: true, Books: true}},
+		"a winner has no row": {set: func(w *whole) { w.won, w.winners = 2, []int{0, 1, 1} },
+			did: []string{"begin closing", "close pool", "count", "count", "count"}, want: Closed{Closing: true, Pool: true}},
+		"the last gets his": {set: func(w *whole) { w.won, w.winners = 2, []int{1, 2} }, did: slices.Insert(slices.Clone(all), 2, "count"),
+			want: Closed{Closing: true, Pool: true, Books: true, Finished: true}},
+		"large: not looked at": {set: func(w *whole) { w.packet.ShareCount = AtOnceShares + 1 }, did: all[:2],
+			want: Closed{Closing: true, Pool: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWhole(t)
@@ -222,7 +232,8 @@ func TestRefundNow(t *testing.T) {
 		"note breaks":         {set: func(w *whole) { w.rows.beginErr = errBroke }, did: sent[:1], fails: true},
 		"answer not booked":   {set: func(w *whole) { w.rows.settleErr = errBroke }, did: sent, status: payout.StatusSending},
 		"noted before: asked": {set: func(w *whole) { w.rows.noted = true }, did: sent[:1], status: payout.StatusSending},
-		"finish breaks":       {set: func(w *whole) { w.breaks = "finish" }, did: slices.Concat(sent, []string{"finish"}), status: payout.StatusPaid},
+		"finish breaks": {set: func(w *whole) { w.breaks = "finish" }, did: slices.Concat(sent, []string{"finish"}),
+			status: payout.StatusPaid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWhole(t)

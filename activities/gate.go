@@ -248,7 +248,8 @@ func (g *Gate) report(ctx context.Context, op payout.Op, payment string, o payou
 	attrs := []slog.Attr{slog.String("provider", g.provider), slog.String("op", string(op))}
 	if why := b.Why(); why != payout.TroubleNone {
 		g.opened[opened{op, why}]++
-		g.logger.LogAttrs(ctx, slog.LevelWarn, "Payments are parked: the provider is in trouble.", append(attrs, slog.String("why", string(why)), slog.String("code", o.Code))...)
+		g.logger.LogAttrs(ctx, slog.LevelWarn, "Payments are parked: the provider is in trouble.",
+			append(attrs, slog.String("why", string(why)), slog.String("code", o.Code))...)
 		return
 	}
 	g.logger.LogAttrs(ctx, slog.LevelWarn, "The provider works again: payments go out.", attrs...)

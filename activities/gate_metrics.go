@@ -43,7 +43,8 @@ func (g *Gate) Collect(out chan<- prometheus.Metric) {
 				open = 1
 			}
 			out <- prometheus.MustNewConstMetric(breakerOpen, prometheus.GaugeValue, open, g.provider, string(op), string(why))
-			out <- prometheus.MustNewConstMetric(breakerOpened, prometheus.CounterValue, float64(g.opened[opened{op, why}]), g.provider, string(op), string(why))
+			out <- prometheus.MustNewConstMetric(breakerOpened, prometheus.CounterValue, float64(g.opened[opened{op, why}]), g.provider, string(op),
+				string(why))
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(p
 		return payout.Begun{State: b.state(id), Held: b.held}, nil
 	}
 	b.sends[id]++
-	return payout.Begun{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}}, nil
+	return payout.Begun{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}},
+		nil
 }
 
 func (b *book) Settle(_ context.Context, _ payout.Observation, asked string) (payout.State, error) {
@@ -123,7 +124,8 @@ func TestGateParks(t *testing.T) {
 	}
 	before := time.Now()
 	step := c.try(t, paymentID(7))
-	if step.Do != payout.ActionSend || step.Parked != payout.ParkedLowBalance || step.At.Before(before.Add(300*time.Millisecond)) || step.At.After(before.Add(20*time.Second)) {
+	if step.Do != payout.ActionSend || step.Parked != payout.ParkedLowBalance || step.At.Before(before.Add(300*time.Millisecond)) ||
+		step.At.After(before.Add(20*time.Second)) {
 		t.Errorf("parked as %+v", step)
 	}
 	if n := c.book.sends[paymentID(7)]; n != 0 {
@@ -321,7 +323,8 @@ func TestGateTells(t *testing.T) {
 	if n := strings.Count(log.String(), "works again"); n != 1 {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
-	if want := fmt.Sprintf(`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} %d`, 0); !strings.Contains(exposed(t, c.gate), want) {
+	if want := fmt.Sprintf(`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} %d`,
+		0); !strings.Contains(exposed(t, c.gate), want) {
 		t.Errorf("no %s", want)
 	}
 }

@@ -29,7 +29,8 @@ func (b *book) Lapse(_ context.Context, id string) (payout.State, error) {
 	if b.late { // the books' own clock says that it has not expired
 		return st, nil
 	}
-	st.Status, st.Step, st.Failure = payout.StatusFailed, payout.Step{Do: payout.ActionEnd}, payout.FailureOf(payout.KindCharge, payout.FailureLapsed, "")
+	st.Status, st.Step, st.Failure = payout.StatusFailed, payout.Step{Do: payout.ActionEnd},
+		payout.FailureOf(payout.KindCharge, payout.FailureLapsed, "")
 	return st, nil
 }
 
@@ -49,10 +50,12 @@ func TestR2_LapsesByTheClockOfThePool(t *testing.T) {
 		asks, lapses  int
 		sends         int
 	}{
-		"expired":                       {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, asks: 1, lapses: 1},
-		"expired, provider in trouble":  {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, trouble: true, asks: 1, lapses: 1},
-		"not yet":                       {id: charge, pool: &watched{view: view(packet.PoolFunding, at.Add(-time.Millisecond))}, asks: 1, sends: 1},
-		"by the pool's clock alone":     {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, late: true, asks: 1, lapses: 1, sends: 1},
+		"expired":                      {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, asks: 1, lapses: 1},
+		"expired, provider in trouble": {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, trouble: true, asks: 1, lapses: 1},
+		"not yet": {id: charge, pool: &watched{view: view(packet.PoolFunding, at.Add(-time.Millisecond))}, asks: 1,
+			sends: 1},
+		"by the pool's clock alone": {id: charge, pool: &watched{view: view(packet.PoolFunding, at)}, late: true, asks: 1, lapses: 1,
+			sends: 1},
 		"opened in spite of its charge": {id: charge, pool: &watched{view: view(packet.PoolOpen, at)}, asks: 1, sends: 1},
 		"Redis away":                    {id: charge, pool: &watched{err: packet.ErrUnavailable}, asks: 1, sends: 1},
 		"pool lost":                     {id: charge, pool: &watched{err: packet.ErrNotFound}, asks: 1, sends: 1},
@@ -73,9 +76,11 @@ func TestR2_LapsesByTheClockOfThePool(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.pool.asks != tc.asks || c.book.lapses != tc.lapses || c.bank.sends != tc.sends {
-				t.Errorf("pool asked %d times, lapsed %d, sent %d; want %d, %d, %d", tc.pool.asks, c.book.lapses, c.bank.sends, tc.asks, tc.lapses, tc.sends)
+				t.Errorf("pool asked %d times, lapsed %d, sent %d; want %d, %d, %d", tc.pool.asks, c.book.lapses, c.bank.sends, tc.asks, tc.lapses,
+					tc.sends)
 			}
-			if ended := tc.lapses == 1 && !tc.late; ended != (out.Observation == nil && out.State.Status == payout.StatusFailed && out.State.Failure.Code == payout.FailureLapsed) {
+			if ended := tc.lapses == 1 && !tc.late; ended != (out.Observation == nil && out.State.Status == payout.StatusFailed &&
+				out.State.Failure.Code == payout.FailureLapsed) {
 				t.Errorf("%+v", out)
 			}
 		})

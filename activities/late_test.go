@@ -84,7 +84,8 @@ func TestR9_LateClaimIsToldFirst(t *testing.T) {
 				}, activity.RegisterOptions{Name: "payLater"})
 				_, err := env.ExecuteActivity(way, c)
 				var typed *temporal.ApplicationError
-				if (err == nil) != (tc.want == nil) || err != nil && (!errors.As(err, &typed) || typed.NonRetryable() || typed.Type() != TypeUnavailable) {
+				if (err == nil) != (tc.want == nil) || err != nil &&
+					(!errors.As(err, &typed) || typed.NonRetryable() || typed.Type() != TypeUnavailable) {
 					t.Errorf("%v, want %v, retried", err, tc.want)
 				}
 				if want := strings.Split(tc.did, ", "); !slices.Equal(r.did, want) {

@@ -80,7 +80,8 @@ func (p *promised) AccountedFor(context.Context, string) (int, error) {
 // TestR9_DrainLooksPastPromises: a promise that the pool does not know stands for none
 // of its winners, though the counts agree.
 func TestR9_DrainLooksPastPromises(t *testing.T) {
-	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true}, winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
+	p := &promised{lostHandOffs{recorded: map[string]bool{"ann": true},
+		winners: []packet.Claim{{PacketID: "p", UserID: "ann"}, {PacketID: "p", UserID: "bob"}}}}
 	steps := &Packets{Books: p, Pool: p, Starter: p}
 	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
 	env.RegisterActivity(steps.Drain)

@@ -39,7 +39,8 @@ func (r *rows) state(id string) payout.State {
 	return st
 }
 
-func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (
+	payout.Begun, error) {
 	r.did = append(r.did, "begin")
 	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
 	if r.beginErr != nil || r.held != nil {
@@ -52,7 +53,8 @@ func (r *rows) BeginClaim(_ context.Context, c packet.Claim, _ string, _ payout.
 	if r.begun != nil {
 		r.begun()
 	}
-	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Request: []byte("stored"), Send: 1}}, nil
+	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+		Request: []byte("stored"), Send: 1}}, nil
 }
 
 func (r *rows) RecordClaim(_ context.Context, c packet.Claim, _ string) (payout.State, error) {
@@ -207,7 +209,8 @@ func TestR4_PayNowLeavesInTime(t *testing.T) {
 // TestPayNowOutcomes: whatever the provider says, or does not, is an outcome and
 // no error; an answer that could not be booked is handed on with its name.
 func TestPayNowOutcomes(t *testing.T) {
-	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter, payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
+	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
+		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind
 		if got, err := s.pay(t); err != nil || got.Observation.Kind != kind || got.Unbooked {

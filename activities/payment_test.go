@@ -28,7 +28,8 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, orderNo string) payout.Observ
 	defer b.mu.Unlock()
 	b.asks++
 	now := time.Now().UTC()
-	return payout.Observation{Source: payout.SourceAsk, Kind: payout.ObsDeclined, OrderNo: orderNo, StartedAt: now, EndedAt: now.Add(3 * time.Second)}
+	return payout.Observation{Source: payout.SourceAsk, Kind: payout.ObsDeclined, OrderNo: orderNo, StartedAt: now,
+		EndedAt: now.Add(3 * time.Second)}
 }
 
 // TestR5_AskedByTheBooksClock: when a question was put is told by the clock that

@@ -34,7 +34,8 @@ type StatementBook interface {
 	SaveStatement(ctx context.Context, runID, provider string, day payout.Day, lines []payout.StatementLine) error
 	SealStatement(ctx context.Context, runID, provider string, day payout.Day, readAt time.Time) error
 	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
-	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace, limit int) (payout.PostingPage, error)
+	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
+		limit int) (payout.PostingPage, error)
 	ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error)
 	Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error)
 }

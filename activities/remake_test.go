@@ -67,8 +67,9 @@ func TestR9_LostPoolShutsItsLane(t *testing.T) {
 		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.Remake = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &lostPool{row: packet.Record{Stored: packet.StatusOpen, SealedSeed: sealed, Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50,
-				Split: packet.SplitRandom, MinShare: 1, ExpiresAt: time.Now().Add(time.Hour)}}}
+			l := &lostPool{row: packet.Record{Stored: packet.StatusOpen, SealedSeed: sealed,
+				Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50,
+					Split: packet.SplitRandom, MinShare: 1, ExpiresAt: time.Now().Add(time.Hour)}}}
 			steps := &Packets{Books: l, Pool: l, SeedKey: key, Remake: &Remake{Lanes: l, Books: l}}
 			tc.change(l, steps)
 			env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()

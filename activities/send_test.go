@@ -31,7 +31,8 @@ func (r *rows) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(p
 	if r.begun != nil {
 		r.begun()
 	}
-	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Request: []byte("stored"), Send: 1}}, nil
+	return payout.Begun{State: r.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1),
+		Request: []byte("stored"), Send: 1}}, nil
 }
 
 func (s *short) send(t *testing.T) (Outcome, error) {
@@ -149,7 +150,8 @@ func (l late) Turn(context.Context, string) (time.Duration, error) { l(); return
 // longer counts as open is handed to the run and not booked by the step itself: a
 // later send may be open by then.
 func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
-	for late, want := range map[time.Duration]bool{payout.LeaveWithin - time.Millisecond: false, payout.LeaveWithin: true} { // the bank has no window
+	// the bank has no window
+	for late, want := range map[time.Duration]bool{payout.LeaveWithin - time.Millisecond: false, payout.LeaveWithin: true} {
 		s := newShort(nil)
 		s.wire.took = func() { s.at = s.at.Add(late) }
 		got, err := s.send(t)
@@ -162,7 +164,8 @@ func TestR4_LateAnswerIsNotBookedBesideTheRun(t *testing.T) {
 // TestSendOutcomes: whatever the provider says, or does not, is an outcome and no
 // error; an answer that could not be booked is handed on with its name and number.
 func TestSendOutcomes(t *testing.T) {
-	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter, payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
+	for _, kind := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter,
+		payout.ObsNotSent, payout.ObsPending, payout.ObsNeedsRecipient} {
 		s := newShort(nil)
 		s.wire.answer.Kind = kind
 		if got, err := s.send(t); err != nil || got.Observation.Kind != kind || got.Unbooked {
@@ -172,7 +175,8 @@ func TestSendOutcomes(t *testing.T) {
 	s := newShort(nil)
 	s.rows.settleErr = errors.New("connection refused")
 	got, err := s.send(t)
-	if err != nil || !got.Unbooked || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" || got.OrderNo != payout.OrderNo(paymentID(0), 1) {
+	if err != nil || !got.Unbooked || got.Observation.Kind != payout.ObsSucceeded || got.Observation.ID == "" ||
+		got.OrderNo != payout.OrderNo(paymentID(0), 1) {
 		t.Errorf("not booked: %+v, %v", got, err)
 	}
 	s = newShort(nil)
@@ -207,7 +211,8 @@ func TestSendParks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if step := got.State.Step; !slices.Equal(s.rows.did, tc.did) || step.Do != payout.ActionSend || step.Parked != tc.want || step.At.IsZero() {
+			if step := got.State.Step; !slices.Equal(s.rows.did, tc.did) || step.Do != payout.ActionSend || step.Parked != tc.want ||
+				step.At.IsZero() {
 				t.Errorf("did %q, next: %+v", s.rows.did, step)
 			}
 		})

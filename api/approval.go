@@ -72,11 +72,14 @@ type approvalCursor struct {
 // filter is the filter with which the list goes on; false: no page has told this cursor
 // to whoever asks with it.
 func (c approvalCursor) filter(asked payout.ApprovalFilter, owner string) (payout.ApprovalFilter, bool) {
-	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" && checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
-		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID || asked.NotBy != "" && asked.NotBy != c.NotBy {
+	if c.ID == "" || !writable(c.At) || c.Status != "" && checkDecisionStatus(c.Status) != nil || c.PaymentID != "" &&
+		checkCode(c.PaymentID) != nil || c.NotBy != "" && c.NotBy != owner ||
+		asked.Status != "" && string(asked.Status) != c.Status || asked.PaymentID != "" && asked.PaymentID != c.PaymentID || asked.NotBy != "" &&
+		asked.NotBy != c.NotBy {
 		return asked, false
 	}
-	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At, AfterID: c.ID}, true
+	return payout.ApprovalFilter{Status: payout.DecisionStatus(c.Status), PaymentID: c.PaymentID, NotBy: c.NotBy, AfterTime: c.At,
+		AfterID: c.ID}, true
 }
 
 // DecisionStatus is payout.DecisionStatus with its schema.
@@ -84,7 +87,8 @@ type DecisionStatus payout.DecisionStatus
 
 // decisionStatuses are those that decisions can be listed by.
 var decisionStatuses = []payout.DecisionStatus{
-	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected, payout.DecisionExpired,
+	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected,
+	payout.DecisionExpired,
 }
 
 // Schema implements huma.SchemaProvider.
@@ -99,7 +103,8 @@ func checkDecisionStatus(s string) *fault {
 
 // readApprovalFilter reads the filter of whoever has this key.
 func readApprovalFilter(q *query, owner string) payout.ApprovalFilter {
-	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)), PaymentID: q.text("payment_id", checkCode)}
+	f := payout.ApprovalFilter{Status: payout.DecisionStatus(q.text("status", checkDecisionStatus)),
+		PaymentID: q.text("payment_id", checkCode)}
 	if q.flag("by_others") {
 		f.NotBy = owner
 	}
@@ -134,7 +139,8 @@ func listApprovals(r *request) (answer, error) {
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1].Decision
-		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), PaymentID: f.PaymentID, NotBy: f.NotBy, At: last.CreatedAt, ID: last.ApprovalID})
+		page.NextCursor = encodeCursor(approvalCursor{Status: string(f.Status), PaymentID: f.PaymentID, NotBy: f.NotBy, At: last.CreatedAt,
+			ID: last.ApprovalID})
 	}
 	for _, row := range rows {
 		page.Items = append(page.Items, r.server.renderApproval(row))

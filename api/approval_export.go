@@ -9,8 +9,9 @@ import (
 // approvalColumns are an ApprovalItem on one line: what was decided, the payout or refund
 // it is about as it is now, the second person's answer, and behind them what people read.
 var approvalColumns = []string{
-	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence", "answered_by", "answer_reason",
-	"created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local", "ended_local", "local_zone",
+	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
+	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
+	"ended_local", "local_zone",
 }
 
 func approvalLine(a payout.Approval, form fileForm) []string {
@@ -21,8 +22,9 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 		ended = Stamp(d.EndedAt).String()
 	}
 	return []string{
-		d.ApprovalID, item.Status, item.Kind, row.ID, row.PacketID, cell(row.UserID), fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy), cell(d.ApproveReason),
-		Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, item.ID, row.Amount.String(), form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
+		d.ApprovalID, item.Status, item.Kind, row.ID, row.PacketID, cell(row.UserID), fenCell(Fen(row.Amount)), string(row.Status), cell(d.By),
+		cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy), cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(),
+		ended, item.ID, row.Amount.String(), form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
 	}
 }
 
@@ -35,7 +37,8 @@ func exportApprovals(r *request) (answer, error) {
 	}
 	filter.Limit = exportStep
 	store := r.server.cfg.Store
-	return r.sendFile(form, listFile{name: "approvals", columns: approvalColumns, more: func(ctx context.Context) (lines [][]string, end bool, err error) {
+	return r.sendFile(form, listFile{name: "approvals", columns: approvalColumns, more: func(ctx context.Context) (lines [][]string, end bool,
+		err error) {
 		rows, err := store.Approvals(ctx, filter)
 		if err != nil {
 			return nil, false, err

@@ -49,7 +49,8 @@ func (s State) MarshalJSON() ([]byte, error) {
 
 // Schema implements huma.SchemaProvider: members depend on the action.
 func (State) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeObject, AdditionalProperties: true}, {Type: "null"}}, Examples: []any{map[string]any{"status": "failed"}}}
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeObject, AdditionalProperties: true}, {Type: "null"}},
+		Examples: []any{map[string]any{"status": "failed"}}}
 }
 
 // AuditEntries is a page of the audit.
@@ -126,8 +127,9 @@ func listAudit(r *request) (answer, error) {
 		page.NextCursor = encodeCursor(auditCursor{Filters: given, At: last.At, Seq: last.Seq})
 	}
 	for _, e := range entries {
-		page.Items = append(page.Items, AuditEntry{Seq: e.Seq, At: Stamp(e.At), Actor: e.Actor, Role: e.Role, Action: e.Action, Subject: e.Subject,
-			Reason: e.Reason, Before: State(e.Before), After: State(e.After), Hash: hex.EncodeToString(e.Hash[:])})
+		page.Items = append(page.Items, AuditEntry{Seq: e.Seq, At: Stamp(e.At), Actor: e.Actor, Role: e.Role, Action: e.Action,
+			Subject: e.Subject,
+			Reason:  e.Reason, Before: State(e.Before), After: State(e.After), Hash: hex.EncodeToString(e.Hash[:])})
 	}
 	return answer{status: http.StatusOK, body: page}, nil
 }

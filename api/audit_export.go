@@ -11,7 +11,8 @@ import (
 
 // auditColumns are the members of an AuditEntry, one column each, and behind them what
 // people read.
-var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash", "at_local", "local_zone"}
+var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash", "at_local",
+	"local_zone"}
 
 func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
@@ -23,8 +24,8 @@ func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 		states[i] = cell(string(text))
 	}
 	return []string{
-		strconv.FormatInt(e.Seq, 10), Stamp(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason), states[0], states[1],
-		hex.EncodeToString(e.Hash[:]), form.local(e.At), form.zone.String(),
+		strconv.FormatInt(e.Seq, 10), Stamp(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason),
+		states[0], states[1], hex.EncodeToString(e.Hash[:]), form.local(e.At), form.zone.String(),
 	}, nil
 }
 
@@ -37,7 +38,8 @@ func exportAudit(r *request) (answer, error) {
 	}
 	filter.Limit = exportStep
 	store := r.server.cfg.Store
-	return r.sendFile(form, listFile{name: "audit", columns: auditColumns, more: func(ctx context.Context) (lines [][]string, end bool, err error) {
+	return r.sendFile(form, listFile{name: "audit", columns: auditColumns, more: func(ctx context.Context) (lines [][]string, end bool,
+		err error) {
 		entries, err := store.Audit(ctx, filter)
 		if err != nil {
 			return nil, false, err

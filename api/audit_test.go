@@ -71,7 +71,8 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	for i, e := range page.Items {
-		if e.Seq != int64(5-i) || e.Actor != h.finance.key.Owner || e.Role != "finance" || e.Action != "retry" || e.Before["status"] != "failed" ||
+		if e.Seq != int64(5-i) || e.Actor != h.finance.key.Owner || e.Role != "finance" || e.Action != "retry" ||
+			e.Before["status"] != "failed" ||
 			e.After["status"] != "pending" || !strings.HasPrefix(e.Reason, "第") || e.At.Before(before) || len(e.Hash) != 64 {
 			t.Errorf("%+v", e)
 		}
@@ -79,18 +80,21 @@ func TestAudit(t *testing.T) {
 	if v := h.verdict(); !v.Valid || v.Entries != 5 || v.Head != page.Items[0].Hash {
 		t.Errorf("%+v", v)
 	}
-	hourAgo, soon := url.QueryEscape(before.Format(time.RFC3339)), url.QueryEscape(time.Now().Add(time.Minute).In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano))
+	hourAgo, soon := url.QueryEscape(before.Format(time.RFC3339)),
+		url.QueryEscape(time.Now().Add(time.Minute).In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano))
 	for query, want := range map[string]int{
-		"?subject=" + bad: 3, "?subject=" + other: 2, "?subject=" + strings.ToUpper(bad): 0, "?actor=" + h.finance.key.Owner: 5, "?actor=x": 0, "?action=retry": 5, "?action=cancel": 0,
-		"?from=" + hourAgo: 5, "?to=" + hourAgo: 0, "?from=" + soon: 0, "?to=" + soon: 5, "?from=" + hourAgo + "&to=" + soon + "&subject=" + other + "&action=retry": 2,
+		"?subject=" + bad: 3, "?subject=" + other: 2, "?subject=" + strings.ToUpper(bad): 0, "?actor=" + h.finance.key.Owner: 5, "?actor=x": 0,
+		"?action=retry": 5, "?action=cancel": 0, "?from=" + hourAgo: 5, "?to=" + hourAgo: 0, "?from=" + soon: 0, "?to=" + soon: 5, "?from=" +
+			hourAgo + "&to=" + soon + "&subject=" + other + "&action=retry": 2,
 	} {
 		if got := h.audit(query); len(got.Items) != want {
 			t.Errorf("%s: %d entries, want %d", query, len(got.Items), want)
 		}
 	}
 	for query, field := range map[string]string{
-		"actor=": "actor", "action=" + strings.Repeat("x", 129): "action", "subject=%FF": "subject", "from=yesterday": "from", "from=2026-02-17": "from", "to=1969-12-31T23:59:59Z": "to",
-		"from=2026-02-17T00:00:00+08:00": "from", "from=2026-02-17T00:00:00Z&to=2026-02-17T00:00:00Z": "to", "from=2026-01-01T00:00:00Z&from=2026-01-01T00:00:00Z": "from",
+		"actor=": "actor", "action=" + strings.Repeat("x", 129): "action", "subject=%FF": "subject", "from=yesterday": "from",
+		"from=2026-02-17": "from", "to=1969-12-31T23:59:59Z": "to", "from=2026-02-17T00:00:00+08:00": "from",
+		"from=2026-02-17T00:00:00Z&to=2026-02-17T00:00:00Z": "to", "from=2026-01-01T00:00:00Z&from=2026-01-01T00:00:00Z": "from",
 		"status=failed": "status", "limit=0": "limit", "limit=201": "limit", "cursor=": "cursor", "cursor=x": "cursor", "cursor=e30": "cursor",
 	} {
 		r := h.as(h.auditor, "GET", "/v1/staff/audit?"+query, "")
@@ -160,7 +164,8 @@ func TestBrokenAuditIsTold(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	h.audited(3)
-	h.exec(dsn, "DROP TRIGGER IF EXISTS audit_no_update", "DROP TRIGGER IF EXISTS audit_no_delete", "UPDATE audit SET after_is = '{\"status\":' WHERE seq = 2")
+	h.exec(dsn, "DROP TRIGGER IF EXISTS audit_no_update", "DROP TRIGGER IF EXISTS audit_no_delete",
+		"UPDATE audit SET after_is = '{\"status\":' WHERE seq = 2")
 	v := h.verdict()
 	if v.Valid || v.Entries != 3 || v.FirstBad == nil || *v.FirstBad != 2 {
 		t.Errorf("%+v", v)

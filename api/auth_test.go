@@ -31,7 +31,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.finance.token}, 403, "forbidden"},
 		{call{method: "POST", path: "/v1/nothing", body: bad, key: h.app.token}, 404, "not_found"},
 		{call{method: "PUT", path: "/v1/packets", body: bad, key: h.app.token}, 405, "method_not_allowed"},
-		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token, header: text}, 415, "unsupported_media_type"},
+		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token, header: text}, 415,
+			"unsupported_media_type"},
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: bad, key: h.app.token}, 413, "body_too_large"},
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":`, key: h.app.token}, 400, "malformed_json"},
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":1}`, key: h.app.token}, 422, "invalid_request"},
@@ -40,9 +41,12 @@ func TestOrderOfChecks(t *testing.T) {
 		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 1<<20+1), key: h.app.token}, 413, "body_too_large"},
 		{call{method: "POST", path: "/v1/packets", body: `{"sender_id":"u1"}`, key: h.app.token}, 422, "invalid_request"},
 		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token}, 400, "idempotency_key_required"},
-		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "k k"}}, 400, "idempotency_key_required"},
-		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "schlüssel"}}, 400, "idempotency_key_required"},
-		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": strings.Repeat("k", 129)}}, 400, "idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "k k"}}, 400,
+			"idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "schlüssel"}}, 400,
+			"idempotency_key_required"},
+		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token,
+			header: map[string]string{"Idempotency-Key": strings.Repeat("k", 129)}}, 400, "idempotency_key_required"},
 
 		{call{method: "POST", path: "/v1/staff/nothing"}, 401, "unauthenticated"},
 		{call{method: "POST", path: "/v1/staff/nothing", key: h.app.token}, 403, "forbidden"},
@@ -53,7 +57,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: bad}, 413, "body_too_large"},
 		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":""}`}, 422, "invalid_request"},
 		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":"r"}`}, 400, "idempotency_key_required"},
-		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":"r"}`, header: map[string]string{"Idempotency-Key": "k"}}, 404, "payout_not_found"},
+		{call{method: "POST", path: "/v1/staff/payouts/x/retry", key: h.finance.token, body: `{"reason":"r"}`,
+			header: map[string]string{"Idempotency-Key": "k"}}, 404, "payout_not_found"},
 	} {
 		r := h.do(c.call)
 		if r.status != c.status || r.code() != c.code {
@@ -107,7 +112,8 @@ func TestListeners(t *testing.T) {
 			t.Errorf("%s without key: %s", method, r)
 		}
 	}
-	if r := h.do(call{method: "PROPFIND", path: "/v1/packets/" + nobody + "/grabs", key: h.app.token}); r.status != 405 || r.header.Get("Allow") != "GET, HEAD, POST" {
+	if r := h.do(call{method: "PROPFIND", path: "/v1/packets/" + nobody + "/grabs", key: h.app.token}); r.status != 405 ||
+		r.header.Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow %q, %s", r.header.Get("Allow"), r)
 	}
 }
@@ -134,10 +140,12 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
-	if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, header: map[string]string{"Authorization": "bEARER  " + h.app.token}}); r.status != http.StatusNotFound {
+	if r := h.do(call{method: "GET", path: "/v1/packets/" + nobody,
+		header: map[string]string{"Authorization": "bEARER  " + h.app.token}}); r.status != http.StatusNotFound {
 		t.Errorf("the scheme's case: %s", r)
 	}
-	twice := "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nAuthorization: Bearer " + h.app.token + "\r\n\r\n"
+	twice := "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nAuthorization: Bearer " +
+		h.app.token + "\r\n\r\n"
 	if r := h.wire(h.public, twice); r.status != http.StatusUnauthorized {
 		t.Errorf("two keys: %s", r)
 	}

@@ -12,8 +12,9 @@ import (
 // breakFileColumns are the members of a Break, one column each, and behind them what
 // people read.
 var breakFileColumns = []string{
-	"id", "kind", "packet_id", "payment_id", "order_no", "user_id", "detail", "provider", "amount", "payment_amount", "reconciliation_id", "seen", "created_at", "last_seen_at", "age_seconds",
-	"resolved_at", "resolved_by", "resolved_reason", "amount_yuan", "payment_amount_yuan", "created_local", "last_seen_local", "resolved_local", "local_zone",
+	"id", "kind", "packet_id", "payment_id", "order_no", "user_id", "detail", "provider", "amount", "payment_amount", "reconciliation_id",
+	"seen", "created_at", "last_seen_at", "age_seconds", "resolved_at", "resolved_by", "resolved_reason", "amount_yuan", "payment_amount_yuan",
+	"created_local", "last_seen_local", "resolved_local", "local_zone",
 }
 
 func breakLine(row payout.BreakRow, now time.Time, form fileForm) []string {
@@ -29,9 +30,10 @@ func breakLine(row payout.BreakRow, now time.Time, form fileForm) []string {
 		at, by, how = r.At.String(), cell(r.By), cell(r.Reason)
 	}
 	return []string{
-		b.ID, b.Kind, optional(b.PacketID), optional(b.PaymentID), optional(b.OrderNo), optional(b.UserID), cell(b.Detail), optional(b.Provider), fen[0], fen[1],
-		optional(b.ReconciliationID), strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(), strconv.FormatInt(b.AgeSeconds, 10),
-		at, by, how, yuan[0], yuan[1], form.local(row.CreatedAt), form.local(row.LastSeen), form.local(row.ResolvedAt), form.zone.String(),
+		b.ID, b.Kind, optional(b.PacketID), optional(b.PaymentID), optional(b.OrderNo), optional(b.UserID), cell(b.Detail), optional(b.Provider),
+		fen[0], fen[1], optional(b.ReconciliationID), strconv.Itoa(b.Seen), b.CreatedAt.String(), b.LastSeenAt.String(),
+		strconv.FormatInt(b.AgeSeconds, 10), at, by, how, yuan[0], yuan[1], form.local(row.CreatedAt), form.local(row.LastSeen),
+		form.local(row.ResolvedAt), form.zone.String(),
 	}
 }
 
@@ -44,7 +46,8 @@ func exportBreaks(r *request) (answer, error) {
 	}
 	filter.Limit = exportStep
 	cfg := r.server.cfg
-	return r.sendFile(form, listFile{name: "breaks", columns: breakFileColumns, more: func(ctx context.Context) (lines [][]string, end bool, err error) {
+	return r.sendFile(form, listFile{name: "breaks", columns: breakFileColumns, more: func(ctx context.Context) (lines [][]string, end bool,
+		err error) {
 		rows, err := cfg.Store.Breaks(ctx, filter)
 		if err != nil {
 			return nil, false, err

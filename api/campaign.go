@@ -23,7 +23,8 @@ type CampaignBook interface {
 	Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error)
 	CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error)
 	SetCampaign(ctx context.Context, id string, to campaign.Status) (campaign.Campaign, error)
-	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status, render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error)
+	StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
+		render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
 // CampaignStatus is campaign.Status with its schema.
@@ -177,10 +178,10 @@ func (q campaignRequest) campaign(app, id string, salt []byte, hash string) camp
 	hour, _ := strconv.Atoi(q.OpensAt[:2])
 	minute, _ := strconv.Atoi(q.OpensAt[3:])
 	return campaign.Campaign{
-		ID: id, App: app, Name: q.Name, Salt: salt, Zone: q.Zone, Minute: hour*60 + minute, StartsOn: q.StartsOn, EndsOn: q.EndsOn, BodyHash: hash,
-		Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
-			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
-			Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible), Tickets: p.Tickets,
+		ID: id, App: app, Name: q.Name, Salt: salt, Zone: q.Zone, Minute: hour*60 + minute, StartsOn: q.StartsOn, EndsOn: q.EndsOn,
+		BodyHash: hash, Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
+			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare,
+			MaxShare: p.MaxShare, Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible), Tickets: p.Tickets,
 		}},
 	}
 }
@@ -223,11 +224,13 @@ func createCampaign(r *request) (answer, error) {
 func renderCampaign(c campaign.Campaign) Campaign {
 	p := c.Template.Packet
 	out := Campaign{
-		ID: c.ID, Name: c.Name, Status: CampaignStatus(c.Status), TimeZone: c.Zone, OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60),
-		StartsOn: Date(c.StartsOn), NextOpensAt: stampOrNull(c.NextOpens), CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt),
-		Schedule: ScheduleRef{ID: "campaign/" + c.ID},
-		Packet: CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount, Split: SplitMode(p.Split),
-			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets, GroupID: orNull(p.GroupID), Metadata: p.Metadata},
+		ID: c.ID, Name: c.Name, Status: CampaignStatus(c.Status), TimeZone: c.Zone,
+		OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60), StartsOn: Date(c.StartsOn), NextOpensAt: stampOrNull(c.NextOpens),
+		CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt), Schedule: ScheduleRef{ID: "campaign/" + c.ID},
+		Packet: CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount,
+			Split:    SplitMode(p.Split),
+			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets,
+			GroupID: orNull(p.GroupID), Metadata: p.Metadata},
 	}
 	if c.EndsOn != "" {
 		last := Date(c.EndsOn)

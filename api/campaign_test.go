@@ -91,11 +91,13 @@ func TestCampaignFields(t *testing.T) {
 		want       []string
 	}{
 		{"empty object", `{}`, []string{"name required", "opens_daily_at required", "packet required"}},
-		{"no packet's members", campaignBody("packet", `{}`), []string{"packet.sender_id required", "packet.total_amount required", "packet.share_count required"}},
+		{"no packet's members", campaignBody("packet", `{}`), []string{"packet.sender_id required", "packet.total_amount required",
+			"packet.share_count required"}},
 		{"packet is no object", campaignBody("packet", `[]`), []string{"packet wrong_type"}},
 		{"packet twice", campaignBody("name", `"x","packet":{}`), []string{"packet duplicate"}},
 		{"opens_at", campaignBody("packet", with("opens_at", `"2027-01-01T00:00:00Z"`)), []string{"packet.opens_at unknown_field"}},
-		{"within the packet", campaignBody("packet", with("total_amount", "9", "x", "1", "metadata", `{"a":1}`)), []string{"packet.total_amount total_too_small", "packet.metadata.a wrong_type", "packet.x unknown_field"}},
+		{"within the packet", campaignBody("packet", with("total_amount", "9", "x", "1", "metadata", `{"a":1}`)),
+			[]string{"packet.total_amount total_too_small", "packet.metadata.a wrong_type", "packet.x unknown_field"}},
 		{"wrong total, and its relations", campaignBody("packet", with("total_amount", "-1")), []string{"packet.total_amount out_of_range"}},
 		{"the packet's member outside", campaignBody("sender_id", `"u"`), []string{"sender_id unknown_field"}},
 		{"time of day", campaignBody("opens_daily_at", `"24:00"`), []string{"opens_daily_at invalid_format"}},
@@ -103,12 +105,14 @@ func TestCampaignFields(t *testing.T) {
 		{"zone", campaignBody("time_zone", `"Local"`), []string{"time_zone invalid_format"}},
 		{"name", campaignBody("name", `""`), []string{"name wrong_length"}},
 		{"long name", campaignBody("name", quoted(strings.Repeat("雨", 65))), []string{"name wrong_length"}},
-		{"days", campaignBody("starts_on", `"2027-02-30"`, "ends_on", `"tomorrow"`), []string{"starts_on invalid_format", "ends_on invalid_format"}},
+		{"days", campaignBody("starts_on", `"2027-02-30"`, "ends_on", `"tomorrow"`),
+			[]string{"starts_on invalid_format", "ends_on invalid_format"}},
 		{"ends before", campaignBody("starts_on", `"2037-02-02"`, "ends_on", `"2037-02-01"`), []string{"ends_on out_of_range"}},
 		{"over", campaignBody("starts_on", `"2020-02-01"`, "ends_on", `"2020-02-02"`), []string{"ends_on out_of_range"}},
 	} {
 		r := h.postCampaign(h.app, "fields", c.body)
-		if got := fieldsOf(t, r); r.code() != "invalid_request" || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
+		if got := fieldsOf(t, r); r.code() != "invalid_request" ||
+			!slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
 			t.Errorf("%s: %v, want %v: %s", c.name, got, c.want, r)
 		}
 	}
@@ -128,8 +132,10 @@ func TestCampaignCreate(t *testing.T) {
 	var c campaignAnswer
 	r.json(t, &c)
 	next := time.Now().UTC().Add(12 * time.Hour)
-	if r.status != http.StatusCreated || c.Status != "active" || c.Schedule.ID != "campaign/"+c.ID || c.NextOpensAt == nil || c.NextOpensAt.Sub(next).Abs() > time.Minute ||
-		c.StartsOn != c.NextOpensAt.Format(time.DateOnly) || c.EndsOn != nil || c.Packet.EligibleCount != 2 || c.Packet.Split != "random" || c.Packet.Life != 3600 || c.Packet.Metadata["k"] != "v" {
+	if r.status != http.StatusCreated || c.Status != "active" || c.Schedule.ID != "campaign/"+c.ID || c.NextOpensAt == nil ||
+		c.NextOpensAt.Sub(next).Abs() > time.Minute ||
+		c.StartsOn != c.NextOpensAt.Format(time.DateOnly) || c.EndsOn != nil || c.Packet.EligibleCount != 2 || c.Packet.Split != "random" ||
+		c.Packet.Life != 3600 || c.Packet.Metadata["k"] != "v" {
 		t.Errorf("%s", r)
 	}
 	// The same request with its defaults written out, after the campaign has moved on.
@@ -226,19 +232,22 @@ func TestCampaignLists(t *testing.T) {
 	for i := range 3 {
 		day := c.NextDay.Add(i)
 		days = append([]string{string(day)}, days...)
-		stacktest.CampaignDay(t, h.dsn, c.ID, string(day), string([]campaign.DayStatus{campaign.DayMaking, campaign.DayMissed, campaign.DayMade}[i]), c.PacketID(day), c.NextOpens.AddDate(0, 0, i))
+		stacktest.CampaignDay(t, h.dsn, c.ID, string(day),
+			string([]campaign.DayStatus{campaign.DayMaking, campaign.DayMissed, campaign.DayMade}[i]), c.PacketID(day), c.NextOpens.AddDate(0, 0, i))
 	}
 	path := "/v1/campaigns/" + c.ID + "/days"
 	if got := read(path + "?limit=2"); !slices.Equal(got, days) {
 		t.Errorf("days: %v, want %v", got, days)
 	}
 	r := h.as(h.app, "GET", path+"?limit=2", "")
-	if text := string(r.body); strings.Count(text, `"packet_id":null`) != 1 || strings.Count(text, `"packet_id":"`+c.PacketID(payout.Day(days[0]))) != 1 {
+	if text := string(r.body); strings.Count(text, `"packet_id":null`) != 1 ||
+		strings.Count(text, `"packet_id":"`+c.PacketID(payout.Day(days[0]))) != 1 {
 		t.Errorf("%s", r)
 	}
 	var p page
 	r.json(t, &p)
-	for _, bad := range []string{"/v1/campaigns/" + ids[1] + "/days?cursor=" + *p.NextCursor, "/v1/campaigns?cursor=" + *p.NextCursor, path + "?cursor=x", "/v1/campaigns?status=made"} {
+	for _, bad := range []string{"/v1/campaigns/" + ids[1] + "/days?cursor=" + *p.NextCursor, "/v1/campaigns?cursor=" + *p.NextCursor,
+		path + "?cursor=x", "/v1/campaigns?status=made"} {
 		if r := h.as(h.app, "GET", bad, ""); r.code() != "invalid_request" {
 			t.Errorf("%s: %s", bad, r)
 		}
@@ -282,7 +291,8 @@ func TestStaffCampaigns(t *testing.T) {
 	if r := h.as(h.app2, "GET", "/v1/campaigns/"+mine, ""); r.code() != "campaign_not_found" {
 		t.Errorf("an app reads another's: %s", r)
 	}
-	if r := h.as(h.finance, "GET", "/v1/staff/campaigns/"+mine, ""); r.status != http.StatusOK || !strings.Contains(string(r.body), `"app":"`+h.app.app.ID+`"`) {
+	if r := h.as(h.finance, "GET", "/v1/staff/campaigns/"+mine, ""); r.status != http.StatusOK ||
+		!strings.Contains(string(r.body), `"app":"`+h.app.app.ID+`"`) {
 		t.Errorf("%s", r)
 	}
 	first := h.write(h.ops, "campaigns/"+mine+"/pause", "k1", because)
@@ -292,7 +302,8 @@ func TestStaffCampaigns(t *testing.T) {
 	if r := h.as(h.app, "POST", "/v1/campaigns/"+mine+"/resume", ""); !strings.Contains(string(r.body), `"status":"active"`) {
 		t.Errorf("resumed by its app: %s", r)
 	}
-	if again := h.write(h.ops, "campaigns/"+mine+"/pause", "k1", because); string(again.body) != string(first.body) || again.header.Get("Idempotency-Replayed") != "true" {
+	if again := h.write(h.ops, "campaigns/"+mine+"/pause", "k1", because); string(again.body) != string(first.body) ||
+		again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", again)
 	}
 	if r := h.as(h.app, "GET", "/v1/campaigns/"+mine, ""); !strings.Contains(string(r.body), `"status":"active"`) {
@@ -301,7 +312,8 @@ func TestStaffCampaigns(t *testing.T) {
 	if r := h.write(h.finance, "campaigns/"+mine+"/end", "k1", because); !strings.Contains(string(r.body), `"status":"ended"`) {
 		t.Errorf("%s", r)
 	}
-	for path, want := range map[string]string{mine + "/pause": "campaign_ended", "nope/end": "campaign_not_found", "00000000000000000000/end": "campaign_not_found"} {
+	for path, want := range map[string]string{mine + "/pause": "campaign_ended", "nope/end": "campaign_not_found",
+		"00000000000000000000/end": "campaign_not_found"} {
 		for range 2 {
 			if r := h.write(h.ops, "campaigns/"+path, "k2"+path, because); r.code() != want {
 				t.Errorf("%s: %s", path, r)

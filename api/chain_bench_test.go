@@ -70,7 +70,8 @@ func (p instant) View(_ context.Context, id string) (packet.PoolView, error) {
 func (p instant) Grab(_ context.Context, packetID, userID string, profile packet.Profile) (packet.Grabbed, error) {
 	g := packet.Grabbed{Result: p.result}
 	if g.Result == packet.GrabWon {
-		g.Claim = packet.Claim{PacketID: packetID, UserID: userID, ShareIndex: 17, Amount: 1288, ClaimedAt: time.UnixMilli(1_700_000_000_123), Profile: profile}
+		g.Claim = packet.Claim{PacketID: packetID, UserID: userID, ShareIndex: 17, Amount: 1288, ClaimedAt: time.UnixMilli(1_700_000_000_123),
+			Profile: profile}
 	}
 	return g, nil
 }
@@ -119,7 +120,9 @@ func BenchmarkChain(b *testing.B) {
 			s := benchServer(b, instant{app: books.app.ID, result: side.result}, books)
 			s.public.app.Handler() // makes the routes
 			serve := func(c net.Conn) error {
-				return s.public.app.Server().ServeConn(&conn{Conn: c, watch: watchConns(b.Context(), nil, 1, prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{}))})
+				return s.public.app.Server().ServeConn(
+					&conn{Conn: c, watch: watchConns(b.Context(), nil, 1, prometheus.NewGauge(prometheus.GaugeOpts{}),
+						prometheus.NewCounter(prometheus.CounterOpts{}))})
 			}
 			serveOnce(b, serve, request, side.status)
 			s.soldOut.running.Wait() // the process knows the winners, if there are any to know
@@ -129,8 +132,8 @@ func BenchmarkChain(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) {
 		app := fiber.New(fiber.Config{
 			CaseSensitive: true, StrictRouting: true, Immutable: true, StreamRequestBody: true, DisablePreParseMultipartForm: true,
-			BodyLimit: createBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: DefaultReadTimeout, WriteTimeout: DefaultWriteTimeout, IdleTimeout: DefaultIdleTimeout,
-			DisableStartupMessage: true,
+			BodyLimit: createBodyLimit, ReadBufferSize: headerLimit, ReadTimeout: DefaultReadTimeout, WriteTimeout: DefaultWriteTimeout,
+			IdleTimeout: DefaultIdleTimeout, DisableStartupMessage: true,
 		})
 		app.Post("/v1/packets/:id/grabs", func(c *fiber.Ctx) error { c.Status(http.StatusCreated); return nil })
 		app.Handler()

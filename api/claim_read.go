@@ -71,7 +71,8 @@ func (r *request) pooledGrabs(l location, id string, after grabCursor, limit int
 		claims, made = claims[1:], made-1
 	}
 	claims = claims[:min(limit, len(claims))]
-	return grabPage{location: l, claims: claims, payout: r.server.statuses(r.ctx, claims, readLimit), before: func(n int) int { return made - n }}, nil
+	return grabPage{location: l, claims: claims, payout: r.server.statuses(r.ctx, claims, readLimit),
+		before: func(n int) int { return made - n }}, nil
 }
 
 func (r *request) recordedGrabs(l location, after grabCursor, limit int) (grabPage, error) {

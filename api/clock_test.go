@@ -70,7 +70,8 @@ func TestClockOfTheAPI(t *testing.T) {
 			}
 			h.noTimeOff(step)
 			if step > 0 { // the one that may be is seen
-				wait.Until(h.t, "when a key was used last is off", func() bool { return h.timesAt("api_keys", "last_used_at", time.Now().Add(step)) > 0 })
+				wait.Until(h.t, "when a key was used last is off",
+					func() bool { return h.timesAt("api_keys", "last_used_at", time.Now().Add(step)) > 0 })
 			}
 
 			off.Store(0)
@@ -121,7 +122,8 @@ func (h *house) ending(in time.Duration) owner {
 	h.t.Helper()
 	o := h.newOwner(access.RoleApp)
 	db := h.database(h.dsn)
-	if _, err := db.ExecContext(h.t.Context(), "UPDATE api_keys SET expires_at = ? WHERE id = ?", time.Now().UTC().Add(in), o.key.ID); err != nil {
+	if _, err := db.ExecContext(h.t.Context(), "UPDATE api_keys SET expires_at = ? WHERE id = ?", time.Now().UTC().Add(in),
+		o.key.ID); err != nil {
 		h.t.Fatal(err)
 	}
 	h.check(h.stop())
@@ -181,7 +183,8 @@ func (h *house) noTimeOff(step time.Duration) {
 func (h *house) timesAt(table, name string, at time.Time) (n int) {
 	h.t.Helper()
 	query := fmt.Sprintf("SELECT COUNT(*) FROM `%s` WHERE `%s` BETWEEN ? AND ?", table, name)
-	if err := h.database(h.dsn).QueryRowContext(h.t.Context(), query, at.UTC().Add(-4*time.Minute), at.UTC().Add(4*time.Minute)).Scan(&n); err != nil {
+	if err := h.database(h.dsn).QueryRowContext(h.t.Context(), query, at.UTC().Add(-4*time.Minute),
+		at.UTC().Add(4*time.Minute)).Scan(&n); err != nil {
 		h.t.Fatal(err)
 	}
 	return n

@@ -225,11 +225,13 @@ func renderMovements(t payout.Totals) []KindSum {
 func renderCloseSummary(c payout.Close) CloseSummary {
 	day := c.Movements()
 	kinds := day.ByKind()
-	out := CloseSummary{Date: Date(c.Day), Status: closeProvisional, Pending: []string{}, From: Stamp(c.From), To: Stamp(c.To), At: Stamp(c.At),
-		FinalAt: stampOrNull(c.FinalAt), Entries: day.Entries(), Funded: renderSum(kinds[payout.PostCharge]), Claimed: renderSum(kinds[payout.PostClaim]),
-		Paid: renderSum(kinds[payout.PostPaid]), Returned: renderSum(kinds[payout.PostReturned]), Refunded: renderSum(kinds[payout.PostRefunded]),
-		Holding: Fen(c.Closing.Balance(payout.AccountHolding).Amount), Owed: renderSum(c.Closing.Balance(payout.AccountOwed)),
-		Refunding: renderSum(c.Closing.Balance(payout.AccountRefunding)), Checked: orNull(c.Checked())}
+	out := CloseSummary{Date: Date(c.Day), Status: closeProvisional, Pending: []string{}, From: Stamp(c.From), To: Stamp(c.To),
+		At:      Stamp(c.At),
+		FinalAt: stampOrNull(c.FinalAt), Entries: day.Entries(), Funded: renderSum(kinds[payout.PostCharge]),
+		Claimed: renderSum(kinds[payout.PostClaim]), Paid: renderSum(kinds[payout.PostPaid]), Returned: renderSum(kinds[payout.PostReturned]),
+		Refunded: renderSum(kinds[payout.PostRefunded]), Holding: Fen(c.Closing.Balance(payout.AccountHolding).Amount),
+		Owed: renderSum(c.Closing.Balance(payout.AccountOwed)), Refunding: renderSum(c.Closing.Balance(payout.AccountRefunding)),
+		Checked: orNull(c.Checked())}
 	switch {
 	case !c.FinalAt.IsZero():
 		out.Status = closeFinal
@@ -247,10 +249,12 @@ func renderCloseSummary(c payout.Close) CloseSummary {
 }
 
 func renderClose(c payout.Close) Close {
-	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing), Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
+	out := Close{CloseSummary: renderCloseSummary(c), Accounts: renderAccounts(c.Opening, c.Closing),
+		Movements: renderMovements(c.Movements()), Apps: []AppDay{}}
 	for _, app := range c.Closing.Apps() {
 		opening, closing := c.Opening.Of(app), c.Closing.Of(app)
-		out.Apps = append(out.Apps, AppDay{AppID: app, Accounts: renderAccounts(opening, closing), Movements: renderMovements(closing.Minus(opening))})
+		out.Apps = append(out.Apps, AppDay{AppID: app, Accounts: renderAccounts(opening, closing),
+			Movements: renderMovements(closing.Minus(opening))})
 	}
 	if c.Tie != nil {
 		tie := renderTie(c.Tie)
@@ -267,7 +271,8 @@ func renderTie(t *payout.Tie) StatementTie {
 			Explained: NetSums{Count: o.Differ.Count, Amount: NetFen(o.Differ.Amount)}})
 	}
 	for _, s := range t.Sums {
-		out.ByKind = append(out.ByKind, DifferenceSum{Kind: string(s.Kind), Op: string(s.Op), Ours: renderSum(s.Ours), Theirs: renderSum(s.Theirs)})
+		out.ByKind = append(out.ByKind, DifferenceSum{Kind: string(s.Kind), Op: string(s.Op), Ours: renderSum(s.Ours),
+			Theirs: renderSum(s.Theirs)})
 	}
 	for _, d := range t.Differences {
 		one := DayDifference{Kind: string(d.Kind), Op: string(d.Op), OrderNo: d.OrderNo, Ours: Fen(d.Ours), Theirs: Fen(d.Theirs),
@@ -327,7 +332,8 @@ func listCloses(r *request) (answer, error) {
 
 // noDay refuses a day that has no close.
 func noDay() *refusal {
-	return &refusal{code: CodeNotFound, detail: "The books have no such day: nothing was posted until its end, it lies ahead, or it is not written YYYY-MM-DD."}
+	return &refusal{code: CodeNotFound, detail: "The books have no such day: nothing was posted until its end, it lies ahead, or it is not " +
+		"written YYYY-MM-DD."}
 }
 
 // readClose reads the close of a day.

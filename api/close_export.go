@@ -18,8 +18,8 @@ import (
 // closeColumns are those of the file of a day. Every line has all of them; what does
 // not apply is empty.
 var closeColumns = []string{
-	"date", "status", "section", "app_id", "name", "debit", "credit", "count", "amount", "amount_yuan", "order_no", "difference", "ours_count", "ours", "ours_yuan",
-	"theirs_count", "theirs", "theirs_yuan", "booked_at", "booked_at_local", "moved_at", "moved_at_local", "breaks",
+	"date", "status", "section", "app_id", "name", "debit", "credit", "count", "amount", "amount_yuan", "order_no", "difference", "ours_count",
+	"ours", "ours_yuan", "theirs_count", "theirs", "theirs_yuan", "booked_at", "booked_at_local", "moved_at", "moved_at_local", "breaks",
 }
 
 // localZone is that of the columns with local times.
@@ -70,7 +70,8 @@ func (f *closeFile) balances(section, app string, totals payout.Totals) {
 func (f *closeFile) book(app string, opening, closing payout.Totals) {
 	f.balances("opening", app, opening)
 	for _, m := range renderMovements(closing.Minus(opening)) {
-		cells := map[string]string{"section": "movement", "app_id": cell(app), "name": m.Kind, "debit": m.Debit, "credit": m.Credit, "count": strconv.FormatInt(m.Count, 10)}
+		cells := map[string]string{"section": "movement", "app_id": cell(app), "name": m.Kind, "debit": m.Debit, "credit": m.Credit,
+			"count": strconv.FormatInt(m.Count, 10)}
 		fill(cells, "amount", money.Fen(m.Amount))
 		f.line(cells)
 	}
@@ -98,7 +99,8 @@ func (f *closeFile) statement(t *payout.Tie) {
 		for _, b := range d.Breaks {
 			breaks = append(breaks, breakPrefix+strconv.FormatInt(b.ID, 10)+" "+string(b.Kind))
 		}
-		cells := map[string]string{"section": "difference", "name": cell(string(d.Op)), "order_no": cell(d.OrderNo), "difference": string(d.Kind), "breaks": strings.Join(breaks, "; ")}
+		cells := map[string]string{"section": "difference", "name": cell(string(d.Op)), "order_no": cell(d.OrderNo), "difference": string(d.Kind),
+			"breaks": strings.Join(breaks, "; ")}
 		fillTime(cells, "booked_at", d.BookedAt)
 		fillTime(cells, "moved_at", d.MovedAt)
 		f.sides(cells, countOf(d.Ours), countOf(d.Theirs))

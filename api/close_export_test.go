@@ -19,7 +19,8 @@ func TestCloseFileNotListed(t *testing.T) {
 		sum := payout.Sum{Count: 3, Amount: 30}
 		tie.Sums = []payout.DifferenceSum{{Kind: payout.DifferTheirs, Op: payout.OpRefund, Theirs: sum}}
 		for range differences {
-			tie.Differences = append(tie.Differences, payout.Difference{Kind: payout.DifferTheirs, Op: payout.OpRefund, OrderNo: "other", Theirs: 10})
+			tie.Differences = append(tie.Differences, payout.Difference{Kind: payout.DifferTheirs, Op: payout.OpRefund, OrderNo: "other",
+				Theirs: 10})
 		}
 		var text bytes.Buffer
 		f := &closeFile{c: payout.Close{Day: "2026-02-17", Tie: tie}, out: csv.NewWriter(&text)}

@@ -127,7 +127,8 @@ func TestCloses(t *testing.T) {
 		}
 	}
 	h.page(h.ops, "/v1/staff/balances", &now)
-	if sum := now.Accounts[0].Balance + now.Accounts[1].Balance; !now.Sound || now.Entries != 2 || now.Accounts[0].Account != "provider" || now.Accounts[0].Balance >= 0 || sum != 0 {
+	if sum := now.Accounts[0].Balance + now.Accounts[1].Balance; !now.Sound || now.Entries != 2 || now.Accounts[0].Account != "provider" ||
+		now.Accounts[0].Balance >= 0 || sum != 0 {
 		t.Errorf("%+v", now)
 	}
 	total := -now.Accounts[0].Balance
@@ -135,24 +136,28 @@ func TestCloses(t *testing.T) {
 	if now.Entries != 0 || now.Accounts[0].Balance != 0 {
 		t.Errorf("an hour ago: %+v", now)
 	}
-	for query, code := range map[string]string{"?at=yesterday": "invalid_request", "?at=2999-01-01T00:00:00Z": "invalid_request", "?x=1": "invalid_request"} {
+	for query, code := range map[string]string{"?at=yesterday": "invalid_request", "?at=2999-01-01T00:00:00Z": "invalid_request",
+		"?x=1": "invalid_request"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/balances"+query, ""); r.code() != code {
 			t.Errorf("%s: %s", query, r)
 		}
 	}
 	var c closeBody
 	h.page(h.auditor, path, &c)
-	if c.Status != "open" || !slices.Equal(c.Pending, []string{"day"}) || c.Funded.Count != 2 || c.Funded.Amount != total || c.Checked != nil || c.Statement != nil {
+	if c.Status != "open" || !slices.Equal(c.Pending, []string{"day"}) || c.Funded.Count != 2 || c.Funded.Amount != total ||
+		c.Checked != nil || c.Statement != nil {
 		t.Errorf("%+v", c)
 	}
-	for _, bad := range []string{"/v1/staff/closes/2026-02-30", "/v1/staff/closes/" + string(day.Add(-1)), "/v1/staff/closes/" + string(day.Add(1)), "/v1/staff/export/close.csv?date=" + string(day.Add(1))} {
+	for _, bad := range []string{"/v1/staff/closes/2026-02-30", "/v1/staff/closes/" + string(day.Add(-1)), "/v1/staff/closes/" +
+		string(day.Add(1)), "/v1/staff/export/close.csv?date=" + string(day.Add(1))} {
 		if r := h.as(h.ops, "GET", bad, ""); r.code() != "not_found" {
 			t.Errorf("%s: %s", bad, r)
 		}
 	}
 
-	for bad, code := range map[string]string{"closes/9999-12-31": "not_found", "export/close.csv?date=9999-12-31": "invalid_request", "reconciliations?date=9999-12-31": "invalid_request",
-		"closes/9998-12-31": "not_found", "export/close.csv?date=9998-12-31": "not_found"} {
+	for bad, code := range map[string]string{"closes/9999-12-31": "not_found", "export/close.csv?date=9999-12-31": "invalid_request",
+		"reconciliations?date=9999-12-31": "invalid_request",
+		"closes/9998-12-31":               "not_found", "export/close.csv?date=9998-12-31": "not_found"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/"+bad, ""); r.code() != code {
 			t.Errorf("%s: %s", bad, r)
 		}
@@ -162,7 +167,8 @@ func TestCloses(t *testing.T) {
 	later, off := h.tomorrow()
 	h.closeDay(later, day, hostile)
 	h.page(h.auditor, path, &c)
-	if c.Status == "final" || c.Statement == nil || len(c.Statement.Differences) != 1 || c.Statement.Differences[0].OrderNo != hostile || !c.Statement.Differences[0].Breaks[0].Open {
+	if c.Status == "final" || c.Statement == nil || len(c.Statement.Differences) != 1 || c.Statement.Differences[0].OrderNo != hostile ||
+		!c.Statement.Differences[0].Breaks[0].Open {
 		t.Fatalf("%+v", c)
 	}
 	if r := h.write(h.finance, "breaks/"+c.Statement.Differences[0].Breaks[0].ID+"/resolve", "dealt", because); r.status != http.StatusOK {
@@ -172,7 +178,8 @@ func TestCloses(t *testing.T) {
 	h.tieDay(later)
 	first := h.as(h.auditor, "GET", path, "")
 	first.json(t, &c)
-	if c.Status != "final" || len(c.Pending) != 0 || c.FinalAt == nil || c.Checked == nil || !*c.Checked || c.Ties == nil || !*c.Ties || len(c.Apps) != 1 || len(c.Movements) != 14 {
+	if c.Status != "final" || len(c.Pending) != 0 || c.FinalAt == nil || c.Checked == nil || !*c.Checked || c.Ties == nil || !*c.Ties ||
+		len(c.Apps) != 1 || len(c.Movements) != 14 {
 		t.Errorf("%s", first)
 	}
 	for _, o := range c.Statement.Operations {
@@ -206,7 +213,8 @@ func (h *house) closeFile(day payout.Day, hostile string, total int64) {
 	t.Helper()
 	r := h.as(h.finance, "GET", "/v1/staff/export/close.csv?bom=true&date="+string(day), "")
 	text, marked := bytes.CutPrefix(r.body, []byte("\ufeff"))
-	if r.status != http.StatusOK || !marked || !strings.Contains(r.header.Get("Content-Disposition"), "close-"+string(day)+".csv") || r.header.Get("Content-Type") != "text/csv; charset=utf-8" {
+	if r.status != http.StatusOK || !marked || !strings.Contains(r.header.Get("Content-Disposition"), "close-"+string(day)+".csv") ||
+		r.header.Get("Content-Type") != "text/csv; charset=utf-8" {
 		t.Fatalf("%s", r)
 	}
 	found := map[string]int{}
@@ -214,16 +222,19 @@ func (h *house) closeFile(day payout.Day, hostile string, total int64) {
 		found[line["section"]]++
 		switch {
 		case line["section"] == "movement" && line["name"] == "charge" && line["app_id"] == "":
-			if line["count"] != "2" || line["amount"] != fmt.Sprint(total) || line["amount_yuan"] != money.Fen(total).String() || line["debit"] != "provider" {
+			if line["count"] != "2" || line["amount"] != fmt.Sprint(total) || line["amount_yuan"] != money.Fen(total).String() ||
+				line["debit"] != "provider" {
 				t.Errorf("%v", line)
 			}
 		case line["section"] == "differences":
-			if line["name"] != "transfer" || line["difference"] != "theirs_only" || line["count"] != "1" || line["amount"] != "1" || line["ours"] != "0" || line["theirs_yuan"] != "0.01" {
+			if line["name"] != "transfer" || line["difference"] != "theirs_only" || line["count"] != "1" || line["amount"] != "1" ||
+				line["ours"] != "0" || line["theirs_yuan"] != "0.01" {
 				t.Errorf("%v", line)
 			}
 		case line["section"] == "difference":
 			if line["order_no"] != "'"+hostile || line["theirs"] != "1" || line["theirs_yuan"] != "0.01" || line["booked_at"] != "" ||
-				!strings.HasSuffix(line["moved_at"], "Z") || !strings.HasSuffix(line["moved_at_local"], "+08:00") || !strings.Contains(line["breaks"], "foreign_order") {
+				!strings.HasSuffix(line["moved_at"], "Z") || !strings.HasSuffix(line["moved_at_local"], "+08:00") ||
+				!strings.Contains(line["breaks"], "foreign_order") {
 				t.Errorf("%v", line)
 			}
 		}
@@ -231,7 +242,8 @@ func (h *house) closeFile(day payout.Day, hostile string, total int64) {
 			t.Errorf("%v", line)
 		}
 	}
-	if found["opening"] != 14 || found["closing"] != 14 || found["movement"] != 28 || found["statement"] != 4 || found["differences"] != 1 || found["difference"] != 1 || found["not_listed"] != 0 {
+	if found["opening"] != 14 || found["closing"] != 14 || found["movement"] != 28 || found["statement"] != 4 || found["differences"] != 1 ||
+		found["difference"] != 1 || found["not_listed"] != 0 {
 		t.Errorf("%v", found)
 	}
 	if r := h.as(h.finance, "GET", "/v1/staff/export/close.csv", ""); r.code() != "invalid_request" {

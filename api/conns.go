@@ -28,7 +28,8 @@ type conns struct {
 }
 
 func watchConns(base context.Context, ln net.Listener, max int, open prometheus.Gauge, refused prometheus.Counter) *conns {
-	return &conns{Listener: ln, base: base, max: max, open: open, refused: refused, turnAway: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}}
+	return &conns{Listener: ln, base: base, max: max, open: open, refused: refused, turnAway: make(chan struct{}, maxTurnedAway),
+		all: map[*conn]struct{}{}}
 }
 
 // Accept implements net.Listener. What passes by itself, such as no file

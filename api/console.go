@@ -81,7 +81,8 @@ func (s *Server) page(ctx context.Context, c *fasthttp.RequestCtx, w *consoleWri
 		return nil
 	}
 	address := &url.URL{Path: asked.Path, RawPath: asked.RawPath, RawQuery: asked.RawQuery} // a target may name scheme and host too
-	r := &http.Request{Method: string(c.Method()), URL: address, RequestURI: address.RequestURI(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+	r := &http.Request{Method: string(c.Method()), URL: address, RequestURI: address.RequestURI(), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1, Header: http.Header{},
 		Host: string(c.Host()), RemoteAddr: c.RemoteAddr().String(), TLS: c.TLSConnectionState(),
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 	for name, value := range c.Request.Header.All() {

@@ -79,7 +79,9 @@ func newContract(t *testing.T) *contract {
 }
 
 // internals are words that no answer may contain.
-var internals = regexp.MustCompile(`(?i)\b(goroutine|panic|mysql|mariadb|gorm|redis|lua|sql|select|dial tcp|connection refused|context deadline|nil pointer|secret)\b|\.go:\d|hb:\{|0x[0-9a-f]{6}`)
+var internals = regexp.MustCompile(
+	`(?i)\b(goroutine|panic|mysql|mariadb|gorm|redis|lua|sql|select|dial tcp|connection refused|context deadline|` +
+		`nil pointer|secret)\b|\.go:\d|hb:\{|0x[0-9a-f]{6}`)
 
 func (c *contract) check(t *testing.T, method, path string, r result) {
 	t.Helper()
@@ -104,7 +106,8 @@ func (c *contract) check(t *testing.T, method, path string, r result) {
 		}
 		return
 	}
-	if code := r.code(); code == "not_found" || (code == "unauthenticated" || code == "forbidden") && len(*item.GetOperation(method).Security) == 0 {
+	if code := r.code(); code == "not_found" || (code == "unauthenticated" || code == "forbidden") &&
+		len(*item.GetOperation(method).Security) == 0 {
 		return // documented, but on the other listener
 	}
 	c.checkOperation(t, method, bare, item, r)

@@ -32,8 +32,10 @@ func TestIdempotency(t *testing.T) {
 		same            bool
 	}{
 		{"again", "k", body, h.app, 201, "", true},
-		{"other order and space", "k", " {\"share_count\":10 ,\"greeting\":\"x\",\n\"total_amount\":1000,\"sender_id\":\"u1\"}", h.app, 201, "", true},
-		{"defaults told", "k", with("greeting", `"x"`, "split", `"random"`, "min_share", "1", "max_share", "null", "currency", `"CNY"`, "expires_in_seconds", "86400", "metadata", "{}"), h.app, 201, "", true},
+		{"other order and space", "k", " {\"share_count\":10 ,\"greeting\":\"x\",\n\"total_amount\":1000,\"sender_id\":\"u1\"}", h.app, 201, "",
+			true},
+		{"defaults told", "k", with("greeting", `"x"`, "split", `"random"`, "min_share", "1", "max_share", "null", "currency", `"CNY"`,
+			"expires_in_seconds", "86400", "metadata", "{}"), h.app, 201, "", true},
 		{"escaped", "k", with("greeting", `"\u0078"`), h.app, 201, "", true},
 		{"other greeting", "k", with(), h.app, 422, "idempotency_key_reused", false},
 		{"other sender", "k", with("greeting", `"x"`, "sender_id", `"U1"`), h.app, 422, "idempotency_key_reused", false},
@@ -156,17 +158,20 @@ func TestFundingDeclined(t *testing.T) {
 		Failure   struct{ Code, Message string }
 	}
 	first.json(t, &p)
-	if first.status != http.StatusPaymentRequired || first.code() != "funding_declined" || p.PacketID != id || p.Failure.Code == "" || p.Failure.Message == "" {
+	if first.status != http.StatusPaymentRequired || first.code() != "funding_declined" || p.PacketID != id || p.Failure.Code == "" ||
+		p.Failure.Message == "" {
 		t.Fatalf("declined: %s", first)
 	}
 	check := func(when string) {
 		t.Helper()
 		r := h.post(h.app, "k", body)
-		if r.status != 402 || string(r.body) != string(first.body) || r.header.Get("Idempotency-Replayed") != "true" || r.header.Get("X-Request-Id") == p.RequestID {
+		if r.status != 402 || string(r.body) != string(first.body) || r.header.Get("Idempotency-Replayed") != "true" ||
+			r.header.Get("X-Request-Id") == p.RequestID {
 			t.Errorf("%s: %s", when, r)
 		}
 		got := h.packet(h.app, id)
-		if got.Status != "rejected" || got.RemainingAmount != 0 || got.RemainingCount != 0 || got.Failure == nil || got.Failure.Code != p.Failure.Code || got.Fairness.Seed != nil {
+		if got.Status != "rejected" || got.RemainingAmount != 0 || got.RemainingCount != 0 || got.Failure == nil ||
+			got.Failure.Code != p.Failure.Code || got.Fairness.Seed != nil {
 			t.Errorf("%s: %+v", when, got)
 		}
 		if r := h.grab(h.app, id, "u2"); r.status != http.StatusGone || r.code() != "expired" {
@@ -206,7 +211,8 @@ func TestFundingSlow(t *testing.T) {
 	if got := h.packet(h.app, id); got.Status != "funding" {
 		t.Errorf("%+v", got)
 	}
-	if r := h.grab(h.app, id, "u2"); r.code() != "not_open_yet" || r.header.Get("Retry-After") == "" || !strings.Contains(string(r.body), `"opens_at":"`) {
+	if r := h.grab(h.app, id, "u2"); r.code() != "not_open_yet" || r.header.Get("Retry-After") == "" ||
+		!strings.Contains(string(r.body), `"opens_at":"`) {
 		t.Errorf("grab while funding: %s", r)
 	}
 	if r := h.as(h.app, "POST", "/v1/packets/"+id+"/close", ""); r.status != 409 || r.code() != "not_open_yet" {
@@ -219,7 +225,8 @@ func TestFundingSlow(t *testing.T) {
 	if got := h.packet(h.app, id); got.Status != "open" {
 		t.Errorf("%+v", got)
 	}
-	if r := h.post(h.app, "k", with()); r.status != 202 || string(r.body) != string(first.body) || r.header.Get("Idempotency-Replayed") != "true" {
+	if r := h.post(h.app, "k", with()); r.status != 202 || string(r.body) != string(first.body) ||
+		r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", r)
 	}
 }
@@ -262,7 +269,8 @@ func TestCreateScheduled(t *testing.T) {
 	t.Parallel()
 	h := sharedHouse(t)
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	id, r := h.create(h.app, "k", with("opens_at", quoted(at.In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano)), "expires_in_seconds", "60"))
+	id, r := h.create(h.app, "k", with("opens_at", quoted(at.In(time.FixedZone("", 8*3600)).Format(time.RFC3339Nano)), "expires_in_seconds",
+		"60"))
 	var p packetBody
 	r.json(t, &p)
 	if r.status != 201 || p.Status != "scheduled" || !p.OpensAt.Equal(at) || !p.ExpiresAt.Equal(at.Add(time.Minute)) {
@@ -277,7 +285,8 @@ func TestCreateScheduled(t *testing.T) {
 		t.Errorf("grab: Retry-After %s, %s", g.header.Get("Retry-After"), g)
 	}
 	// In another time zone's writing it is the same request.
-	if again := h.post(h.app, "k", with("opens_at", quoted(at.UTC().Format(time.RFC3339Nano)), "expires_in_seconds", "60")); string(again.body) != string(r.body) {
+	if again := h.post(h.app, "k", with("opens_at", quoted(at.UTC().Format(time.RFC3339Nano)), "expires_in_seconds", "60")); string(
+		again.body) != string(r.body) {
 		t.Errorf("again: %s", again)
 	}
 	if c := h.as(h.app, "POST", "/v1/packets/"+id+"/close", `{}`); c.status != 202 || !strings.Contains(string(c.body), `"status":"closing"`) {

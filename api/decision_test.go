@@ -65,14 +65,16 @@ func TestCancel(t *testing.T) {
 	if r := h.write(h.finance, "payouts/"+bad+"/retry", "meanwhile", because); r.status != 409 || r.code() != "decision_pending" {
 		t.Errorf("retry meanwhile: %s", r)
 	}
-	if r := h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", "self", because); r.status != 403 || r.code() != "forbidden" || !strings.Contains(string(r.body), "Another person") {
+	if r := h.write(h.finance, "approvals/"+d.Approval.ID+"/approve", "self", because); r.status != 403 || r.code() != "forbidden" ||
+		!strings.Contains(string(r.body), "Another person") {
 		t.Errorf("approved by the one who asked: %s", r)
 	}
 	yes := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because)
 	if a := h.decided(yes, "open"); a.Payout == nil || a.Payout.Status != "failed" || a.Approval != nil || a.Refund != nil {
 		t.Errorf("%+v", a)
 	}
-	if again := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because); string(again.body) != string(yes.body) || again.header.Get("Idempotency-Replayed") != "true" {
+	if again := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because); string(again.body) != string(yes.body) ||
+		again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", again)
 	}
 	if r := h.write(colleague, "approvals/"+d.Approval.ID+"/reject", "no", because); r.status != 409 || r.code() != "not_retryable" {
@@ -112,7 +114,8 @@ func TestMarkPaid(t *testing.T) {
 	colleague := h.colleague()
 	for body, want := range map[string]string{
 		because: "evidence required", `{"evidence":"e"}`: "reason required", `{"reason":"r","evidence":" "}`: "evidence wrong_length",
-		`{"reason":"r","evidence":"` + strings.Repeat("e", 501) + `"}`: "evidence wrong_length", `{"reason":"r","evidence":3}`: "evidence wrong_type",
+		`{"reason":"r","evidence":"` + strings.Repeat("e", 501) + `"}`: "evidence wrong_length",
+		`{"reason":"r","evidence":3}`:                                  "evidence wrong_type",
 	} {
 		if r := h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
 			t.Errorf("%.60s: %s", body, r)
@@ -124,7 +127,8 @@ func TestMarkPaid(t *testing.T) {
 		t.Errorf("%+v", no)
 	}
 	d = h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k2", `{"reason":"r","evidence":"slip 2"}`), "waiting")
-	if a := h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because), "carried_out"); a.Payout.Status != "paid_outside" || a.Payout.Failure != nil {
+	if a := h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "yes", because),
+		"carried_out"); a.Payout.Status != "paid_outside" || a.Payout.Failure != nil {
 		t.Errorf("%+v", a)
 	}
 	h.drive(bad)
@@ -139,11 +143,13 @@ func TestMarkPaid(t *testing.T) {
 		}
 	}
 	h.as(h.auditor, "GET", "/v1/staff/approvals", "").json(t, &list)
-	if len(list.Items) != 2 || list.Items[0].Status != "carried_out" || list.Items[0].Evidence != "slip 2" || list.Items[0].AnsweredBy != colleague.key.Owner ||
+	if len(list.Items) != 2 || list.Items[0].Status != "carried_out" || list.Items[0].Evidence != "slip 2" ||
+		list.Items[0].AnsweredBy != colleague.key.Owner ||
 		list.Items[1].Status != "rejected" || list.Items[1].Payout == nil || list.Items[1].Payout.ID != bad {
 		t.Errorf("%+v", list)
 	}
-	for filter, want := range map[string]int{"payment_id=" + bad: 2, "payment_id=" + bad + "&status=rejected": 1, "payment_id=p3q5k9v0c1m7e2u8h4r6t0003": 0} {
+	for filter, want := range map[string]int{"payment_id=" + bad: 2, "payment_id=" + bad + "&status=rejected": 1,
+		"payment_id=p3q5k9v0c1m7e2u8h4r6t0003": 0} {
 		if h.as(h.auditor, "GET", "/v1/staff/approvals?"+filter, "").json(t, &list); len(list.Items) != want {
 			t.Errorf("%s: %+v", filter, list)
 		}
@@ -230,13 +236,15 @@ func TestRefundDecisions(t *testing.T) {
 	_, err = h.store.CloseBooks(t.Context(), id, "sandbox")
 	h.check(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
-	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[{"op":"refund","kind":"decline","rate":1}]}`}); r.status != http.StatusNoContent {
+	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults",
+		body: `{"rules":[{"op":"refund","kind":"decline","rate":1}]}`}); r.status != http.StatusNoContent {
 		t.Fatalf("%s", r)
 	}
 	if st := h.drive(refund); st.Status != payout.StatusFailed {
 		t.Fatalf("%+v", st)
 	}
-	for _, path := range []string{"payouts/" + refund + "/retry", "refunds/p" + refund[1:] + "/retry", "refunds/x/retry", "payouts/" + refund + "/cancel"} {
+	for _, path := range []string{"payouts/" + refund + "/retry", "refunds/p" + refund[1:] + "/retry", "refunds/x/retry", "payouts/" + refund +
+		"/cancel"} {
 		if r := h.write(h.finance, path, "wrong", because); r.status != 404 {
 			t.Errorf("%s: %s", path, r)
 		}
@@ -245,7 +253,8 @@ func TestRefundDecisions(t *testing.T) {
 	if d.Refund == nil || d.Refund.ID != refund || d.Payout != nil {
 		t.Errorf("%+v", d)
 	}
-	if a := h.decided(h.write(h.colleague(), "approvals/"+d.Approval.ID+"/approve", "yes", because), "carried_out"); a.Refund == nil || a.Refund.Status != "paid_outside" || a.Payout != nil {
+	if a := h.decided(h.write(h.colleague(), "approvals/"+d.Approval.ID+"/approve", "yes", because), "carried_out"); a.Refund == nil ||
+		a.Refund.Status != "paid_outside" || a.Payout != nil {
 		t.Errorf("%+v", a)
 	}
 	due, err := h.store.DueOutbox(t.Context(), 10)
@@ -292,10 +301,12 @@ func TestBulkRetry(t *testing.T) {
 		return b
 	}
 	for body, want := range map[string]string{
-		`{"reason":"r"}`: "filter required", `{"reason":"r","filter":{}}`: "filter required", `{"reason":"r","filter":{"status":null}}`: "filter required",
-		`{"filter":{"status":"failed"}}`: "reason required", `{"reason":"r","filter":{"state":"failed"}}`: "filter.state unknown_field",
-		`{"reason":"r","filter":{"status":"lost"}}`: "filter.status not_allowed", `{"reason":"r","filter":{"status":"failed"},"dry_run":1}`: "dry_run wrong_type",
-		`{"reason":"r","filter":[]}`: "filter wrong_type", `{"reason":"r","filter":{"amount_min":2,"amount_max":1}}`: "filter.amount_max out_of_range",
+		`{"reason":"r"}`: "filter required", `{"reason":"r","filter":{}}`: "filter required",
+		`{"reason":"r","filter":{"status":null}}`: "filter required", `{"filter":{"status":"failed"}}`: "reason required",
+		`{"reason":"r","filter":{"state":"failed"}}`:              "filter.state unknown_field",
+		`{"reason":"r","filter":{"status":"lost"}}`:               "filter.status not_allowed",
+		`{"reason":"r","filter":{"status":"failed"},"dry_run":1}`: "dry_run wrong_type", `{"reason":"r","filter":[]}`: "filter wrong_type",
+		`{"reason":"r","filter":{"amount_min":2,"amount_max":1}}`: "filter.amount_max out_of_range",
 	} {
 		if r := h.write(h.finance, "payouts/retry", "bad", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
 			t.Errorf("%s: %s", body, r)
@@ -303,15 +314,18 @@ func TestBulkRetry(t *testing.T) {
 	}
 	const frozen = `{"reason":"unfrozen","filter":{"failure_code":"account_frozen"}`
 	dry := bulk("dry", frozen+"}")
-	if !dry.DryRun || dry.Count != 2 || dry.Amount != 750 || len(dry.Items) != 2 || dry.Items[0].Result != "needs_approval" || dry.Items[1].Result != "would_retry" ||
-		dry.Items[1].PayoutID != small || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) || dry.Items[1].SameOrderNo || *dry.Items[1].Code != "account_frozen" {
+	if !dry.DryRun || dry.Count != 2 || dry.Amount != 750 || len(dry.Items) != 2 || dry.Items[0].Result != "needs_approval" ||
+		dry.Items[1].Result != "would_retry" ||
+		dry.Items[1].PayoutID != small || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) || dry.Items[1].SameOrderNo ||
+		*dry.Items[1].Code != "account_frozen" {
 		t.Fatalf("%+v", dry)
 	}
 	if st, err := h.store.PaymentState(t.Context(), small); err != nil || st.Status != payout.StatusFailed {
 		t.Errorf("a dry run moved something: %+v, %v", st, err)
 	}
 	real := bulk("real", frozen+`,"dry_run":false}`)
-	if real.DryRun || real.Count != 2 || real.Items[0].Result != "needs_approval" || real.Items[1].Result != "retried" || *real.Items[1].OrderNo != payout.OrderNo(small, 2) {
+	if real.DryRun || real.Count != 2 || real.Items[0].Result != "needs_approval" || real.Items[1].Result != "retried" ||
+		*real.Items[1].OrderNo != payout.OrderNo(small, 2) {
 		t.Errorf("%+v", real)
 	}
 	if again := bulk("real", frozen+`,"dry_run":false}`); again.Count != 2 || again.Items[1].Result != "retried" {
@@ -321,16 +335,19 @@ func TestBulkRetry(t *testing.T) {
 		t.Errorf("another body: %s", r)
 	}
 	// What is left of the filter waits for a second person.
-	if left := bulk("left", frozen+`,"dry_run":false}`); left.Count != 0 || left.Amount != 0 || len(left.Items) != 1 || left.Items[0].Result != "skipped" || *left.Items[0].Code != "decision_pending" {
+	if left := bulk("left", frozen+`,"dry_run":false}`); left.Count != 0 || left.Amount != 0 || len(left.Items) != 1 ||
+		left.Items[0].Result != "skipped" || *left.Items[0].Code != "decision_pending" {
 		t.Errorf("%+v", left)
 	}
-	if paid := bulk("paid", `{"reason":"r","filter":{"status":"paid"}}`); paid.Count != 0 || len(paid.Items) != 2 || paid.Items[0].Result != "skipped" || *paid.Items[0].Code != "not_retryable" {
+	if paid := bulk("paid", `{"reason":"r","filter":{"status":"paid"}}`); paid.Count != 0 || len(paid.Items) != 2 ||
+		paid.Items[0].Result != "skipped" || *paid.Items[0].Code != "not_retryable" {
 		t.Errorf("%+v", paid)
 	}
 	if st := h.drive(small); st.Status != payout.StatusFailed { // still frozen
 		t.Errorf("%+v", st)
 	}
-	if r := h.do(call{method: "POST", base: h.provider, path: "/_unfreeze/" + url.PathEscape("用/户~frozen")}); r.status != http.StatusNoContent {
+	if r := h.do(call{method: "POST", base: h.provider, path: "/_unfreeze/" +
+		url.PathEscape("用/户~frozen")}); r.status != http.StatusNoContent {
 		t.Fatalf("%s", r)
 	}
 	bulk("third", frozen+`,"dry_run":false}`)
@@ -344,8 +361,10 @@ func TestDecisionRoles(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
-	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" + bad + "/ask",
-		"payouts/retry", "refunds/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] + "/mark-paid"} {
+	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" +
+		bad + "/ask",
+		"payouts/retry", "refunds/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] +
+			"/mark-paid"} {
 		for who, o := range map[string]owner{"ops": h.ops, "auditor": h.auditor, "app": h.app} {
 			if r := h.write(o, path, "k", because); r.status != 403 || r.code() != "forbidden" {
 				t.Errorf("%s as %s: %s", path, who, r)
@@ -398,7 +417,8 @@ func TestLongOwners(t *testing.T) {
 		}
 	}
 	for _, o := range long {
-		if r := h.as(h.auditor, "GET", "/v1/staff/audit?actor="+url.QueryEscape(o.key.Owner), ""); r.status != http.StatusOK || !strings.Contains(string(r.body), o.key.Owner) {
+		if r := h.as(h.auditor, "GET", "/v1/staff/audit?actor="+url.QueryEscape(o.key.Owner), ""); r.status != http.StatusOK ||
+			!strings.Contains(string(r.body), o.key.Owner) {
 			t.Errorf("audit: %s", r)
 		}
 	}

@@ -79,7 +79,8 @@ func FuzzCursor(f *testing.F) {
 				t.Fatalf("%q: %v, %v, %v", text, at, again, err)
 			}
 		}
-		if c, err := continued(text, nil, payout.KindPayout); err == nil && (c.filter.Kind != 'p' || !writable(c.filter.AfterTime) || !c.filter.CreatedTo.IsZero() && !writable(c.filter.CreatedTo)) {
+		if c, err := continued(text, nil, payout.KindPayout); err == nil &&
+			(c.filter.Kind != 'p' || !writable(c.filter.AfterTime) || !c.filter.CreatedTo.IsZero() && !writable(c.filter.CreatedTo)) {
 			t.Fatalf("%q: %+v", text, c)
 		}
 		if c, err := continueList(text, nil, func(q *query) { readReconciliationFilter(q) }); err == nil {
@@ -112,7 +113,8 @@ func TestCache(t *testing.T) {
 
 func TestParseTime(t *testing.T) {
 	want := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
-	for _, s := range []string{"2026-02-17T12:00:00Z", "2026-02-17T12:00:00.000Z", "2026-02-17T20:00:00+08:00", "2026-02-17T12:00:00-00:00", "2026-02-18T11:59:00+23:59"} {
+	for _, s := range []string{"2026-02-17T12:00:00Z", "2026-02-17T12:00:00.000Z", "2026-02-17T20:00:00+08:00", "2026-02-17T12:00:00-00:00",
+		"2026-02-18T11:59:00+23:59"} {
 		if at, err := parseTime(s); err != nil || !at.Equal(want) {
 			t.Errorf("%q: %v %v", s, at, err)
 		}

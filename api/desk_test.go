@@ -63,17 +63,20 @@ func TestOverview(t *testing.T) {
 	}
 	id, bad := h.failed() // four shares of 250: two paid, one failed, one left
 	o := h.overview()
-	if m := o.Money; m.Funded != 1000 || m.Paid != 500 || m.Owed != 250 || m.Remaining != 250 || m.Refunding != 0 || m.Refunded != 0 || !m.Ties {
+	if m := o.Money; m.Funded != 1000 || m.Paid != 500 || m.Owed != 250 || m.Remaining != 250 || m.Refunding != 0 || m.Refunded != 0 ||
+		!m.Ties {
 		t.Errorf("%+v", *m)
 	}
-	if len(o.Payments) != 1 || o.Payments[0].Kind != "payout" || o.Payments[0].Status != "failed" || o.Payments[0].Count != 1 || o.Payments[0].Amount != 250 || o.Payments[0].OldestAt.IsZero() {
+	if len(o.Payments) != 1 || o.Payments[0].Kind != "payout" || o.Payments[0].Status != "failed" || o.Payments[0].Count != 1 ||
+		o.Payments[0].Amount != 250 || o.Payments[0].OldestAt.IsZero() {
 		t.Errorf("%+v", o.Payments)
 	}
 	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
 	h.open(h.app, with())
 	h.finish(id, packet.CloseRecalled)
 	o = h.overview()
-	if m := o.Money; m.Funded != 2000 || m.Paid != 500 || m.Owed != 250 || m.Remaining != 1000 || m.Refunded != 250 || !m.Ties || o.Approvals.Count != 1 || o.Breaks.Count != 0 {
+	if m := o.Money; m.Funded != 2000 || m.Paid != 500 || m.Owed != 250 || m.Remaining != 1000 || m.Refunded != 250 || !m.Ties ||
+		o.Approvals.Count != 1 || o.Breaks.Count != 0 {
 		t.Errorf("%+v %+v", *m, o)
 	}
 	if r := h.as(h.ops, "GET", "/v1/staff/overview?x=1", ""); r.code() != "invalid_request" {
@@ -86,8 +89,9 @@ func TestPaymentSums(t *testing.T) {
 	h := newHouse(t, parts{})
 	id, _ := h.failed()
 	h.failed()
-	for query, want := range map[string][2]int64{"": {6, 1500}, "?status=failed": {2, 500}, "?status=paid&packet_id=" + id: {2, 500}, "?failure_code=account_frozen&status=paid": {0, 0},
-		"?amount_min=251": {0, 0}, "?user_id=a": {2, 500}, "?order_no=x": {0, 0}, "?older_than_seconds=3600": {0, 0}} {
+	for query, want := range map[string][2]int64{"": {6, 1500}, "?status=failed": {2, 500}, "?status=paid&packet_id=" + id: {2, 500},
+		"?failure_code=account_frozen&status=paid": {0, 0},
+		"?amount_min=251":                          {0, 0}, "?user_id=a": {2, 500}, "?order_no=x": {0, 0}, "?older_than_seconds=3600": {0, 0}} {
 		var sum struct {
 			Count, Amount int64
 			More          bool
@@ -131,7 +135,8 @@ func TestPayoutStatuses(t *testing.T) {
 	if r := ask(many...); r.status != http.StatusOK || !strings.Contains(string(r.body), `"items":[]`) {
 		t.Errorf("a hundred that are not there: %s", r)
 	}
-	for ids, want := range map[string]string{"": "ids invalid_format", "x": "ids invalid_format", bad + ",": "ids invalid_format", "r" + bad[1:]: "ids invalid_format",
+	for ids, want := range map[string]string{"": "ids invalid_format", "x": "ids invalid_format", bad + ",": "ids invalid_format",
+		"r" + bad[1:]:   "ids invalid_format",
 		bad + "," + bad: "ids duplicate", strings.Join(append(many, bad), ","): "ids wrong_length"} {
 		if r := ask(ids); r.status != 422 || fmt.Sprint(fieldsOf(t, r)) != "["+want+"]" {
 			t.Errorf("%.60s: %s", ids, r)
@@ -153,8 +158,9 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 		return `{"reason":"r","dry_run":false,"filter":{"payout_ids":[` + ids + `]}}`
 	}
 	for body, want := range map[string]string{
-		named(``): "filter.payout_ids wrong_length", named(`"x"`): "filter.payout_ids[0] invalid_format", named(`"` + bad + `","` + bad + `"`): "filter.payout_ids[1] duplicate",
-		named(`"r` + bad[1:] + `"`): "filter.payout_ids[0] invalid_format", named(`"` + bad + `","p` + nobody + `0000"`): "filter.payout_ids[1] invalid_format",
+		named(``): "filter.payout_ids wrong_length", named(`"x"`): "filter.payout_ids[0] invalid_format",
+		named(`"` + bad + `","` + bad + `"`): "filter.payout_ids[1] duplicate", named(`"r` + bad[1:] + `"`): "filter.payout_ids[0] " +
+			"invalid_format", named(`"` + bad + `","p` + nobody + `0000"`): "filter.payout_ids[1] invalid_format",
 		`{"reason":"r","filter":{"status":"failed","payout_ids":["` + bad + `"]}}`: "filter.payout_ids invalid_format",
 	} {
 		if r := h.write(h.finance, "payouts/retry", "bad", body); r.status != 422 || fmt.Sprint(fieldsOf(t, r)) != "["+want+"]" {
@@ -164,7 +170,8 @@ func TestRetryOfNamedPayouts(t *testing.T) {
 	var b bulkBody
 	r := h.write(h.finance, "payouts/retry", "k", named(`"`+bad+`","`+paid+`"`))
 	r.json(t, &b)
-	if r.status != http.StatusOK || b.Count != 1 || b.Amount != 250 || len(b.Items) != 2 || b.Items[0].Result != "retried" || b.Items[1].Result != "skipped" || *b.Items[1].Code != "not_retryable" {
+	if r.status != http.StatusOK || b.Count != 1 || b.Amount != 250 || len(b.Items) != 2 || b.Items[0].Result != "retried" ||
+		b.Items[1].Result != "skipped" || *b.Items[1].Code != "not_retryable" {
 		t.Errorf("%s", r)
 	}
 	for payment, want := range map[string]payout.Status{bad: payout.StatusPending, other: payout.StatusFailed, paid: payout.StatusPaid} {
@@ -196,16 +203,19 @@ func TestRetryPreview(t *testing.T) {
 	if w := p.Retry; !w.Possible || w.Code != nil || *w.OrderNo != payout.OrderNo(bad, 2) || w.SameOrderNo || !w.SecondPerson {
 		t.Errorf("%+v", w)
 	}
-	if a := p.Attempts[0]; a.Request == nil || !strings.Contains(*a.Request, payout.OrderNo(bad, 1)) || a.Message == nil || a.Sends != 1 || a.Asks != 1 {
+	if a := p.Attempts[0]; a.Request == nil || !strings.Contains(*a.Request, payout.OrderNo(bad, 1)) || a.Message == nil || a.Sends != 1 ||
+		a.Asks != 1 {
 		t.Errorf("%+v", a)
 	}
 	h.decided(h.write(h.finance, "payouts/"+bad+"/retry", "k", because), "waiting")
 	p.Retry.Code = nil
-	if h.as(h.ops, "GET", "/v1/staff/payouts/"+bad, "").json(t, &p); p.Retry.Possible || p.Retry.Code == nil || *p.Retry.Code != "decision_pending" {
+	if h.as(h.ops, "GET", "/v1/staff/payouts/"+bad, "").json(t, &p); p.Retry.Possible || p.Retry.Code == nil ||
+		*p.Retry.Code != "decision_pending" {
 		t.Errorf("%+v", p.Retry)
 	}
 	paid := h.payouts("?status=paid&packet_id=" + id).Items[0].ID
-	if h.as(h.ops, "GET", "/v1/staff/payouts/"+paid, "").json(t, &p); p.Retry.Possible || *p.Retry.Code != "not_retryable" || p.Retry.OrderNo != nil {
+	if h.as(h.ops, "GET", "/v1/staff/payouts/"+paid, "").json(t, &p); p.Retry.Possible || *p.Retry.Code != "not_retryable" ||
+		p.Retry.OrderNo != nil {
 		t.Errorf("%+v", p.Retry)
 	}
 }
@@ -255,7 +265,8 @@ func TestActsAs(t *testing.T) {
 	if r := ask(h.finance, "POST", "/v1/staff/payouts/"+bad+"/retry", because); r.status != http.StatusAccepted {
 		t.Errorf("finance: %s", r)
 	}
-	if r := ask(h.finance, "POST", "/v1/staff/payouts/"+bad+"/retry", because); r.status != http.StatusAccepted || r.header.Get("Idempotency-Replayed") != "true" {
+	if r := ask(h.finance, "POST", "/v1/staff/payouts/"+bad+"/retry", because); r.status != http.StatusAccepted ||
+		r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", r)
 	}
 	if r := ask(h.auditor, "GET", "/v1/staff/export/payouts.csv", ""); r.status != http.StatusOK || strings.Count(string(r.body), "\n") != 4 {
@@ -274,7 +285,8 @@ func TestActsAs(t *testing.T) {
 	}
 	_, err = h.store.RevokeKey(t.Context(), h.ops.key.ID)
 	h.check(err)
-	wait.Until(h.t, "the revoked key opens nothing", func() bool { return ask(h.ops, "GET", "/v1/staff/payouts", "").code() == "unauthenticated" })
+	wait.Until(h.t, "the revoked key opens nothing",
+		func() bool { return ask(h.ops, "GET", "/v1/staff/payouts", "").code() == "unauthenticated" })
 	if _, _, ok := server.Holder(h.ops.key.ID); ok {
 		t.Error("a revoked key has a holder")
 	}
@@ -328,7 +340,8 @@ func TestConsoleMounted(t *testing.T) {
 		return h.do(call{method: method, base: base, path: path, body: body, loose: true, header: map[string]string{"X-Asked": "yes"}})
 	}
 	for _, path := range []string{"/", "/?a=b", "/pages", "/pages/1?x=%2F"} {
-		if r := do("GET", staff, path, ""); r.status != http.StatusTeapot || string(r.body) != "GET "+path+" yes " || r.header.Get("X-Request-Id") == "" {
+		if r := do("GET", staff, path, ""); r.status != http.StatusTeapot || string(r.body) != "GET "+path+" yes " ||
+			r.header.Get("X-Request-Id") == "" {
 			t.Errorf("%s: %s", path, r)
 		}
 	}

@@ -32,10 +32,12 @@ func TestEncoders(t *testing.T) {
 	t.Run("claim", rapid.MakeCheck(func(t *rapid.T) {
 		c := renderClaim(packet.Claim{
 			PacketID: rapid.StringMatching(`[0-9a-v]{20}`).Draw(t, "packet"), UserID: text.Draw(t, "user"),
-			ShareIndex: rapid.IntRange(0, packet.MaxShares-1).Draw(t, "share"), Amount: money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount")),
-			ClaimedAt: time.UnixMilli(rapid.Int64Range(0, maxMs).Draw(t, "at")).In(time.FixedZone("", 3600)),
-			Profile:   packet.Profile{Nickname: rapid.Ptr(text, true).Draw(t, "nickname"), AvatarURL: rapid.Ptr(text, true).Draw(t, "avatar")},
-		}, payout.Progress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"), Status: rapid.SampledFrom(payout.Statuses).Draw(t, "status")})
+			ShareIndex: rapid.IntRange(0, packet.MaxShares-1).Draw(t, "share"),
+			Amount:     money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount")),
+			ClaimedAt:  time.UnixMilli(rapid.Int64Range(0, maxMs).Draw(t, "at")).In(time.FixedZone("", 3600)),
+			Profile:    packet.Profile{Nickname: rapid.Ptr(text, true).Draw(t, "nickname"), AvatarURL: rapid.Ptr(text, true).Draw(t, "avatar")},
+		}, payout.Progress{ID: rapid.StringMatching(`[ph][0-9a-v]{24}`).Draw(t, "payout"),
+			Status: rapid.SampledFrom(payout.Statuses).Draw(t, "status")})
 		c.Replayed, c.BestLuck = rapid.Bool().Draw(t, "replayed"), rapid.Bool().Draw(t, "luck")
 		if got, want := string(encodeClaim(&c)), reflected(t, c); got != want {
 			t.Fatalf("\n%s, want\n%s", got, want)
@@ -49,7 +51,8 @@ func TestEncoders(t *testing.T) {
 		instance, id := text.Draw(t, "instance"), text.Draw(t, "id")
 		want := e.problem(instance, id)
 		status, got := e.render(instance, id)
-		if text := strings.NewReplacer("\\u2028", "\u2028", "\\u2029", "\u2029").Replace(string(got)); status != want.Status || text != reflected(t, want) {
+		if text := strings.NewReplacer("\\u2028", "\u2028", "\\u2029", "\u2029").Replace(string(got)); status != want.Status ||
+			text != reflected(t, want) {
 			t.Fatalf("\n%d %s, want\n%s", status, got, reflected(t, want))
 		}
 	}))
@@ -70,7 +73,8 @@ func FuzzDecodeGrab(f *testing.F) {
 			g, err := readGrab([]byte(body))
 			if err != nil {
 				refusedWell(t, body, err)
-			} else if checkID(g.user) != nil || g.profile.Recipient != "" && checkID(g.profile.Recipient) != nil || len(g.ticket) > ticket.MaxBytes || !json.Valid([]byte(body)) {
+			} else if checkID(g.user) != nil || g.profile.Recipient != "" && checkID(g.profile.Recipient) != nil ||
+				len(g.ticket) > ticket.MaxBytes || !json.Valid([]byte(body)) {
 				t.Fatalf("%q: %+v", body, g)
 			}
 			return
@@ -90,17 +94,21 @@ func FuzzDecodeGrab(f *testing.F) {
 func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 var usualGrabs = []string{
-	`{"user_id":"u2"}`, `{"user_id":"u2","nickname":null,"avatar_url":null,"recipient":null}`, " {\n\"nickname\" : \"小王\" , \"user_id\":\"u\\u0032\"}\r\n",
+	`{"user_id":"u2"}`, `{"user_id":"u2","nickname":null,"avatar_url":null,"recipient":null}`,
+	" {\n\"nickname\" : \"小王\" , \"user_id\":\"u\\u0032\"}\r\n",
 	`{"user_id":"u","avatar_url":"https://h/x?a=1&b=2","recipient":"acct-1","nickname":""}`, `{"user_id":"u","avatar_url":"","nickname":""}`,
-	`{"user_id":"u","ticket":"a.b.c"}`, `{"user_id":"u","ticket":null}`, `{"user_id":"u","ticket":""}`, `{"user_id":"u","ticket":"` + strings.Repeat("x", 2048) + `"}`,
+	`{"user_id":"u","ticket":"a.b.c"}`, `{"user_id":"u","ticket":null}`, `{"user_id":"u","ticket":""}`, `{"user_id":"u","ticket":"` +
+		strings.Repeat("x", 2048) + `"}`,
 }
 
 var unusualGrabs = []string{
-	``, `{`, `null`, `[]`, `"x"`, `{}`, `{"user_id":null}`, `{"user_id":""}`, `{"user_id":1}`, `{"user_id":"a","user_id":"a"}`, `{"user_id":"a","user\u005fid":"b"}`,
-	`{"User_id":"a"}`, `{"user_id":"a","x":1}`, `{"user_id":"a"}{}`, `{"user_id":"a"} x`, `{"user_id":"a\u0000"}`, "{\"user_id\":\"\xff\"}", `{"user_id":"\ud800"}`,
-	`{"user_id":"a","nickname":1}`, `{"user_id":"a","nickname":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a","avatar_url":"ftp://h"}`,
-	`{"user_id":"a","recipient":""}`, `{"user_id":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a",}`, `{'user_id':"a"}`, `{"user_id":["a"]}`,
-	`{"user_id":"a","ticket":1}`, `{"user_id":"a","ticket":"` + strings.Repeat("x", 2049) + `"}`, `{"user_id":"a","ticket":{}}`,
+	``, `{`, `null`, `[]`, `"x"`, `{}`, `{"user_id":null}`, `{"user_id":""}`, `{"user_id":1}`, `{"user_id":"a","user_id":"a"}`,
+	`{"user_id":"a","user\u005fid":"b"}`, `{"User_id":"a"}`, `{"user_id":"a","x":1}`, `{"user_id":"a"}{}`, `{"user_id":"a"} x`,
+	`{"user_id":"a\u0000"}`, "{\"user_id\":\"\xff\"}", `{"user_id":"\ud800"}`, `{"user_id":"a","nickname":1}`, `{"user_id":"a","nickname":"` +
+		strings.Repeat("x", 65) + `"}`, `{"user_id":"a","avatar_url":"ftp://h"}`,
+	`{"user_id":"a","recipient":""}`, `{"user_id":"` + strings.Repeat("x", 65) + `"}`, `{"user_id":"a",}`, `{'user_id':"a"}`,
+	`{"user_id":["a"]}`, `{"user_id":"a","ticket":1}`, `{"user_id":"a","ticket":"` + strings.Repeat("x", 2049) + `"}`,
+	`{"user_id":"a","ticket":{}}`,
 }
 
 // TestDecodeGrab: what has no faults goes the fast way, what has any does not.

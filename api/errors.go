@@ -71,7 +71,8 @@ var catalogue = []struct {
 }{
 	{CodeMalformedJSON, http.StatusBadRequest, "Malformed JSON", "The body is not JSON in UTF-8, or it is cut off."},
 	{CodeMalformedRequest, http.StatusBadRequest, "Malformed request", "The request is not well-formed HTTP."},
-	{CodeKeyRequired, http.StatusBadRequest, "Idempotency key required", "Send an Idempotency-Key header of 1 to 128 visible ASCII characters."},
+	{CodeKeyRequired, http.StatusBadRequest, "Idempotency key required", "Send an Idempotency-Key header of 1 to 128 visible ASCII " +
+		"characters."},
 	{CodeUnauthenticated, http.StatusUnauthorized, "Unauthenticated", "The API key is missing or unknown."},
 	{CodeFundingDeclined, http.StatusPaymentRequired, "Funding declined", "The provider declined to charge the sender. Nothing was taken."},
 	{CodeForbidden, http.StatusForbidden, "Forbidden", "The role of this API key may not do this."},
@@ -88,15 +89,19 @@ var catalogue = []struct {
 	{CodeSoldOut, http.StatusConflict, "Sold out", "The last share was claimed."},
 	{CodeRequestInProgress, http.StatusConflict, "Request in progress", "The first request with this Idempotency-Key is still running."},
 	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision, or does not any more."},
-	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is being carried out."},
-	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at least 60 seconds."},
-	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make another one first."},
+	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is " +
+		"being carried out."},
+	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at " +
+		"least 60 seconds."},
+	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make " +
+		"another one first."},
 	{CodeKeyEnded, http.StatusConflict, "Key ended", "The key was revoked, has expired or was rotated already."},
 	{CodeCampaignEnded, http.StatusConflict, "Campaign ended", "The campaign has ended, and does not begin again."},
 	{CodeManyCampaigns, http.StatusConflict, "Too many campaigns", "The app has 1000 campaigns that have not ended."},
 	{CodeExpired, http.StatusGone, "Expired", "The packet does not give out shares any more."},
 	{CodeBodyTooLarge, http.StatusRequestEntityTooLarge, "Body too large", "The body is larger than this endpoint accepts."},
-	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content coding."},
+	{CodeUnsupportedMedia, http.StatusUnsupportedMediaType, "Unsupported media type", "Send the body as application/json, without content " +
+		"coding."},
 	{CodeInvalidRequest, http.StatusUnprocessableEntity, "Invalid request", "The request has faults; see errors."},
 	{CodeKeyReused, http.StatusUnprocessableEntity, "Idempotency key reused", "This Idempotency-Key was used with another body."},
 	{CodeRateLimited, http.StatusTooManyRequests, "Rate limited", "Too many requests; see Retry-After."},
@@ -175,14 +180,17 @@ func (e *refusal) Unwrap() error { return e.cause }
 // lasts until operators have recovered it.
 const (
 	restoredPause  = time.Minute
-	restoredDetail = "The database was restored from an older backup, and what happened since is not in it yet. Nothing is decided or changed until operations have recovered it; ask again then."
+	restoredDetail = "The database was restored from an older backup, and what happened since is not in it yet. Nothing is decided or " +
+		"changed until operations have recovered it; ask again then."
 )
 
 // What is answered while the recovery of such books has left something to people: a state,
 // which lasts until one of them has looked into it.
 const (
-	undecidedDetail  = "A break of kind restored about this packet is open: nothing of it is decided until somebody has resolved it. Then send this with a new Idempotency-Key."
-	cancelLeftDetail = "Whether this payout was cancelled, and its sender has the money, could not be recovered: it can be cancelled or marked as paid, not retried. A further recovery tells."
+	undecidedDetail = "A break of kind restored about this packet is open: nothing of it is decided until somebody has resolved it. Then " +
+		"send this with a new Idempotency-Key."
+	cancelLeftDetail = "Whether this payout was cancelled, and its sender has the money, could not be recovered: it can be cancelled or " +
+		"marked as paid, not retried. A further recovery tells."
 )
 
 // shortPause is what Retry-After says where nothing better is known.

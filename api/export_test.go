@@ -31,15 +31,19 @@ type listed struct {
 
 func everybodyOfStaff(h *house) owner { return h.ops }
 
-var listedRefunds = listed{name: "refunds", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"}, local: map[string]string{"created_at": "created_local", "updated_at": "updated_local"}}
+var listedRefunds = listed{name: "refunds", who: everybodyOfStaff, yuan: map[string]string{"amount": "amount_yuan"},
+	local: map[string]string{"created_at": "created_local", "updated_at": "updated_local"}}
 
 var listedPackets = listed{
 	name: "packets", who: everybodyOfStaff, inside: []string{"metadata"},
-	yuan:  map[string]string{"total_amount": "total_amount_yuan", "claimed_amount": "claimed_amount_yuan", "remaining_amount": "remaining_amount_yuan", "refunded_amount": "refunded_amount_yuan"},
-	local: map[string]string{"created_at": "created_local", "opens_at": "opens_local", "expires_at": "expires_local", "closed_at": "closed_local"},
+	yuan: map[string]string{"total_amount": "total_amount_yuan", "claimed_amount": "claimed_amount_yuan",
+		"remaining_amount": "remaining_amount_yuan", "refunded_amount": "refunded_amount_yuan"},
+	local: map[string]string{"created_at": "created_local", "opens_at": "opens_local", "expires_at": "expires_local",
+		"closed_at": "closed_local"},
 }
 
-var listedAudit = listed{name: "audit", who: func(h *house) owner { return h.auditor }, local: map[string]string{"at": "at_local"}, inside: []string{"before", "after"}}
+var listedAudit = listed{name: "audit", who: func(h *house) owner { return h.auditor }, local: map[string]string{"at": "at_local"},
+	inside: []string{"before", "after"}}
 
 var listedBreaks = listed{
 	name: "breaks", who: everybodyOfStaff, ages: []string{"age_seconds"},
@@ -56,8 +60,10 @@ var listedApprovals = listed{
 			about = item["refund"]
 		}
 		payment := about.(map[string]any)
-		item["decision_id"], item["kind"], item["reason"], item["decided_by"] = decision["id"], decision["kind"], decision["reason"], decision["by"]
-		item["payment_id"], item["packet_id"], item["user_id"], item["amount"], item["payment_status"] = payment["id"], payment["packet_id"], payment["user_id"], payment["amount"], payment["status"]
+		item["decision_id"], item["kind"], item["reason"], item["decided_by"] = decision["id"], decision["kind"], decision["reason"],
+			decision["by"]
+		item["payment_id"], item["packet_id"], item["user_id"], item["amount"], item["payment_status"] = payment["id"], payment["packet_id"],
+			payment["user_id"], payment["amount"], payment["status"]
 		for _, member := range []string{"decision", "payout", "refund"} {
 			delete(item, member)
 		}
@@ -216,7 +222,8 @@ func (l listed) like(h *house, first string, refused map[string]string) {
 	h.t.Helper()
 	r := l.get(h, "")
 	kind, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
-	if r.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil || kind != "attachment" || !strings.HasPrefix(params["filename"], l.name+"-") ||
+	if r.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil || kind != "attachment" ||
+		!strings.HasPrefix(params["filename"], l.name+"-") ||
 		!strings.HasSuffix(params["filename"], ".csv") || r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
 		h.t.Errorf("%s: %v", l.name, r.header)
 	}
@@ -246,7 +253,8 @@ func TestExportRefunds(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	for sender := range hostile { // to whom the money goes back
-		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split", `"equal"`))
+		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(sender, "~frozen")), "total_amount", "300", "share_count", "3", "split",
+			`"equal"`))
 		if r := h.grab(h.app, id, "winner"); r.status != http.StatusCreated {
 			t.Fatalf("%s", r)
 		}
@@ -261,8 +269,10 @@ func TestExportRefunds(t *testing.T) {
 	h.faults(`{"op":"refund","kind":"decline","rate":1}`)
 	_, declined := h.remaindered("unlucky")
 	l := listedRefunds
-	l.like(h, "id,packet_id,kind,payout_id,user_id,amount,currency,status,order_no,provider,", map[string]string{"status=x": "status", "late=1": "late", "amount_min=2&amount_max=1": "amount_max"})
-	l.same(h, "", "?status=failed", "?packet_id="+packet, "?packet_id=x", "?user_id=unlucky", "?late=true", "?late=false", "?amount_min=201", "?amount_max=0", "?older_than_seconds=60", "?failure_code=declined", "?user_id=%3Dcmd%7C%27%2Fc+calc%27%21A1")
+	l.like(h, "id,packet_id,kind,payout_id,user_id,amount,currency,status,order_no,provider,",
+		map[string]string{"status=x": "status", "late=1": "late", "amount_min=2&amount_max=1": "amount_max"})
+	l.same(h, "", "?status=failed", "?packet_id="+packet, "?packet_id=x", "?user_id=unlucky", "?late=true", "?late=false", "?amount_min=201",
+		"?amount_max=0", "?older_than_seconds=60", "?failure_code=declined", "?user_id=%3Dcmd%7C%27%2Fc+calc%27%21A1")
 	var kinds []string
 	for _, line := range l.lines(h, "") {
 		kinds = append(kinds, line["kind"]+" "+line["status"])
@@ -293,7 +303,8 @@ func TestExportPackets(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	for text := range hostile {
-		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(text, "~frozen")), "greeting", quote(text), "group_id", quote(text), "metadata", `{`+quote(text)+`:`+quote(text)+`,"b":"<&>"}`))
+		id := h.open(h.app, with("sender_id", quote(strings.TrimSuffix(text, "~frozen")), "greeting", quote(text), "group_id", quote(text),
+			"metadata", `{`+quote(text)+`:`+quote(text)+`,"b":"<&>"}`))
 		h.grab(h.app, id, "winner")
 		if text == "-1" {
 			h.finish(id, "recalled")
@@ -304,11 +315,14 @@ func TestExportPackets(t *testing.T) {
 	h.create(h.app2, "later", with("opens_at", quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
 	h.create(h.app, "declined", with("sender_id", `"x~broke"`))
 	overdue := h.open(h.app, with("sender_id", `"slow"`))
-	h.exec(h.dsn, "UPDATE packets SET created_at = created_at - INTERVAL 2 HOUR, opens_at = created_at, expires_at = created_at + INTERVAL 1 HOUR WHERE id = '"+overdue+"'")
+	h.exec(h.dsn, "UPDATE packets SET created_at = created_at - INTERVAL 2 HOUR, opens_at = created_at, expires_at = created_at + INTERVAL "+
+		"1 HOUR WHERE id = '"+overdue+"'")
 	l := listedPackets
-	l.like(h, "id,app,status,stored_status,close_reason,sender_id,currency,total_amount,", map[string]string{"status=x": "status", "overdue=1": "overdue", "created_from=x": "created_from", "sender_id=%00": "sender_id"})
+	l.like(h, "id,app,status,stored_status,close_reason,sender_id,currency,total_amount,",
+		map[string]string{"status=x": "status", "overdue=1": "overdue", "created_from=x": "created_from", "sender_id=%00": "sender_id"})
 	from := url.QueryEscape(time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
-	l.same(h, "", "?app="+h.app2.app.ID, "?sender_id=%2B86+138", "?status=closed&sender_id=-1", "?overdue=true", "?overdue=false", "?created_from="+from, "?created_to="+from, "?created_from="+from+"&status=open", "?sender_id=nobody")
+	l.same(h, "", "?app="+h.app2.app.ID, "?sender_id=%2B86+138", "?status=closed&sender_id=-1", "?overdue=true", "?overdue=false",
+		"?created_from="+from, "?created_to="+from, "?created_from="+from+"&status=open", "?sender_id=nobody")
 	seen := map[string]bool{}
 	for _, line := range l.lines(h, "") {
 		seen[line["status"]] = true
@@ -327,14 +341,17 @@ func TestExportAudit(t *testing.T) {
 	h := newHouse(t, parts{})
 	_, bad := h.failed()
 	for i, reason := range slices.Sorted(maps.Keys(hostile)) {
-		if r := h.write(h.finance, "payouts/"+bad+"/ask", fmt.Sprint("ask", i), `{"reason":`+quote(reason+"\n=1+1\n\"-2")+`}`); r.status != http.StatusAccepted {
+		if r := h.write(h.finance, "payouts/"+bad+"/ask", fmt.Sprint("ask", i), `{"reason":`+quote(reason+"\n=1+1\n\"-2")+
+			`}`); r.status != http.StatusAccepted {
 			t.Fatalf("%s", r)
 		}
 	}
 	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
-	h.exec(h.dsn, `INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (999, NOW(3) + INTERVAL 1 HOUR, '=HYPERLINK("x")', 'finance', 'tampered', '@x', '\t=1', '=1', '{"a":"=1"}', REPEAT('h', 32))`)
+	h.exec(h.dsn, `INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
+		VALUES (999, NOW(3) + INTERVAL 1 HOUR, '=HYPERLINK("x")', 'finance', 'tampered', '@x', '\t=1', '=1', '{"a":"=1"}', REPEAT('h', 32))`)
 	l := listedAudit
-	l.like(h, "seq,at,actor,role,action,subject,reason,before,after,hash,at_local,local_zone\r\n", map[string]string{"from=x": "from", "actor=": "actor", "to=1": "to"})
+	l.like(h, "seq,at,actor,role,action,subject,reason,before,after,hash,at_local,local_zone\r\n",
+		map[string]string{"from=x": "from", "actor=": "actor", "to=1": "to"})
 	now := url.QueryEscape(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
 	l.same(h, "", "?action=ask", "?action=cancel&subject="+bad, "?actor=nobody", "?from="+now, "?to="+now, "?actor=%3DHYPERLINK%28%22x%22%29")
 	if n := len(l.lines(h, "?to="+now)); n != len(hostile)+1 {
@@ -353,26 +370,32 @@ func TestExportBreaks(t *testing.T) {
 	packet, bad := h.failed()
 	db := h.database(h.dsn)
 	for text := range hostile {
-		_, err := db.ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id, created_at, last_seen)
+		_, err := db.ExecContext(t.Context(), `INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount,
+			reconciliation_id, created_at, last_seen)
 			VALUES ('foreign_order', '', '', ?, ?, ?, 'sandbox', 7, 'run1', NOW(3) - INTERVAL 1 HOUR, NOW(3))`, text, text, text+"\r\n=1")
 		h.check(err)
 	}
-	h.exec(h.dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '`+packet+`', '`+bad+`', '1', '', NOW(3), NOW(3)), ('pool_lost', '', 'lane/3', 'epoch/1', '', NOW(3), NOW(3))`)
+	h.exec(h.dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+		VALUES ('mismatch', '`+packet+`', '`+bad+`', '1', '', NOW(3), NOW(3)), ('pool_lost', '', 'lane/3', 'epoch/1', '', NOW(3), NOW(3))`)
 	l := listedBreaks
 	for i, b := range h.breaks("?kind=foreign_order&resolved=false").Items {
 		if i%2 == 0 {
 			continue
 		}
-		if r := h.write(h.finance, "breaks/"+b.ID+"/resolve", fmt.Sprint("resolve", i), `{"reason":`+quote(*b.OrderNo+"\n+1")+`}`); r.status != http.StatusOK {
+		if r := h.write(h.finance, "breaks/"+b.ID+"/resolve", fmt.Sprint("resolve", i), `{"reason":`+quote(*b.OrderNo+"\n+1")+
+			`}`); r.status != http.StatusOK {
 			t.Fatalf("%s", r)
 		}
 	}
 	r := h.write(h.finance, "breaks/"+h.breaks("?kind=mismatch").Items[0].ID+"/resolve", "m", because)
-	if item := l.items(h, "?kind=mismatch")[0]; r.status != http.StatusOK || !jsonEqual(t, r.body, item) || !strings.Contains(string(item), `"payment_amount":250`) {
+	if item := l.items(h, "?kind=mismatch")[0]; r.status != http.StatusOK || !jsonEqual(t, r.body, item) ||
+		!strings.Contains(string(item), `"payment_amount":250`) {
 		t.Errorf("resolved: %s, listed %s", r, item)
 	}
-	l.like(h, "id,kind,packet_id,payment_id,order_no,user_id,detail,provider,amount,payment_amount,", map[string]string{"resolved=x": "resolved", "kind=%C3%A9": "kind", "older_than_seconds=-1": "older_than_seconds"})
-	l.same(h, "", "?resolved=true", "?resolved=false", "?kind=foreign_order", "?kind=pool_lost&resolved=false", "?packet_id="+packet, "?packet_id=x", "?reconciliation_id=run1", "?reconciliation_id=run1&resolved=true", "?older_than_seconds=1800")
+	l.like(h, "id,kind,packet_id,payment_id,order_no,user_id,detail,provider,amount,payment_amount,",
+		map[string]string{"resolved=x": "resolved", "kind=%C3%A9": "kind", "older_than_seconds=-1": "older_than_seconds"})
+	l.same(h, "", "?resolved=true", "?resolved=false", "?kind=foreign_order", "?kind=pool_lost&resolved=false", "?packet_id="+packet,
+		"?packet_id=x", "?reconciliation_id=run1", "?reconciliation_id=run1&resolved=true", "?older_than_seconds=1800")
 	if n := len(l.lines(h, "?older_than_seconds=1800")); n != len(hostile) {
 		t.Errorf("%d lines", n)
 	}
@@ -386,8 +409,10 @@ func TestExportApprovals(t *testing.T) {
 	_, bad := h.failed()
 	_, other := h.failed()
 	for i, text := range slices.Sorted(maps.Keys(hostile)) {
-		approval := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", fmt.Sprint("mark", i), `{"reason":`+quote(text+"\n=1")+`,"evidence":`+quote(text)+`}`), "waiting").Approval.ID
-		if r := h.write(h.colleague(), "approvals/"+approval+"/reject", fmt.Sprint("reject", i), `{"reason":`+quote(text)+`}`); r.status != http.StatusOK && r.status != http.StatusAccepted {
+		approval := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", fmt.Sprint("mark", i), `{"reason":`+quote(text+"\n=1")+
+			`,"evidence":`+quote(text)+`}`), "waiting").Approval.ID
+		if r := h.write(h.colleague(), "approvals/"+approval+"/reject", fmt.Sprint("reject", i), `{"reason":`+quote(text)+
+			`}`); r.status != http.StatusOK && r.status != http.StatusAccepted {
 			t.Fatalf("%s", r)
 		}
 	}
@@ -395,9 +420,12 @@ func TestExportApprovals(t *testing.T) {
 	late := h.decided(h.write(h.finance, "payouts/"+other+"/cancel", "c2", because), "waiting").Approval.ID
 	h.exec(h.dsn, `UPDATE decisions SET expires_at = NOW(3) - INTERVAL 1 SECOND WHERE approval_id = '`+late+`'`)
 	l := listedApprovals
-	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,", map[string]string{"status=x": "status", "by_others=1": "by_others"})
-	l.same(h, "?payment_id="+bad, "?by_others=true", "?by_others=false", "", "?status=waiting", "?status=rejected", "?status=expired", "?status=open", "?status=carried_out")
-	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?payment_id=" + other: 1, "?status=expired": 1, "?status=open": 0} {
+	l.like(h, "id,status,kind,payment_id,packet_id,user_id,amount,payment_status,decided_by,",
+		map[string]string{"status=x": "status", "by_others=1": "by_others"})
+	l.same(h, "?payment_id="+bad, "?by_others=true", "?by_others=false", "", "?status=waiting", "?status=rejected", "?status=expired",
+		"?status=open", "?status=carried_out")
+	for query, want := range map[string]int{"": len(hostile) + 2, "?status=rejected": len(hostile), "?status=waiting": 1, "?payment_id=" +
+		other: 1, "?status=expired": 1, "?status=open": 0} {
 		if n := len(l.lines(h, query)); n != want {
 			t.Errorf("%s: %d lines, want %d", query, n, want)
 		}
@@ -420,16 +448,24 @@ func TestExportListsInSteps(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	const n = 2500
-	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)
-		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox', IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark,
+		provider, status, attempt, created_at, updated_at, settled_at)
+		SELECT CONCAT('r', LPAD(seq, 20, '0'), '0000'), 'r', LPAD(seq, 20, '0'), 'app', 's', -1, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox',
+		IF(seq MOD 3, 'paid', 'unknown'), 0, NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 3, NOW(3), NULL) FROM seq_1_to_%d`, n))
 	// Packets whose status no row tells: a step, and the next, finds none that fits.
 	h.open(h.app, with())
-	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
-		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', IF(seq > %[1]d, 'open', 'rejected'), IF(seq > %[1]d, NULL, 'declined'), NOW(3) + INTERVAL 60 - seq DIV 1500 MINUTE, NOW(3) + INTERVAL 2 HOUR, NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_%[2]d`, n, n+4100))
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share,
+		greeting, metadata, body_hash, commitment, sealed_seed, status, failure_code, created_at, opens_at, expires_at, updated_at)
+		SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), 'app', 's', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', IF(seq > %[1]d, 'open',
+		'rejected'), IF(seq > %[1]d, NULL, 'declined'), NOW(3) + INTERVAL 60 - seq DIV 1500 MINUTE, NOW(3) + INTERVAL 2 HOUR,
+		NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_%[2]d`, n, n+4100))
 	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
-		SELECT seq, NOW(3) - INTERVAL seq DIV 1500 SECOND, 'li-na', 'finance', IF(seq MOD 2, 'ask', 'retry'), 'x', '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_%d`, n))
-	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason, reconciliation_id)
-		SELECT 'not_in_statement', 'one', CONCAT('x', seq), '', '', NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 2, NULL, NOW(3)), 'li-na', 'found', 'run' FROM seq_1_to_%d`, n))
+		SELECT seq, NOW(3) - INTERVAL seq DIV 1500 SECOND, 'li-na', 'finance', IF(seq MOD 2, 'ask', 'retry'), 'x', '', 'null', 'null', REPEAT('h',
+		32) FROM seq_1_to_%d`, n))
+	h.exec(h.dsn, fmt.Sprintf(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at,
+		resolved_by, reason, reconciliation_id)
+		SELECT 'not_in_statement', 'one', CONCAT('x', seq), '', '', NOW(3) - INTERVAL seq DIV 1500 SECOND, NOW(3), IF(seq MOD 2, NULL, NOW(3)),
+		'li-na', 'found', 'run' FROM seq_1_to_%d`, n))
 	for _, tc := range []struct {
 		list  listed
 		query string
@@ -438,8 +474,9 @@ func TestExportListsInSteps(t *testing.T) {
 	}{
 		{listedRefunds, "", "id", n}, {listedRefunds, "?status=unknown", "id", n / 3},
 		{listedPackets, "?status=rejected", "id", n}, {listedPackets, "?status=open", "id", 1},
-		{listedBreaks, "", "id", n}, {listedBreaks, "?resolved=false", "id", n / 2}, {listedBreaks, "?resolved=true", "id", n / 2}, {listedBreaks, "?packet_id=one", "id", n}, {listedBreaks, "?reconciliation_id=run", "id", n},
-		{listedAudit, "", "seq", n}, {listedAudit, "?action=ask", "seq", n / 2}, {listedAudit, "?actor=li-na", "seq", n}, {listedAudit, "?subject=x", "seq", n},
+		{listedBreaks, "", "id", n}, {listedBreaks, "?resolved=false", "id", n / 2}, {listedBreaks, "?resolved=true", "id", n / 2},
+		{listedBreaks, "?packet_id=one", "id", n}, {listedBreaks, "?reconciliation_id=run", "id", n}, {listedAudit, "", "seq", n},
+		{listedAudit, "?action=ask", "seq", n / 2}, {listedAudit, "?actor=li-na", "seq", n}, {listedAudit, "?subject=x", "seq", n},
 	} {
 		var order []string
 		for _, line := range tc.list.lines(h, tc.query) {

@@ -37,10 +37,13 @@ func (sandboxDays) Zone() *time.Location { return time.UTC }
 // reads the same from the canonical form of what it read.
 func FuzzDecisions(f *testing.F) {
 	for _, seed := range []string{
-		`{"reason":"r"}`, `{"reason":"r","evidence":"e"}`, `{"reason":"r","dry_run":false,"filter":{"status":"failed","amount_min":1,"amount_max":2}}`,
-		`{"reason":"r","filter":{"refund_ids":["r3q5k9v0c1m7e2u8h4r6t0000"]}}`, `{"reason":"r","filter":{"payout_ids":["p3q5k9v0c1m7e2u8h4r6t0000"]}}`,
+		`{"reason":"r"}`, `{"reason":"r","evidence":"e"}`,
+		`{"reason":"r","dry_run":false,"filter":{"status":"failed","amount_min":1,"amount_max":2}}`,
+		`{"reason":"r","filter":{"refund_ids":["r3q5k9v0c1m7e2u8h4r6t0000"]}}`,
+		`{"reason":"r","filter":{"payout_ids":["p3q5k9v0c1m7e2u8h4r6t0000"]}}`,
 		`{"reason":"r","filter":{"older_than_seconds":8589934592,"user_id":"u","packet_id":"p","order_no":"o","failure_code":"c"}}`,
-		`{"date":"2026-02-17","provider":"sandbox","reason":"r"}`, `{}`, `[]`, `{"reason":"\u0000"}`, `{"reason":"a","reason":"b"}`, "\xff", ``, `{"reason":null}`,
+		`{"date":"2026-02-17","provider":"sandbox","reason":"r"}`, `{}`, `[]`, `{"reason":"\u0000"}`, `{"reason":"a","reason":"b"}`, "\xff", ``,
+		`{"reason":null}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -50,7 +53,8 @@ func FuzzDecisions(f *testing.F) {
 		"mark paid": func(b []byte) (any, error) { return readMarkPaid(b) },
 		"bulk": func(b []byte) (any, error) {
 			read, filter, err := bulkPayouts.read(b, now)
-			if err == nil && (filter.Kind != payout.KindPayout || filter.AmountMin < 0 || filter.AmountMax < 0 || !filter.CreatedTo.IsZero() && filter.CreatedTo.Year() < 1700) {
+			if err == nil && (filter.Kind != payout.KindPayout || filter.AmountMin < 0 || filter.AmountMax < 0 || !filter.CreatedTo.IsZero() &&
+				filter.CreatedTo.Year() < 1700) {
 				f.Errorf("%q selects %+v", b, filter)
 			}
 			return read, err
@@ -118,7 +122,8 @@ var visibleKey = regexp.MustCompile(`^[!-~]{1,128}$`)
 // FuzzIDs: what is taken for an id of a path or for an Idempotency-Key is written
 // back as it came.
 func FuzzIDs(f *testing.F) {
-	for _, seed := range []string{"3q5k9v0c1m7e2u8h4r6t", "p3q5k9v0c1m7e2u8h4r6t0003", "p3q5k9v0c1m7e2u8h4r6t000301", "b4711", "b-1", "b+1", "b01", "b9223372036854775808", "小王", "a b", "%2F", "\x00", ""} {
+	for _, seed := range []string{"3q5k9v0c1m7e2u8h4r6t", "p3q5k9v0c1m7e2u8h4r6t0003", "p3q5k9v0c1m7e2u8h4r6t000301", "b4711", "b-1", "b+1",
+		"b01", "b9223372036854775808", "小王", "a b", "%2F", "\x00", ""} {
 		f.Add(seed)
 	}
 	app := fiber.New()
@@ -131,7 +136,8 @@ func FuzzIDs(f *testing.F) {
 				t.Fatalf("%q is on lane %d", text, lane)
 			}
 		}
-		if checkID(text) == nil && (!utf8.ValidString(text) || text == "" || len(text) > packet.MaxUserIDBytes || strings.ContainsAny(text, "\x00\r\n\x7f\u0085")) {
+		if checkID(text) == nil && (!utf8.ValidString(text) || text == "" || len(text) > packet.MaxUserIDBytes ||
+			strings.ContainsAny(text, "\x00\r\n\x7f\u0085")) {
 			t.Fatalf("%q is a user", text)
 		}
 		c := app.AcquireCtx(&fasthttp.RequestCtx{})
@@ -154,8 +160,11 @@ func FuzzIDs(f *testing.F) {
 // its codes is ASCII, and its times can be written.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
-		"", "limit=50&cursor=x", "status=failed&packet_id=p&user_id=u&order_no=o&failure_code=c&older_than_seconds=3600&amount_min=1&amount_max=2", "limit=050", "limit=1&limit=2",
-		"actor=a&action=b&subject=c&from=2026-02-17T00:00:00Z&to=2026-02-18T00:00:00%2B08:00", "from=9999-12-31T23:59:59-23:59", "kind=%E4%B8%AD&resolved=true&reconciliation_id=s", "provider=x&date=2026-02-17&status=done", "%", "=", "a=%ff",
+		"", "limit=50&cursor=x",
+		"status=failed&packet_id=p&user_id=u&order_no=o&failure_code=c&older_than_seconds=3600&amount_min=1&amount_max=2", "limit=050",
+		"limit=1&limit=2", "actor=a&action=b&subject=c&from=2026-02-17T00:00:00Z&to=2026-02-18T00:00:00%2B08:00",
+		"from=9999-12-31T23:59:59-23:59", "kind=%E4%B8%AD&resolved=true&reconciliation_id=s", "provider=x&date=2026-02-17&status=done", "%", "=",
+		"a=%ff",
 	} {
 		f.Add(seed)
 	}

@@ -127,7 +127,8 @@ func TestR9_LostGrabsAreNotToldAgain(t *testing.T) {
 			if shut.Epoch != 1 || shut.Seen < told.Seen || shut.SeenGrabs != 80 || shut.ShutAt.IsZero() {
 				t.Errorf("the lane was %+v, is %+v", told, shut)
 			}
-			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" && shut.Reason != want || want == "" && shut.Reason != packet.LaneSeqBehind {
+			if want := map[string]packet.LaneReason{"emptied": packet.LaneKeyMissing, "file deleted": packet.LaneKeyMissing}[name]; want != "" &&
+				shut.Reason != want || want == "" && shut.Reason != packet.LaneSeqBehind {
 				t.Errorf("shut because of %q", shut.Reason)
 			}
 			h.reads(id, closed)
@@ -168,7 +169,8 @@ func (h *house) reads(open, closed string) {
 	}
 	r := h.get("/readyz")
 	r.json(h.t, &ready)
-	if r.status != http.StatusOK || ready.Status != "degraded" || ready.Dependencies["pool"].Status != "unavailable" || ready.Dependencies["redis"].Status != "ok" {
+	if r.status != http.StatusOK || ready.Status != "degraded" || ready.Dependencies["pool"].Status != "unavailable" ||
+		ready.Dependencies["redis"].Status != "ok" {
 		h.t.Errorf("readyz: %s", r)
 	}
 }

@@ -117,7 +117,8 @@ func TestGrabEmptyProfile(t *testing.T) {
 	}
 	none("won", h.as(h.app, "POST", path, `{"user_id":"u","nickname":"","avatar_url":""}`), 201)
 	none("asked again", h.as(h.app, "POST", path, `{"user_id":"u","avatar_url":"https://h/x"}`), 200)
-	if r := h.as(h.app, "POST", path, `{"user_id":"v","x":1,"avatar_url":"","nickname":""}`); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{"x unknown_field"}) {
+	if r := h.as(h.app, "POST", path, `{"user_id":"v","x":1,"avatar_url":"","nickname":""}`); r.status != 422 ||
+		!slices.Equal(fieldsOf(t, r), []string{"x unknown_field"}) {
 		t.Errorf("the only fault is x: %s", r)
 	}
 	h.finish(id, packet.CloseRecalled)
@@ -142,7 +143,8 @@ func TestClaimKept(t *testing.T) {
 			var b claimBody
 			r := h.as(h.app, "POST", path, body)
 			r.json(t, &b)
-			if r.status != 200 || !b.Replayed || b.Amount != a.Amount || b.ShareIndex != a.ShareIndex || *b.Nickname != *a.Nickname || !b.ClaimedAt.Equal(a.ClaimedAt) ||
+			if r.status != 200 || !b.Replayed || b.Amount != a.Amount || b.ShareIndex != a.ShareIndex || *b.Nickname != *a.Nickname ||
+				!b.ClaimedAt.Equal(a.ClaimedAt) ||
 				b.Payout.ID != a.Payout.ID || b.Payout.Status != status {
 				t.Errorf("%s: %s", when, r)
 			}
@@ -233,7 +235,8 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("after: %+v", p)
 	}
 	metrics := h.get("/metrics")
-	if !strings.Contains(string(metrics.body), fmt.Sprintf("hongbao_grab_total{result=\"won\"} %d\n", fresh)) || !strings.Contains(string(metrics.body), `route="/v1/packets/{id}/grabs"`) {
+	if !strings.Contains(string(metrics.body), fmt.Sprintf("hongbao_grab_total{result=\"won\"} %d\n", fresh)) ||
+		!strings.Contains(string(metrics.body), `route="/v1/packets/{id}/grabs"`) {
 		t.Errorf("metrics: %s", metrics.body)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/test/harness"
+	"hongbao/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -95,7 +96,8 @@ var roles = []access.Role{access.RoleApp, access.RoleApp, access.RoleFinance, ac
 
 func inHouse(t *testing.T, s *harness.Stack, owners []harness.Owner) *house {
 	t.Helper()
-	h := &house{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff, provider: s.ProviderURL, doc: newContract(t)}
+	h := &house{t: t, stack: s, dsn: s.DSN, cfg: s.Config, pool: s.Pool, store: s.Store, sandbox: s.Provider, public: s.Public, staff: s.Staff,
+		provider: s.ProviderURL, doc: newContract(t)}
 	for i, o := range []*owner{&h.app, &h.app2, &h.finance, &h.ops, &h.auditor} {
 		*o = ownerOf(owners[i])
 	}
@@ -155,7 +157,7 @@ func (r result) code() string {
 	return p.Code
 }
 
-var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+var client = &http.Client{Timeout: wait.Limit(), Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 
 // do sends a request as a client would; every answer is checked against the document.
 func (h *house) do(c call) result {

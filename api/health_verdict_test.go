@@ -24,7 +24,8 @@ func TestVerdicts(t *testing.T) {
 		"any":               {observe.Backlog{Waiting: 1, Oldest: ago(0)}, 0, healthWrong},
 		"any, without time": {observe.Backlog{Waiting: 1}, 0, healthWrong},
 	} {
-		if c := aged("x", tc.b, tc.limit, healthWrong); c.Status != tc.want || *c.Count.Value != tc.b.Waiting || (c.Since.Value == nil) != tc.b.Oldest.IsZero() {
+		if c := aged("x", tc.b, tc.limit, healthWrong); c.Status != tc.want || *c.Count.Value != tc.b.Waiting ||
+			(c.Since.Value == nil) != tc.b.Oldest.IsZero() {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -37,19 +38,22 @@ func TestVerdicts(t *testing.T) {
 		want string
 		age  time.Duration // of the installation
 	}{
-		"none":              {nil, healthOK, time.Hour},
-		"runs":              {[]payout.Reconciliation{running}, healthOK, time.Hour},
-		"never any":         {nil, healthWarning, 48 * time.Hour},
-		"only begun":        {[]payout.Reconciliation{running}, healthWarning, 48 * time.Hour},
-		"done":              {[]payout.Reconciliation{running, ended(payout.ReconciliationDone, time.Hour), ended(payout.ReconciliationFailed, 2*time.Hour)}, healthOK, 48 * time.Hour},
-		"failed":            {[]payout.Reconciliation{ended(payout.ReconciliationFailed, time.Hour), ended(payout.ReconciliationDone, 2*time.Hour)}, healthWrong, 48 * time.Hour},
+		"none":       {nil, healthOK, time.Hour},
+		"runs":       {[]payout.Reconciliation{running}, healthOK, time.Hour},
+		"never any":  {nil, healthWarning, 48 * time.Hour},
+		"only begun": {[]payout.Reconciliation{running}, healthWarning, 48 * time.Hour},
+		"done": {[]payout.Reconciliation{running, ended(payout.ReconciliationDone, time.Hour),
+			ended(payout.ReconciliationFailed, 2*time.Hour)}, healthOK, 48 * time.Hour},
+		"failed": {[]payout.Reconciliation{ended(payout.ReconciliationFailed, time.Hour),
+			ended(payout.ReconciliationDone, 2*time.Hour)}, healthWrong, 48 * time.Hour},
 		"none for two days": {[]payout.Reconciliation{ended(payout.ReconciliationDone, 48*time.Hour)}, healthWarning, 72 * time.Hour},
 	} {
 		if c := lastRun(tc.runs, ago(tc.age)); c.Status != tc.want {
 			t.Errorf("%s: %s", name, c.Status)
 		}
 	}
-	if p := partOf("p", HealthCheck{}, held("a", true, healthWrong), known(false, held("b", true, healthWrong)), counted("c", 2, healthWarning)); p.Status != healthWarning || len(p.Checks) != 3 || p.Checks[1].Status != healthUnknown {
+	if p := partOf("p", HealthCheck{}, held("a", true, healthWrong), known(false, held("b", true, healthWrong)),
+		counted("c", 2, healthWarning)); p.Status != healthWarning || len(p.Checks) != 3 || p.Checks[1].Status != healthUnknown {
 		t.Errorf("%+v", p)
 	}
 }

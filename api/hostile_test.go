@@ -14,15 +14,17 @@ import (
 
 // hostileTexts are put wherever a client may write something.
 var hostileTexts = []string{
-	"", "\x00", "\xff", "\xed\xa0\x80", "🧧", `'"\`, "%zz", "../..", "a\r\nb", "-1", "1e9", "null", "9223372036854775808", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59",
-	strings.Repeat("中", 200), strings.Repeat("0", 20), "p" + strings.Repeat("v", 24), "b9223372036854775807",
+	"", "\x00", "\xff", "\xed\xa0\x80", "🧧", `'"\`, "%zz", "../..", "a\r\nb", "-1", "1e9", "null", "9223372036854775808",
+	"0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", strings.Repeat("中", 200), strings.Repeat("0", 20), "p" + strings.Repeat("v", 24),
+	"b9223372036854775807",
 }
 
 // hostileValues are put wherever a cursor or a body has a value.
 var hostileValues = []string{
 	`null`, `-1`, `9223372036854775807`, `1e400`, `""`, `"\u0000"`, `"🧧"`, `"\ud800"`, `[]`, `{"a":1,"a":2}`,
 	`"0000-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999999999-23:59"`, `"` + strings.Repeat("x", 300) + `"`,
-	`{"status":"🧧"}`, `{"from":"0000-01-01T00:00:00Z"}`, `{"older_than_seconds":"8589934592"}`, strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000),
+	`{"status":"🧧"}`, `{"from":"0000-01-01T00:00:00Z"}`, `{"older_than_seconds":"8589934592"}`, strings.Repeat(`[`, 2000) +
+		strings.Repeat(`]`, 2000),
 }
 
 // TestBadInputIsTold: whatever a client who may call an operation writes into its

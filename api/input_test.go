@@ -78,8 +78,10 @@ func TestCreateFields(t *testing.T) {
 		{"unknown duplicate", with("x", `1,"x":2`), []string{"x duplicate", "x unknown_field", "x unknown_field"}},
 		{"all types", `{"sender_id":1,"total_amount":"1","share_count":true,"split":1,"min_share":[],"max_share":{},"currency":1,"greeting":1,"opens_at":1,` +
 			`"expires_in_seconds":"1","eligible_user_ids":{},"group_id":1,"metadata":[]}`,
-			[]string{"sender_id wrong_type", "total_amount wrong_type", "share_count wrong_type", "split wrong_type", "min_share wrong_type", "max_share wrong_type",
-				"currency wrong_type", "greeting wrong_type", "opens_at wrong_type", "expires_in_seconds wrong_type", "eligible_user_ids wrong_type", "group_id wrong_type", "metadata wrong_type"}},
+			[]string{"sender_id wrong_type", "total_amount wrong_type", "share_count wrong_type", "split wrong_type", "min_share wrong_type",
+				"max_share wrong_type",
+				"currency wrong_type", "greeting wrong_type", "opens_at wrong_type", "expires_in_seconds wrong_type", "eligible_user_ids wrong_type",
+				"group_id wrong_type", "metadata wrong_type"}},
 		{"float", with("total_amount", "1000.0"), []string{"total_amount not_an_integer"}},
 		{"exponent", with("total_amount", "1e3"), []string{"total_amount not_an_integer"}},
 		{"count float", with("share_count", "1.5"), []string{"share_count not_an_integer"}},
@@ -99,7 +101,8 @@ func TestCreateFields(t *testing.T) {
 		{"max 2^63-1", with("max_share", "9223372036854775807"), []string{"max_share out_of_range"}},
 		{"max 2^63", with("max_share", "9223372036854775808"), []string{"max_share out_of_range"}},
 		{"min 2^53", with("min_share", "9007199254740992"), []string{"min_share out_of_range"}},
-		{"all 2^63", with("total_amount", "9223372036854775808", "min_share", "9223372036854775808", "max_share", "9223372036854775808", "share_count", "9223372036854775808"),
+		{"all 2^63", with("total_amount", "9223372036854775808", "min_share", "9223372036854775808", "max_share", "9223372036854775808",
+			"share_count", "9223372036854775808"),
 			[]string{"total_amount out_of_range", "share_count out_of_range", "min_share out_of_range", "max_share out_of_range"}},
 		{"max below min", with("min_share", "5", "max_share", "4"), []string{"max_share out_of_range"}},
 		{"cap too low", with("max_share", "99"), []string{"total_amount total_too_large"}},
@@ -124,9 +127,11 @@ func TestCreateFields(t *testing.T) {
 		{"nobody eligible", with("eligible_user_ids", "[]"), []string{"eligible_user_ids wrong_length"}},
 		{"too many eligible", with("eligible_user_ids", ids(10_001)), []string{"eligible_user_ids wrong_length"}},
 		{"eligible twice", with("eligible_user_ids", `["a","b","a"]`), []string{"eligible_user_ids[2] duplicate"}},
-		{"eligible types", with("eligible_user_ids", `["a",1,null,""]`), []string{"eligible_user_ids[1] wrong_type", "eligible_user_ids[2] wrong_type", "eligible_user_ids[3] wrong_length"}},
+		{"eligible types", with("eligible_user_ids", `["a",1,null,""]`),
+			[]string{"eligible_user_ids[1] wrong_type", "eligible_user_ids[2] wrong_type", "eligible_user_ids[3] wrong_length"}},
 		{"group", with("group_id", `""`), []string{"group_id wrong_length"}},
-		{"metadata value", with("metadata", `{"a":1,"b":null,"c":{}}`), []string{"metadata.a wrong_type", "metadata.b wrong_type", "metadata.c wrong_type"}},
+		{"metadata value", with("metadata", `{"a":1,"b":null,"c":{}}`),
+			[]string{"metadata.a wrong_type", "metadata.b wrong_type", "metadata.c wrong_type"}},
 		{"metadata duplicate", with("metadata", `{"a":"1","a":"1"}`), []string{"metadata.a duplicate"}},
 		{"metadata large", with("metadata", `{"a":`+quoted(strings.Repeat("x", 2048))+`,"b":"x"}`), []string{"metadata wrong_length"}},
 		{"metadata in bytes", with("metadata", `{"a":`+quoted(strings.Repeat("界", 683))+`}`), []string{"metadata wrong_length"}},
@@ -159,9 +164,12 @@ func TestCreateLimits(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"largest total": with("total_amount", "9007199254740991", "share_count", "3"),
-		"all defaults":  with("split", "null", "min_share", "null", "max_share", "null", "currency", "null", "greeting", "null", "opens_at", "null", "expires_in_seconds", "null", "eligible_user_ids", "null", "group_id", "null", "metadata", "null"),
-		"all members": with("split", `"normal"`, "min_share", "10", "max_share", "200", "currency", `"CNY"`, "greeting", quoted(strings.Repeat("福", 64)), "expires_in_seconds", "604800",
-			"eligible_user_ids", `["a","A","a "]`, "group_id", quoted(strings.Repeat("g", 64)), "metadata", `{"":"","a":"<&>\u2028","\u0000":"x"}`, "sender_id", quoted(strings.Repeat("s", 64))),
+		"all defaults": with("split", "null", "min_share", "null", "max_share", "null", "currency", "null", "greeting", "null", "opens_at",
+			"null", "expires_in_seconds", "null", "eligible_user_ids", "null", "group_id", "null", "metadata", "null"),
+		"all members": with("split", `"normal"`, "min_share", "10", "max_share", "200", "currency", `"CNY"`, "greeting",
+			quoted(strings.Repeat("福", 64)), "expires_in_seconds", "604800",
+			"eligible_user_ids", `["a","A","a "]`, "group_id", quoted(strings.Repeat("g", 64)), "metadata", `{"":"","a":"<&>\u2028","\u0000":"x"}`,
+			"sender_id", quoted(strings.Repeat("s", 64))),
 		"10,000 eligible":  with("eligible_user_ids", "["+strings.Join(ids, ",")+"]"),
 		"metadata":         with("metadata", `{"a":`+quoted(strings.Repeat("x", 2048))+`}`),
 		"metadata escaped": with("metadata", `{"a":`+quoted(strings.Repeat("<", 700)+strings.Repeat(">", 600)+strings.Repeat("&", 748))+`}`),
@@ -290,7 +298,8 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"a": "a", "A": "A", "a%20": "a ", "a%2Fb": "a/b", "a%2fb": "a/b", "a%252Fb": "a%2Fb", "%E7%94%A8%E6%88%B7": "用户", "用户": "用户", "a+b": "a+b", "%2e%2e": "..", "..": "..", "%61": "a",
+		"a": "a", "A": "A", "a%20": "a ", "a%2Fb": "a/b", "a%2fb": "a/b", "a%252Fb": "a%2Fb", "%E7%94%A8%E6%88%B7": "用户", "用户": "用户",
+		"a+b": "a+b", "%2e%2e": "..", "..": "..", "%61": "a",
 	} {
 		r := h.as(h.app, "GET", "/v1/packets/"+id+"/grabs/"+path, "")
 		var c struct {
@@ -345,16 +354,21 @@ func TestHostileHeaders(t *testing.T) {
 		"body cut off":         {post + "Content-Length: 50\r\n\r\n{\"user_id\":", 400, "malformed_json"},
 		"chunk cut off":        {post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"u", 400, "malformed_json"},
 		"chunk without number": {post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400, "malformed_json"},
-		"two keys":             {strings.Replace(strings.Replace(post, "/"+nobody+"/grabs", "", 1), "Host: h\r\n", "Host: h\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\n", 1) + "Content-Length: 52\r\n\r\n" + `{"sender_id":"u1","total_amount":10,"share_count":1}`, 400, "idempotency_key_required"},
-		"key with DEL":         {strings.Replace(post, "Host: h\r\n", "Host: h\r\nidempotency-key: a\x7f\r\n", 1) + "Content-Length: 2\r\n\r\n{}", 400, "idempotency_key_required"},
-		"key with NUL":         {strings.Replace(post, "Host: h\r\n", "Host: h\r\nIdempotency-Key: \x00\r\n", 1) + "Content-Length: 2\r\n\r\n{}", 400, "idempotency_key_required"},
-		"key in the body":      {post + "X: \x7f\r\nContent-Length: 19\r\n\r\nIdempotency-Key: \x7f", 400, "malformed_request"},
-		"other with DEL":       {strings.Replace(post, "Host: h\r\n", "Host: h\r\nIdempotency-Key: a\r\nX: a\x7f\r\n", 1) + "Content-Length: 2\r\n\r\n{}", 400, "malformed_request"},
-		"read with a bad key":  {"GET /livez HTTP/1.1\r\nHost: h\r\nIdempotency-Key: \x7f\r\n\r\n", 400, "malformed_request"},
-		"length beyond int":    {post + "Content-Length: 99999999999999999999\r\n\r\n", 400, "malformed_request"},
-		"big length, no body":  {post + "Content-Length: 2000000\r\n\r\n", 400, "malformed_json"},
-		"HTTP/1.0":             {"GET /livez HTTP/1.0\r\n\r\n", 200, ""},
-		"absolute form":        {"GET http://h/livez HTTP/1.1\r\nHost: h\r\n\r\n", 200, ""},
+		"two keys": {strings.Replace(strings.Replace(post, "/"+nobody+"/grabs", "", 1), "Host: h\r\n",
+			"Host: h\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\n", 1) + "Content-Length: 52\r\n\r\n" +
+			`{"sender_id":"u1","total_amount":10,"share_count":1}`, 400, "idempotency_key_required"},
+		"key with DEL": {strings.Replace(post, "Host: h\r\n", "Host: h\r\nidempotency-key: a\x7f\r\n", 1) + "Content-Length: 2\r\n\r\n{}",
+			400, "idempotency_key_required"},
+		"key with NUL": {strings.Replace(post, "Host: h\r\n", "Host: h\r\nIdempotency-Key: \x00\r\n", 1) + "Content-Length: 2\r\n\r\n{}",
+			400, "idempotency_key_required"},
+		"key in the body": {post + "X: \x7f\r\nContent-Length: 19\r\n\r\nIdempotency-Key: \x7f", 400, "malformed_request"},
+		"other with DEL": {strings.Replace(post, "Host: h\r\n", "Host: h\r\nIdempotency-Key: a\r\nX: a\x7f\r\n", 1) +
+			"Content-Length: 2\r\n\r\n{}", 400, "malformed_request"},
+		"read with a bad key": {"GET /livez HTTP/1.1\r\nHost: h\r\nIdempotency-Key: \x7f\r\n\r\n", 400, "malformed_request"},
+		"length beyond int":   {post + "Content-Length: 99999999999999999999\r\n\r\n", 400, "malformed_request"},
+		"big length, no body": {post + "Content-Length: 2000000\r\n\r\n", 400, "malformed_json"},
+		"HTTP/1.0":            {"GET /livez HTTP/1.0\r\n\r\n", 200, ""},
+		"absolute form":       {"GET http://h/livez HTTP/1.1\r\nHost: h\r\n\r\n", 200, ""},
 	} {
 		r := h.wire(h.public, c.text)
 		if r.status >= 400 {
@@ -371,7 +385,8 @@ func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	h := sharedHouse(t)
 	smuggled := "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"
-	text := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(9000+len(smuggled)) + "\r\n\r\n" +
+	text := "POST /v1/packets/" + nobody + "/grabs HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: " +
+		fmt.Sprint(9000+len(smuggled)) + "\r\n\r\n" +
 		strings.Repeat(" ", 9000) + smuggled + "GET /v1/packets/" + nobody + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 	answers := h.wireAll(h.public, text)
 	if len(answers) != 2 || answers[0].status != 401 || answers[1].status != 401 {
@@ -409,7 +424,8 @@ func TestPipeline(t *testing.T) {
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	h := sharedHouse(t)
-	for sent, kept := range map[string]bool{"abc-1": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "ä": false, "a\tb": false} {
+	for sent, kept := range map[string]bool{"abc-1": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false,
+		"ä": false, "a\tb": false} {
 		r := h.do(call{method: "GET", path: "/v1/packets/" + nobody, key: h.app.token, header: map[string]string{"X-Request-Id": sent}})
 		var p struct {
 			RequestID string `json:"request_id"`

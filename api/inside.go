@@ -113,8 +113,9 @@ func insideBody(req *http.Request) ([]byte, error) {
 }
 
 func insideResponse(req *http.Request, from *fasthttp.Response) *http.Response {
-	out := &http.Response{StatusCode: from.StatusCode(), Status: http.StatusText(from.StatusCode()), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{}, Request: req, ContentLength: -1}
+	out := &http.Response{StatusCode: from.StatusCode(), Status: http.StatusText(from.StatusCode()), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{}, Request: req, ContentLength: -1}
 	for name, value := range from.Header.All() {
 		out.Header.Add(string(name), string(value))
 	}

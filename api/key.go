@@ -90,9 +90,9 @@ type RotatedKey struct {
 
 func (s *Server) renderKey(k access.KeyRecord) APIKey {
 	return APIKey{
-		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name), Status: KeyStatus(k.Status(s.cfg.Now())),
-		CreatedAt: Stamp(k.CreatedAt), LastUsedAt: stampOrNull(k.LastUsedAt), ExpiresAt: stampOrNull(k.ExpiresAt), RevokedAt: stampOrNull(k.RevokedAt),
-		ReplacedBy: textOrNull(k.ReplacedBy),
+		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name),
+		Status: KeyStatus(k.Status(s.cfg.Now())), CreatedAt: Stamp(k.CreatedAt), LastUsedAt: stampOrNull(k.LastUsedAt),
+		ExpiresAt: stampOrNull(k.ExpiresAt), RevokedAt: stampOrNull(k.RevokedAt), ReplacedBy: textOrNull(k.ReplacedBy),
 	}
 }
 
@@ -148,8 +148,9 @@ func readCreateKey(body []byte) (CreateKey, error) {
 	role := o.text("role", true, checkRole)
 	app, owner := o.text("app_id", false, checkAppID), o.text("owner", false, checkOwner)
 	out := CreateKey{
-		Role: KeyRole(valueOr(role, "")), AppID: valueOr(app, ""), Owner: valueOr(owner, valueOr(app, "")), Name: valueOr(o.text("name", false, checkOwner), ""),
-		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife), Reason: valueOr(o.text("reason", true, checkReason), ""),
+		Role: KeyRole(valueOr(role, "")), AppID: valueOr(app, ""), Owner: valueOr(owner, valueOr(app, "")),
+		Name: valueOr(o.text("name", false, checkOwner), ""), ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife),
+		Reason: valueOr(o.text("reason", true, checkReason), ""),
 	}
 	switch ofApp := out.Role == KeyRole(access.RoleApp); {
 	case role == nil:
@@ -174,13 +175,15 @@ func createKey(r *request) (answer, error) {
 	}
 	w.Route = r.c.Method() + " " + r.route.path
 	token, id := access.NewToken(access.Role(body.Role))
-	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner, SecretHash: access.HashOf(token)}}
+	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner,
+		SecretHash: access.HashOf(token)}}
 	var made CreatedKey
-	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, r.caller.key.ID, k, seconds(body.ExpiresInSeconds), func(k access.KeyRecord) (int, []byte) {
-		made = CreatedKey{Key: r.server.renderKey(k)}
-		_, raw := rendered(made) // what is remembered, without the token
-		return http.StatusCreated, raw
-	})
+	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, r.caller.key.ID, k, seconds(body.ExpiresInSeconds),
+		func(k access.KeyRecord) (int, []byte) {
+			made = CreatedKey{Key: r.server.renderKey(k)}
+			_, raw := rendered(made) // what is remembered, without the token
+			return http.StatusCreated, raw
+		})
 	if errors.Is(err, packet.ErrNotFound) {
 		return answer{}, invalid(FieldError{"app_id", faultEnum, "is not the id of an app that exists"})
 	}
@@ -198,7 +201,8 @@ func rotateKey(r *request) (answer, error) {
 		return answer{}, err
 	}
 	body := RotateKey{GraceSeconds: valueOr(o.integer("grace_seconds", true, 0, maxGrace), 0),
-		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife), Reason: valueOr(o.text("reason", true, checkReason), "")}
+		ExpiresInSeconds: o.integer("expires_in_seconds", false, minKeyLife, maxKeyLife),
+		Reason:           valueOr(o.text("reason", true, checkReason), "")}
 	if err := o.done(); err != nil {
 		return answer{}, err
 	}

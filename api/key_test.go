@@ -107,7 +107,8 @@ func TestKeyCreate(t *testing.T) {
 		t.Errorf("an administrator decides about money: %s", r)
 	}
 	made, shop := h.issue(admin, "keys", "k1", body)
-	if k := made.Key; k.Role != "app" || *k.AppID != h.app.app.ID || k.Owner != h.app.app.ID || *k.Name != "收银台" || k.Status != "active" || k.ExpiresAt != nil {
+	if k := made.Key; k.Role != "app" || *k.AppID != h.app.app.ID || k.Owner != h.app.app.ID || *k.Name != "收银台" || k.Status != "active" ||
+		k.ExpiresAt != nil {
 		t.Errorf("%+v", k)
 	}
 	if code := h.opens("", shop); code != "" {
@@ -116,7 +117,8 @@ func TestKeyCreate(t *testing.T) {
 	again := h.write(admin, "keys", "k1", body)
 	var second issuedBody
 	again.json(t, &second)
-	if again.status != http.StatusCreated || again.header.Get("Idempotency-Replayed") != "true" || second.Token != nil || second.Key.ID != made.Key.ID {
+	if again.status != http.StatusCreated || again.header.Get("Idempotency-Replayed") != "true" || second.Token != nil ||
+		second.Key.ID != made.Key.ID {
 		t.Errorf("a repeat: %s", again)
 	}
 	if r := h.write(admin, "keys", "k1", strings.Replace(body, "ticket 1", "ticket 2", 1)); r.code() != "idempotency_key_reused" {
@@ -224,7 +226,8 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 	if r.json(t, &again); r.header.Get("Idempotency-Replayed") != "true" || again.Token != nil || again.Key.ID != next.key.ID {
 		t.Errorf("a repeat: %s", r)
 	}
-	if r := h.write(admin, "keys/"+ops.key.ID+"/rotate", "k3", `{"grace_seconds":0,"reason":"again"}`); r.code() != "key_ended" || !bytes.Contains(r.body, []byte(next.key.ID)) {
+	if r := h.write(admin, "keys/"+ops.key.ID+"/rotate", "k3", `{"grace_seconds":0,"reason":"again"}`); r.code() != "key_ended" ||
+		!bytes.Contains(r.body, []byte(next.key.ID)) {
 		t.Errorf("rotated twice: %s", r)
 	}
 	_, last := h.issue(admin, "keys/"+next.key.ID+"/rotate", "k4", `{"grace_seconds":1,"reason":"lost"}`)
@@ -248,7 +251,8 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 	if r.json(t, &anew); !anew.RevokedAt.Equal(*k.RevokedAt) {
 		t.Errorf("revoked at %v, then at %v", k.RevokedAt, anew.RevokedAt)
 	}
-	for path, want := range map[string]string{"keys/aaaaaaaaaaaa/revoke": "not_found", "keys/x/rotate": "not_found", "keys/" + last.key.ID + "/rotate": "key_ended"} {
+	for path, want := range map[string]string{"keys/aaaaaaaaaaaa/revoke": "not_found", "keys/x/rotate": "not_found", "keys/" + last.key.ID +
+		"/rotate": "key_ended"} {
 		body := revoke
 		if strings.HasSuffix(path, "rotate") {
 			body = `{"grace_seconds":0,"reason":"r"}`
@@ -259,9 +263,11 @@ func TestKeyRotateAndRevoke(t *testing.T) {
 	}
 	var lines []string
 	for _, e := range h.audit("?actor=" + admin.key.Owner).Items {
-		lines = append(lines, e.Role+" "+e.Action+" "+strings.NewReplacer(ops.key.ID, "1", next.key.ID, "2", last.key.ID, "3").Replace(e.Subject)+" "+e.Reason)
+		lines = append(lines, e.Role+" "+e.Action+" "+strings.NewReplacer(ops.key.ID, "1", next.key.ID, "2", last.key.ID, "3").Replace(e.Subject)+
+			" "+e.Reason)
 	}
-	want := "admin revoke_key key/3 laptop stolen,admin rotate_key key/2 lost,admin create_key key/3 lost,admin rotate_key key/1 yearly,admin create_key key/2 yearly,admin create_key key/1 r"
+	want := "admin revoke_key key/3 laptop stolen,admin rotate_key key/2 lost,admin create_key key/3 lost,admin rotate_key key/1 " +
+		"yearly,admin create_key key/2 yearly,admin create_key key/1 r"
 	if got := strings.Join(lines, ","); got != want {
 		t.Errorf("audit\n%s, want\n%s", got, want)
 	}
@@ -280,7 +286,8 @@ func TestKeyLockOut(t *testing.T) {
 		"3": {own + "/rotate", `{"grace_seconds":60,"expires_in_seconds":60,"reason":"r"}`, "last_admin_key"},
 	} {
 		r := h.write(admin, c.path, key, c.body)
-		if again := h.write(admin, c.path, key, c.body); r.status != http.StatusConflict || r.code() != c.code || !bytes.Equal(again.body, r.body) {
+		if again := h.write(admin, c.path, key, c.body); r.status != http.StatusConflict || r.code() != c.code ||
+			!bytes.Equal(again.body, r.body) {
 			t.Errorf("%s %s: %s, then %s", c.path, c.body, r, again)
 		}
 	}
@@ -330,7 +337,8 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 		t.Fatalf("the process that is late: %q", code)
 	}
 	h.staff = slow
-	for path, body := range map[string]string{"keys": `{"role":"ops","owner":"x","reason":"r"}`, "keys/" + admin.key.ID + "/revoke": `{"reason":"r"}`,
+	for path, body := range map[string]string{"keys": `{"role":"ops","owner":"x","reason":"r"}`, "keys/" + admin.key.ID +
+		"/revoke": `{"reason":"r"}`,
 		"keys/" + h.ops.key.ID + "/rotate": `{"grace_seconds":0,"reason":"r"}`} {
 		if r := h.write(thief, path, "k", body); r.code() != "unauthenticated" {
 			t.Errorf("%s: %s", path, r)
@@ -344,7 +352,8 @@ func TestKeyRevokedElsewhere(t *testing.T) {
 	h.staff = first
 	_, old := h.issue(admin, "keys", "k1", `{"role":"ops","owner":"x","reason":"r"}`)
 	made, _ := h.issue(admin, "keys/"+old.key.ID+"/rotate", "k2", `{"grace_seconds":3,"reason":"r"}`)
-	wait.Until(h.t, "the late process has read it", func() bool { return h.opens(slow, old) == "" || time.Now().After(*made.Replaced.ExpiresAt) })
+	wait.Until(h.t, "the late process has read it",
+		func() bool { return h.opens(slow, old) == "" || time.Now().After(*made.Replaced.ExpiresAt) })
 	wait.Until(h.t, "the late process refuses it", func() bool { return h.opens(slow, old) == "unauthenticated" })
 }
 
@@ -390,7 +399,8 @@ func TestKeyNowhere(t *testing.T) {
 	defer rdb.Close()
 	places := map[string]string{"mysql": everyRow(t, h.database(h.dsn)), "redis": everyValue(t, rdb), "log": log.String(),
 		"metrics": string(h.do(call{method: "GET", path: "/metrics", base: h.staff}).body), "audit": fmt.Sprint(h.audit(""))}
-	for place, has := range map[string]string{"mysql": hex.EncodeToString(access.HashOf(two.token)), "redis": one.key.ID, "log": "the log is kept", "audit": two.key.ID} {
+	for place, has := range map[string]string{"mysql": hex.EncodeToString(access.HashOf(two.token)), "redis": one.key.ID,
+		"log": "the log is kept", "audit": two.key.ID} {
 		if !strings.Contains(places[place], has) {
 			t.Fatalf("%s was not read: %.500s", place, places[place])
 		}
@@ -398,7 +408,8 @@ func TestKeyNowhere(t *testing.T) {
 	for _, who := range []owner{one, two, admin} {
 		secret := who.token[strings.LastIndexByte(who.token, '_')+1:]
 		for place, text := range places {
-			for form, needle := range map[string]string{"as it is": secret, "in hex": hex.EncodeToString([]byte(secret)), "in base64": base64.RawStdEncoding.EncodeToString([]byte(secret))[:40]} {
+			for form, needle := range map[string]string{"as it is": secret, "in hex": hex.EncodeToString([]byte(secret)),
+				"in base64": base64.RawStdEncoding.EncodeToString([]byte(secret))[:40]} {
 				if at := strings.Index(text, needle); at >= 0 {
 					t.Errorf("%s holds the secret of a key %s: ...%s", place, form, text[max(0, at-200):at])
 				}

@@ -93,7 +93,8 @@ func (r *request) overLimit(kind, who string, l Limit) *refusal {
 	wait, err := r.server.cfg.Limiter.WithinLimit(ctx, kind, who, l.N, l.Span)
 	if err != nil {
 		if tellNoLimit.due() {
-			slog.WarnContext(r.named(), "a rate limit cannot be looked at, and lets everybody through", slog.String("limit", kind), slog.Any("error", err))
+			slog.WarnContext(r.named(), "a rate limit cannot be looked at, and lets everybody through", slog.String("limit", kind),
+				slog.Any("error", err))
 		}
 		return nil
 	}
@@ -167,7 +168,8 @@ func (r *request) giveBack(user string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
 	defer cancel()
 	if err := r.server.cfg.Limiter.GiveBack(ctx, limitUser, r.caller.app.ID+":"+user, l.N, l.Span); err != nil && tellNoLimit.due() {
-		slog.WarnContext(r.named(), "what was counted against a rate limit cannot be given back", slog.String("limit", limitUser), slog.Any("error", err))
+		slog.WarnContext(r.named(), "what was counted against a rate limit cannot be given back", slog.String("limit", limitUser),
+			slog.Any("error", err))
 	}
 }
 

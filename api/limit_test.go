@@ -67,7 +67,8 @@ func TestLimitUser(t *testing.T) {
 		t.Fatalf("%s, %s", first, second)
 	}
 	refused := 0
-	for what, id := range map[string]string{"another packet": three, "one that is not open": early, "one for others": guests, "one that has ended": missed} {
+	for what, id := range map[string]string{"another packet": three, "one that is not open": early, "one for others": guests,
+		"one that has ended": missed} {
 		h.overLimit(what, h.grab(h.app, id, "a"))
 		refused++
 	}
@@ -201,7 +202,8 @@ func TestLimitsOff(t *testing.T) {
 	if keys := counted(); len(keys) != 0 {
 		t.Errorf("counted: %q", keys)
 	}
-	h.limit(api.Limits{User: api.Limit{N: 2, Span: time.Hour}, Address: api.Limit{N: 2, Span: time.Hour}, Key: api.Limit{N: 2, Span: time.Hour}})
+	h.limit(api.Limits{User: api.Limit{N: 2, Span: time.Hour}, Address: api.Limit{N: 2, Span: time.Hour},
+		Key: api.Limit{N: 2, Span: time.Hour}})
 	if r := h.grab(h.app, id, "last"); r.status != 201 {
 		t.Fatalf("%s", r)
 	}
@@ -237,13 +239,15 @@ func TestLimitWithoutRedis(t *testing.T) {
 
 func TestParseLimit(t *testing.T) {
 	for text, want := range map[string]api.Limit{
-		"0": {}, "1/1s": {N: 1, Span: time.Second}, "20/1m": {N: 20, Span: time.Minute}, "1000000/24h": {N: 1_000_000, Span: 24 * time.Hour}, "5/1m30s": {N: 5, Span: 90 * time.Second},
+		"0": {}, "1/1s": {N: 1, Span: time.Second}, "20/1m": {N: 20, Span: time.Minute}, "1000000/24h": {N: 1_000_000, Span: 24 * time.Hour},
+		"5/1m30s": {N: 5, Span: 90 * time.Second},
 	} {
 		if got, err := api.ParseLimit(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "5", "/1s", "5/", "0/1s", "-1/1s", "+1/1s", "05/1s", "5/1", "5/s", "5/0s", "5/999ms", "5/25h", "5/-1s", "1000001/1s", "5 / 1s", "5/1s/1s", "1.5/1s", "none", "off"} {
+	for _, text := range []string{"", "5", "/1s", "5/", "0/1s", "-1/1s", "+1/1s", "05/1s", "5/1", "5/s", "5/0s", "5/999ms", "5/25h", "5/-1s",
+		"1000001/1s", "5 / 1s", "5/1s/1s", "1.5/1s", "none", "off"} {
 		if got, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q: %+v", text, got)
 		}

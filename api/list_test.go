@@ -90,8 +90,8 @@ func (h *house) stage(o owner, sender string) packet.Packet {
 	id := packet.NewID(o.app.Salt, rand.Text())
 	seed := packet.DeriveSeed(h.cfg.SeedKey, id)
 	staged, err := h.pool.Create(h.t.Context(), packet.Packet{
-		ID: id, App: o.app.ID, SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 300, ShareCount: 3, Split: packet.SplitEqual, MinShare: 1,
-		BodyHash: strings.Repeat("a", 64), Commitment: packet.Commitment(seed),
+		ID: id, App: o.app.ID, SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 300, ShareCount: 3, Split: packet.SplitEqual,
+		MinShare: 1, BodyHash: strings.Repeat("a", 64), Commitment: packet.Commitment(seed),
 	}, nil, nil, time.Hour, time.Second)
 	if err != nil {
 		h.t.Fatal(err)
@@ -128,7 +128,8 @@ func TestStagedPacketsAreListed(t *testing.T) {
 		for path, ids := range map[string][]string{
 			"/v1/packets": want(everyone), "/v1/packets?status=funding": want(everyone), "/v1/packets?status=open": nil,
 			"/v1/packets?sender_id=A": want(by("A")), "/v1/packets?sender_id=a%20&status=funding": want(by("a ")),
-			"/v1/users/a/packets": want(by("a")), "/v1/users/A/packets": want(by("A")), "/v1/users/a%20/packets": want(by("a ")), "/v1/users/b/packets": nil,
+			"/v1/users/a/packets": want(by("a")), "/v1/users/A/packets": want(by("A")), "/v1/users/a%20/packets": want(by("a ")),
+			"/v1/users/b/packets": nil,
 		} {
 			if got := h.ids(h.app, path, limit, nil); !slices.Equal(got, ids) {
 				t.Errorf("%s by %d:\n got %v\nwant %v", path, limit, got, ids)
@@ -172,7 +173,8 @@ func TestPacketsByStatus(t *testing.T) {
 	want["rejected"], _ = h.create(h.app, rand.Text(), with("sender_id", `"u1~declined"`))
 	want["funding"] = h.stage(h.app, "u1").ID
 	for status, id := range want {
-		for _, path := range []string{"/v1/packets?status=" + status, "/v1/packets?sender_id=u1&status=" + status, "/v1/users/u1/packets?status=" + status} {
+		for _, path := range []string{"/v1/packets?status=" + status, "/v1/packets?sender_id=u1&status=" + status,
+			"/v1/users/u1/packets?status=" + status} {
 			ids := []string{id}
 			if status == "rejected" && strings.Contains(path, "u1") {
 				ids = nil
@@ -225,7 +227,8 @@ func TestFewAmongMany(t *testing.T) {
 	if got := h.ids(h.app, "/v1/packets?status=sold_out", 1, nil); !slices.Equal(got, []string{soldOut}) {
 		t.Errorf("%v", got)
 	}
-	if got := h.ids(h.app, "/v1/packets?status=open", 100, nil); len(got) != 260 || len(slices.Compact(slices.Sorted(slices.Values(got)))) != 260 {
+	if got := h.ids(h.app, "/v1/packets?status=open", 100, nil); len(got) != 260 ||
+		len(slices.Compact(slices.Sorted(slices.Values(got)))) != 260 {
 		t.Errorf("%d open", len(got))
 	}
 }
@@ -351,7 +354,8 @@ func TestSummary(t *testing.T) {
 	expect("retired", 1, 1000, 2, 750, 1)
 	h.finish(other, packet.CloseRecalled)
 	expect("both", 1, 1000, 2, 750, 2)
-	for _, query := range []string{"?year=2000", "?year=9999&tz=UTC", fmt.Sprintf("?year=%d&tz=America/New_York", year+1), fmt.Sprintf("?year=%d", year-1)} {
+	for _, query := range []string{"?year=2000", "?year=9999&tz=UTC", fmt.Sprintf("?year=%d&tz=America/New_York", year+1),
+		fmt.Sprintf("?year=%d", year-1)} {
 		if s := sum(h.app, "u1", query); s.Sent.Count+s.Received.Count != 0 {
 			t.Errorf("%s: %+v", query, s)
 		}
@@ -418,21 +422,24 @@ func TestListsRefuse(t *testing.T) {
 	packets, filtered := cursor("/v1/packets?limit=1"), cursor("/v1/packets?limit=1&sender_id=u1&status=open")
 	sent, claims := cursor("/v1/users/u1/packets?limit=1"), cursor("/v1/users/u1/claims?limit=1")
 	for _, path := range []string{
-		"/v1/packets?status=lost", "/v1/packets?status=", "/v1/packets?status=OPEN", "/v1/packets?sender_id=", "/v1/packets?sender_id=%00", "/v1/packets?sender_id=%FF",
-		"/v1/packets?sender_id=" + strings.Repeat("x", 65), "/v1/packets?limit=0", "/v1/packets?limit=201", "/v1/packets?page=2", "/v1/packets?status=open&status=open",
-		"/v1/packets?cursor=", "/v1/packets?cursor=x", "/v1/packets?cursor=e30",
-		"/v1/packets?status=open&" + packets, "/v1/packets?sender_id=u1&" + packets, "/v1/packets?sender_id=u2&" + filtered, "/v1/packets?status=closed&" + filtered,
-		"/v1/packets?" + sent, "/v1/packets?" + claims, "/v1/users/u1/packets?" + filtered, "/v1/users/u1/packets?status=closed&" + sent, "/v1/users/u2/packets?" + sent,
-		"/v1/users/u1/packets?sender_id=u1", "/v1/users/u2/claims?" + claims, "/v1/users/u1/claims?" + sent, "/v1/users/u1/claims?status=open", "/v1/users/u1/claims?limit=x",
+		"/v1/packets?status=lost", "/v1/packets?status=", "/v1/packets?status=OPEN", "/v1/packets?sender_id=", "/v1/packets?sender_id=%00",
+		"/v1/packets?sender_id=%FF", "/v1/packets?sender_id=" + strings.Repeat("x", 65), "/v1/packets?limit=0", "/v1/packets?limit=201",
+		"/v1/packets?page=2", "/v1/packets?status=open&status=open", "/v1/packets?cursor=", "/v1/packets?cursor=x", "/v1/packets?cursor=e30",
+		"/v1/packets?status=open&" + packets, "/v1/packets?sender_id=u1&" + packets, "/v1/packets?sender_id=u2&" + filtered,
+		"/v1/packets?status=closed&" + filtered, "/v1/packets?" + sent, "/v1/packets?" + claims, "/v1/users/u1/packets?" + filtered,
+		"/v1/users/u1/packets?status=closed&" + sent, "/v1/users/u2/packets?" + sent, "/v1/users/u1/packets?sender_id=u1",
+		"/v1/users/u2/claims?" + claims, "/v1/users/u1/claims?" + sent, "/v1/users/u1/claims?status=open", "/v1/users/u1/claims?limit=x",
 		"/v1/users/%00/claims", "/v1/users/%FF/packets", "/v1/users/" + strings.Repeat("x", 65) + "/summary", "/v1/users/%0A/summary",
-		"/v1/users/u1/summary?year=1999", "/v1/users/u1/summary?year=10000", "/v1/users/u1/summary?year=", "/v1/users/u1/summary?year=x", "/v1/users/u1/summary?year=2026.0",
-		"/v1/users/u1/summary?tz=", "/v1/users/u1/summary?tz=Local", "/v1/users/u1/summary?tz=Mars/Olympus", "/v1/users/u1/summary?tz=../UTC", "/v1/users/u1/summary?limit=1",
+		"/v1/users/u1/summary?year=1999", "/v1/users/u1/summary?year=10000", "/v1/users/u1/summary?year=", "/v1/users/u1/summary?year=x",
+		"/v1/users/u1/summary?year=2026.0", "/v1/users/u1/summary?tz=", "/v1/users/u1/summary?tz=Local", "/v1/users/u1/summary?tz=Mars/Olympus",
+		"/v1/users/u1/summary?tz=../UTC", "/v1/users/u1/summary?limit=1",
 	} {
 		if r := h.as(h.app, "GET", path, ""); r.status != http.StatusUnprocessableEntity || r.code() != "invalid_request" {
 			t.Errorf("%s: %s", path, r)
 		}
 	}
-	for _, path := range []string{"/v1/packets?status=open&" + filtered, "/v1/packets?" + filtered, "/v1/users/u1/packets?" + sent, "/v1/users/u1/claims?" + claims} {
+	for _, path := range []string{"/v1/packets?status=open&" + filtered, "/v1/packets?" + filtered, "/v1/users/u1/packets?" + sent,
+		"/v1/users/u1/claims?" + claims} {
 		var p packetsBody
 		if h.page(h.app, path, &p); len(p.Items) != 1 || p.NextCursor != nil {
 			t.Errorf("%s: %+v", path, p)
@@ -451,7 +458,8 @@ func TestListsWhileAway(t *testing.T) {
 	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
 	id := h.open(h.app, with("share_count", "2"))
 	h.grab(h.app, id, "u1")
-	lists := []string{"/v1/packets", "/v1/packets?status=funding", "/v1/packets?sender_id=u1", "/v1/users/u1/packets", "/v1/users/u1/claims", "/v1/users/u1/summary"}
+	lists := []string{"/v1/packets", "/v1/packets?status=funding", "/v1/packets?sender_id=u1", "/v1/users/u1/packets", "/v1/users/u1/claims",
+		"/v1/users/u1/summary"}
 	server.Kill()
 	for _, path := range lists {
 		if r := h.as(h.app, "GET", path, ""); r.status != http.StatusServiceUnavailable || r.code() != "unavailable" {

@@ -12,7 +12,8 @@ const mask = "***"
 
 // secretNames are parts of the names of members that hold secrets in the requests
 // of one provider or another.
-var secretNames = []string{"secret", "token", "password", "passwd", "sign", "api_key", "apikey", "private", "certificate", "id_card", "bank_card"}
+var secretNames = []string{"secret", "token", "password", "passwd", "sign", "api_key", "apikey", "private", "certificate", "id_card",
+	"bank_card"}
 
 // masked is a request as staff sees it: JSON with its secrets masked. What is not
 // JSON is not shown at all.

@@ -244,7 +244,8 @@ func (m *matrix) represents(caller string) bool {
 }
 
 func (m *matrix) callOf(row matrixRow, method, caller string) call {
-	c := call{method: method, path: row.path, key: m.callers[caller], body: row.body, header: map[string]string{"Idempotency-Key": "matrix-" + caller}}
+	c := call{method: method, path: row.path, key: m.callers[caller], body: row.body,
+		header: map[string]string{"Idempotency-Key": "matrix-" + caller}}
 	maps.Copy(c.header, row.header)
 	return c
 }
@@ -287,7 +288,8 @@ func newMatrix(t *testing.T) *matrix {
 	m.finish(m.closed, packet.CloseRecalled)
 	// The ledger begins a day ago: lists of its days have more than one.
 	books := m.database(m.dsn)
-	for _, statement := range []string{"DROP TRIGGER transfers_no_update", "UPDATE transfers SET created_at = created_at - INTERVAL 1 DAY ORDER BY created_at, id LIMIT 1"} {
+	for _, statement := range []string{"DROP TRIGGER transfers_no_update", "UPDATE transfers SET created_at = created_at - INTERVAL 1 DAY " +
+		"ORDER BY created_at, id LIMIT 1"} {
 		_, err := books.ExecContext(t.Context(), statement)
 		m.check(err)
 	}
@@ -317,7 +319,8 @@ func (m *matrix) revoked(role access.Role) string {
 func (m *matrix) failedRefund() string {
 	m.t.Helper()
 	faults := func(rules string) {
-		if r := m.do(call{method: "PUT", base: m.provider, path: "/_faults", body: `{"rules":[` + rules + `]}`}); r.status != http.StatusNoContent {
+		if r := m.do(call{method: "PUT", base: m.provider, path: "/_faults", body: `{"rules":[` + rules +
+			`]}`}); r.status != http.StatusNoContent {
 			m.t.Fatalf("%s", r)
 		}
 	}
@@ -357,7 +360,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 	}
 	refunds := [2]string{m.failedRefund(), m.failedRefund()}
 	fresh := m.house.open(m.app, with())
-	notice := `{"event_id":"e1","type":"order.succeeded","order_no":"` + payout.OrderNo(failed[0], 1) + `","status":"succeeded","created_at":"2026-01-01T00:00:00Z"}`
+	notice := `{"event_id":"e1","type":"order.succeeded","order_no":"` + payout.OrderNo(failed[0], 1) +
+		`","status":"succeeded","created_at":"2026-01-01T00:00:00Z"}`
 	const staff, evidence = "/v1/staff", `{"reason":"because","evidence":"a letter"}`
 	read := func(who, path string) matrixRow { return matrixRow{who: who, path: path, status: http.StatusOK} }
 	decide := func(path, body string) matrixRow {
@@ -392,8 +396,10 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"listStaffCampaigns":    read(allStaff, staff+"/campaigns"),
 		"getStaffCampaign":      read(allStaff, staff+"/campaigns/"+campaignID),
 		"listStaffCampaignDays": read(allStaff, staff+"/campaigns/"+campaignID+"/days"),
-		"pauseStaffCampaign":    {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/pause", body: because, status: http.StatusOK},
-		"endStaffCampaign":      {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/end", body: because, status: http.StatusOK},
+		"pauseStaffCampaign": {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/pause",
+			body: because, status: http.StatusOK},
+		"endStaffCampaign": {who: "ops finance", path: staff + "/campaigns/" + m.campaign(m.app, rand.Text(), campaignBody()).ID + "/end",
+			body: because, status: http.StatusOK},
 
 		"listPayouts":    read(allStaff, staff+"/payouts"),
 		"sumPayouts":     read(allStaff, staff+"/payouts/sum"),
@@ -407,8 +413,10 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"cancelPayout":   decide("/payouts/"+failed[1]+"/cancel", because),
 		"markPayoutPaid": decide("/payouts/"+failed[2]+"/mark-paid", evidence),
 		"askPayout":      decide("/payouts/"+failed[3]+"/ask", because),
-		"retryPayouts":   {who: "finance", path: staff + "/payouts/retry", body: `{"reason":"r","filter":{"status":"failed"}}`, status: http.StatusOK},
-		"retryRefunds":   {who: "finance", path: staff + "/refunds/retry", body: `{"reason":"r","filter":{"status":"failed"}}`, status: http.StatusOK},
+		"retryPayouts": {who: "finance", path: staff + "/payouts/retry", body: `{"reason":"r","filter":{"status":"failed"}}`,
+			status: http.StatusOK},
+		"retryRefunds": {who: "finance", path: staff + "/refunds/retry", body: `{"reason":"r","filter":{"status":"failed"}}`,
+			status: http.StatusOK},
 		"retryRefund":    decide("/refunds/"+refunds[0]+"/retry", because),
 		"markRefundPaid": decide("/refunds/"+refunds[1]+"/mark-paid", evidence),
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
@@ -423,12 +431,13 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getPayoutStatuses": read(allStaff, staff+"/payouts/statuses?ids="+failed[0]),
 		"getRefundStatuses": read(allStaff, staff+"/refunds/statuses?ids="+refunds[0]),
 
-		"listStaffPackets":  read(allStaff, staff+"/packets"),
-		"sumStaffPackets":   read(allStaff, staff+"/packets/sum"),
-		"getStaffPacket":    read(allStaff, staff+"/packets/"+fresh),
-		"listStaffGrabs":    read(allStaff, staff+"/packets/"+m.open+"/grabs"),
-		"getStaffProof":     read(allStaff, staff+"/packets/"+fresh+"/proof"),
-		"recallStaffPacket": {who: "ops finance", path: staff + "/packets/" + m.house.open(m.app, with()) + "/recall", body: because, status: http.StatusAccepted},
+		"listStaffPackets": read(allStaff, staff+"/packets"),
+		"sumStaffPackets":  read(allStaff, staff+"/packets/sum"),
+		"getStaffPacket":   read(allStaff, staff+"/packets/"+fresh),
+		"listStaffGrabs":   read(allStaff, staff+"/packets/"+m.open+"/grabs"),
+		"getStaffProof":    read(allStaff, staff+"/packets/"+fresh+"/proof"),
+		"recallStaffPacket": {who: "ops finance", path: staff + "/packets/" + m.house.open(m.app, with()) + "/recall", body: because,
+			status: http.StatusAccepted},
 
 		"listProviders":   read(allStaff, staff+"/providers"),
 		"holdProvider":    {who: "ops finance", path: staff + "/providers/sandbox/hold", body: because, status: http.StatusOK},
@@ -436,12 +445,15 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 
 		"listKeys":  read(allStaff, staff+"/keys"),
 		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},
-		"rotateKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/rotate", body: `{"grace_seconds":3600,"reason":"r"}`, status: http.StatusCreated},
+		"rotateKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/rotate",
+			body: `{"grace_seconds":3600,"reason":"r"}`, status: http.StatusCreated},
 		"revokeKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/revoke", body: because, status: http.StatusOK},
 
-		"listTicketKeys":  read(allStaff, staff+"/ticket-keys"),
-		"addTicketKey":    {who: "admin", path: staff + "/ticket-keys", body: addBody(m.app.app.ID, newSigner(m.t).pem), status: http.StatusCreated},
-		"revokeTicketKey": {who: "admin", path: staff + "/ticket-keys/" + m.signs(m.administrator(), m.app).kid + "/revoke", body: because, status: http.StatusOK},
+		"listTicketKeys": read(allStaff, staff+"/ticket-keys"),
+		"addTicketKey": {who: "admin", path: staff + "/ticket-keys", body: addBody(m.app.app.ID, newSigner(m.t).pem),
+			status: http.StatusCreated},
+		"revokeTicketKey": {who: "admin", path: staff + "/ticket-keys/" + m.signs(m.administrator(), m.app).kid + "/revoke", body: because,
+			status: http.StatusOK},
 
 		"listAudit":   read("auditor", staff+"/audit"),
 		"countAudit":  read("auditor", staff+"/audit/count"),
@@ -463,13 +475,14 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"getClose":    read(allStaff, staff+"/closes/"+today),
 		"exportClose": read(allStaff, staff+"/export/close.csv?date="+today),
 
-		"receiveSandboxNotification": {who: everybody, path: "/v1/provider-notifications/sandbox", body: notice, status: http.StatusNoContent, header: sign(m.t, "e1", notice)},
-		"getLiveness":                read(everybody, "/livez"),
-		"getReadiness":               read(everybody, "/readyz"),
-		"getMetrics":                 read(everybody, "/metrics"),
-		"getDocument":                read(everybody, "/openapi.json"),
-		"getDocs":                    read(everybody, "/docs"),
-		"getDocsAsset":               read(everybody, "/docs/swagger-ui.css"),
-		"getErrorPage":               read(everybody, "/errors/sold_out"),
+		"receiveSandboxNotification": {who: everybody, path: "/v1/provider-notifications/sandbox", body: notice, status: http.StatusNoContent,
+			header: sign(m.t, "e1", notice)},
+		"getLiveness":  read(everybody, "/livez"),
+		"getReadiness": read(everybody, "/readyz"),
+		"getMetrics":   read(everybody, "/metrics"),
+		"getDocument":  read(everybody, "/openapi.json"),
+		"getDocs":      read(everybody, "/docs"),
+		"getDocsAsset": read(everybody, "/docs/swagger-ui.css"),
+		"getErrorPage": read(everybody, "/errors/sold_out"),
 	}
 }

@@ -35,30 +35,39 @@ type metrics struct {
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
-		registry:    registry,
-		grabs:       prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
-		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut, Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: observe.MetricRequests, Help: "Time from the request's arrival to its answer, by route.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"listener", "method", "route", "status"}),
+		registry: registry,
+		grabs:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricGrabs, Help: "Grabs by outcome."}, []string{"result"}),
+		toldSoldOut: prometheus.NewCounter(prometheus.CounterOpts{Name: observe.MetricSoldOut,
+			Help: "Grabs of sold-out packets that were answered without asking Redis; hongbao_grab_total has them too."}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: observe.MetricRequests,
+			Help:    "Time from the request's arrival to its answer, by route.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
+			[]string{"listener", "method", "route", "status"}),
 	}
-	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."}, []string{"listener"})
-	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom, Help: "Connections that were refused because there were too many."}, []string{"listener"})
-	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited, Help: "Requests that were refused by a rate limit, by limit."}, []string{"limit"})
+	m.conns = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: observe.MetricConns, Help: "Open connections by listener."},
+		[]string{"listener"})
+	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom,
+		Help: "Connections that were refused because there were too many."}, []string{"listener"})
+	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited,
+		Help: "Requests that were refused by a rate limit, by limit."}, []string{"limit"})
 	m.limited = map[string]prometheus.Counter{}
 	for _, kind := range []string{limitUser, limitAddress, limitKey} {
 		m.limited[kind] = limited.WithLabelValues(kind)
 	}
-	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, by what came of it."}, []string{"outcome"})
+	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, " +
+		"by what came of it."}, []string{"outcome"})
 	m.risks = map[string]prometheus.Counter{}
 	for _, outcome := range []string{riskAllowed, riskRefused, riskUnanswered} {
 		m.risks[outcome] = risks.WithLabelValues(outcome)
 	}
-	m.riskTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricRiskTime, Help: "Time that the risk check took, answered or not.",
+	m.riskTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricRiskTime,
+		Help:    "Time that the risk check took, answered or not.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2}})
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, risks, m.riskTime, observe.Build(version), collectors.NewGoCollector(),
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, risks, m.riskTime,
+		observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

@@ -111,7 +111,8 @@ func (r *route) addProblems(op *huma.Operation) {
 			_, _, detail := code.row()
 			texts[i] = fmt.Sprintf("`%s`: %s", code, detail)
 		}
-		content := map[string]*huma.MediaType{contentProblem: {Schema: &huma.Schema{AllOf: []*huma.Schema{{Ref: "#/components/schemas/Problem"}, limited}}}}
+		content := map[string]*huma.MediaType{
+			contentProblem: {Schema: &huma.Schema{AllOf: []*huma.Schema{{Ref: "#/components/schemas/Problem"}, limited}}}}
 		key := strconv.Itoa(status)
 		if good := op.Responses[key]; good != nil { // a health answer may share its status with a problem
 			for kind, media := range content {

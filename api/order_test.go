@@ -37,7 +37,8 @@ func TestBodyBeforeState(t *testing.T) {
 		}
 		for _, id := range []string{nobody, "x", "%zz", "b1", strings.Repeat("y", 300)} {
 			for body, code := range map[string]string{`{`: "malformed_json", `{"no_member":1}`: "invalid_request"} {
-				r := h.do(call{method: "POST", path: before + id + after, key: who.token, body: body, header: map[string]string{"Idempotency-Key": "k"}})
+				r := h.do(call{method: "POST", path: before + id + after, key: who.token, body: body,
+					header: map[string]string{"Idempotency-Key": "k"}})
 				if r.code() != code {
 					t.Errorf("%s of %.30s with %s: want %s, got %s", path, id, body, code, r)
 				}
@@ -48,8 +49,8 @@ func TestBodyBeforeState(t *testing.T) {
 		t.Errorf("only %d routes have a body and a name in their path", found)
 	}
 	for path, code := range map[string]string{
-		"x/grabs?limit=0": "invalid_request", "x/grabs?cursor=x": "invalid_request", "x/grabs/%00": "invalid_request", nobody + "/grabs/%00": "invalid_request",
-		"x/grabs?limit=1": "packet_not_found", "x/grabs/u": "packet_not_found",
+		"x/grabs?limit=0": "invalid_request", "x/grabs?cursor=x": "invalid_request", "x/grabs/%00": "invalid_request",
+		nobody + "/grabs/%00": "invalid_request", "x/grabs?limit=1": "packet_not_found", "x/grabs/u": "packet_not_found",
 	} {
 		if r := h.as(h.app, "GET", "/v1/packets/"+path, ""); r.code() != code {
 			t.Errorf("%s: want %s, got %s", path, code, r)

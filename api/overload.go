@@ -107,7 +107,8 @@ func tellNoRoom(ctx context.Context, c net.Conn) error {
 	r := unavailable(errNoRoomConn)
 	r.log(ctx, id, "connection")
 	status, body := r.render(path, id)
-	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nX-Request-Id: %s\r\nConnection: close\r\n\r\n",
+	out := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nX-Request-Id: "+
+		"%s\r\nConnection: close\r\n\r\n",
 		status, http.StatusText(status), contentProblem, len(body), retryAfterSeconds(r.retryAfter), id)
 	if method != http.MethodHead {
 		out = append(out, body...)

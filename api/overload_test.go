@@ -128,7 +128,8 @@ func TestSlowClients(t *testing.T) {
 	}
 	start := h.metric(openConns)
 	var stuck []net.Conn
-	for _, text := range []string{"GET /livez HTTP/1.1\r\nX-Slow: ", "POST /v1/packets/" + id + "/grabs HTTP/1.1\r\n" + auth + "Content-Length: 4000\r\n\r\n{"} {
+	for _, text := range []string{"GET /livez HTTP/1.1\r\nX-Slow: ", "POST /v1/packets/" + id + "/grabs HTTP/1.1\r\n" + auth +
+		"Content-Length: 4000\r\n\r\n{"} {
 		c := h.dial(h.public)
 		stuck = append(stuck, c)
 		if _, err := io.WriteString(c, text); err != nil {
@@ -184,7 +185,8 @@ func TestNeverEndingBodies(t *testing.T) {
 	)
 	h := newHouse(t, parts{change: func(c *api.Config) { c.ReadTimeout = time.Minute }})
 	id := h.open(h.app, with("share_count", "1000"))
-	head := "POST /v1/packets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token + "\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\n"
+	head := "POST /v1/packets HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + h.app.token +
+		"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\n"
 	chunk := []byte(fmt.Sprintf("%x\r\n%s\r\n", 64<<10, bytes.Repeat([]byte(" "), 64<<10)))
 	plain := bytes.Repeat([]byte(" "), 64<<10)
 	var conns []net.Conn

@@ -55,7 +55,8 @@ type PaymentSum struct {
 }
 
 // kindNames are the names of kinds of payments.
-var kindNames = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund", payout.KindHonour: "honour"}
+var kindNames = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
+	payout.KindHonour: "honour"}
 
 func getOverview(r *request) (answer, error) {
 	if err := readQuery(r).done(); err != nil {
@@ -67,12 +68,14 @@ func getOverview(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := Overview{Payments: []Unfinished{}, Breaks: renderPile(found.Breaks), Approvals: renderPile(found.Approvals), LateRefunds: renderPile(found.LateRefunds)}
+	out := Overview{Payments: []Unfinished{}, Breaks: renderPile(found.Breaks), Approvals: renderPile(found.Approvals),
+		LateRefunds: renderPile(found.LateRefunds)}
 	if found.Summed == found.Posted {
 		out.Money = orNull(fundsOf(found.Ledger))
 	}
 	for _, p := range found.Payments {
-		out.Payments = append(out.Payments, Unfinished{Kind: kindNames[p.Kind], Status: PayoutStatus(p.Status), Count: p.Count, Amount: Fen(p.Amount), OldestAt: Stamp(p.Oldest)})
+		out.Payments = append(out.Payments, Unfinished{Kind: kindNames[p.Kind], Status: PayoutStatus(p.Status), Count: p.Count,
+			Amount: Fen(p.Amount), OldestAt: Stamp(p.Oldest)})
 	}
 	return answer{status: http.StatusOK, body: out}, nil
 }

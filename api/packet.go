@@ -74,7 +74,8 @@ func ofView(v packet.PoolView) snapshot {
 }
 
 func ofRecord(rec packet.Record, now time.Time) snapshot {
-	return snapshot{Packet: rec.Packet, status: rec.Status(now), stored: rec.Stored, reason: rec.Reason, failure: rec.Failure, first: rec.First, counts: rec.Counts,
+	return snapshot{Packet: rec.Packet, status: rec.Status(now), stored: rec.Stored, reason: rec.Reason, failure: rec.Failure,
+		first: rec.First, counts: rec.Counts,
 		closedAt: rec.ClosedAt, sealed: rec.SealedSeed}
 }
 
@@ -82,9 +83,9 @@ func ofRecord(rec packet.Record, now time.Time) snapshot {
 // nobody has grabbed from: the body of a first answer can be made again from it.
 func staticPacket(p packet.Packet, status packet.Status) Packet {
 	out := Packet{
-		ID: p.ID, Status: PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount,
-		Split: SplitMode(p.Split), MinShare: Fen(p.MinShare), Greeting: p.Greeting, GroupID: orNull(p.GroupID), Metadata: p.Metadata, Tickets: p.Tickets,
-		RemainingCount: p.ShareCount, RemainingAmount: Fen(p.TotalAmount),
+		ID: p.ID, Status: PacketStatus(status), SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount),
+		ShareCount: p.ShareCount, Split: SplitMode(p.Split), MinShare: Fen(p.MinShare), Greeting: p.Greeting, GroupID: orNull(p.GroupID),
+		Metadata: p.Metadata, Tickets: p.Tickets, RemainingCount: p.ShareCount, RemainingAmount: Fen(p.TotalAmount),
 		CreatedAt: Stamp(p.CreatedAt), OpensAt: Stamp(p.OpensAt), ExpiresAt: Stamp(p.ExpiresAt),
 		Fairness: Fairness{Algorithm: packet.Algorithm, Commitment: p.Commitment},
 		Workflow: WorkflowRef{ID: "packet/" + p.ID},

@@ -15,10 +15,11 @@ import (
 // packetColumns are the members of a StaffPacket, one column each, and behind them what
 // people read.
 var packetColumns = []string{
-	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share", "max_share", "greeting", "group_id", "metadata",
-	"claimed_count", "claimed_amount", "remaining_count", "remaining_amount", "refunded_amount", "created_at", "opens_at", "expires_at", "closed_at", "failure_code", "failure_message",
-	"fairness_algorithm", "fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets",
-	"total_amount_yuan", "claimed_amount_yuan", "remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
+	"id", "app", "status", "stored_status", "close_reason", "sender_id", "currency", "total_amount", "share_count", "split", "min_share",
+	"max_share", "greeting", "group_id", "metadata", "claimed_count", "claimed_amount", "remaining_count", "remaining_amount",
+	"refunded_amount", "created_at", "opens_at", "expires_at", "closed_at", "failure_code", "failure_message", "fairness_algorithm",
+	"fairness_commitment", "fairness_seed", "workflow_id", "workflow_url", "tickets", "total_amount_yuan", "claimed_amount_yuan",
+	"remaining_amount_yuan", "refunded_amount_yuan", "created_local", "opens_local", "expires_local", "closed_local", "local_zone",
 }
 
 func packetLine(p StaffPacket, form fileForm) ([]string, error) {
@@ -39,13 +40,14 @@ func packetLine(p StaffPacket, form fileForm) ([]string, error) {
 	}
 	yuan := func(amount Fen) string { return money.Fen(amount).String() }
 	return []string{
-		p.ID, cell(p.App), string(p.Status), optional(p.StoredStatus), optional(p.CloseReason), cell(p.SenderID), p.Currency, fenCell(p.TotalAmount), strconv.Itoa(p.ShareCount), string(p.Split),
-		fenCell(p.MinShare), most, cell(p.Greeting), optional(p.GroupID), cell(string(metadata)),
-		strconv.Itoa(p.ClaimedCount), fenCell(p.ClaimedAmount), strconv.Itoa(p.RemainingCount), fenCell(p.RemainingAmount), fenCell(p.RefundedAmount),
-		p.CreatedAt.String(), p.OpensAt.String(), p.ExpiresAt.String(), closed, cell(failure.Code), cell(failure.Message),
-		p.Fairness.Algorithm, p.Fairness.Commitment, optional(p.Fairness.Seed), p.Workflow.ID, p.Workflow.URL, strconv.FormatBool(p.Tickets),
-		yuan(p.TotalAmount), yuan(p.ClaimedAmount), yuan(p.RemainingAmount), yuan(p.RefundedAmount),
-		form.local(time.Time(p.CreatedAt)), form.local(time.Time(p.OpensAt)), form.local(time.Time(p.ExpiresAt)), form.local(closedAt), form.zone.String(),
+		p.ID, cell(p.App), string(p.Status), optional(p.StoredStatus), optional(p.CloseReason), cell(p.SenderID), p.Currency,
+		fenCell(p.TotalAmount), strconv.Itoa(p.ShareCount), string(p.Split), fenCell(p.MinShare), most, cell(p.Greeting), optional(p.GroupID),
+		cell(string(metadata)), strconv.Itoa(p.ClaimedCount), fenCell(p.ClaimedAmount), strconv.Itoa(p.RemainingCount),
+		fenCell(p.RemainingAmount), fenCell(p.RefundedAmount), p.CreatedAt.String(), p.OpensAt.String(), p.ExpiresAt.String(), closed,
+		cell(failure.Code), cell(failure.Message), p.Fairness.Algorithm, p.Fairness.Commitment, optional(p.Fairness.Seed), p.Workflow.ID,
+		p.Workflow.URL, strconv.FormatBool(p.Tickets), yuan(p.TotalAmount), yuan(p.ClaimedAmount), yuan(p.RemainingAmount),
+		yuan(p.RefundedAmount), form.local(time.Time(p.CreatedAt)), form.local(time.Time(p.OpensAt)), form.local(time.Time(p.ExpiresAt)),
+		form.local(closedAt), form.zone.String(),
 	}, nil
 }
 
@@ -61,7 +63,8 @@ func exportPackets(r *request) (answer, error) {
 		return answer{}, err
 	}
 	server, after := r.server, packet.Place{At: f.to} // as in the list
-	return r.sendFile(form, listFile{name: "packets", columns: packetColumns, more: func(ctx context.Context) (lines [][]string, end bool, err error) {
+	return r.sendFile(form, listFile{name: "packets", columns: packetColumns, more: func(ctx context.Context) (lines [][]string, end bool,
+		err error) {
 		found, next, err := server.packetsAfter(ctx, f, after, exportStep)
 		if err != nil {
 			return nil, false, err

@@ -54,7 +54,8 @@ func (f packetFilter) stored() []packet.Status {
 
 // records is the filter of the rows: up to n of them, after a place.
 func (f packetFilter) records(after packet.Place, n int) packet.RecordFilter {
-	return packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue, AfterTime: after.At, AfterID: after.ID, Limit: n}
+	return packet.RecordFilter{App: f.app, SenderID: f.sender, Stored: f.stored(), From: f.from, To: f.to, ExpiresBefore: f.overdue,
+		AfterTime: after.At, AfterID: after.ID, Limit: n}
 }
 
 // derived reports whether rows alone cannot tell which packets have the status.
@@ -135,7 +136,8 @@ func (r *request) packetPage(q *query, list string, filters map[string]string) (
 
 // packetsAfter returns the packets of a page, and where the next one begins; nil
 // when there is none.
-func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Place, limit int) (page []snapshot, next *place, err error) {
+func (s *Server) packetsAfter(ctx context.Context, f packetFilter, after packet.Place, limit int) (page []snapshot, next *place,
+	err error) {
 	if !f.overdue.IsZero() && final(f.status) {
 		return nil, nil, nil // what is closed is not late, and nobody has to look through all of it
 	}

@@ -64,7 +64,8 @@ func (s *Server) locate(ctx context.Context, id string) (location, error) {
 // settled reports whether the row of a packet whose pool is not in Redis can
 // speak for it: nothing can be claimed any more, and every claim was recorded.
 func settled(rec packet.Record) bool {
-	return rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected || !rec.BooksClosedAt.IsZero() || rec.ClaimedCount == rec.ShareCount
+	return rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected || !rec.BooksClosedAt.IsZero() ||
+		rec.ClaimedCount == rec.ShareCount
 }
 
 // find reads a packet: from Redis alone while grabs are decided there, with

@@ -29,7 +29,8 @@ func recallStaffPacket(r *request) (answer, error) {
 		return answer{}, idErr
 	}
 	w.Route = r.c.Method() + " " + r.route.on(id)
-	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id, func(ctx context.Context) (payout.Recall, error) { return r.beforeRecall(ctx, id) })
+	stored, err := r.server.cfg.Store.PlanRecall(r.ctx, w, id,
+		func(ctx context.Context) (payout.Recall, error) { return r.beforeRecall(ctx, id) })
 	if err != nil || stored.Status != 0 {
 		return staffAnswer(stored, err, refuse(CodePacketNotFound))
 	}

@@ -29,7 +29,8 @@ func TestStaffRecall(t *testing.T) {
 			t.Errorf("by %s: %s", who.key.Role, r)
 		}
 	}
-	for body, want := range map[string]string{`{}`: "invalid_request", `{"reason":" "}`: "invalid_request", `{"reason":"x","at":"now"}`: "invalid_request", `{"reason":`: "malformed_json"} {
+	for body, want := range map[string]string{`{}`: "invalid_request", `{"reason":" "}`: "invalid_request",
+		`{"reason":"x","at":"now"}`: "invalid_request", `{"reason":`: "malformed_json"} {
 		if r := h.write(h.finance, path, "k", body); r.code() != want {
 			t.Errorf("%s: %s", body, r)
 		}
@@ -49,7 +50,8 @@ func TestStaffRecall(t *testing.T) {
 	first := h.write(h.finance, path, "k1", body)
 	var told staffPacketBody
 	first.json(t, &told)
-	if first.status != http.StatusAccepted || told.ID != id || told.Status != "closing" || told.App != h.app2.app.ID || told.ClaimedCount != 1 {
+	if first.status != http.StatusAccepted || told.ID != id || told.Status != "closing" || told.App != h.app2.app.ID ||
+		told.ClaimedCount != 1 {
 		t.Fatalf("%s", first)
 	}
 	again := h.write(h.finance, path, "k1", body)
@@ -76,12 +78,14 @@ func TestStaffRecall(t *testing.T) {
 	}
 	entries := h.audit("?subject=packet/" + id).Items
 	slices.Reverse(entries)
-	want := []struct{ who, role, before, after string }{{h.finance.key.Owner, "finance", "open", "closing"}, {h.ops.key.Owner, "ops", "closing", "closing"}, {h.finance.key.Owner, "finance", "closed", "closed"}}
+	want := []struct{ who, role, before, after string }{{h.finance.key.Owner, "finance", "open", "closing"},
+		{h.ops.key.Owner, "ops", "closing", "closing"}, {h.finance.key.Owner, "finance", "closed", "closed"}}
 	if len(entries) != len(want) {
 		t.Fatalf("%d entries: %+v", len(entries), entries)
 	}
 	for i, e := range entries {
-		if e.Actor != want[i].who || e.Role != want[i].role || e.Action != "recall" || e.Reason != "骗子，工单 4711" || e.Before["status"] != want[i].before || e.After["status"] != want[i].after ||
+		if e.Actor != want[i].who || e.Role != want[i].role || e.Action != "recall" || e.Reason != "骗子，工单 4711" ||
+			e.Before["status"] != want[i].before || e.After["status"] != want[i].after ||
 			time.Since(e.At) > time.Minute {
 			t.Errorf("entry %d: %+v", i, e)
 		}
@@ -119,7 +123,8 @@ func TestStaffRecallGoesOn(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshRedis(t)
 	cut := false
-	h := newHouse(t, parts{redis: redis.Addr, change: func(c *api.Config) { c.Store = &cutStore{Store: c.Store, cut: &cut, pause: func() { redis.Pause(t) }} }})
+	h := newHouse(t, parts{redis: redis.Addr,
+		change: func(c *api.Config) { c.Store = &cutStore{Store: c.Store, cut: &cut, pause: func() { redis.Pause(t) }} }})
 	id := h.open(h.app, with("share_count", "4"))
 	cut = true
 	if r := h.write(h.finance, "packets/"+id+"/recall", "k", because); r.status != http.StatusServiceUnavailable {
@@ -153,7 +158,8 @@ type cutStore struct {
 	pause func()
 }
 
-func (s *cutStore) PlanRecall(ctx context.Context, w payout.StaffWrite, id string, look func(context.Context) (payout.Recall, error)) (payout.StaffAnswer, error) {
+func (s *cutStore) PlanRecall(ctx context.Context, w payout.StaffWrite, id string, look func(context.Context) (payout.Recall, error)) (
+	payout.StaffAnswer, error) {
 	out, err := s.Store.PlanRecall(ctx, w, id, look)
 	if *s.cut {
 		s.pause()

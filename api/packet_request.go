@@ -80,7 +80,8 @@ func createMembers(o *object, opens bool) (q createRequest) {
 	if opens {
 		q.OpensAt = readTime(o, "opens_at")
 	}
-	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())), int64(packet.DefaultLife.Seconds()))
+	q.Life = valueOr(o.integer("expires_in_seconds", false, int64(packet.MinLife.Seconds()), int64(packet.MaxLife.Seconds())),
+		int64(packet.DefaultLife.Seconds()))
 	q.Eligible = o.list("eligible_user_ids", packet.MaxEligible, checkID)
 	q.Tickets = valueOr(o.boolean("tickets"), false)
 	if q.Tickets && q.Eligible != nil {

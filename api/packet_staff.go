@@ -136,7 +136,8 @@ func (q *query) only(name string) string {
 // when they are none of ours.
 func staffPacketFilter(kept map[string]string) (packetFilter, error) {
 	q := filtersOf(kept)
-	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID), status: packet.Status(q.text("status", checkPacketStatus))}
+	f := packetFilter{app: q.text("app", checkFilter), sender: q.text("sender_id", checkID),
+		status: packet.Status(q.text("status", checkPacketStatus))}
 	f.from, f.to = q.span("created_from", "created_to")
 	if q.flag("overdue") {
 		f.overdue = time.Now().Add(-payout.LateAfter)
@@ -232,7 +233,8 @@ func renderSums(sums map[payout.Status]payout.Sum) *[]PayoutSum {
 
 func (s *Server) renderCharge(d payout.Detail) *Charge {
 	p := s.renderPayout(d.Row)
-	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure,
+	return &Charge{ID: p.ID, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef,
+		Failure:      p.Failure,
 		AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Attempts: renderAttempts(d),
 		Timeline: renderTimeline(d, "packet recorded, charge due")}
 }

@@ -69,12 +69,14 @@ func TestStaffPackets(t *testing.T) {
 		put("rejected", rejected)
 		put("funding", h.stage(o, "u1").ID)
 	}
-	stored := map[string]string{"open": "open", "scheduled": "open", "sold_out": "open", "closing": "open", "closed": "closed", "rejected": "rejected"}
+	stored := map[string]string{"open": "open", "scheduled": "open", "sold_out": "open", "closing": "open", "closed": "closed",
+		"rejected": "rejected"}
 	for status, ids := range want {
 		both := []string{ids[1], ids[0]} // newest first
 		for query, expect := range map[string][]string{
-			"?status=" + status: both, "?app=" + h.app.app.ID + "&status=" + status: ids[:1], "?app=" + h.app2.app.ID + "&status=" + status: ids[1:], "?app=x&status=" + status: nil,
-			"?sender_id=u1&status=" + status: both, "?sender_id=U1&status=" + status: nil, "?sender_id=u1&app=" + h.app2.app.ID + "&status=" + status: ids[1:],
+			"?status=" + status: both, "?app=" + h.app.app.ID + "&status=" + status: ids[:1], "?app=" + h.app2.app.ID + "&status=" + status: ids[1:],
+			"?app=x&status=" + status: nil, "?sender_id=u1&status=" + status: both, "?sender_id=U1&status=" + status: nil, "?sender_id=u1&app=" +
+				h.app2.app.ID + "&status=" + status: ids[1:],
 		} {
 			if status == "rejected" && strings.Contains(query, "u1") {
 				expect = nil
@@ -131,7 +133,8 @@ func TestStaffPackets(t *testing.T) {
 			}
 		}
 	}
-	if got := h.ids(h.ops, "/v1/staff/packets?status=funding&created_from="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 5, nil); len(got) != 0 {
+	if got := h.ids(h.ops, "/v1/staff/packets?status=funding&created_from="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 5,
+		nil); len(got) != 0 {
 		t.Errorf("of the future: %v", got)
 	}
 }
@@ -148,13 +151,16 @@ func TestStaffPacketDetail(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})
 	id, bad := h.failed()
-	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '`+id+`', '`+bad+`', '`+bad+`01', 'amount 1, not 2', NOW(3), NOW(3))`)
+	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+		VALUES ('mismatch', '`+id+`', '`+bad+`', '`+bad+`01', 'amount 1, not 2', NOW(3), NOW(3))`)
 	h.exec(dsn, `INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason)
 		VALUES ('contradiction', '`+id+`', '`+bad+`', '`+bad+`01', 'd', NOW(3) + INTERVAL 1 SECOND, NOW(3), NOW(3), 'li.na', 'mended')`)
 	p := h.staffPacket(id)
-	if p.Status != "open" || deref(p.StoredStatus) != "open" || p.CloseReason != nil || p.Charge == nil || p.Charge.Status != "paid" || p.Charge.Amount != 1000 ||
+	if p.Status != "open" || deref(p.StoredStatus) != "open" || p.CloseReason != nil || p.Charge == nil || p.Charge.Status != "paid" ||
+		p.Charge.Amount != 1000 ||
 		p.Charge.ID != "c"+id+"0000" || len(p.Charge.Attempts) != 1 || len(p.Charge.Timeline) < 2 || len(p.Refunds) != 0 || len(p.Breaks) != 2 ||
-		p.Breaks[0].Kind != "contradiction" || p.Breaks[0].Resolved == nil || p.Breaks[0].Resolved.By != "li.na" || p.Breaks[1].Kind != "mismatch" || p.Breaks[1].Resolved != nil {
+		p.Breaks[0].Kind != "contradiction" || p.Breaks[0].Resolved == nil || p.Breaks[0].Resolved.By != "li.na" ||
+		p.Breaks[1].Kind != "mismatch" || p.Breaks[1].Resolved != nil {
 		t.Errorf("%+v", p)
 	}
 	if got := fmt.Sprint(p.Payouts); got != "[{paid 2 500} {failed 1 250}]" {
@@ -162,13 +168,15 @@ func TestStaffPacketDetail(t *testing.T) {
 	}
 	h.finish(id, packet.CloseRecalled)
 	p = h.staffPacket(id)
-	if p.Status != "closed" || deref(p.CloseReason) != "recalled" || len(p.Refunds) != 1 || p.Refunds[0].ID != "r"+id+"0000" || p.Refunds[0].Amount != 250 || p.Refunds[0].Status != "paid" ||
+	if p.Status != "closed" || deref(p.CloseReason) != "recalled" || len(p.Refunds) != 1 || p.Refunds[0].ID != "r"+id+"0000" ||
+		p.Refunds[0].Amount != 250 || p.Refunds[0].Status != "paid" ||
 		p.Fairness.Seed == nil {
 		t.Errorf("closed: %+v", p)
 	}
 	// What has no row yet.
 	staged := h.stage(h.app, "u1").ID
-	if p := h.staffPacket(staged); p.Status != "funding" || p.StoredStatus != nil || p.Charge != nil || len(p.Payouts)+len(p.Refunds)+len(p.Breaks) != 0 {
+	if p := h.staffPacket(staged); p.Status != "funding" || p.StoredStatus != nil || p.Charge != nil || len(p.Payouts)+len(p.Refunds)+
+		len(p.Breaks) != 0 {
 		t.Errorf("staged: %+v", p)
 	}
 	// The proof is the app's.
@@ -197,11 +205,14 @@ func TestStaffPacketsRefuse(t *testing.T) {
 		h.page(o, path, &p)
 		return "cursor=" + url.QueryEscape(*p.NextCursor)
 	}
-	all, filtered, apps := cursor(h.ops, "/v1/staff/packets?limit=1"), cursor(h.ops, "/v1/staff/packets?limit=1&sender_id=u1&created_from=2026-01-01T00:00:00Z"), cursor(h.app, "/v1/packets?limit=1")
+	all, filtered, apps := cursor(h.ops, "/v1/staff/packets?limit=1"),
+		cursor(h.ops, "/v1/staff/packets?limit=1&sender_id=u1&created_from=2026-01-01T00:00:00Z"), cursor(h.app, "/v1/packets?limit=1")
 	for query, field := range map[string]string{
-		"status=lost": "status", "status=": "status", "app=": "app", "app=%FF": "app", "sender_id=%00": "sender_id", "created_from=x": "created_from", "created_to=2026": "created_to",
-		"created_from=2026-01-01T00:00:00Z&created_to=2026-01-01T00:00:00Z": "created_to", "limit=201": "limit", "group_id=g": "group_id", "status=open&status=open": "status",
-		"cursor=x": "cursor", apps: "cursor", "status=open&" + all: "cursor", "sender_id=u2&" + filtered: "cursor", "created_from=2026-01-02T00:00:00Z&" + filtered: "cursor",
+		"status=lost": "status", "status=": "status", "app=": "app", "app=%FF": "app", "sender_id=%00": "sender_id",
+		"created_from=x": "created_from", "created_to=2026": "created_to",
+		"created_from=2026-01-01T00:00:00Z&created_to=2026-01-01T00:00:00Z": "created_to", "limit=201": "limit", "group_id=g": "group_id",
+		"status=open&status=open": "status", "cursor=x": "cursor", apps: "cursor", "status=open&" + all: "cursor", "sender_id=u2&" +
+			filtered: "cursor", "created_from=2026-01-02T00:00:00Z&" + filtered: "cursor",
 	} {
 		r := h.as(h.auditor, "GET", "/v1/staff/packets?"+query, "")
 		if got := fieldsOf(t, r); r.status != http.StatusUnprocessableEntity || len(got) != 1 || !strings.HasPrefix(got[0], field+" ") {

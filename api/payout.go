@@ -79,7 +79,8 @@ type RetryPreview struct {
 
 // previewRetry asks what a retry of a payment would do.
 func (r *request) previewRetry(id string) (RetryPreview, error) {
-	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
+	v, err := r.server.cfg.Store.PreviewDecision(r.ctx, id,
+		payout.Command{Kind: payout.DecisionRetry, ApproveFrom: r.server.cfg.ApprovalAmount})
 	if err != nil && !refusedByState(err) {
 		return RetryPreview{}, err
 	}

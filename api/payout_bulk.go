@@ -73,8 +73,9 @@ type bulkOf struct {
 	answer   func(BulkRetried) any
 }
 
-var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, Promises: true}, ids: "payout_ids", one: "a payout", missing: CodePayoutNotFound,
-	answer: func(b BulkRetried) any { return b }}
+var bulkPayouts = bulkOf{Filter: payout.Filter{Kind: payout.KindPayout, Promises: true}, ids: "payout_ids", one: "a payout",
+	missing: CodePayoutNotFound,
+	answer:  func(b BulkRetried) any { return b }}
 
 func (of bulkOf) read(body []byte, now time.Time) (BulkRetry, payout.Filter, error) {
 	o, err := readObject(body)

@@ -18,8 +18,8 @@ var refundColumns = slices.Concat([]string{"id", "packet_id", "kind", "payout_id
 // paymentColumns are those that payouts and refunds have in common.
 var paymentColumns = []string{
 	"amount", "currency", "status", "order_no", "provider", "provider_ref",
-	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id", "workflow_url",
-	"amount_yuan", "created_local", "updated_local", "local_zone",
+	"failure_code", "failure_message", "failure_retryable", "failure_next_action", "attempt_count", "created_at", "updated_at", "workflow_id",
+	"workflow_url", "amount_yuan", "created_local", "updated_local", "local_zone",
 }
 
 // paymentCells are the cells of paymentColumns.
@@ -44,7 +44,8 @@ func (s *Server) payoutLine(r payout.Row, form fileForm) []string {
 
 func (s *Server) refundLine(r payout.Row, form fileForm) []string {
 	refund := s.renderRefund(r)
-	return append([]string{r.ID, r.PacketID, refund.Kind, optional(refund.PayoutID), cell(r.UserID)}, paymentCells(r, refund.Workflow, form)...)
+	return append([]string{r.ID, r.PacketID, refund.Kind, optional(refund.PayoutID), cell(r.UserID)},
+		paymentCells(r, refund.Workflow, form)...)
 }
 
 func exportPayouts(r *request) (answer, error) {

@@ -104,11 +104,13 @@ func TestExport(t *testing.T) {
 	other, _ := h.failed()
 	r := h.as(h.finance, "GET", "/v1/staff/export/payouts.csv", "")
 	kind, params, err := mime.ParseMediaType(r.header.Get("Content-Disposition"))
-	if r.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil || kind != "attachment" || !strings.HasPrefix(params["filename"], "payouts-") ||
+	if r.header.Get("Content-Type") != "text/csv; charset=utf-8" || err != nil || kind != "attachment" ||
+		!strings.HasPrefix(params["filename"], "payouts-") ||
 		!strings.HasSuffix(params["filename"], ".csv") || r.header.Get("Cache-Control") != "no-store" || r.header.Get("X-Request-Id") == "" {
 		t.Errorf("%v", r.header)
 	}
-	if bytes.HasPrefix(r.body, []byte("\ufeff")) || !bytes.HasPrefix(r.body, []byte("id,packet_id,user_id,share_index,amount,currency,status,order_no,provider,")) {
+	if bytes.HasPrefix(r.body, []byte("\ufeff")) ||
+		!bytes.HasPrefix(r.body, []byte("id,packet_id,user_id,share_index,amount,currency,status,order_no,provider,")) {
 		t.Errorf("%.200s", r.body)
 	}
 	marked := h.as(h.finance, "GET", "/v1/staff/export/payouts.csv?bom=true", "").body
@@ -128,7 +130,9 @@ func TestExport(t *testing.T) {
 			t.Errorf("%q is written as %q", want["user_id"], line["user_id"])
 		}
 		seen, err := time.Parse(time.RFC3339, want["created_at"])
-		if err != nil || line["amount_yuan"] != yuanOf(want["amount"]) || line["created_local"] != seen.Add(8*time.Hour).Format("2006-01-02 15:04:05") || line["local_zone"] != "Asia/Shanghai" || line["updated_local"] < line["created_local"] {
+		if err != nil || line["amount_yuan"] != yuanOf(want["amount"]) ||
+			line["created_local"] != seen.Add(8*time.Hour).Format("2006-01-02 15:04:05") || line["local_zone"] != "Asia/Shanghai" ||
+			line["updated_local"] < line["created_local"] {
 			t.Errorf("for people: %v of %v, %v", line, want, err)
 		}
 		for _, name := range []string{"amount_yuan", "created_local", "updated_local", "local_zone"} {
@@ -150,8 +154,9 @@ func TestExport(t *testing.T) {
 	}
 	// The filters of the list, and the same refusals.
 	for _, query := range []string{
-		"?packet_id=" + id, "?packet_id=x", "?status=failed", "?status=paid&packet_id=" + other, "?user_id=" + url.QueryEscape("用/户~frozen"), "?failure_code=account_frozen", "?older_than_seconds=60",
-		"?older_than_seconds=0", "?amount_min=250&amount_max=250", "?amount_max=0", "?order_no=" + got[0]["order_no"],
+		"?packet_id=" + id, "?packet_id=x", "?status=failed", "?status=paid&packet_id=" + other, "?user_id=" + url.QueryEscape("用/户~frozen"),
+		"?failure_code=account_frozen", "?older_than_seconds=60", "?older_than_seconds=0", "?amount_min=250&amount_max=250", "?amount_max=0",
+		"?order_no=" + got[0]["order_no"],
 	} {
 		want := h.payouts(query).Items
 		lines := h.export(query)
@@ -165,8 +170,9 @@ func TestExport(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{
-		"status=x": "status", "status=": "status", "amount_min=-1": "amount_min", "amount_min=2&amount_max=1": "amount_max", "user_id=%00": "user_id", "limit=5": "limit", "cursor=x": "cursor",
-		"tz=Mars": "tz", "tz=Local": "tz", "bom=": "bom", "bom=1": "bom", "bom=true&bom=true": "bom", "format=xlsx": "format",
+		"status=x": "status", "status=": "status", "amount_min=-1": "amount_min", "amount_min=2&amount_max=1": "amount_max",
+		"user_id=%00": "user_id", "limit=5": "limit", "cursor=x": "cursor", "tz=Mars": "tz", "tz=Local": "tz", "bom=": "bom", "bom=1": "bom",
+		"bom=true&bom=true": "bom", "format=xlsx": "format",
 	} {
 		r := h.as(h.ops, "GET", "/v1/staff/export/payouts.csv?"+query, "")
 		if got := fieldsOf(t, r); r.status != http.StatusUnprocessableEntity || r.header.Get("Content-Type") != "application/problem+json" ||
@@ -185,9 +191,12 @@ func yuanOf(fen string) string {
 // manyPayouts fills the books with n payouts of one packet.
 func (h *house) manyPayouts(dsn string, n int) {
 	h.t.Helper()
-	h.exec(dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, failure_code, failure_message, created_at, updated_at, settled_at)
-		SELECT CONCAT('p00000000000000000000', LPAD(CONV(seq, 10, 32), 4, '0')), 'p', '00000000000000000000', 'app', CONCAT('u', seq), seq, 'a', 1 + seq MOD 7, 'CNY', '', 'sandbox',
-			IF(seq MOD 3, 'failed', 'paid'), 0, IF(seq MOD 3, 'declined', NULL), IF(seq MOD 3, REPEAT('远', 200), NULL), NOW(3) - INTERVAL seq DIV 3 SECOND, NOW(3), NOW(3) FROM seq_1_to_%d`, n))
+	h.exec(dsn, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark,
+		provider, status, attempt, failure_code, failure_message, created_at, updated_at, settled_at)
+		SELECT CONCAT('p00000000000000000000', LPAD(CONV(seq, 10, 32), 4, '0')), 'p', '00000000000000000000', 'app', CONCAT('u', seq), seq, 'a',
+		1 + seq MOD 7, 'CNY', '', 'sandbox',
+			IF(seq MOD 3, 'failed', 'paid'), 0, IF(seq MOD 3, 'declined', NULL), IF(seq MOD 3, REPEAT('远', 200), NULL),
+			NOW(3) - INTERVAL seq DIV 3 SECOND, NOW(3), NOW(3) FROM seq_1_to_%d`, n))
 }
 
 // TestExportSteps: over many steps every payout is there once and in order, also
@@ -271,7 +280,8 @@ func TestExportIsCutOff(t *testing.T) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("after %d bytes: %v, want an unexpected end", len(rest), err)
 	}
-	if r := h.as(h.finance, "GET", "/v1/staff/export/payouts.csv", ""); r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Content-Disposition") != "" {
+	if r := h.as(h.finance, "GET", "/v1/staff/export/payouts.csv", ""); r.status != http.StatusServiceUnavailable ||
+		r.code() != "unavailable" || r.header.Get("Content-Disposition") != "" {
 		t.Errorf("%.300s", r)
 	}
 	server.Restart(t)

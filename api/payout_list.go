@@ -143,7 +143,8 @@ type continuation struct {
 // repeat them, but not change them. The id says which list it is of.
 func continued(text string, given map[string]string, kind payout.Kind) (continuation, error) {
 	var c payoutCursor
-	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
+		!maps.Equal(given, c.Filters) {
 		return continuation{}, badCursor()
 	}
 	if last, err := payout.Parse(c.ID); err != nil || !isOf(last.Kind, kind) {

@@ -20,8 +20,9 @@ type PayoutAt struct {
 }
 
 // payoutIDsParam names payouts; a request line has room for no more of them.
-var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004",
-	about: "1 to 100 ids of payouts, with commas between them."}
+var payoutIDsParam = param{in: "query", name: "ids", required: true, schema: "",
+	example: "p3q5k9v0c1m7e2u8h4r6t0003,p3q5k9v0c1m7e2u8h4r6t0004",
+	about:   "1 to 100 ids of payouts, with commas between them."}
 
 // checkIDs checks the form of ids with commas between them.
 func (of bulkOf) checkIDs(text string) *fault {

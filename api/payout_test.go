@@ -52,17 +52,21 @@ func TestPayoutList(t *testing.T) {
 	detail, err := h.store.Payment(t.Context(), bad)
 	h.check(err)
 	for query, want := range map[string]int{
-		"": 6, "?packet_id=" + id: 3, "?packet_id=x": 0, "?status=failed": 2, "?status=paid": 4, "?status=unknown": 0, "?user_id=a": 2, "?user_id=A": 0,
-		"?user_id=" + url.QueryEscape("用/户~frozen"): 2, "?order_no=" + detail.OrderNo: 1, "?order_no=nonsense": 0, "?failure_code=account_frozen": 2,
-		"?provider_ref=" + detail.ProviderRef: 1, "?provider_ref=x": 0, "?failure_code=x": 0, "?older_than_seconds=0": 6, "?older_than_seconds=60": 0, "?amount_min=250&amount_max=250": 6, "?amount_min=251": 0, "?amount_max=249": 0,
-		"?amount_max=0": 0, "?packet_id=" + other + "&status=failed&user_id=a": 0, "?packet_id=" + id + "&status=failed&amount_min=1&older_than_seconds=0": 1,
+		"": 6, "?packet_id=" + id: 3, "?packet_id=x": 0, "?status=failed": 2, "?status=paid": 4, "?status=unknown": 0, "?user_id=a": 2,
+		"?user_id=A": 0, "?user_id=" + url.QueryEscape("用/户~frozen"): 2, "?order_no=" + detail.OrderNo: 1, "?order_no=nonsense": 0,
+		"?failure_code=account_frozen": 2, "?provider_ref=" + detail.ProviderRef: 1, "?provider_ref=x": 0, "?failure_code=x": 0,
+		"?older_than_seconds=0": 6, "?older_than_seconds=60": 0, "?amount_min=250&amount_max=250": 6, "?amount_min=251": 0, "?amount_max=249": 0,
+		"?amount_max=0": 0, "?packet_id=" + other + "&status=failed&user_id=a": 0, "?packet_id=" + id +
+			"&status=failed&amount_min=1&older_than_seconds=0": 1,
 	} {
 		if page := h.payouts(query); len(page.Items) != want {
 			t.Errorf("%s: %d payouts, want %d", query, len(page.Items), want)
 		}
 	}
-	for _, query := range []string{"status=", "status=x", "status=FAILED", "status=failed&status=paid", "older_than_seconds=-1", "older_than_seconds=1.5", "older_than_seconds=x",
-		"amount_min=-1", "amount_max=9007199254740992", "amount_min=10&amount_max=9", "user_id=", "user_id=%00", "packet_id=", "order_no=" + strings.Repeat("x", 129), "unknown=1", "cursor=x", "limit=500"} {
+	for _, query := range []string{"status=", "status=x", "status=FAILED", "status=failed&status=paid", "older_than_seconds=-1",
+		"older_than_seconds=1.5", "older_than_seconds=x",
+		"amount_min=-1", "amount_max=9007199254740992", "amount_min=10&amount_max=9", "user_id=", "user_id=%00", "packet_id=", "order_no=" +
+			strings.Repeat("x", 129), "unknown=1", "cursor=x", "limit=500"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/payouts?"+query, ""); r.code() != "invalid_request" {
 			t.Errorf("%s: %s", query, r)
 		}
@@ -115,8 +119,10 @@ func TestPayoutDetail(t *testing.T) {
 		var p payoutBody
 		r := h.as(who, "GET", "/v1/staff/payouts/"+bad, "")
 		r.json(t, &p)
-		if r.status != 200 || p.Status != "failed" || p.Failure == nil || p.Failure.Code != "account_frozen" || !p.Failure.Retryable || p.Failure.NextAction == "" ||
-			p.AttemptCount != 1 || len(p.Attempts) != 1 || p.Attempts[0].OrderNo != *p.OrderNo || *p.Attempts[0].Outcome != "declined" || p.Attempts[0].EndedAt == nil || len(p.Timeline) < 3 {
+		if r.status != 200 || p.Status != "failed" || p.Failure == nil || p.Failure.Code != "account_frozen" || !p.Failure.Retryable ||
+			p.Failure.NextAction == "" ||
+			p.AttemptCount != 1 || len(p.Attempts) != 1 || p.Attempts[0].OrderNo != *p.OrderNo || *p.Attempts[0].Outcome != "declined" ||
+			p.Attempts[0].EndedAt == nil || len(p.Timeline) < 3 {
 			t.Errorf("%s", r)
 		}
 		want := "http://127.0.0.1:18233/namespaces/hongbao/workflows/payout%2F" + id + "%2F%E7%94%A8%2F%E6%88%B7~frozen"
@@ -124,7 +130,8 @@ func TestPayoutDetail(t *testing.T) {
 			t.Errorf("%+v", p.Workflow)
 		}
 	}
-	for _, path := range []string{"x", "p" + nobody + "0000", "c" + id + "0000", "r" + id + "0000", bad + "01", strings.ToUpper(bad), bad + "%20", "%zz", "%00"} {
+	for _, path := range []string{"x", "p" + nobody + "0000", "c" + id + "0000", "r" + id + "0000", bad + "01", strings.ToUpper(bad),
+		bad + "%20", "%zz", "%00"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/payouts/"+path, ""); r.code() != "payout_not_found" {
 			t.Errorf("%s: %s", path, r)
 		}
@@ -140,7 +147,8 @@ type decided struct {
 
 func (h *house) retry(who owner, id, key, body string) result {
 	h.t.Helper()
-	return h.do(call{method: "POST", path: "/v1/staff/payouts/" + id + "/retry", key: who.token, body: body, header: map[string]string{"Idempotency-Key": key}})
+	return h.do(call{method: "POST", path: "/v1/staff/payouts/" + id + "/retry", key: who.token, body: body,
+		header: map[string]string{"Idempotency-Key": key}})
 }
 
 func TestRetry(t *testing.T) {
@@ -148,8 +156,9 @@ func TestRetry(t *testing.T) {
 	h := newHouse(t, parts{})
 	id, bad := h.failed()
 	for body, want := range map[string]string{
-		`{}`: "reason required", `{"reason":null}`: "reason required", `{"reason":" \n"}`: "reason wrong_length", `{"reason":1}`: "reason wrong_type",
-		`{"reason":"a\u0000"}`: "reason invalid_characters", `{"reason":"` + strings.Repeat("因", 501) + `"}`: "reason wrong_length", `{"reason":"r","evidence":"e"}`: "evidence unknown_field",
+		`{}`: "reason required", `{"reason":null}`: "reason required", `{"reason":" \n"}`: "reason wrong_length",
+		`{"reason":1}`: "reason wrong_type", `{"reason":"a\u0000"}`: "reason invalid_characters", `{"reason":"` + strings.Repeat("因", 501) +
+			`"}`: "reason wrong_length", `{"reason":"r","evidence":"e"}`: "evidence unknown_field",
 	} {
 		if r := h.retry(h.finance, bad, "k", body); r.status != 422 || !slices.Equal(fieldsOf(t, r), []string{want}) {
 			t.Errorf("%.60s: %s", body, r)
@@ -158,11 +167,13 @@ func TestRetry(t *testing.T) {
 	first := h.retry(h.finance, bad, "k", `{"reason":"unfrozen"}`)
 	var d decided
 	first.json(t, &d)
-	if first.status != http.StatusAccepted || d.Decision.Kind != "retry" || d.Decision.Reason != "unfrozen" || d.Decision.By != h.finance.key.Owner ||
+	if first.status != http.StatusAccepted || d.Decision.Kind != "retry" || d.Decision.Reason != "unfrozen" ||
+		d.Decision.By != h.finance.key.Owner ||
 		d.Decision.Status != "carried_out" || d.Approval != nil || d.Payout.Status != "pending" || d.Payout.Failure != nil {
 		t.Fatalf("%s", first)
 	}
-	if r := h.retry(h.finance, bad, "k", ` { "reason" : "unfrozen" } `); string(r.body) != string(first.body) || r.status != 202 || r.header.Get("Idempotency-Replayed") != "true" {
+	if r := h.retry(h.finance, bad, "k", ` { "reason" : "unfrozen" } `); string(r.body) != string(first.body) || r.status != 202 ||
+		r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("again: %s", r)
 	}
 	if r := h.retry(h.finance, bad, "k", `{"reason":"other"}`); r.code() != "idempotency_key_reused" {
@@ -176,7 +187,8 @@ func TestRetry(t *testing.T) {
 	if st.Status != payout.StatusFailed {
 		t.Fatalf("%+v", st)
 	}
-	if r := h.retry(h.finance, bad, "k2", `{"reason":"r"}`); string(r.body) != string(refused.body) || r.header.Get("Idempotency-Replayed") != "true" {
+	if r := h.retry(h.finance, bad, "k2", `{"reason":"r"}`); string(r.body) != string(refused.body) ||
+		r.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("a refusal is remembered: %s", r)
 	}
 	control := h.do(call{method: "POST", base: h.provider, path: "/_unfreeze/" + url.PathEscape("用/户~frozen")})
@@ -278,16 +290,18 @@ func TestNotification(t *testing.T) {
 	wrong["Webhook-Signature"] = "v1,AAAA"
 	for name, r := range map[string]result{
 		"unsigned": send(nil, body), "wrong": send(wrong, body), "changed": send(signed, strings.Replace(body, "succeeded", "declined", 1)),
-		"another id": send(map[string]string{"Webhook-Id": "evt_2", "Webhook-Timestamp": signed["Webhook-Timestamp"], "Webhook-Signature": signed["Webhook-Signature"]}, body),
-		"empty":      send(signed, ""), "not JSON, unsigned": send(nil, "x"),
+		"another id": send(map[string]string{"Webhook-Id": "evt_2", "Webhook-Timestamp": signed["Webhook-Timestamp"],
+			"Webhook-Signature": signed["Webhook-Signature"]}, body),
+		"empty": send(signed, ""), "not JSON, unsigned": send(nil, "x"),
 	} {
 		if r.status != http.StatusUnauthorized || r.code() != "unauthenticated" {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
 	for body, want := range map[string]string{
-		"": "malformed_json", "x": "malformed_json", `{"event_id":"evt_1"`: "malformed_json", "[]": "invalid_request", "{}": "invalid_request", `{"event_id":"evt_1"}`: "invalid_request",
-		`{"event_id":1,"order_no":"p1"}`: "invalid_request", `{"event_id":"evt_2","order_no":"p1"}`: "invalid_request", `{"event_id":"evt_1","order_no":""}`: "invalid_request",
+		"": "malformed_json", "x": "malformed_json", `{"event_id":"evt_1"`: "malformed_json", "[]": "invalid_request", "{}": "invalid_request",
+		`{"event_id":"evt_1"}`: "invalid_request", `{"event_id":1,"order_no":"p1"}`: "invalid_request",
+		`{"event_id":"evt_2","order_no":"p1"}`: "invalid_request", `{"event_id":"evt_1","order_no":""}`: "invalid_request",
 	} {
 		if r := send(sign(t, "evt_1", body), body); r.code() != want {
 			t.Errorf("signed %q: %s, want %s", body, r, want)
@@ -316,7 +330,8 @@ func TestNotification(t *testing.T) {
 	if r := h.do(call{method: "GET", path: "/v1/provider-notifications/sandbox"}); r.status != http.StatusMethodNotAllowed {
 		t.Errorf("%s", r)
 	}
-	if r := h.do(call{method: "POST", path: "/v1/provider-notifications/other", body: body, header: signed}); r.status != http.StatusUnauthorized {
+	if r := h.do(call{method: "POST", path: "/v1/provider-notifications/other", body: body,
+		header: signed}); r.status != http.StatusUnauthorized {
 		t.Errorf("%s", r)
 	}
 }

@@ -19,9 +19,11 @@ func (r *request) getUnbooked(id string, missing error) (answer, error) {
 	if c == nil {
 		return answer{}, missing
 	}
-	row := payout.Row{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount, Currency: packet.CurrencyCNY,
-		Status: payout.StatusPending, Provider: r.server.cfg.Provider.Name(), CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
-	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{}, Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
+	row := payout.Row{Payment: payout.Payment{ID: id, PacketID: c.PacketID, UserID: c.UserID, ShareIndex: c.ShareIndex, Amount: c.Amount,
+		Currency: packet.CurrencyCNY,
+		Status:   payout.StatusPending, Provider: r.server.cfg.Provider.Name(), CreatedAt: c.ClaimedAt, UpdatedAt: c.ClaimedAt}}
+	out := PayoutDetail{Payout: r.server.renderPayout(row), Attempts: []Attempt{},
+		Retry: RetryPreview{Code: textOrNull(string(CodeNotRetryable))}}
 	out.Temporal = r.runsOf(out.Workflow.ID)
 	out.Timeline = append(handedOn(payout.KindPayout, payout.Passage{AcknowledgedAt: c.ClaimedAt}),
 		TimelineEntry{At: Stamp(c.ClaimedAt), Source: "redis", What: "not booked yet"})

@@ -30,7 +30,8 @@ func TestYearOf(t *testing.T) {
 			t.Errorf("%d in %s: %s to %s", tc.year, tc.zone, from, to)
 		}
 	}
-	for _, bad := range []string{"", "Local", "Mars/Olympus", "right/Asia/Shanghai", "posix/UTC", "localtime", "posixrules", "Factory", "../etc/passwd", "/etc/localtime", "+08:00"} {
+	for _, bad := range []string{"", "Local", "Mars/Olympus", "right/Asia/Shanghai", "posix/UTC", "localtime", "posixrules", "Factory",
+		"../etc/passwd", "/etc/localtime", "+08:00"} {
 		if _, err := zone(bad); err == nil {
 			t.Errorf("%q is a time zone", bad)
 		}
@@ -48,17 +49,18 @@ func TestResume(t *testing.T) {
 		given  map[string]string
 		ok     bool
 	}{
-		"filters repeated":   {"packets", cursor, both, true},
-		"one repeated":       {"packets", cursor, map[string]string{"status": "open"}, true},
-		"none repeated":      {"packets", cursor, nil, true},
-		"another value":      {"packets", cursor, map[string]string{"status": "closed"}, false},
-		"one more":           {"packets", *at.cursor("packets", nil).Value, map[string]string{"status": "open"}, false},
-		"no filters":         {"packets", *at.cursor("packets", nil).Value, nil, true},
-		"another list":       {"sent", cursor, nil, false},
-		"another list's":     {"packets", *encodeCursor(grabCursor{PacketID: at.ID}).Value, nil, false},
-		"no id":              {"packets", *place{packet.Place{At: at.At}}.cursor("packets", nil).Value, nil, false},
-		"before time":        {"packets", *place{packet.Place{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
-		"after time":         {"packets", *place{packet.Place{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
+		"filters repeated": {"packets", cursor, both, true},
+		"one repeated":     {"packets", cursor, map[string]string{"status": "open"}, true},
+		"none repeated":    {"packets", cursor, nil, true},
+		"another value":    {"packets", cursor, map[string]string{"status": "closed"}, false},
+		"one more":         {"packets", *at.cursor("packets", nil).Value, map[string]string{"status": "open"}, false},
+		"no filters":       {"packets", *at.cursor("packets", nil).Value, nil, true},
+		"another list":     {"sent", cursor, nil, false},
+		"another list's":   {"packets", *encodeCursor(grabCursor{PacketID: at.ID}).Value, nil, false},
+		"no id":            {"packets", *place{packet.Place{At: at.At}}.cursor("packets", nil).Value, nil, false},
+		"before time":      {"packets", *place{packet.Place{At: time.UnixMilli(-1), ID: at.ID}}.cursor("packets", nil).Value, nil, false},
+		"after time": {"packets", *place{packet.Place{At: time.UnixMilli(maxMs + 1), ID: at.ID}}.cursor("packets", nil).Value, nil,
+			false},
 		"not made by us":     {"packets", "e30", nil, false},
 		"a beginning's none": {"packets", "", both, true},
 	} {

@@ -67,22 +67,32 @@ func check(t *testing.T, err error) {
 func (d *desk) more() {
 	for _, statement := range []string{
 		`INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, ended_at, due_at)
-			SELECT CONCAT('rec', SUBSTRING(id, 2, 20)), 'sandbox', DATE_FORMAT(created_at - INTERVAL seq DAY, '%Y-%m-%d'), 'done', 'worker', 'every day', created_at, created_at, created_at
+			SELECT CONCAT('rec', SUBSTRING(id, 2, 20)), 'sandbox', DATE_FORMAT(created_at - INTERVAL seq DAY, '%Y-%m-%d'), 'done', 'worker',
+			'every day', created_at, created_at, created_at
 			FROM (SELECT id, created_at, ROW_NUMBER() OVER (ORDER BY id) AS seq FROM payments WHERE kind = 'c' LIMIT 1500) x`,
-		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason, reconciliation_id)
-			SELECT IF(seq % 7 = 0, 'amount', 'not_in_statement'), packet_id, id, order_no, 'seen', created_at, created_at, IF(seq % 50 = 0, NULL, created_at), 'li-na', 'found',
+		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason,
+			reconciliation_id)
+			SELECT IF(seq % 7 = 0, 'amount', 'not_in_statement'), packet_id, id, order_no, 'seen', created_at, created_at, IF(seq % 50 = 0, NULL,
+			created_at), 'li-na', 'found',
 				(SELECT MIN(id) FROM reconciliations)
 			FROM (SELECT id, packet_id, order_no, created_at, ROW_NUMBER() OVER (ORDER BY id) AS seq FROM payments WHERE kind = 'p' LIMIT 5000) x`,
-		`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at, ended_at)
-			SELECT CONCAT('x', SUBSTRING(id, 1, 25)), id, 'cancel', 'why', 'li-na', 'finance', 'rejected', CONCAT('y', SUBSTRING(id, 1, 25)), created_at, 'wang-wei', created_at, created_at
+		`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at,
+			ended_at)
+			SELECT CONCAT('x', SUBSTRING(id, 1, 25)), id, 'cancel', 'why', 'li-na', 'finance', 'rejected', CONCAT('y', SUBSTRING(id, 1, 25)),
+			created_at, 'wang-wei', created_at, created_at
 			FROM payments WHERE kind = 'p' AND status = 'paid' LIMIT 4000`,
 		`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
-			SELECT m.n + seq, NOW(3) - INTERVAL seq MINUTE, IF(seq % 3, 'li-na', 'wang-wei'), 'finance', IF(seq % 2, 'retry', 'ask'), 'x', 'why', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_3000 JOIN (SELECT COALESCE(MAX(seq), 0) AS n FROM audit) m`,
-		`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens, ended_at, created_at, updated_at)
-			SELECT CONCAT('campaign', LPAD(seq, 12, '0')), (SELECT MIN(id) FROM apps), 'rain', 'salt', 'UTC', 0, '2026-01-01', '{"packet":{"id":"","app":"","sender_id":"u","currency":"CNY","total_amount":1,"share_count":1,"split":"random","min_share":1,"created_at":"0001-01-01T00:00:00Z","opens_at":"0001-01-01T00:00:00Z","expires_at":"0001-01-01T00:00:00Z"}}', REPEAT('a', 64),
-				IF(seq % 100, 'ended', 'active'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NOW(3), NULL), NOW(3) - INTERVAL seq MINUTE, NOW(3) FROM seq_1_to_3000`,
+			SELECT m.n + seq, NOW(3) - INTERVAL seq MINUTE, IF(seq % 3, 'li-na', 'wang-wei'), 'finance', IF(seq % 2, 'retry', 'ask'), 'x', 'why',
+			'null', 'null', REPEAT('h', 32) FROM seq_1_to_3000 JOIN (SELECT COALESCE(MAX(seq), 0) AS n FROM audit) m`,
+		`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens,
+			ended_at, created_at, updated_at)
+			SELECT CONCAT('campaign', LPAD(seq, 12, '0')), (SELECT MIN(id) FROM apps), 'rain', 'salt', 'UTC', 0, '2026-01-01',
+			'{"packet":{"id":"","app":"","sender_id":"u","currency":"CNY","total_amount":1,"share_count":1,"split":"random","min_share":1,"created_at":"0001-01-01T00:00:00Z","opens_at":"0001-01-01T00:00:00Z","expires_at":"0001-01-01T00:00:00Z"}}', REPEAT('a', 64),
+				IF(seq % 100, 'ended', 'active'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NULL, '2999-01-01'), IF(seq % 100, NOW(3), NULL),
+				NOW(3) - INTERVAL seq MINUTE, NOW(3) FROM seq_1_to_3000`,
 		`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at)
-			SELECT IF(seq <= 1500, 'campaign000000000100', CONCAT('campaign', LPAD(seq, 12, '0'))), DATE_FORMAT('2026-01-01' + INTERVAL seq DAY, '%Y-%m-%d'), 'made', CONCAT('day', LPAD(seq, 17, '0')), NOW(3), NOW(3) - INTERVAL seq HOUR FROM seq_1_to_3000`,
+			SELECT IF(seq <= 1500, 'campaign000000000100', CONCAT('campaign', LPAD(seq, 12, '0'))), DATE_FORMAT('2026-01-01' + INTERVAL seq DAY,
+			'%Y-%m-%d'), 'made', CONCAT('day', LPAD(seq, 17, '0')), NOW(3), NOW(3) - INTERVAL seq HOUR FROM seq_1_to_3000`,
 		"ANALYZE TABLE campaigns, campaign_days, breaks, reconciliations, decisions, audit",
 	} {
 		rows, err := d.db.QueryContext(d.t.Context(), statement)
@@ -108,20 +118,25 @@ func (d *desk) name() {
 	refund := one("SELECT id FROM payments WHERE kind = 'r' AND status = 'paid' ORDER BY id LIMIT 1")
 	run := one("SELECT MIN(id) FROM reconciliations")
 	d.values = map[string][]string{
-		"packet_id": {packet}, "payment_id": {failed}, "user_id": {one("SELECT user_id FROM payments WHERE kind = 'p' GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1"), "nobody"},
+		"packet_id": {packet}, "payment_id": {failed},
+		"user_id":      {one("SELECT user_id FROM payments WHERE kind = 'p' GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1"), "nobody"},
 		"order_no":     {one("SELECT order_no FROM payments WHERE id = '" + failed + "'")},
 		"provider_ref": {one("SELECT provider_ref FROM attempts WHERE payment_id = '" + failed + "' AND no = 1")},
-		"failure_code": {"account_frozen", "never_received"}, "older_than_seconds": {"60", "1296000"},
-		"amount_min": {"1", "60000", "99999999"}, "amount_max": {"2", "60000"}, "bom": {"true"},
-		"status": {"waiting", "open", "carried_out", "overtaken", "rejected", "expired"}, // of approvals; others name theirs
-		"actor":  {"li-na", "nobody"}, "action": {"retry", "approve_cancel"}, "subject": {one("SELECT subject FROM audit ORDER BY seq LIMIT 1")},
+		"failure_code": {"account_frozen", "never_received"}, "older_than_seconds": {"60", "1296000"}, "amount_min": {"1", "60000", "99999999"},
+		// of approvals; others name theirs
+		"amount_max": {"2", "60000"}, "bom": {"true"}, "status": {"waiting", "open", "carried_out", "overtaken", "rejected", "expired"},
+		"actor": {"li-na", "nobody"}, "action": {"retry", "approve_cancel"}, "subject": {one("SELECT subject FROM audit ORDER BY seq LIMIT 1")},
 		"from": {time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339)}, "to": {time.Now().AddDate(0, 0, -3).UTC().Format(time.RFC3339)},
-		"created_from": {time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339)}, "created_to": {time.Now().AddDate(0, 0, -3).UTC().Format(time.RFC3339)},
-		"kind": {"amount", "not_in_statement"}, "reconciliation_id": {run}, "resolved": {"true", "false"},
-		"role": {}, "app": {d.app.app.ID}, "app_id": {d.app.app.ID}, "sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"},
-		"provider": {"sandbox"}, "tz": {"Asia/Shanghai"}, "late": {"true"}, "by_others": {"true"}, "overdue": {"true"}, "at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)}, "limit": {"200"}, "cursor": {},
+		"created_from": {time.Now().AddDate(0, 0, -7).UTC().Format(time.RFC3339)},
+		"created_to":   {time.Now().AddDate(0, 0, -3).UTC().Format(time.RFC3339)}, "kind": {"amount", "not_in_statement"},
+		"reconciliation_id": {run}, "resolved": {"true", "false"}, "role": {}, "app": {d.app.app.ID}, "app_id": {d.app.app.ID},
+		"sender_id": {one("SELECT sender_id FROM packets WHERE id = '" + packet + "'"), "nobody"}, "provider": {"sandbox"},
+		"tz": {"Asia/Shanghai"}, "late": {"true"}, "by_others": {"true"}, "overdue": {"true"},
+		"at": {time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)}, "date": {time.Now().AddDate(0, 0, -2).UTC().Format(time.DateOnly)},
+		"limit": {"200"}, "cursor": {},
 	}
-	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run, "campaigns": "campaign000000000100"}
+	d.ids = map[string]string{"payouts": failed, "refunds": refund, "packets": packet, "reconciliations": run,
+		"campaigns": "campaign000000000100"}
 }
 
 // operation is what the document says of a route.
@@ -187,7 +202,8 @@ func (d *desk) requests() (list []string) {
 				list = append(list, path+begin+one)
 				for _, others := range filters[i+1:] {
 					for _, other := range others {
-						if strings.HasPrefix(one, "amount_min=") && other == "amount_max=2" && one != "amount_min=1" || one == "amount_min=99999999" && strings.HasPrefix(other, "amount_max=") {
+						if strings.HasPrefix(one, "amount_min=") && other == "amount_max=2" && one != "amount_min=1" || one == "amount_min=99999999" &&
+							strings.HasPrefix(other, "amount_max=") {
 							continue // refused: there is nothing between them
 						}
 						list = append(list, path+begin+one+"&"+other)
@@ -219,7 +235,8 @@ func (d *desk) statements(requests []string) map[string]string {
 		}
 		if json.Unmarshal(r.body, &page) == nil && page.Next != nil {
 			next, _, _ := strings.Cut(path, "?")
-			if r := d.do(call{method: "GET", path: next + "?cursor=" + url.QueryEscape(*page.Next), key: d.auditor.token, loose: true}); r.status != 200 {
+			if r := d.do(call{method: "GET", path: next + "?cursor=" + url.QueryEscape(*page.Next), key: d.auditor.token,
+				loose: true}); r.status != 200 {
 				d.t.Errorf("%s, next page: %s", path, r)
 			}
 		}
@@ -270,8 +287,10 @@ const (
 
 // wholeOnPurpose are the forms of statements that look at everything, and why.
 var wholeOnPurpose = map[string]string{
-	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, LEAST(SUM(amount), ?) AS sum FROM `transfers` WHERE id > ? AND id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
-	"SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq":                                                                            "the whole chain is verified, when somebody asks for it",
+	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, LEAST(SUM(amount), ?) AS sum FROM `transfers` WHERE id > ? AND " +
+		"id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
+	"SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq": "the whole chain is " +
+		"verified, when somebody asks for it",
 }
 
 // offence says what is wrong with how a statement is carried out; "": nothing.
@@ -323,7 +342,8 @@ func (d *desk) read(statement string) (n int64) {
 		check(d.t, rows.Close())
 	}
 	check(d.t, conn.QueryRowContext(d.t.Context(), `SELECT SUM(variable_value) FROM information_schema.session_status
-		WHERE variable_name IN ('HANDLER_READ_FIRST', 'HANDLER_READ_KEY', 'HANDLER_READ_LAST', 'HANDLER_READ_NEXT', 'HANDLER_READ_PREV', 'HANDLER_READ_RND', 'HANDLER_READ_RND_NEXT')`).Scan(&n))
+		WHERE variable_name IN ('HANDLER_READ_FIRST', 'HANDLER_READ_KEY', 'HANDLER_READ_LAST', 'HANDLER_READ_NEXT', 'HANDLER_READ_PREV',
+		'HANDLER_READ_RND', 'HANDLER_READ_RND_NEXT')`).Scan(&n))
 	return n
 }
 

@@ -97,14 +97,16 @@ type Decisions interface {
 	Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error)
 	PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error)
 	Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error)
-	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer, error)
+	AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer,
+		error)
 	PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error)
 	EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
 }
 
 // Recalls records in MySQL that staff recalls packets.
 type Recalls interface {
-	PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (payout.StaffAnswer, error)
+	PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
+		payout.StaffAnswer, error)
 	EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error)
 }
 
@@ -129,7 +131,8 @@ type Reconciling interface {
 	Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error)
 	Installed(ctx context.Context) (time.Time, error)
 	Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error)
-	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error)
+	ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
+		payout.StaffAnswer, error)
 }
 
 // Closing reads the balances of the ledger, and the closes of its days, from MySQL.

@@ -94,10 +94,12 @@ func TestR10_Staff(t *testing.T) {
 		t.Fatalf("%+v", page)
 	}
 	one := p.as(p.ops, "GET", "/v1/staff/payouts/"+id, "")
-	if !bytes.Contains(one.body, []byte(`"share_index":null`)) || !bytes.Contains(one.body, []byte(`"amount":250`)) || !bytes.Contains(one.body, []byte("claimed by another")) {
+	if !bytes.Contains(one.body, []byte(`"share_index":null`)) || !bytes.Contains(one.body, []byte(`"amount":250`)) ||
+		!bytes.Contains(one.body, []byte("claimed by another")) {
 		t.Errorf("%s", one)
 	}
-	if r := p.as(p.ops, "GET", "/v1/staff/export/payouts.csv?user_id=late", ""); !strings.Contains(string(r.body), id+","+p.id+",late,,250,CNY,failed,") {
+	if r := p.as(p.ops, "GET", "/v1/staff/export/payouts.csv?user_id=late", ""); !strings.Contains(string(r.body), id+","+p.id+
+		",late,,250,CNY,failed,") {
 		t.Errorf("%s", r)
 	}
 	if r := p.write(p.finance, "refunds/"+id+"/retry", "k", because); r.status != http.StatusNotFound {

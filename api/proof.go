@@ -194,7 +194,8 @@ func (a *audit) figures() Proof {
 		PacketID: a.id, Total: Fen(by[payout.PostCharge]),
 		Paid: Fen(by[payout.PostPaid] - by[payout.PostReturned] + by[payout.PostPaidOutside]), Owed: Fen(of[payout.AccountOwed]),
 		Remaining: Fen(of[payout.AccountHolding]), Refunding: Fen(of[payout.AccountRefunding]),
-		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Promises: a.promises, Differences: []Difference{},
+		Refunded: Fen(by[payout.PostRefunded] - by[payout.PostRefundReturned] + by[payout.PostRefundPaidOutside]), Promises: a.promises,
+		Differences: []Difference{},
 	}
 	p.Sources = ProofSources{
 		Ledger: LedgerFigures{
@@ -207,7 +208,8 @@ func (a *audit) figures() Proof {
 			Returned: Fen(a.provider.Returned), Refunded: Fen(a.provider.Refunded)},
 	}
 	if a.view != nil {
-		p.Sources.Redis = orNull(&PoolFigures{Claimed: Fen(a.view.ClaimedAmount), Remaining: Fen(a.view.Packet.TotalAmount - a.view.ClaimedAmount)})
+		p.Sources.Redis = orNull(&PoolFigures{Claimed: Fen(a.view.ClaimedAmount),
+			Remaining: Fen(a.view.Packet.TotalAmount - a.view.ClaimedAmount)})
 	}
 	return p
 }
@@ -251,7 +253,8 @@ func (a *audit) checkPool() {
 		a.differ("ledger claimed, redis claimed", booked, claimed)
 	}
 	if a.view.RemainingCount+a.view.ClaimedCount != a.view.Packet.ShareCount {
-		a.differ("share_count, redis claimed and remaining shares", money.Fen(a.view.Packet.ShareCount), money.Fen(a.view.RemainingCount+a.view.ClaimedCount))
+		a.differ("share_count, redis claimed and remaining shares", money.Fen(a.view.Packet.ShareCount),
+			money.Fen(a.view.RemainingCount+a.view.ClaimedCount))
 	}
 }
 

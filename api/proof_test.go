@@ -131,15 +131,18 @@ func TestProofOfEveryEnd(t *testing.T) {
 		p.agreed("payouts/"+id+"/mark-paid", `{"reason":"r","evidence":"e"}`)
 		// The provider moves it after all: here under a number of its own.
 		order := payout.OrderNo(id, 2)
-		request, err := p.sandbox.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: order, Account: "w", Amount: 250, Currency: "CNY"})
+		request, err := p.sandbox.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: order, Account: "w", Amount: 250,
+			Currency: "CNY"})
 		p.check(err)
 		p.sandbox.Send(t.Context(), payout.Order{Op: payout.OpTransfer, OrderNo: order, Request: request})
-		if got := p.proof(p.app, p.id); got.Balanced || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
+		if got := p.proof(p.app, p.id); got.Balanced || len(got.Differences) != 1 ||
+			got.Differences[0].Actual-got.Differences[0].Expected != 250 {
 			t.Errorf("money that nobody has booked: %+v", got)
 		}
 		no := payout.OrderNo(id, 1)
 		for range 2 { // after a refusal it has to be said twice
-			o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~declined", Amount: 250}
+			o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~declined",
+				Amount: 250}
 			if _, err := p.store.Settle(t.Context(), o, no); err != nil {
 				t.Fatal(err)
 			}
@@ -319,10 +322,12 @@ func TestProofOfReturns(t *testing.T) {
 		asked(true)
 		// The provider, asked, knows nothing of what it lists: that is a difference, and is not
 		// asked about at every look.
-		o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~returned", Amount: 250, StartedAt: time.Now()}
+		o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~returned",
+			Amount: 250, StartedAt: time.Now()}
 		_, err := p.store.Settle(t.Context(), o, no)
 		p.check(err)
-		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 || got.Differences[0].Actual-got.Differences[0].Expected != 250 {
+		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 ||
+			got.Differences[0].Actual-got.Differences[0].Expected != 250 {
 			t.Errorf("a return that the provider does not confirm: %+v", got)
 		}
 		asked(false)

@@ -49,12 +49,14 @@ func TestProviderHold(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]string{"providers/wechat/hold": "not_found", "providers/SANDBOX/hold": "not_found", "providers/sandbox/stop": "not_found"} {
+	for path, want := range map[string]string{"providers/wechat/hold": "not_found", "providers/SANDBOX/hold": "not_found",
+		"providers/sandbox/stop": "not_found"} {
 		if r := h.write(h.ops, path, "k", body); r.code() != want {
 			t.Errorf("%s: %s", path, r)
 		}
 	}
-	for body, want := range map[string]string{`{}`: "invalid_request", `{"reason":" "}`: "invalid_request", `{"reason":"x","for":"1h"}`: "invalid_request", `{"reason":`: "malformed_json"} {
+	for body, want := range map[string]string{`{}`: "invalid_request", `{"reason":" "}`: "invalid_request",
+		`{"reason":"x","for":"1h"}`: "invalid_request", `{"reason":`: "malformed_json"} {
 		if r := h.write(h.ops, "providers/sandbox/hold", "k", body); r.code() != want {
 			t.Errorf("%s: %s", body, r)
 		}
@@ -69,10 +71,12 @@ func TestProviderHold(t *testing.T) {
 	first := h.write(h.ops, "providers/sandbox/hold", "k1", body)
 	var held providerBody
 	first.json(t, &held)
-	if first.status != http.StatusOK || !held.Held || held.Hold == nil || held.Hold.By != h.ops.key.Owner || held.Hold.Role != "ops" || held.Hold.Reason != "对账不平" {
+	if first.status != http.StatusOK || !held.Held || held.Hold == nil || held.Hold.By != h.ops.key.Owner || held.Hold.Role != "ops" ||
+		held.Hold.Reason != "对账不平" {
 		t.Fatalf("%s", first)
 	}
-	if again := h.write(h.ops, "providers/sandbox/hold", "k1", body); again.header.Get("Idempotency-Replayed") != "true" || !bytes.Equal(again.body, first.body) {
+	if again := h.write(h.ops, "providers/sandbox/hold", "k1", body); again.header.Get("Idempotency-Replayed") != "true" ||
+		!bytes.Equal(again.body, first.body) {
 		t.Errorf("repeated: %s", again)
 	}
 	if r := h.write(h.ops, "providers/sandbox/hold", "k1", `{"reason":"other"}`); r.code() != "idempotency_key_reused" {

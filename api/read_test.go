@@ -22,7 +22,8 @@ func TestLife(t *testing.T) {
 		t.Errorf("another app: %s", r)
 	}
 	p := h.packet(h.app, id)
-	if p.Status != "open" || p.RemainingCount != 4 || p.Fairness.Seed != nil || p.Fairness.Algorithm != packet.Algorithm || !p.ExpiresAt.After(p.OpensAt) {
+	if p.Status != "open" || p.RemainingCount != 4 || p.Fairness.Seed != nil || p.Fairness.Algorithm != packet.Algorithm ||
+		!p.ExpiresAt.After(p.OpensAt) {
 		t.Errorf("open: %+v", p)
 	}
 	h.grab(h.app, id, "a")
@@ -180,8 +181,10 @@ func TestGrabPages(t *testing.T) {
 	}
 	cursor := *h.claims(h.app, id, "?limit=1").NextCursor
 	other := h.open(h.app, with())
-	for _, bad := range []string{"limit=0", "limit=201", "limit=-1", "limit=x", "limit=1.0", "limit=01", "limit=%2B1", "limit=", "limit=1&limit=1", "limit=99999999999999999999",
-		"cursor=", "cursor=x", "cursor=" + cursor + "A", "cursor=" + cursor[1:], "cursor=e30%3D", "cursor=bnVsbA", "cursor=%FF", "page=1", "Limit=1"} {
+	for _, bad := range []string{"limit=0", "limit=201", "limit=-1", "limit=x", "limit=1.0", "limit=01", "limit=%2B1", "limit=",
+		"limit=1&limit=1", "limit=99999999999999999999",
+		"cursor=", "cursor=x", "cursor=" + cursor + "A", "cursor=" + cursor[1:], "cursor=e30%3D", "cursor=bnVsbA", "cursor=%FF", "page=1",
+		"Limit=1"} {
 		if r := h.as(h.app, "GET", "/v1/packets/"+id+"/grabs?"+bad, ""); r.code() != "invalid_request" {
 			t.Errorf("%s: %s", bad, r)
 		}

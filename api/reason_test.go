@@ -19,7 +19,8 @@ func TestLongestReason(t *testing.T) {
 	because := `{"reason":"` + long + `"}`
 	h.write(h.finance, "reconciliations", "day", `{"date":"2026-02-17","reason":"`+long+`"}`).json(t, &run)
 	h.reconciled(run.ID, 1)
-	waits := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", `{"reason":"`+long+`","evidence":"`+long+`"}`), "waiting").Approval.ID
+	waits := h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", `{"reason":"`+long+`","evidence":"`+long+`"}`),
+		"waiting").Approval.ID
 	void := h.decided(h.write(h.finance, "payouts/"+other+"/cancel", "k", because), "waiting").Approval.ID
 	second := h.colleague()
 	for _, one := range []struct {
@@ -27,10 +28,11 @@ func TestLongestReason(t *testing.T) {
 		path string
 		want int
 	}{
-		{h.finance, "breaks/" + h.breaks("").Items[0].ID + "/resolve", http.StatusOK}, {second, "approvals/" + waits + "/approve", http.StatusAccepted},
-		{second, "approvals/" + void + "/reject", http.StatusAccepted}, {h.finance, "payouts/" + other + "/ask", http.StatusAccepted},
-		{h.finance, "payouts/" + other + "/retry", http.StatusAccepted}, {h.ops, "providers/sandbox/hold", http.StatusOK},
-		{h.ops, "providers/sandbox/release", http.StatusOK}, {h.ops, "packets/" + open + "/recall", http.StatusAccepted},
+		{h.finance, "breaks/" + h.breaks("").Items[0].ID + "/resolve", http.StatusOK},
+		{second, "approvals/" + waits + "/approve", http.StatusAccepted}, {second, "approvals/" + void + "/reject", http.StatusAccepted},
+		{h.finance, "payouts/" + other + "/ask", http.StatusAccepted}, {h.finance, "payouts/" + other + "/retry", http.StatusAccepted},
+		{h.ops, "providers/sandbox/hold", http.StatusOK}, {h.ops, "providers/sandbox/release", http.StatusOK},
+		{h.ops, "packets/" + open + "/recall", http.StatusAccepted},
 	} {
 		if r := h.write(one.who, one.path, "long", because); r.status != one.want {
 			t.Errorf("%s: %s", one.path, r)

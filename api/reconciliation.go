@@ -115,9 +115,10 @@ func startReconciliation(r *request) (answer, error) {
 	if body.Date == "" { // not part of what is remembered under the key: tomorrow it is another day
 		body.Date = Date(payout.DayOf(r.server.cfg.Now(), r.server.cfg.Provider.Zone()))
 	}
-	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date), func(one payout.Reconciliation) (int, []byte) {
-		return rendered(r.server.renderReconciliation(one))
-	})
+	stored, err := r.server.cfg.Store.RequestReconciliation(r.ctx, w, body.Provider, payout.Day(body.Date),
+		func(one payout.Reconciliation) (int, []byte) {
+			return rendered(r.server.renderReconciliation(one))
+		})
 	return staffAnswer(stored, err, noSuch("reconciliation"))
 }
 
@@ -171,7 +172,8 @@ func readReconciliationFilter(q *query) payout.ReconciliationFilter {
 // read. The client may repeat the filters, but not change them.
 func continueList(text string, given map[string]string, read func(*query)) (listCursor, error) {
 	var c listCursor
-	if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 && !maps.Equal(given, c.Filters) {
+	if decodeCursor(text, &c) != nil || c.ID == "" || !writable(c.At) || !c.To.IsZero() && !writable(c.To) || len(given) > 0 &&
+		!maps.Equal(given, c.Filters) {
 		return c, badCursor()
 	}
 	q := filtersOf(c.Filters)

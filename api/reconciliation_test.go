@@ -97,8 +97,10 @@ func TestReconciliations(t *testing.T) {
 	var first, again, joined reconciliationBody
 	r := h.write(h.finance, "reconciliations", "k", `{"date":"`+today+`","reason":"they announced corrections"}`)
 	r.json(t, &first)
-	if r.status != http.StatusAccepted || first.Status != "requested" || first.Date != today || first.Provider != "sandbox" || *first.Reason != "they announced corrections" ||
-		first.RequestedBy != h.finance.key.Owner || first.StartedAt != nil || len(first.Amounts) != 0 || first.Workflow.ID != "reconcile/sandbox/"+today {
+	if r.status != http.StatusAccepted || first.Status != "requested" || first.Date != today || first.Provider != "sandbox" ||
+		*first.Reason != "they announced corrections" ||
+		first.RequestedBy != h.finance.key.Owner || first.StartedAt != nil || len(first.Amounts) != 0 ||
+		first.Workflow.ID != "reconcile/sandbox/"+today {
 		t.Fatalf("%s", r)
 	}
 	r = h.write(h.finance, "reconciliations", "k", `{"reason":"they announced corrections","provider":"sandbox","date":"`+today+`"}`)
@@ -125,7 +127,8 @@ func TestReconciliations(t *testing.T) {
 		var done reconciliationBody
 		r := h.as(who, "GET", "/v1/staff/reconciliations/"+first.ID, "")
 		r.json(t, &done)
-		if done.Status != "done" || done.Lines != 3 || done.Matched != 0 || done.Breaks != 3 || !done.Provisional || done.EndedAt == nil || len(done.Amounts) != 4 ||
+		if done.Status != "done" || done.Lines != 3 || done.Matched != 0 || done.Breaks != 3 || !done.Provisional || done.EndedAt == nil ||
+			len(done.Amounts) != 4 ||
 			done.Amounts[1].Op != "transfer" || done.Amounts[1].Provider.Amount != 6 || done.Amounts[1].Books.Count != 0 {
 			t.Errorf("%s", r)
 		}
@@ -152,8 +155,9 @@ func TestReconciliationList(t *testing.T) {
 	}
 	h.reconciled(want[0], 1)
 	slices.Reverse(want)
-	for query, n := range map[string]int{"": 5, "?status=done": 1, "?status=requested": 4, "?status=failed": 0, "?date=2026-02-11": 1, "?date=2026-02-11&status=done": 0,
-		"?provider=sandbox": 5, "?provider=bank": 0} {
+	for query, n := range map[string]int{"": 5, "?status=done": 1, "?status=requested": 4, "?status=failed": 0, "?date=2026-02-11": 1,
+		"?date=2026-02-11&status=done": 0,
+		"?provider=sandbox":            5, "?provider=bank": 0} {
 		var page struct{ Items []reconciliationBody }
 		if h.page(h.ops, "/v1/staff/reconciliations"+query, &page); len(page.Items) != n {
 			t.Errorf("%s: %d, want %d", query, len(page.Items), n)
@@ -194,7 +198,8 @@ func TestBreaks(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for _, b := range all {
-		if b.Kind != "foreign_order" || b.PacketID != nil || !strings.HasPrefix(*b.OrderNo, "Foreign") || *b.Amount < 1 || *b.ReconciliationID != run.ID || b.Seen != 1 || b.Resolved != nil || b.Detail == "" {
+		if b.Kind != "foreign_order" || b.PacketID != nil || !strings.HasPrefix(*b.OrderNo, "Foreign") || *b.Amount < 1 ||
+			*b.ReconciliationID != run.ID || b.Seen != 1 || b.Resolved != nil || b.Detail == "" {
 			t.Errorf("%+v", b)
 		}
 	}
@@ -204,7 +209,8 @@ func TestBreaks(t *testing.T) {
 			t.Errorf("%s", r)
 		}
 	}
-	for path, code := range map[string]string{"breaks/b0/resolve": "not_found", "breaks/1/resolve": "not_found", "breaks/b999999/resolve": "not_found", "breaks/b01/resolve": "not_found", "breaks/%zz/resolve": "not_found"} {
+	for path, code := range map[string]string{"breaks/b0/resolve": "not_found", "breaks/1/resolve": "not_found",
+		"breaks/b999999/resolve": "not_found", "breaks/b01/resolve": "not_found", "breaks/%zz/resolve": "not_found"} {
 		if r := h.write(h.finance, path, "k", because); r.code() != code {
 			t.Errorf("%s: %s", path, r)
 		}
@@ -216,14 +222,16 @@ func TestBreaks(t *testing.T) {
 		var b breakBody
 		r := h.write(h.finance, path, "k", because)
 		r.json(t, &b)
-		if r.status != http.StatusOK || b.Resolved == nil || b.Resolved.By != h.finance.key.Owner || b.Resolved.Reason != "because" || (r.header.Get("Idempotency-Replayed") == "true") != (try == 1) {
+		if r.status != http.StatusOK || b.Resolved == nil || b.Resolved.By != h.finance.key.Owner || b.Resolved.Reason != "because" ||
+			(r.header.Get("Idempotency-Replayed") == "true") != (try == 1) {
 			t.Errorf("%s", r)
 		}
 	}
 	if entries := h.audit("?action=resolve_break"); len(entries.Items) != 1 || entries.Items[0].Reason != "because" {
 		t.Errorf("%+v", entries)
 	}
-	for query, n := range map[string]int{"?resolved=true": 1, "?resolved=false": 4, "?kind=foreign_order": 5, "?kind=mismatch": 0, "?packet_id=x": 0, "?older_than_seconds=0": 5,
+	for query, n := range map[string]int{"?resolved=true": 1, "?resolved=false": 4, "?kind=foreign_order": 5, "?kind=mismatch": 0,
+		"?packet_id=x": 0, "?older_than_seconds=0": 5,
 		"?older_than_seconds=3600": 0, "?reconciliation_id=" + run.ID + "&resolved=false": 4, "?reconciliation_id=x": 0} {
 		if page := h.breaks(query); len(page.Items) != n {
 			t.Errorf("%s: %d, want %d", query, len(page.Items), n)

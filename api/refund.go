@@ -53,8 +53,9 @@ type Refunds struct {
 func (s *Server) renderRefund(r payout.Row) Refund {
 	p := s.renderPayout(r)
 	out := Refund{
-		ID: p.ID, PacketID: p.PacketID, Kind: refundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status, OrderNo: p.OrderNo,
-		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+		ID: p.ID, PacketID: p.PacketID, Kind: refundRemainder, UserID: p.UserID, Amount: p.Amount, Currency: p.Currency, Status: p.Status,
+		OrderNo: p.OrderNo, Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount,
+		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 	}
 	number := 0
 	if parts, err := payout.Parse(r.ID); err == nil {

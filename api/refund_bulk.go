@@ -61,8 +61,9 @@ type RefundAt struct {
 }
 
 // refundIDsParam is payoutIDsParam for refunds.
-var refundIDsParam = param{in: "query", name: "ids", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000,r3q5k9v0c1m7e2u8h4r6t0004",
-	about: "1 to 100 ids of refunds, with commas between them."}
+var refundIDsParam = param{in: "query", name: "ids", required: true, schema: "",
+	example: "r3q5k9v0c1m7e2u8h4r6t0000,r3q5k9v0c1m7e2u8h4r6t0004",
+	about:   "1 to 100 ids of refunds, with commas between them."}
 
 func getRefundStatuses(r *request) (answer, error) {
 	return r.statuses(bulkRefunds, func(found []PayoutAt) any {

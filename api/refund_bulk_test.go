@@ -59,8 +59,10 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	}
 	const failed = `{"reason":"the bank is back","filter":{"status":"failed"}`
 	dry := bulk("dry", failed+"}")
-	if !dry.DryRun || dry.Count != 2 || dry.Amount != 3750 || len(dry.Items) != 2 || dry.Items[0].RefundID != big || dry.Items[0].Result != "needs_approval" ||
-		dry.Items[1].RefundID != small || dry.Items[1].Result != "would_retry" || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) || *dry.Items[1].Code != "declined_by_rule" {
+	if !dry.DryRun || dry.Count != 2 || dry.Amount != 3750 || len(dry.Items) != 2 || dry.Items[0].RefundID != big ||
+		dry.Items[0].Result != "needs_approval" ||
+		dry.Items[1].RefundID != small || dry.Items[1].Result != "would_retry" || *dry.Items[1].OrderNo != payout.OrderNo(small, 2) ||
+		*dry.Items[1].Code != "declined_by_rule" {
 		t.Fatalf("%+v", dry)
 	}
 	for _, id := range []string{small, big} {
@@ -71,7 +73,8 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	named := `{"reason":"the bank is back","dry_run":false,"filter":{"refund_ids":["` + big + `","` + small + `","` + paid + `"]}}`
 	for range 2 {
 		real := bulk("real", named)
-		if real.DryRun || real.Count != 2 || real.Amount != 3750 || len(real.Items) != 3 || real.Items[0].Result != "needs_approval" || real.Items[1].Result != "retried" ||
+		if real.DryRun || real.Count != 2 || real.Amount != 3750 || len(real.Items) != 3 || real.Items[0].Result != "needs_approval" ||
+			real.Items[1].Result != "retried" ||
 			real.Items[2].Result != "skipped" || *real.Items[2].Code != "not_retryable" {
 			t.Errorf("%+v", real)
 		}
@@ -81,7 +84,8 @@ func TestBulkRetryOfRefunds(t *testing.T) {
 	}
 	var found struct{ Items []struct{ ID, Status string } }
 	h.as(h.auditor, "GET", "/v1/staff/refunds/statuses?ids="+small+","+big+",r"+nobody+"0000", "").json(t, &found)
-	if len(found.Items) != 2 || found.Items[0].ID != small || found.Items[0].Status != "pending" || found.Items[1].ID != big || found.Items[1].Status != "failed" {
+	if len(found.Items) != 2 || found.Items[0].ID != small || found.Items[0].Status != "pending" || found.Items[1].ID != big ||
+		found.Items[1].Status != "failed" {
 		t.Errorf("%+v", found)
 	}
 	for ids, want := range map[string]string{bad: "ids invalid_format", small + "," + small: "ids duplicate"} {
@@ -116,11 +120,13 @@ func TestBulkRetryPassesOverUndecided(t *testing.T) {
 	_, small := h.failed()
 	left, bad := h.failed()
 	h.leaves(left, payout.OrderNo(bad, 2))
-	for _, c := range []struct{ key, dryRun, small string }{{"dry", "true", "would_retry"}, {"real", "false", "retried"}, {"real", "false", "retried"}} {
+	for _, c := range []struct{ key, dryRun, small string }{{"dry", "true", "would_retry"}, {"real", "false", "retried"},
+		{"real", "false", "retried"}} {
 		r := h.write(h.finance, "payouts/retry", c.key, `{"reason":"r","dry_run":`+c.dryRun+`,"filter":{"status":"failed"}}`)
 		var b bulkBody
 		r.json(t, &b)
-		if r.status != http.StatusOK || b.Count != 1 || len(b.Items) != 2 || b.Items[0].PayoutID != bad || b.Items[0].Result != "skipped" || *b.Items[0].Code != "not_retryable" ||
+		if r.status != http.StatusOK || b.Count != 1 || len(b.Items) != 2 || b.Items[0].PayoutID != bad || b.Items[0].Result != "skipped" ||
+			*b.Items[0].Code != "not_retryable" ||
 			b.Items[1].PayoutID != small || b.Items[1].Result != c.small {
 			t.Fatalf("%s", r)
 		}
@@ -149,7 +155,8 @@ func TestUndecidedPacketIsAState(t *testing.T) {
 	h.write(h.finance, "payouts/"+bad+"/cancel", "ask", because).json(t, &waits)
 	h.leaves(left, payout.OrderNo(bad, 2))
 	approve := "approvals/" + waits.Approval.ID + "/approve"
-	refused := map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad + "/ask": because,
+	refused := map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad +
+		"/ask": because,
 		"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`, approve: because, "packets/" + left + "/recall": because}
 	for path, body := range refused {
 		for _, replayed := range []string{"", "true"} {
@@ -160,7 +167,8 @@ func TestUndecidedPacketIsAState(t *testing.T) {
 			}
 		}
 	}
-	if r := h.write(h.finance, "breaks/"+h.breaks("?packet_id=" + left + "&kind=restored").Items[0].ID+"/resolve", "resolve", because); r.status >= 300 {
+	if r := h.write(h.finance, "breaks/"+h.breaks("?packet_id=" + left + "&kind=restored").Items[0].ID+"/resolve", "resolve",
+		because); r.status >= 300 {
 		t.Fatalf("%s", r)
 	}
 	if r := h.write(colleague, approve, "now", because); r.status != http.StatusAccepted { // it went on waiting

@@ -38,7 +38,8 @@ func (h *house) refunds(query string) refundsBody {
 // faults tells the provider what to spoil.
 func (h *house) faults(rules string) {
 	h.t.Helper()
-	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules + `]}`}); r.status != http.StatusNoContent {
+	if r := h.do(call{method: "PUT", base: h.provider, path: "/_faults", body: `{"rules":[` + rules +
+		`]}`}); r.status != http.StatusNoContent {
 		h.t.Fatalf("faults: %s", r)
 	}
 }
@@ -113,16 +114,19 @@ func TestLateRefunds(t *testing.T) {
 		t.Errorf("overdue before they expired: %q", got)
 	}
 	first0, done := ids[0][1:21], ids[1][1:21]
-	_, err = db.ExecContext(t.Context(), "UPDATE packets SET opens_at = opens_at - INTERVAL 2 DAY, expires_at = expires_at - INTERVAL 2 DAY WHERE id IN (?, ?)", first0, done)
+	_, err = db.ExecContext(t.Context(), "UPDATE packets SET opens_at = opens_at - INTERVAL 2 DAY, expires_at = expires_at - INTERVAL 2 "+
+		"DAY WHERE id IN (?, ?)", first0, done)
 	h.check(err)
 	_, err = db.ExecContext(t.Context(), "UPDATE packets SET status = 'closed', closed_at = expires_at WHERE id = ?", done)
 	h.check(err)
-	for query, want := range map[string][]string{"": {first0}, "&status=closing": {first0}, "&status=closed": nil, "&status=open": nil, "&sender_id=a": {first0}, "&sender_id=b": nil} {
+	for query, want := range map[string][]string{"": {first0}, "&status=closing": {first0}, "&status=closed": nil, "&status=open": nil,
+		"&sender_id=a": {first0}, "&sender_id=b": nil} {
 		if got := packets(query); !slices.Equal(got, want) {
 			t.Errorf("overdue%s: %q, want %q", query, got, want)
 		}
 	}
-	for _, query := range []string{"packets?overdue=1", "packets?overdue=", "refunds?late=1", "refunds?late=", "refunds?late=true&late=true", "refunds/sum?late=1", "payouts?late=true", "payouts/sum?late=true", "export/payouts.csv?late=true"} {
+	for _, query := range []string{"packets?overdue=1", "packets?overdue=", "refunds?late=1", "refunds?late=", "refunds?late=true&late=true",
+		"refunds/sum?late=1", "payouts?late=true", "payouts/sum?late=true", "export/payouts.csv?late=true"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/"+query, ""); r.code() != "invalid_request" {
 			t.Errorf("%s: %s", query, r)
 		}
@@ -192,14 +196,19 @@ func TestRefunds(t *testing.T) {
 	cancelled, err := payout.Parse(badPayout)
 	h.check(err)
 	cancel := payout.ID(payout.KindRefund, cancelled.PacketID, cancelled.Number+1)
-	h.exec(dsn, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at)
-		SELECT '`+cancel+`', 'r', packet_id, app_id, 'u1', -1, 'u1', 250, 'CNY', '', 'sandbox', 'pending', NOW(3), NOW(3) FROM payments WHERE id = '`+badPayout+`'`)
+	h.exec(dsn, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status,
+		created_at, updated_at)
+		SELECT '`+cancel+
+		`', 'r', packet_id, app_id, 'u1', -1, 'u1', 250, 'CNY', '', 'sandbox', 'pending', NOW(3), NOW(3) FROM payments WHERE id = '`+badPayout+
+		`'`)
 
 	var d refundBody
 	r := h.as(h.auditor, "GET", "/v1/staff/refunds/"+bad, "")
 	r.json(t, &d)
-	if d.ID != bad || d.PacketID != badPacket || d.Kind != "remainder" || d.PayoutID != nil || d.UserID != "s/1" || d.Amount != 750 || d.Status != "failed" || d.Failure == nil ||
-		d.Failure.Code != "declined_by_rule" || d.AttemptCount != 1 || len(d.Attempts) != 1 || d.Attempts[0].OrderNo != bad+"01" || *d.OrderNo != bad+"01" || len(d.Timeline) < 3 ||
+	if d.ID != bad || d.PacketID != badPacket || d.Kind != "remainder" || d.PayoutID != nil || d.UserID != "s/1" || d.Amount != 750 ||
+		d.Status != "failed" || d.Failure == nil ||
+		d.Failure.Code != "declined_by_rule" || d.AttemptCount != 1 || len(d.Attempts) != 1 || d.Attempts[0].OrderNo != bad+"01" ||
+		*d.OrderNo != bad+"01" || len(d.Timeline) < 3 ||
 		d.Timeline[0].Source != "ledger" || !strings.Contains(d.Timeline[0].What, "remainder") || d.Workflow.ID != "refund/"+badPacket+"/0" ||
 		!strings.HasSuffix(d.Workflow.URL, "/workflows/refund%2F"+badPacket+"%2F0") {
 		t.Errorf("%s", r)
@@ -207,20 +216,23 @@ func TestRefunds(t *testing.T) {
 	d = refundBody{}
 	r = h.as(h.finance, "GET", "/v1/staff/refunds/"+cancel, "")
 	r.json(t, &d)
-	if d.Kind != "cancel" || d.PayoutID == nil || *d.PayoutID != badPayout || d.Status != "pending" || d.OrderNo != nil || d.Failure != nil || len(d.Attempts) != 0 ||
+	if d.Kind != "cancel" || d.PayoutID == nil || *d.PayoutID != badPayout || d.Status != "pending" || d.OrderNo != nil || d.Failure != nil ||
+		len(d.Attempts) != 0 ||
 		!strings.Contains(d.Timeline[0].What, "cancelled") || d.Workflow.ID != "refund/"+cancelled.PacketID+"/2" {
 		t.Errorf("%s", r)
 	}
-	for _, path := range []string{"x", "r" + nobody + "0000", badPayout, "c" + badPacket + "0000", bad + "01", strings.ToUpper(bad), bad + "%20", "%zz", "%00"} {
+	for _, path := range []string{"x", "r" + nobody + "0000", badPayout, "c" + badPacket + "0000", bad + "01", strings.ToUpper(bad),
+		bad + "%20", "%zz", "%00"} {
 		if r := h.as(h.ops, "GET", "/v1/staff/refunds/"+path, ""); r.status != http.StatusNotFound || r.code() != "refund_not_found" {
 			t.Errorf("%s: %s", path, r)
 		}
 	}
 	for query, want := range map[string][]string{
-		"": {cancel, good, bad}, "?packet_id=" + badPacket: {bad}, "?status=failed": {bad}, "?status=paid": {good}, "?status=pending": {cancel}, "?status=unknown": nil,
-		"?user_id=s%2F1": {bad}, "?user_id=a": nil, "?order_no=" + bad + "01": {bad}, "?order_no=" + badPayout + "01": nil, "?failure_code=declined_by_rule": {bad},
-		"?older_than_seconds=0": {cancel, good, bad}, "?older_than_seconds=60": nil, "?amount_min=251": {good, bad}, "?amount_max=250": {cancel}, "?amount_max=0": nil,
-		"?status=failed&packet_id=" + badPacket + "&amount_min=1": {bad}, "?status=paid&packet_id=" + badPacket: nil,
+		"": {cancel, good, bad}, "?packet_id=" + badPacket: {bad}, "?status=failed": {bad}, "?status=paid": {good}, "?status=pending": {cancel},
+		"?status=unknown": nil, "?user_id=s%2F1": {bad}, "?user_id=a": nil, "?order_no=" + bad + "01": {bad}, "?order_no=" + badPayout +
+			"01": nil, "?failure_code=declined_by_rule": {bad},
+		"?older_than_seconds=0": {cancel, good, bad}, "?older_than_seconds=60": nil, "?amount_min=251": {good, bad}, "?amount_max=250": {cancel},
+		"?amount_max=0": nil, "?status=failed&packet_id=" + badPacket + "&amount_min=1": {bad}, "?status=paid&packet_id=" + badPacket: nil,
 	} {
 		var got []string
 		for _, item := range h.refunds(query).Items {
@@ -261,8 +273,9 @@ func TestRefundPages(t *testing.T) {
 	cursor := url.QueryEscape(*h.refunds("?status=paid&limit=1").NextCursor)
 	payouts := url.QueryEscape(*h.payouts("?status=paid&limit=1").NextCursor)
 	for path, field := range map[string]string{
-		"refunds?status=x": "status", "refunds?packet_id=": "packet_id", "refunds?kind=cancel": "kind", "refunds?amount_max=-1": "amount_max", "refunds?limit=0": "limit",
-		"refunds?status=failed&cursor=" + cursor: "cursor", "refunds?cursor=" + payouts: "cursor", "payouts?cursor=" + cursor: "cursor",
+		"refunds?status=x": "status", "refunds?packet_id=": "packet_id", "refunds?kind=cancel": "kind", "refunds?amount_max=-1": "amount_max",
+		"refunds?limit=0": "limit", "refunds?status=failed&cursor=" + cursor: "cursor", "refunds?cursor=" + payouts: "cursor", "payouts?cursor=" +
+			cursor: "cursor",
 	} {
 		r := h.as(h.finance, "GET", "/v1/staff/"+path, "")
 		if got := fieldsOf(t, r); r.status != http.StatusUnprocessableEntity || len(got) != 1 || !strings.HasPrefix(got[0], field+" ") {

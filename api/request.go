@@ -140,7 +140,8 @@ func instanceOf(c *fiber.Ctx) string {
 	if plainPath(path) {
 		return path
 	}
-	if _, err := url.PathUnescape(path); err != nil || !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }) {
+	if _, err := url.PathUnescape(path); err != nil || !utf8.ValidString(path) ||
+		strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", r) }) {
 		return (&url.URL{Path: string(bytes.ToValidUTF8([]byte(path), []byte("?")))}).EscapedPath()
 	}
 	if path == "" {

@@ -23,10 +23,13 @@ func TestR13_DecisionsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad + "/ask": because,
-			"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`, "payouts/retry": `{"reason":"r","dry_run":false,"filter":{"packet_id":"` + id + `"}}`} {
+		for path, body := range map[string]string{"payouts/" + bad + "/retry": because, "payouts/" + bad + "/cancel": because, "payouts/" + bad +
+			"/ask": because,
+			"payouts/" + bad + "/mark-paid": `{"reason":"r","evidence":"e"}`,
+			"payouts/retry":                 `{"reason":"r","dry_run":false,"filter":{"packet_id":"` + id + `"}}`} {
 			r := h.write(h.finance, path, "k/"+path, body)
-			if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Retry-After") != "60" || !strings.Contains(string(r.body), "restored from an older backup") {
+			if r.status != http.StatusServiceUnavailable || r.code() != "unavailable" || r.header.Get("Retry-After") != "60" ||
+				!strings.Contains(string(r.body), "restored from an older backup") {
 				t.Errorf("%s: %s", path, r)
 			}
 		}

@@ -48,7 +48,8 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	case err != nil:
 		outcome, allow = riskUnanswered, !r.server.cfg.RiskSilenceRefuses
 		if tellUnanswered.due() {
-			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id), slog.Any("error", err))
+			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id),
+				slog.Any("error", err))
 		}
 	case !allow:
 		outcome = riskRefused

@@ -80,7 +80,8 @@ func TestRisk(t *testing.T) {
 	h := newHouse(t, parts{})
 	j := newJudge(t)
 	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
-	id, guests, soldOut, closing, retired := h.open(h.app, with()), h.open(h.app, with("eligible_user_ids", `["a","bad"]`)), h.open(h.app, with("share_count", "1")), h.open(h.app, with()), h.open(h.app, with())
+	id, guests, soldOut, closing, retired := h.open(h.app, with()), h.open(h.app, with("eligible_user_ids", `["a","bad"]`)),
+		h.open(h.app, with("share_count", "1")), h.open(h.app, with()), h.open(h.app, with())
 	for _, id := range []string{soldOut, closing, retired} {
 		if r := h.grab(h.app, id, "a"); r.status != http.StatusCreated {
 			t.Fatalf("%s", r)

@@ -98,5 +98,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // routes returns the table. Its handlers get everything from the request, so
 // it is the same for every server.
 func routes() []*route {
-	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(), decisionRoutes(), auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(), exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes())
+	return slices.Concat(packetRoutes(), claimRoutes(), userRoutes(), campaignRoutes(), staffCampaignRoutes(), staffRoutes(), decisionRoutes(),
+		auditRoutes(), refundRoutes(), staffPacketRoutes(), providerRoutes(), reconciliationRoutes(), breakRoutes(), closeRoutes(),
+		exportRoutes(), keyRoutes(), ticketKeyRoutes(), platformRoutes())
 }

@@ -20,11 +20,13 @@ var (
 	payoutParam = param{in: "path", name: "id", required: true, schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "The payout's id."}
 	keyParam    = param{in: "header", name: headerIdempotencyKey, required: true, schema: "", example: "9a2c6f1e-order-4711",
 		about: "1 to 128 visible ASCII characters, chosen by the client. The same key and body give the first answer again."}
-	limitParam        = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit, about: "How many items, 50 by default."}
+	limitParam = param{in: "query", name: "limit", schema: 0, min: 1, max: maxLimit, example: defaultLimit,
+		about: "How many items, 50 by default."}
 	cursorParam       = param{in: "query", name: "cursor", schema: "", about: "next_cursor of the page before. It keeps filters and order."}
-	packetStatusParam = param{in: "query", name: "status", schema: PacketStatus(""), example: string(packet.StatusOpen), about: "Packets in this status now."}
-	paging            = []param{limitParam, cursorParam}
-	replayed          = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
+	packetStatusParam = param{in: "query", name: "status", schema: PacketStatus(""), example: string(packet.StatusOpen),
+		about: "Packets in this status now."}
+	paging   = []param{limitParam, cursorParam}
+	replayed = param{in: "header", name: headerReplayed, schema: "", example: "true", about: "Present when this is the first answer again."}
 )
 
 func packetRoutes() []*route {
@@ -36,7 +38,8 @@ func packetRoutes() []*route {
 				"arrives: the sender is charged once. Answers 2xx, 402 and 409 are remembered at least as long as the packet lives plus 7 days.",
 			params: []param{keyParam}, body: CreatePacket{}, maxBody: createBodyLimit,
 			answers: []reply{
-				{status: http.StatusCreated, about: "Charged and open, or scheduled when opens_at lies ahead.", body: Packet{}, headers: []param{replayed}},
+				{status: http.StatusCreated, about: "Charged and open, or scheduled when opens_at lies ahead.", body: Packet{},
+					headers: []param{replayed}},
 				{status: http.StatusAccepted, about: "The charge takes longer than 3 s: status funding. Ask for the packet until that changes.",
 					body: Packet{}, headers: []param{replayed}},
 			},
@@ -47,7 +50,8 @@ func packetRoutes() []*route {
 			id: "listPackets", method: http.MethodGet, path: "/v1/packets", listener: listenPublic, realm: realmApp, tag: "packets",
 			summary: "List packets", about: "Newest first. All filters have to fit.",
 			params: []param{
-				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam, cursorParam,
+				{in: "query", name: "sender_id", schema: "", example: "u1", about: "Packets of this sender."}, packetStatusParam, limitParam,
+				cursorParam,
 			},
 			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listPackets,
@@ -121,8 +125,8 @@ func userRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: listUserClaims,
 		},
 		{
-			id: "listUserPackets", method: http.MethodGet, path: "/v1/users/{user_id}/packets", listener: listenPublic, realm: realmApp, tag: "users",
-			summary: "List the packets a user sent", about: "Newest first.",
+			id: "listUserPackets", method: http.MethodGet, path: "/v1/users/{user_id}/packets", listener: listenPublic, realm: realmApp,
+			tag: "users", summary: "List the packets a user sent", about: "Newest first.",
 			params:   []param{userParam, packetStatusParam, limitParam, cursorParam},
 			answers:  []reply{{status: http.StatusOK, about: "A page of packets.", body: Packets{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listUserPackets,
@@ -133,7 +137,8 @@ func userRoutes() []*route {
 			params: []param{
 				userParam,
 				{in: "query", name: "year", schema: 0, min: firstYear, max: lastYear, example: 2026, about: "The year; the current one by default."},
-				{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone that the year is of; " + defaultZone + " by default."},
+				{in: "query", name: "tz", schema: "", example: defaultZone, about: "IANA name of the time zone that the year is of; " + defaultZone +
+					" by default."},
 			},
 			answers:  []reply{{status: http.StatusOK, about: "The summary.", body: Summary{}}},
 			problems: []Code{CodeInvalidRequest}, handle: getSummary,
@@ -152,22 +157,25 @@ func staffRoutes() []*route {
 		},
 		{
 			id: "sumPayouts", method: http.MethodGet, path: "/v1/staff/payouts/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Count payouts and add them up", about: "Those that the list of payouts would show with the same filters; of more than 10,000 the newest.",
+			summary: "Count payouts and add them up", about: "Those that the list of payouts would show with the same filters; of more than " +
+				"10,000 the newest.",
 			params:   paymentFilters("Payouts"),
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: PaymentSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumPayouts,
 		},
 		{
-			id: "getPayoutStatuses", method: http.MethodGet, path: "/v1/staff/payouts/statuses", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "How far some payouts have come", about: "The statuses alone, of payouts that are booked, from MySQL: for who watches many.",
+			id: "getPayoutStatuses", method: http.MethodGet, path: "/v1/staff/payouts/statuses", listener: listenStaff, realm: realmStaff,
+			tag: "staff", summary: "How far some payouts have come", about: "The statuses alone, of payouts that are booked, from MySQL: for who " +
+				"watches many.",
 			params:   []param{payoutIDsParam},
 			answers:  []reply{{status: http.StatusOK, about: "Their statuses.", body: PayoutStatuses{}}},
 			problems: []Code{CodeInvalidRequest}, handle: getPayoutStatuses,
 		},
 		{
 			id: "getOverview", method: http.MethodGet, path: "/v1/staff/overview", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary:  "Where all the money is, and what is not at its end",
-			about:    "The ledger over all packets, payments that are not at their end by kind and status, open breaks, and decisions that wait for a second person.",
+			summary: "Where all the money is, and what is not at its end",
+			about: "The ledger over all packets, payments that are not at their end by kind and status, open breaks, and decisions that wait " +
+				"for a second person.",
 			answers:  []reply{{status: http.StatusOK, about: "The overview.", body: Overview{}}},
 			problems: []Code{CodeInvalidRequest}, handle: getOverview,
 		},
@@ -181,15 +189,16 @@ func staffRoutes() []*route {
 		{
 			id: "getHealth", method: http.MethodGet, path: "/v1/staff/health", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "How each part of the platform is",
-			about: "What /readyz, metrics and `hongbao doctor` look at, judged by the same limits, for people. It is answered also while MySQL, Redis or " +
-				"Temporal is away; figures may be five seconds old. The audit's chain is checked in turns, all of it about once an hour.",
+			about: "What /readyz, metrics and `hongbao doctor` look at, judged by the same limits, for people. It is answered also while MySQL, " +
+				"Redis or Temporal is away; figures may be five seconds old. The audit's chain is checked in turns, all of it about once an hour.",
 			answers:  []reply{{status: http.StatusOK, about: "Each part.", body: Health{}}},
 			problems: []Code{CodeInvalidRequest}, handle: getHealth,
 		},
 		{
 			id: "getPayout", method: http.MethodGet, path: "/v1/staff/payouts/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Get a payout with its attempts and timeline", params: []param{payoutParam},
-			about:    "A claim that is acknowledged, but whose hand-off or run still waits to book it, is told as pending, with what Redis knows; nothing can be decided about it yet.",
+			about: "A claim that is acknowledged, but whose hand-off or run still waits to book it, is told as pending, with what Redis " +
+				"knows; nothing can be decided about it yet.",
 			answers:  []reply{{status: http.StatusOK, about: "The payout.", body: PayoutDetail{}}},
 			problems: []Code{CodePayoutNotFound}, handle: getPayout,
 		},
@@ -227,8 +236,8 @@ func platformRoutes() []*route {
 		},
 		{
 			id: "getMetrics", method: http.MethodGet, path: "/metrics", listener: listenStaff, realm: realmOpen, tag: "platform",
-			summary: "Metrics for Prometheus", answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}},
-			handle: getMetrics,
+			summary: "Metrics for Prometheus",
+			answers: []reply{{status: http.StatusOK, about: "Text exposition format.", body: "", kind: "text/plain"}}, handle: getMetrics,
 		},
 		{
 			id: "getDocument", method: http.MethodGet, path: "/openapi.json", listener: listenPublic, realm: realmOpen, tag: "platform",
@@ -236,7 +245,8 @@ func platformRoutes() []*route {
 		},
 		{
 			id: "getDocs", method: http.MethodGet, path: "/docs", listener: listenPublic, realm: realmOpen, tag: "platform",
-			summary: "This document, to read and try", answers: []reply{{status: http.StatusOK, about: "A page.", body: "", kind: html}}, handle: getDocs,
+			summary: "This document, to read and try", answers: []reply{{status: http.StatusOK, about: "A page.", body: "", kind: html}},
+			handle: getDocs,
 		},
 		{
 			id: "getDocsAsset", method: http.MethodGet, path: "/docs/{asset}", listener: listenPublic, realm: realmOpen, tag: "platform",

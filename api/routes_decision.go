@@ -12,14 +12,16 @@ func approvalFilters() []param {
 	return []param{
 		{in: "query", name: "status", schema: DecisionStatus(""), example: string(payout.DecisionWaiting), about: "Decisions in this status."},
 		{in: "query", name: "payment_id", schema: "", example: "p3q5k9v0c1m7e2u8h4r6t0003", about: "Of this payout or refund."},
-		{in: "query", name: "by_others", schema: true, example: true, about: "true: only what other people have decided; of those that wait, the ones that you may answer. false: all, as without it."},
+		{in: "query", name: "by_others", schema: true, example: true, about: "true: only what other people have decided; of those that wait, " +
+			"the ones that you may answer. false: all, as without it."},
 	}
 }
 
 // decisionRoutes are what finance decides about payouts and refunds.
 func decisionRoutes() []*route {
 	finance := []access.Role{access.RoleFinance}
-	approvalParam := param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6C", about: "The approval's id."}
+	approvalParam := param{in: "path", name: "id", required: true, schema: "", example: "aKQ3X7M2P5R6T4V2W3Y7Z5B6C",
+		about: "The approval's id."}
 	refundParam := param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}
 	post := func(id, path, summary, about string, with param, body, answered any, missing Code, handle func(*request) (answer, error)) *route {
 		return &route{
@@ -32,17 +34,19 @@ func decisionRoutes() []*route {
 	}
 	return []*route{
 		post("retryPayout", "payouts/{id}/retry", "Decide to pay again",
-			"For failed and returned payouts. Every earlier order number is asked about before anything is sent. From the approval amount on a second "+
-				"person has to agree first: approval is set, and nothing has moved yet. Also for an unknown outcome whose number the provider no longer "+
-				"knows: then always with a second person, and with a new order number.",
+			"For failed and returned payouts. Every earlier order number is asked about before anything is sent. From the approval amount on a "+
+				"second person has to agree first: approval is set, and nothing has moved yet. Also for an unknown outcome whose number the "+
+				"provider no longer knows: then always with a second person, and with a new order number.",
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionRetry, payout.KindPayout)),
 		post("cancelPayout", "payouts/{id}/cancel", "Decide to give a payout's money back to the sender",
-			"For failed and returned payouts, always with a second person. Once agreed, every order number is asked about; when none has moved money "+
-				"the payout is cancelled and a refund of its own goes to the sender. Until then the payout keeps its status and the decision is open.",
+			"For failed and returned payouts, always with a second person. Once agreed, every order number is asked about; when none has moved "+
+				"money the payout is cancelled and a refund of its own goes to the sender. Until then the payout keeps its status and the decision "+
+				"is open.",
 			payoutParam, Reason{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionCancel, payout.KindPayout)),
 		post("markPayoutPaid", "payouts/{id}/mark-paid", "Note that a payout was paid by other means",
 			"With evidence, and always with a second person. For failed and returned payouts, and for an unknown outcome whose number the provider "+
-				"no longer knows, or of which money has moved under an earlier number: then no other is sent. A success the provider reports later is a break.",
+				"no longer knows, or of which money has moved under an earlier number: then no other is sent. A success the provider reports later "+
+				"is a break.",
 			payoutParam, MarkPaid{}, Decided{}, CodePayoutNotFound, decide(payout.DecisionMarkPaid, payout.KindPayout)),
 		post("askPayout", "payouts/{id}/ask", "Have the provider asked about every order number of a payout",
 			"Moves nothing by itself; what the provider says is booked. In every status, once something was sent.",
@@ -66,17 +70,17 @@ func decisionRoutes() []*route {
 		{
 			id: "sumApprovals", method: http.MethodGet, path: "/v1/staff/approvals/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Count decisions that need a second person and add up their amounts",
-			about: "Those that the list would show with the same filters, and what the payouts and refunds come to that they are about; one that was decided " +
-				"about twice counts twice. As far as 10,000 decisions of the status tell, those that need nobody included.",
+			about: "Those that the list would show with the same filters, and what the payouts and refunds come to that they are about; one that " +
+				"was decided about twice counts twice. As far as 10,000 decisions of the status tell, those that need nobody included.",
 			params:   approvalFilters(),
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: ListSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
 		},
 		{
-			id: "retryPayouts", method: http.MethodPost, path: "/v1/staff/payouts/retry", listener: listenStaff, realm: realmStaff, roles: finance, tag: "staff",
-			summary: "Decide to pay many again",
-			about: "At most 200 a call, the newest that match. Each is decided as by its own retry; one decision a key and payout, whatever is repeated. " +
-				"dry_run is true unless it is said otherwise.",
+			id: "retryPayouts", method: http.MethodPost, path: "/v1/staff/payouts/retry", listener: listenStaff, realm: realmStaff, roles: finance,
+			tag: "staff", summary: "Decide to pay many again",
+			about: "At most 200 a call, the newest that match. Each is decided as by its own retry; one decision a key and payout, whatever is " +
+				"repeated. dry_run is true unless it is said otherwise.",
 			params: []param{keyParam}, body: BulkRetry{},
 			answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRetried{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},

@@ -10,8 +10,8 @@ import (
 func keyRoutes() []*route {
 	admin := []access.Role{access.RoleAdmin}
 	idParam := param{in: "path", name: "id", required: true, schema: "", example: "k3q5v2c7m4e2", about: "The key's id."}
-	const once = " The token is in this answer and nowhere else: a repeat with the same Idempotency-Key makes no second key and answers the same with " +
-		"`token` null. When the first answer was lost, rotate the new key with grace_seconds 0: its id is in the repeat's answer."
+	const once = " The token is in this answer and nowhere else: a repeat with the same Idempotency-Key makes no second key and answers " +
+		"the same with `token` null. When the first answer was lost, rotate the new key with grace_seconds 0: its id is in the repeat's answer."
 	return []*route{
 		{
 			id: "listKeys", method: http.MethodGet, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, tag: "staff",
@@ -27,27 +27,29 @@ func keyRoutes() []*route {
 		{
 			id: "createKey", method: http.MethodPost, path: "/v1/staff/keys", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
 			summary: "Create an API key",
-			about: "For an app that exists, or for a person of the staff. Only its hash is stored. It works in this process at once, in the others within " +
-				"a second of its first use." + once,
+			about: "For an app that exists, or for a person of the staff. Only its hash is stored. It works in this process at once, in the " +
+				"others within a second of its first use." + once,
 			params: []param{keyParam}, body: CreateKey{},
 			answers:  []reply{{status: http.StatusCreated, about: "Made.", body: CreatedKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: createKey,
 		},
 		{
-			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
-			summary: "Replace an API key",
-			about: "Makes a key of the same role, app, owner and name. The old one works beside it until the grace is over and is refused then, by every " +
-				"process by its own clock; grace 0 ends it as a revocation does. 409 `key_ended` when it works no more or was rotated before, `own_key` " +
-				"for the key that asks with less than 60 seconds, `last_admin_key` when every key that may administer keys would end by itself." + once,
+			id: "rotateKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/rotate", listener: listenStaff, realm: realmStaff, roles: admin,
+			tag: "staff", summary: "Replace an API key",
+			about: "Makes a key of the same role, app, owner and name. The old one works beside it until the grace is over and is refused then, " +
+				"by every process by its own clock; grace 0 ends it as a revocation does. 409 `key_ended` when it works no more or was rotated " +
+				"before, `own_key` for the key that asks with less than 60 seconds, `last_admin_key` when every key that may administer keys would " +
+				"end by itself." + once,
 			params: []param{idParam, keyParam}, body: RotateKey{},
 			answers:  []reply{{status: http.StatusCreated, about: "Made; the old one ends.", body: RotatedKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyEnded, CodeKeyReused}, handle: rotateKey,
 		},
 		{
-			id: "revokeKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
-			summary: "End an API key",
-			about: "For ever. This process refuses it from the answer on, every other one that reaches MySQL within 3 seconds. Revoking it again changes " +
-				"nothing. 409 `own_key` for the key that asks, `last_admin_key` when no other key of role admin would be left that does not end by itself.",
+			id: "revokeKey", method: http.MethodPost, path: "/v1/staff/keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin,
+			tag: "staff", summary: "End an API key",
+			about: "For ever. This process refuses it from the answer on, every other one that reaches MySQL within 3 seconds. Revoking it again " +
+				"changes nothing. 409 `own_key` for the key that asks, `last_admin_key` when no other key of role admin would be left that does not " +
+				"end by itself.",
 			params: []param{idParam, keyParam}, body: Reason{},
 			answers:  []reply{{status: http.StatusOK, about: "It is revoked.", body: APIKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeOwnKey, CodeLastAdminKey, CodeKeyReused}, handle: revokeKey,

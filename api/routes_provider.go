@@ -6,7 +6,8 @@ import (
 	"hongbao/access"
 )
 
-var providerParam = param{in: "path", name: "name", required: true, schema: "", example: "sandbox", about: "The provider's name, as payouts carry it."}
+var providerParam = param{in: "path", name: "name", required: true, schema: "", example: "sandbox",
+	about: "The provider's name, as payouts carry it."}
 
 func providerRoutes() []*route {
 	return []*route{
@@ -21,9 +22,9 @@ func providerRoutes() []*route {
 			id: "holdProvider", method: http.MethodPost, path: "/v1/staff/providers/{name}/hold", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleOps, access.RoleFinance}, tag: "staff",
 			summary: "Stop what is sent to a provider",
-			about: "From the 2xx on no charge, payout or refund is sent: each looks right before it leaves, so only a request that has looked already " +
-				"can still be on its way, for the 5 seconds that a call may take. Asking goes on, and what the provider has already is finished. " +
-				"Waiting payments keep their status, take no order number and go on by themselves after the release. Packets created " +
+			about: "From the 2xx on no charge, payout or refund is sent: each looks right before it leaves, so only a request that has looked " +
+				"already can still be on its way, for the 5 seconds that a call may take. Asking goes on, and what the provider has already is " +
+				"finished. Waiting payments keep their status, take no order number and go on by themselves after the release. Packets created " +
 				"meanwhile are answered 202 with status `funding` and open after the release; one whose expires_at passes before its charge is " +
 				"refunded in full once the charge went through. A provider that is held stays held by whom it was; this is audited too.",
 			params: []param{providerParam, keyParam}, body: HoldDecision{},

@@ -30,8 +30,8 @@ func reconciliationRoutes() []*route {
 	}
 	return []*route{
 		{
-			id: "listReconciliations", method: http.MethodGet, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List reconciliations", about: "Newest first. All filters have to fit.",
+			id: "listReconciliations", method: http.MethodGet, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
+			tag: "staff", summary: "List reconciliations", about: "Newest first. All filters have to fit.",
 			params: []param{
 				text("provider", "", "sandbox", "Of this provider."), text("date", Date(""), "2026-02-17", "Of this day."),
 				text("status", ReconciliationStatus(""), "done", "In this status."), limitParam, cursorParam,
@@ -43,17 +43,17 @@ func reconciliationRoutes() []*route {
 			id: "startReconciliation", method: http.MethodPost, path: "/v1/staff/reconciliations", listener: listenStaff, realm: realmStaff,
 			roles: finance, tag: "staff",
 			summary: "Compare a day of the provider's statement with the books",
-			about: "Done every day for the day before, and now on demand. It moves no money: what asking the provider can settle is asked about, as " +
-				"after a notification, for up to a minute; the rest is left as breaks. While one of the same day is requested or running, that is the " +
-				"answer. Of today it is provisional, and what moved within the last minute counts as in flight. " +
+			about: "Done every day for the day before, and now on demand. It moves no money: what asking the provider can settle is asked about, " +
+				"as after a notification, for up to a minute; the rest is left as breaks. While one of the same day is requested or running, that " +
+				"is the answer. Of today it is provisional, and what moved within the last minute counts as in flight. " +
 				"The body may be left out: today, the only provider, no reason.",
 			params: []param{keyParam}, body: ReconcileRequest{}, optional: true,
 			answers:  []reply{{status: http.StatusAccepted, about: "It will be carried out.", body: Reconciliation{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: startReconciliation,
 		},
 		{
-			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary:  "Get a reconciliation",
+			id: "getReconciliation", method: http.MethodGet, path: "/v1/staff/reconciliations/{id}", listener: listenStaff, realm: realmStaff,
+			tag: "staff", summary: "Get a reconciliation",
 			about:    "Its breaks are listed by `GET /v1/staff/breaks?reconciliation_id=`.",
 			params:   []param{id("sq5k9v0c1m7e2u8h4r6t00030a", "The reconciliation's id.")},
 			answers:  []reply{{status: http.StatusOK, about: "The reconciliation.", body: Reconciliation{}}},
@@ -81,8 +81,9 @@ func breakRoutes() []*route {
 		{
 			id: "sumBreaks", method: http.MethodGet, path: "/v1/staff/breaks/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "Count breaks and add up what they are about",
-			about: "Those that the list would show with the same filters, as far as 10,000 tell. A break is about its amount, where it has one, else about its payment_amount. That is not what is missing or " +
-				"too much, and a payment that several breaks are about counts in each. What is about neither, such as grabs that Redis lost, adds nothing; without_amount counts it.",
+			about: "Those that the list would show with the same filters, as far as 10,000 tell. A break is about its amount, where it has one, " +
+				"else about its payment_amount. That is not what is missing or too much, and a payment that several breaks are about counts in " +
+				"each. What is about neither, such as grabs that Redis lost, adds nothing; without_amount counts it.",
 			params:   breakFilters(),
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: BreakSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumBreaks,
@@ -91,10 +92,10 @@ func breakRoutes() []*route {
 			id: "resolveBreak", method: http.MethodPost, path: "/v1/staff/breaks/{id}/resolve", listener: listenStaff, realm: realmStaff,
 			roles: []access.Role{access.RoleFinance}, tag: "staff",
 			summary: "Note that a break was dealt with",
-			about: "It moves no money. One that is resolved already keeps its first reason. A resolved break is opened again when it is seen again; " +
-				"of one that reconciliation found only something new counts, such as the same money moving once more.",
-			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam}, body: Reason{},
-			answers:  []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
+			about: "It moves no money. One that is resolved already keeps its first reason. A resolved break is opened again when it is seen " +
+				"again; of one that reconciliation found only something new counts, such as the same money moving once more.",
+			params: []param{{in: "path", name: "id", required: true, schema: "", example: "b4711", about: "The break's id."}, keyParam},
+			body:   Reason{}, answers: []reply{{status: http.StatusOK, about: "The break.", body: Break{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: resolveBreak,
 		},
 	}

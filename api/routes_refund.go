@@ -35,28 +35,31 @@ func olderParam(about string) param {
 }
 
 // lateParam is a filter of refunds alone.
-var lateParam = param{in: "query", name: "late", schema: true, example: true, about: "true: only refunds that are due for five minutes and not at their end. What nobody took is due when its packet has expired, " +
-	"or its books were closed before; what a cancelled payout held, when that was cancelled. false: all, as without it."}
+var lateParam = param{in: "query", name: "late", schema: true, example: true, about: "true: only refunds that are due for five minutes " +
+	"and not at their end. What nobody took is due when its packet has expired, or its books were closed before; what a cancelled payout " +
+	"held, when that was cancelled. false: all, as without it."}
 
 func refundRoutes() []*route {
 	return []*route{
 		{
 			id: "listRefunds", method: http.MethodGet, path: "/v1/staff/refunds", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "List refunds", about: "Remainders and cancelled payouts on their way back to the senders, newest first. All filters have to fit.",
+			summary: "List refunds", about: "Remainders and cancelled payouts on their way back to the senders, newest first. All filters have " +
+				"to fit.",
 			params:   append(paymentFilters("Refunds"), lateParam, limitParam, cursorParam),
 			answers:  []reply{{status: http.StatusOK, about: "A page of refunds.", body: Refunds{}}},
 			problems: []Code{CodeInvalidRequest}, handle: listRefunds,
 		},
 		{
 			id: "sumRefunds", method: http.MethodGet, path: "/v1/staff/refunds/sum", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "Count refunds and add them up", about: "Those that the list of refunds would show with the same filters; of more than 10,000 the newest.",
+			summary: "Count refunds and add them up", about: "Those that the list of refunds would show with the same filters; of more than " +
+				"10,000 the newest.",
 			params:   append(paymentFilters("Refunds"), lateParam),
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: PaymentSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumRefunds,
 		},
 		{
-			id: "getRefundStatuses", method: http.MethodGet, path: "/v1/staff/refunds/statuses", listener: listenStaff, realm: realmStaff, tag: "staff",
-			summary: "How far some refunds have come", about: "One read of MySQL for all of them: for who follows a bulk retry.",
+			id: "getRefundStatuses", method: http.MethodGet, path: "/v1/staff/refunds/statuses", listener: listenStaff, realm: realmStaff,
+			tag: "staff", summary: "How far some refunds have come", about: "One read of MySQL for all of them: for who follows a bulk retry.",
 			params:   []param{refundIDsParam},
 			answers:  []reply{{status: http.StatusOK, about: "Their statuses.", body: RefundStatuses{}}},
 			problems: []Code{CodeInvalidRequest}, handle: getRefundStatuses,
@@ -68,8 +71,8 @@ func refundRoutes() []*route {
 			problems: []Code{CodeRefundNotFound}, handle: getRefund,
 		},
 		{
-			id: "retryRefunds", method: http.MethodPost, path: "/v1/staff/refunds/retry", listener: listenStaff, realm: realmStaff, roles: []access.Role{access.RoleFinance}, tag: "staff",
-			summary: "Decide to refund many again", about: "As a bulk retry of payouts.",
+			id: "retryRefunds", method: http.MethodPost, path: "/v1/staff/refunds/retry", listener: listenStaff, realm: realmStaff,
+			roles: []access.Role{access.RoleFinance}, tag: "staff", summary: "Decide to refund many again", about: "As a bulk retry of payouts.",
 			params: []param{keyParam}, body: BulkRefundRetry{},
 			answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRefundsRetried{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},

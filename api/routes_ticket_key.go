@@ -23,20 +23,21 @@ func ticketKeyRoutes() []*route {
 			problems: []Code{CodeInvalidRequest}, handle: listTicketKeys,
 		},
 		{
-			id: "addTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
-			summary: "Add a key of tickets",
-			about: "The public half of the key with which an app signs tickets for its packets. An app may have several, so that a new one is known everywhere before " +
-				"its backend changes over. Its tickets are taken by this process at once, by every other one that reaches MySQL within 3 seconds. A public key is added " +
-				"once, for ever: 422 `invalid_request` on `public_key` when it is there already, revoked or not.",
+			id: "addTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys", listener: listenStaff, realm: realmStaff, roles: admin,
+			tag: "staff", summary: "Add a key of tickets",
+			about: "The public half of the key with which an app signs tickets for its packets. An app may have several, so that a new one is " +
+				"known everywhere before its backend changes over. Its tickets are taken by this process at once, by every other one that reaches " +
+				"MySQL within 3 seconds. A public key is added once, for ever: 422 `invalid_request` on `public_key` when it is there already, " +
+				"revoked or not.",
 			params: []param{keyParam}, body: AddTicketKey{},
 			answers:  []reply{{status: http.StatusCreated, about: "Added.", body: TicketKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeKeyReused}, handle: addTicketKey,
 		},
 		{
-			id: "revokeTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys/{id}/revoke", listener: listenStaff, realm: realmStaff, roles: admin, tag: "staff",
-			summary: "End a key of tickets",
-			about: "For ever, and all its tickets with it. This process refuses them from the answer on, every other one that reaches MySQL within 3 seconds. Claims that " +
-				"were won with them stay. Revoking it again changes nothing.",
+			id: "revokeTicketKey", method: http.MethodPost, path: "/v1/staff/ticket-keys/{id}/revoke", listener: listenStaff, realm: realmStaff,
+			roles: admin, tag: "staff", summary: "End a key of tickets",
+			about: "For ever, and all its tickets with it. This process refuses them from the answer on, every other one that reaches MySQL " +
+				"within 3 seconds. Claims that were won with them stay. Revoking it again changes nothing.",
 			params: []param{idParam, keyParam}, body: Reason{},
 			answers:  []reply{{status: http.StatusOK, about: "It is revoked.", body: TicketKey{}, headers: []param{replayed}}},
 			problems: []Code{CodeKeyRequired, CodeNotFound, CodeKeyReused}, handle: revokeTicketKey,

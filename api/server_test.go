@@ -52,7 +52,8 @@ func TestHealth(t *testing.T) {
 			}
 		}
 		r.json(t, &ready)
-		if r.status != 200 || ready.Status != "degraded" || ready.Dependencies["temporal"].Status != "unavailable" || ready.Dependencies["redis"].Status != "ok" ||
+		if r.status != 200 || ready.Status != "degraded" || ready.Dependencies["temporal"].Status != "unavailable" ||
+			ready.Dependencies["redis"].Status != "ok" ||
 			ready.Dependencies["mysql"].Status != "ok" || ready.Dependencies["redis"].LatencyMS == nil {
 			t.Errorf("%s", r)
 		}
@@ -111,7 +112,8 @@ func TestDocs(t *testing.T) {
 	h := sharedHouse(t)
 	page := h.get("/docs")
 	policy := page.header.Get("Content-Security-Policy")
-	if page.status != 200 || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "'sha256-") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
+	if page.status != 200 || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "'sha256-") ||
+		strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
 		t.Errorf("%s: %.200s", policy, page)
 	}
 	for _, other := range []string{"https://", "http://"} {
@@ -121,7 +123,8 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	for asset, kind := range map[string]string{"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "javascript", "swagger-ui-standalone-preset.js": "javascript", "favicon-32x32.png": "image/png"} {
+	for asset, kind := range map[string]string{"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "javascript",
+		"swagger-ui-standalone-preset.js": "javascript", "favicon-32x32.png": "image/png"} {
 		if !strings.Contains(string(page.body), `"/docs/`+asset+`"`) {
 			t.Errorf("the page does not use %s", asset)
 		}
@@ -134,7 +137,8 @@ func TestDocs(t *testing.T) {
 		t.Errorf("page of an error: %d %s", r.status, r.body)
 	}
 	for _, base := range []string{h.public, h.staff} { // wherever an error comes from, its type leads to its page
-		if r := h.do(call{method: "GET", base: base, path: "/errors/not_retryable"}); r.status != 200 || !strings.Contains(string(r.body), "not_retryable") {
+		if r := h.do(call{method: "GET", base: base, path: "/errors/not_retryable"}); r.status != 200 ||
+			!strings.Contains(string(r.body), "not_retryable") {
 			t.Errorf("page of an error at %s: %d %s", base, r.status, r.body)
 		}
 		if r := h.do(call{method: "GET", base: base, path: "/errors/nothing"}); r.code() != "not_found" {
@@ -265,7 +269,8 @@ func TestStarting(t *testing.T) {
 		cancel()
 		h.check(<-served)
 	}()
-	if r := h.get("/readyz"); r.status != 503 || !strings.Contains(string(r.body), `"reason":"starting"`) || r.header.Get("Retry-After") == "" {
+	if r := h.get("/readyz"); r.status != 503 || !strings.Contains(string(r.body), `"reason":"starting"`) ||
+		r.header.Get("Retry-After") == "" {
 		t.Errorf("%s", r)
 	}
 	if r := h.as(h.app, "GET", "/v1/packets/"+nobody, ""); r.code() != "unavailable" {
@@ -333,7 +338,8 @@ func TestUnknownThings(t *testing.T) {
 	h := sharedHouse(t)
 	admin := h.administrator()
 	for path, want := range map[string]string{
-		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) + "/reject": "There is no such approval.",
+		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) +
+			"/reject": "There is no such approval.",
 		"breaks/b999999/resolve": "There is no such break.", "breaks/x/resolve": "There is no such break.",
 		"keys/aaaaaaaaaaaa/revoke": "There is no such key.", "keys/x/revoke": "There is no such key.",
 		"providers/wechat/hold": "There is no such provider.", "nothing": "There is nothing at this path.",
@@ -346,7 +352,8 @@ func TestUnknownThings(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"reconciliations/x": "There is no such reconciliation.", "reconciliations/%zz": "There is no such reconciliation.",
-		"closes/2026-02-30": "The books have no such day: nothing was posted", "closes/2001-01-01": "The books have no such day: nothing was posted",
+		"closes/2026-02-30": "The books have no such day: nothing was posted", "closes/2001-01-01": "The books have no such day: nothing was " +
+			"posted",
 		"nothing": "There is nothing at this path.",
 	} {
 		h.toldMissing(h.as(h.ops, "GET", "/v1/staff/"+path, ""), path, want)

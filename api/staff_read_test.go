@@ -26,7 +26,9 @@ func TestStaffReads(t *testing.T) {
 	h := sharedHouse(t)
 	id, _ := h.failed()
 	everyone := []string{
-		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof", "/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/packets.csv", "/v1/staff/export/breaks.csv", "/v1/staff/export/approvals.csv",
+		"/v1/staff/payouts", "/v1/staff/refunds", "/v1/staff/packets", "/v1/staff/packets/" + id, "/v1/staff/packets/" + id + "/proof",
+		"/v1/staff/export/payouts.csv", "/v1/staff/export/refunds.csv", "/v1/staff/export/packets.csv", "/v1/staff/export/breaks.csv",
+		"/v1/staff/export/approvals.csv",
 	}
 	auditors := []string{"/v1/staff/audit", "/v1/staff/audit/verify", "/v1/staff/export/audit.csv"}
 	for _, path := range append(everyone, auditors...) {

@@ -58,8 +58,9 @@ func NewStarting(ctx context.Context, publicAddr, staffAddr string) (*Starting, 
 	s := &Starting{}
 	for _, ln := range bound {
 		d := &door{TCPListener: ln, places: make(chan struct{}, startingConns), closed: make(chan struct{}), served: make(chan error, 1)}
-		d.web = http.Server{Handler: s, ReadHeaderTimeout: startingHeader, ReadTimeout: startingTime, WriteTimeout: startingTime, MaxHeaderBytes: headerLimit,
-			ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
+		d.web = http.Server{Handler: s, ReadHeaderTimeout: startingHeader, ReadTimeout: startingTime, WriteTimeout: startingTime,
+			MaxHeaderBytes: headerLimit,
+			ErrorLog:       slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
 		d.web.SetKeepAlivesEnabled(false) // the next request is the server's
 		s.doors = append(s.doors, d)
 	}

@@ -34,7 +34,8 @@ func (r *request) unticketed(fact facts, id string, asked grabbing) *refusal {
 		return nil
 	}
 	app := r.caller.app.ID
-	err := ticket.Check(asked.ticket, id, asked.user, r.server.cfg.Now(), func(kid string) (ed25519.PublicKey, bool) { return r.server.dir.ticketKey(app, kid) })
+	err := ticket.Check(asked.ticket, id, asked.user, r.server.cfg.Now(),
+		func(kid string) (ed25519.PublicKey, bool) { return r.server.dir.ticketKey(app, kid) })
 	if err == nil {
 		return nil
 	}

@@ -48,7 +48,8 @@ type AddTicketKey struct {
 }
 
 func renderTicketKey(k access.TicketKeyRecord) TicketKey {
-	return TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public), Status: KeyStatus(k.Status()),
+	return TicketKey{ID: k.ID, AppID: k.AppID, Name: textOrNull(k.Name), PublicKey: base64.StdEncoding.EncodeToString(k.Public),
+		Status:    KeyStatus(k.Status()),
 		CreatedAt: Stamp(k.CreatedAt), RevokedAt: stampOrNull(k.RevokedAt)}
 }
 
@@ -88,7 +89,8 @@ func readAddTicketKey(body []byte) (AddTicketKey, error) {
 	if err != nil {
 		return AddTicketKey{}, err
 	}
-	out := AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true, checkTicketKey), ""),
+	out := AddTicketKey{AppID: valueOr(o.text("app_id", true, checkAppID), ""), PublicKey: valueOr(o.text("public_key", true, checkTicketKey),
+		""),
 		Name: valueOr(o.text("name", false, checkOwner), ""), Reason: valueOr(o.text("reason", true, checkReason), "")}
 	return out, o.done()
 }
@@ -107,7 +109,8 @@ func addTicketKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID, Public: public}}
+	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID,
+		Public: public}}
 	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, r.caller.key.ID, k, func(k access.TicketKeyRecord) (int, []byte) {
 		_, raw := rendered(renderTicketKey(k))
 		return http.StatusCreated, raw

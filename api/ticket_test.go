@@ -62,7 +62,8 @@ func (h *house) signs(admin, app owner) signer {
 	s := newSigner(h.t)
 	r := h.write(admin, "ticket-keys", rand.Text(), addBody(app.app.ID, s.pem))
 	var made ticketKeyBody
-	if r.json(h.t, &made); r.status != http.StatusCreated || made.AppID != app.app.ID || made.Status != "active" || !slices.Equal(made.PublicKey, s.key.Public().(ed25519.PublicKey)) {
+	if r.json(h.t, &made); r.status != http.StatusCreated || made.AppID != app.app.ID || made.Status != "active" ||
+		!slices.Equal(made.PublicKey, s.key.Public().(ed25519.PublicKey)) {
 		h.t.Fatalf("%s", r)
 	}
 	s.kid = made.ID
@@ -96,7 +97,8 @@ func (h *house) refusedTicket(what string, r result, says, ticket string) {
 	h.t.Helper()
 	var p struct{ Detail string }
 	r.json(h.t, &p)
-	if r.status != http.StatusForbidden || r.code() != "not_eligible" || !strings.Contains(p.Detail, says) || ticket != "" && strings.Contains(string(r.body), ticket) {
+	if r.status != http.StatusForbidden || r.code() != "not_eligible" || !strings.Contains(p.Detail, says) || ticket != "" &&
+		strings.Contains(string(r.body), ticket) {
 		h.t.Errorf("%s: want 403 with %q, got %s", what, says, r)
 	}
 }
@@ -170,7 +172,8 @@ func TestTicketOrder(t *testing.T) {
 	if r := h.post(h.app, "funding", with("tickets", byTicket)); r.status != http.StatusAccepted {
 		t.Fatalf("%s", r)
 	}
-	soldOut, closing, retired := h.open(h.app, with("tickets", byTicket, "share_count", "1")), h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
+	soldOut, closing, retired := h.open(h.app, with("tickets", byTicket, "share_count", "1")), h.open(h.app, with("tickets", byTicket)),
+		h.open(h.app, with("tickets", byTicket))
 	for _, id := range []string{soldOut, closing, retired} {
 		if r := h.grabWith(h.app, id, "a", ours.ticket(t, id, "a")); r.status != http.StatusCreated {
 			t.Fatalf("%s", r)
@@ -300,7 +303,8 @@ func TestTicketKeys(t *testing.T) {
 		t.Errorf("a second time: %s, first %s", again, r)
 	}
 	h.refusedTicket("revoked, where it was", at(h.public, "d", old), "not signed", "")
-	wait.Until(h.t, "the revocation has come to the other process", func() bool { return at(first, "e"+rand.Text()[:8], old).code() == "not_eligible" })
+	wait.Until(h.t, "the revocation has come to the other process",
+		func() bool { return at(first, "e"+rand.Text()[:8], old).code() == "not_eligible" })
 	for _, base := range []string{first, h.public} {
 		h.same("a claim with it", won, at(base, "a", old))
 		if r := at(base, "f"+base[len(base)-4:], next); r.status != http.StatusCreated {
@@ -319,8 +323,10 @@ func TestTicketKeys(t *testing.T) {
 	}
 	var audit string
 	db := h.database(h.dsn)
-	h.check(db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(CONCAT(role, ' ', action, ' ', subject) ORDER BY seq) FROM audit WHERE action LIKE '%ticket%'").Scan(&audit))
-	if want := fmt.Sprintf("admin add_ticket_key ticket_key/%s,admin add_ticket_key ticket_key/%s,admin revoke_ticket_key ticket_key/%s", old.kid, next.kid, old.kid); audit != want {
+	h.check(db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(CONCAT(role, ' ', action, ' ', subject) ORDER BY seq) FROM audit WHERE "+
+		"action LIKE '%ticket%'").Scan(&audit))
+	if want := fmt.Sprintf("admin add_ticket_key ticket_key/%s,admin add_ticket_key ticket_key/%s,admin revoke_ticket_key ticket_key/%s",
+		old.kid, next.kid, old.kid); audit != want {
 		t.Errorf("audit %q, want %q", audit, want)
 	}
 }
@@ -341,7 +347,8 @@ func TestTicketKeyWishes(t *testing.T) {
 	}
 	first := h.write(admin, "ticket-keys", "k", body)
 	again := h.write(admin, "ticket-keys", "k", body)
-	if first.status != http.StatusCreated || again.status != http.StatusCreated || string(first.body) != string(again.body) || again.header.Get("Idempotency-Replayed") != "true" {
+	if first.status != http.StatusCreated || again.status != http.StatusCreated || string(first.body) != string(again.body) ||
+		again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%s, again %s", first, again)
 	}
 	if r := h.write(admin, "ticket-keys", "k", addBody(h.app2.app.ID, s.pem)); r.code() != "idempotency_key_reused" {
@@ -352,12 +359,13 @@ func TestTicketKeyWishes(t *testing.T) {
 	h.check(err)
 	secret := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 	for what, c := range map[string]struct{ body, field string }{
-		"the same key":               {addBody(h.app.app.ID, s.pem), "public_key duplicate"},
-		"the same key, another app":  {addBody(h.app2.app.ID, s.pem), "public_key duplicate"},
-		"no such app":                {addBody("nobody", fresh.pem), "app_id not_allowed"},
-		"a private key":              {addBody(h.app.app.ID, secret), "public_key invalid_format"},
-		"no key":                     {addBody(h.app.app.ID, ""), "public_key invalid_format"},
-		"without a reason":           {strings.Replace(addBody(h.app.app.ID, fresh.pem), `"reason":"r"`, `"reason":""`, 1), "reason wrong_length"},
+		"the same key":              {addBody(h.app.app.ID, s.pem), "public_key duplicate"},
+		"the same key, another app": {addBody(h.app2.app.ID, s.pem), "public_key duplicate"},
+		"no such app":               {addBody("nobody", fresh.pem), "app_id not_allowed"},
+		"a private key":             {addBody(h.app.app.ID, secret), "public_key invalid_format"},
+		"no key":                    {addBody(h.app.app.ID, ""), "public_key invalid_format"},
+		"without a reason": {strings.Replace(addBody(h.app.app.ID, fresh.pem), `"reason":"r"`, `"reason":""`, 1),
+			"reason wrong_length"},
 		"a member that there is not": {strings.Replace(addBody(h.app.app.ID, fresh.pem), `{`, `{"kid":"x",`, 1), "kid unknown_field"},
 	} {
 		r := h.write(admin, "ticket-keys", rand.Text(), c.body)
@@ -366,7 +374,8 @@ func TestTicketKeyWishes(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"aaaaaaaaaaaa", "x", admin.key.ID} {
-		if r := h.write(admin, "ticket-keys/"+id+"/revoke", "k-"+id, because); r.code() != "not_found" || !strings.Contains(string(r.body), "no such ticket key") {
+		if r := h.write(admin, "ticket-keys/"+id+"/revoke", "k-"+id, because); r.code() != "not_found" ||
+			!strings.Contains(string(r.body), "no such ticket key") {
 			t.Errorf("%s: %s", id, r)
 		}
 	}
@@ -398,7 +407,8 @@ func TestTicketsCreate(t *testing.T) {
 			t.Errorf("%s: %s", body, r)
 		}
 	}
-	if r := h.postCampaign(h.app, "k", campaignBody("packet", with("tickets", "true", "eligible_user_ids", `["a"]`))); !slices.Equal(fieldsOf(t, r), []string{"packet.tickets not_allowed"}) {
+	if r := h.postCampaign(h.app, "k", campaignBody("packet", with("tickets", "true", "eligible_user_ids", `["a"]`))); !slices.Equal(
+		fieldsOf(t, r), []string{"packet.tickets not_allowed"}) {
 		t.Errorf("campaign: %s", r)
 	}
 	id, r := h.create(h.app, "plain", with())

@@ -69,7 +69,8 @@ func (r *request) timeline(d payout.Detail, began, workflowID string) ([]Timelin
 		out = append(out, TimelineEntry{At: Stamp(n.At), Source: "notification", What: "told about " + n.OrderNo + ": event " + n.EventID})
 	}
 	for _, e := range passage.Errands {
-		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("run to be started or woken: %s, tries %d", e.Kind, e.Tries)})
+		out = append(out, TimelineEntry{At: Stamp(e.Since), Source: "outbox", What: fmt.Sprintf("run to be started or woken: %s, tries %d",
+			e.Kind, e.Tries)})
 	}
 	return inOrder(out), runs, nil
 }
@@ -133,11 +134,13 @@ func (r *request) runsOf(workflowID string) TemporalRuns {
 		out.State = temporalGone
 	}
 	for _, run := range found.Runs {
-		out.Runs = append(out.Runs, TemporalRun{RunID: run.ID, Status: run.Status, StartedAt: Stamp(run.StartedAt), ClosedAt: stampOrNull(run.ClosedAt)})
+		out.Runs = append(out.Runs, TemporalRun{RunID: run.ID, Status: run.Status, StartedAt: Stamp(run.StartedAt),
+			ClosedAt: stampOrNull(run.ClosedAt)})
 	}
 	for _, p := range found.Pending {
-		out.Pending = append(out.Pending, PendingStep{Name: p.Name, State: p.State, Attempt: max(p.Attempt, 1), LastFailure: textOrNull(p.LastFailure),
-			LastAt: stampOrNull(p.LastAt), NextAt: stampOrNull(p.NextAt)})
+		out.Pending = append(out.Pending, PendingStep{Name: p.Name, State: p.State, Attempt: max(p.Attempt, 1),
+			LastFailure: textOrNull(p.LastFailure),
+			LastAt:      stampOrNull(p.LastAt), NextAt: stampOrNull(p.NextAt)})
 	}
 	return out
 }

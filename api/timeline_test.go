@@ -65,14 +65,16 @@ func TestPayoutBeforeItIsBooked(t *testing.T) {
 		if p.ID != won[i] || p.UserID != user || p.Status != "pending" || p.Amount != 250 || p.Retry.Possible || p.Retry.Code != "not_retryable" {
 			t.Errorf("%+v", p)
 		}
-		if e := p.Timeline; len(e) != 2 || e[0].Source != "redis" || e[0].What != "grab acknowledged, hand-off written" || e[1].What != "not booked yet" {
+		if e := p.Timeline; len(e) != 2 || e[0].Source != "redis" || e[0].What != "grab acknowledged, hand-off written" ||
+			e[1].What != "not booked yet" {
 			t.Errorf("%+v", e)
 		}
 	}
 	if r := h.write(h.finance, "payouts/"+won[0]+"/ask", "k", because); r.code() != "payout_not_found" {
 		t.Errorf("decided about what is not booked: %s", r)
 	}
-	for _, none := range []string{payout.ID(payout.KindPayout, id, 2), payout.ID(payout.KindPayout, id, 1_000_000), payout.ID(payout.KindHonour, id, 0), payout.ID(payout.KindPayout, strings.Repeat("0", 20), 0)} {
+	for _, none := range []string{payout.ID(payout.KindPayout, id, 2), payout.ID(payout.KindPayout, id, 1_000_000),
+		payout.ID(payout.KindHonour, id, 0), payout.ID(payout.KindPayout, strings.Repeat("0", 20), 0)} {
 		if r := h.as(h.ops, "GET", "/v1/staff/payouts/"+none, ""); r.code() != "payout_not_found" {
 			t.Errorf("%s: %s", none, r)
 		}
@@ -140,7 +142,8 @@ func TestTimeline(t *testing.T) {
 		}, Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "no MySQL", NextAt: now}}}, nil
 	}
 	got := read()
-	if want := []string{"redis", "temporal", "ledger", "provider", "provider", "notification", "outbox", "temporal", "temporal"}; !slices.Equal(sources(got), want) {
+	if want := []string{"redis", "temporal", "ledger", "provider", "provider", "notification", "outbox", "temporal",
+		"temporal"}; !slices.Equal(sources(got), want) {
 		t.Errorf("sources %q, want %q", sources(got), want)
 	}
 	var said []string
@@ -153,13 +156,15 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("no %q in %q", want, said)
 		}
 	}
-	if p := got.Temporal.Pending; len(p) != 1 || p[0].Name != "Settle" || p[0].Attempt != 7 || *p[0].LastFailure != "no MySQL" || p[0].NextAt == nil {
+	if p := got.Temporal.Pending; len(p) != 1 || p[0].Name != "Settle" || p[0].Attempt != 7 || *p[0].LastFailure != "no MySQL" ||
+		p[0].NextAt == nil {
 		t.Errorf("%+v", p)
 	}
 	packetID, refund := h.remaindered("boss")
 	var back timelineBody
 	h.as(h.ops, "GET", "/v1/staff/refunds/"+refund, "").json(t, &back)
-	if got := sources(back); asked != "refund/"+packetID+"/0" || back.Temporal.State != "known" || len(got) < 4 || slices.Contains(got, "redis") || !slices.Contains(got, "temporal") {
+	if got := sources(back); asked != "refund/"+packetID+"/0" || back.Temporal.State != "known" || len(got) < 4 ||
+		slices.Contains(got, "redis") || !slices.Contains(got, "temporal") {
 		t.Errorf("asked about %q: %+v", asked, back)
 	}
 }

@@ -35,7 +35,8 @@ func (r *request) traced(span trace.Span, status int) {
 	}
 	method := r.c.Method() // one that Fiber knows, see around
 	span.SetName(method + " " + route)
-	span.SetAttributes(observe.SpanMethod.String(method), observe.SpanRoute.String(route), observe.SpanStatus.Int(status), observe.SpanRequest.String(r.id))
+	span.SetAttributes(observe.SpanMethod.String(method), observe.SpanRoute.String(route), observe.SpanStatus.Int(status),
+		observe.SpanRequest.String(r.id))
 	if status >= fiber.StatusInternalServerError {
 		span.SetStatus(codes.Error, "")
 	}
@@ -47,7 +48,8 @@ func (r *request) grab(id, user string, profile packet.Profile) (packet.Grabbed,
 	if r.server.cfg.Tracer == nil || !observe.Sampled(r.ctx) {
 		return r.server.cfg.Pool.Grab(r.ctx, id, user, profile)
 	}
-	ctx, span := observe.Child(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(observe.SpanPacket.String(id)))
+	ctx, span := observe.Child(r.ctx, "grab in Redis", trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(observe.SpanPacket.String(id)))
 	defer span.End()
 	profile.Trace = observe.Traceparent(ctx)
 	return r.server.cfg.Pool.Grab(ctx, id, user, profile)

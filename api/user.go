@@ -165,7 +165,8 @@ const (
 // its own zone, and zones that count leap seconds.
 func zone(name string) (*time.Location, error) {
 	first, _, _ := strings.Cut(name, "/")
-	if name == "" || len(name) > maxZoneName || slices.Contains([]string{"Local", "localtime", "posixrules", "Factory", "right", "posix"}, first) {
+	if name == "" || len(name) > maxZoneName || slices.Contains([]string{"Local", "localtime", "posixrules", "Factory", "right", "posix"},
+		first) {
 		return nil, fmt.Errorf("time zone %q", name)
 	}
 	return time.LoadLocation(name)

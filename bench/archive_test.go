@@ -92,13 +92,17 @@ func (a *archive) fill(tb testing.TB) {
 	}
 	a.addPackets(tb, rows)
 	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
-		SELECT ?, seq, ?, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share), a.app, crowdUser, start)
+		SELECT ?, seq, ?, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share),
+		a.app, crowdUser, start)
 	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
-		SELECT id, 0, total_amount, app_id, sender_id, created_at + INTERVAL 1 SECOND FROM packets WHERE sender_id = ? AND status = 'closed'`, regular)
+		SELECT id, 0, total_amount, app_id, sender_id, created_at + INTERVAL 1 SECOND FROM packets
+		WHERE sender_id = ? AND status = 'closed'`, regular)
 	a.exec(tb, `INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at)
 		SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL`)
-	a.exec(tb, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, version, attempt, order_no, created_at, updated_at, settled_at)
-		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, app_id, user_id, share_index, user_id, amount, 'CNY', '', 'sandbox', 'paid', 2, 1,
+	a.exec(tb, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status,
+		version, attempt, order_no, created_at, updated_at, settled_at)
+		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, app_id, user_id, share_index, user_id,
+		amount, 'CNY', '', 'sandbox', 'paid', 2, 1,
 			CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0')), '01'), claimed_at, claimed_at, claimed_at
 		FROM shares ORDER BY packet_id, share_index`)
 }
@@ -128,12 +132,16 @@ func (a *archive) addPackets(tb testing.TB, rows []row) {
 			if ended != nil {
 				claimed, last = r.shares, r.shares-1
 			}
-			args = append(args, r.id, a.app, r.sender, int64(share)*int64(r.shares), r.shares, packet.Commitment(seed), sealed, string(r.status), reason, failure,
+			args = append(args, r.id, a.app, r.sender, int64(share)*int64(r.shares), r.shares, packet.Commitment(seed), sealed, string(r.status),
+				reason, failure,
 				r.created, r.created, r.created.Add(24*time.Hour), ended, none, claimed, best, last, ended, r.created)
 		}
-		a.exec(tb, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed,
-			status, close_reason, failure_code, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share, last_share, closed_at, updated_at) VALUES `+
-			strings.Repeat(", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '', '{}', 'body', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", len(some))[2:], args...)
+		a.exec(tb, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting,
+			metadata, body_hash, commitment, sealed_seed,
+			status, close_reason, failure_code, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share, last_share,
+			closed_at, updated_at) VALUES `+
+			strings.Repeat(", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '', '{}', 'body', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", len(some))[2:],
+			args...)
 	}
 }
 

@@ -35,7 +35,8 @@ type asker struct {
 var errAnswer = errors.New("cannot read the answer")
 
 func newAsker(addr, token string) *asker {
-	return &asker{addr: addr, head: " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\nContent-Length: "}
+	return &asker{addr: addr, head: " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer " + token +
+		"\r\nContent-Type: application/json\r\nContent-Length: "}
 }
 
 // send sends one grab.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-var awake = flag.Bool("awake", false, "with -report: keep every processor awake with a process of the idle class (chrt), as on a machine whose processors do not halt")
+var awake = flag.Bool("awake", false, "with -report: keep every processor awake with a process of the idle class (chrt), as on a "+
+	"machine whose processors do not halt")
 
 // keepAwake keeps every processor from halting until the test ends. A virtual processor that
 // has halted takes tens of microseconds to be woken, which falls on whoever waits most often

@@ -120,7 +120,8 @@ func TestBaselineSplits(t *testing.T) {
 	}
 	id := newPacketID(t)
 	ours := func(seed uint64, total int64, shares int) []int64 {
-		amounts, err := packet.Split([32]byte{byte(seed)}, packet.SplitParams{PacketID: id, Mode: packet.SplitRandom, Total: money.Fen(total), Count: shares, Min: 1})
+		amounts, err := packet.Split([32]byte{byte(seed)}, packet.SplitParams{PacketID: id, Mode: packet.SplitRandom, Total: money.Fen(total),
+			Count: shares, Min: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

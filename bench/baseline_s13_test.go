@@ -31,7 +31,8 @@ func openS13(ctx context.Context, p place) (design, error) {
 		lock += " NOWAIT"
 	}
 	var err error
-	d.ledger, err = openLedger(ctx, p, map[**sql.Stmt]string{&d.count: lock, &d.less: "UPDATE activity SET surplus = surplus - 1 WHERE id = ?"})
+	d.ledger, err = openLedger(ctx, p,
+		map[**sql.Stmt]string{&d.count: lock, &d.less: "UPDATE activity SET surplus = surplus - 1 WHERE id = ?"})
 	return d, err
 }
 

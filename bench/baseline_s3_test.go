@@ -50,7 +50,8 @@ type s3Design struct {
 func openS3(ctx context.Context, p place) (design, error) {
 	d := &s3Design{}
 	var err error
-	d.ledger, err = openLedger(ctx, p, map[**sql.Stmt]string{&d.pay: "INSERT IGNORE INTO detail (activity, user, seq, amount) VALUES (?, ?, ?, ?)"})
+	d.ledger, err = openLedger(ctx, p,
+		map[**sql.Stmt]string{&d.pay: "INSERT IGNORE INTO detail (activity, user, seq, amount) VALUES (?, ?, ?, ?)"})
 	return d, err
 }
 

@@ -106,7 +106,8 @@ func (k kind) crowd(tb testing.TB, p place, count *questions, users int) round {
 	if err := sameClaims(wins, d.booked(tb, id)); err != nil {
 		tb.Fatalf("%s: %v", k.number, err)
 	}
-	r := round{Users: users, Refused: users - len(wins), Answer: float64(asked-before) / float64(len(wins)), After: float64(done-worked) / float64(len(wins))}
+	r := round{Users: users, Refused: users - len(wins), Answer: float64(asked-before) / float64(len(wins)),
+		After: float64(done-worked) / float64(len(wins))}
 	r.Late = k.late(tb, d, id, count, users)
 	return r
 }
@@ -219,14 +220,19 @@ func baselineResult(all []*baselineRun, callers []int, users, rounds int, length
 		columns: []string{"design"},
 		plot:    &plot{title: "Grabs a second, and p99 by number of callers", unit: "grabs/s", log: true},
 		notes: []string{
-			"All on the same Redis with appendfsync always and the same MariaDB, which may write its log once a second: that favours the five (S1.1 to S1.5) that wait for it.",
-			"Every caller lets one new user after the other grab; who does not get through (S1.2, S1.4) asks again at once, and his time ends with his share.",
+			"All on the same Redis with appendfsync always and the same MariaDB, which may write its log once a second: that favours the five " +
+				"(S1.1 to S1.5) that wait for it.",
+			"Every caller lets one new user after the other grab; who does not get through (S1.2, S1.4) asks again at once, and his time ends " +
+				"with his share.",
 			fmt.Sprintf("Refused: of %d users who ask once for %d shares, all at the same moment, those who leave with nothing.", users, users),
-			"Statements: of the database for each share that was won in that round, before the answer and then by the background work, and for each who comes when all is gone.",
-			"S0, S1.6, S3 and ours record in MySQL after the answer, and nothing of that runs while grabs are measured. Ours records by a workflow; " +
-				"its statements are those of store.RecordClaim, which books claim, payment and ledger in one transaction. None of the eight has a ledger.",
+			"Statements: of the database for each share that was won in that round, before the answer and then by the background work, and for " +
+				"each who comes when all is gone.",
+			"S0, S1.6, S3 and ours record in MySQL after the answer, and nothing of that runs while grabs are measured. Ours records by a " +
+				"workflow; its statements are those of store.RecordClaim, which books claim, payment and ledger in one transaction. None of the " +
+				"eight has a ledger.",
 			fmt.Sprintf("Medians of %s of %v each, all nine in turn.", runs(rounds), length),
-			"What a kill -9 loses: of a process, at its worst moment, as TestBaselines shows. Killing Redis loses nothing acknowledged, for all nine.",
+			"What a kill -9 loses: of a process, at its worst moment, as TestBaselines shows. Killing Redis loses nothing acknowledged, for all " +
+				"nine.",
 		},
 	}
 	for _, n := range callers {
@@ -246,7 +252,8 @@ func baselineResult(all []*baselineRun, callers []int, users, rounds int, length
 			out.numbers = append(out.numbers, baselineNumbers{Design: b.number, Callers: n, PerSecond: per, P50Millis: mid, P99Millis: tail,
 				Ratio: ratio, Loses: b.loses, Crowd: b.round})
 		}
-		out.rows = append(out.rows, append(row, strconv.Itoa(b.round.Refused), fmt.Sprintf("%.2f", b.round.Answer), fmt.Sprintf("%.2f", b.round.After),
+		out.rows = append(out.rows, append(row, strconv.Itoa(b.round.Refused), fmt.Sprintf("%.2f", b.round.Answer),
+			fmt.Sprintf("%.2f", b.round.After),
 			fmt.Sprintf("%.2f", b.round.Late), b.loses))
 	}
 	return out

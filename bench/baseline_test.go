@@ -155,7 +155,8 @@ func openStores(p place) (stores, error) {
 	db.SetMaxOpenConns(sqlConns)
 	db.SetMaxIdleConns(sqlConns)
 	rdb := redis.NewClient(&redis.Options{
-		Addr: p.redis, PoolSize: p.conns, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DisableIdentity: true,
+		Addr: p.redis, PoolSize: p.conns, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		PoolTimeout: patience, DisableIdentity: true,
 	})
 	return stores{place: p, rdb: rdb, db: db}, nil
 }
@@ -219,10 +220,13 @@ const (
 // that it needs.
 var baselineSchema = []string{
 	"CREATE TABLE activity (id VARBINARY(20) PRIMARY KEY, total INT NOT NULL, surplus INT NOT NULL, version INT NOT NULL)",
-	`CREATE TABLE redpack (activity VARBINARY(20) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, status TINYINT NOT NULL DEFAULT 0, version INT NOT NULL DEFAULT 0,
+	`CREATE TABLE redpack (activity VARBINARY(20) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, status TINYINT NOT NULL DEFAULT 0,
+		version INT NOT NULL DEFAULT 0,
 		PRIMARY KEY (activity, seq), KEY free (activity, status, seq))`,
-	"CREATE TABLE detail (activity VARBINARY(20) NOT NULL, user VARBINARY(64) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, PRIMARY KEY (activity, user))",
-	"CREATE TABLE envelope (activity VARBINARY(20) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, user VARBINARY(64), PRIMARY KEY (activity, seq))",
+	"CREATE TABLE detail (activity VARBINARY(20) NOT NULL, user VARBINARY(64) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, PRIMARY " +
+		"KEY (activity, user))",
+	"CREATE TABLE envelope (activity VARBINARY(20) NOT NULL, seq INT NOT NULL, amount BIGINT NOT NULL, user VARBINARY(64), PRIMARY KEY " +
+		"(activity, seq))",
 	"CREATE TABLE repair (id BIGINT AUTO_INCREMENT PRIMARY KEY, activity VARBINARY(20) NOT NULL, entry VARBINARY(255) NOT NULL)",
 }
 

@@ -98,7 +98,8 @@ func TestSampled(t *testing.T) {
 	for i := 100; i > 0; i-- {
 		took = append(took, time.Duration(i)*time.Millisecond)
 	}
-	if got := sampled(took, 2*time.Second); got.done != 100 || got.perSecond != 50 || got.p50 != 51*time.Millisecond || got.p99 != 100*time.Millisecond {
+	if got := sampled(took, 2*time.Second); got.done != 100 || got.perSecond != 50 || got.p50 != 51*time.Millisecond ||
+		got.p99 != 100*time.Millisecond {
 		t.Errorf("%+v", got)
 	}
 }

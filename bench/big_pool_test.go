@@ -49,15 +49,19 @@ func measureGrabsBySize(t *testing.T, p plan, say func(string, ...any)) result {
 	if t.Failed() {
 		return result{}
 	}
-	r := result{title: "grabs by the size of the packet", columns: []string{"shares of a packet", "Redis µs a grab", "least", "most", "of the smallest", "grabs/s", "least", "most"},
+	r := result{title: "grabs by the size of the packet", columns: []string{"shares of a packet", "Redis µs a grab", "least", "most",
+		"of the smallest", "grabs/s", "least", "most"},
 		plot: &plot{title: "Processor time of Redis a grab", unit: "µs"},
 		notes: []string{
-			fmt.Sprintf("%s grabs of each size in %s, the sizes in turn on the same Redis, by %d callers who go on to the next packet when one is empty. All packets are in one lane.", figure(float64(grabs)), runs(p.rounds), callers),
-			"Redis' time is that of its main thread, which decides grabs and writes the log; it does not depend on what else the machine does, the rate does.",
+			fmt.Sprintf("%s grabs of each size in %s, the sizes in turn on the same Redis, by %d callers who go on to the next packet when one "+
+				"is empty. All packets are in one lane.", figure(float64(grabs)), runs(p.rounds), callers),
+			"Redis' time is that of its main thread, which decides grabs and writes the log; it does not depend on what else the machine does, " +
+				"the rate does.",
 		}}
 	for i, size := range sizes {
 		c, s, name := rateOf(cost[i]), rateOf(rates[i]), figure(float64(size))
-		r.rows = append(r.rows, []string{name, figure(c.Median), figure(c.Min), figure(c.Max), fmt.Sprintf("%.2f", c.Median/rateOf(cost[0]).Median), figure(s.Median), figure(s.Min), figure(s.Max)})
+		r.rows = append(r.rows, []string{name, figure(c.Median), figure(c.Min), figure(c.Max),
+			fmt.Sprintf("%.2f", c.Median/rateOf(cost[0]).Median), figure(s.Median), figure(s.Min), figure(s.Max)})
 		r.plot.bars = append(r.plot.bars, c.bar("", name+" shares"))
 		r.numbers = append(r.numbers, map[string]any{"kind": "grabs by size", "shares": size, "redis_microseconds": c, "per_second": s})
 	}
@@ -256,12 +260,15 @@ func measureStaging(t *testing.T, p plan, say func(string, ...any)) result {
 		columns: []string{"what", "per second", "least", "most", "seconds for all"},
 		rows:    [][]string{row("staged", staged), row("hand-offs read and acknowledged", drained)},
 		notes: []string{
-			fmt.Sprintf("%d callers stage packets over all %d lanes: packet, guest list and hand-off in one call each, on disk before the answer. p99 %s ms, %s µs of Redis each; medians of %s.",
+			fmt.Sprintf("%d callers stage packets over all %d lanes: packet, guest list and hand-off in one call each, on disk before the "+
+				"answer. p99 %s ms, %s µs of Redis each; medians of %s.",
 				callers, pool.DefaultLanes, figure(p99.Median), figure(cost.Median), runs(p.rounds)),
 			"Afterwards every packet has been handed off once, with its contents.",
 		},
-		plot:    &plot{title: fmt.Sprintf("%s packets at once", figure(float64(packets))), unit: "a second", bars: []bar{staged.bar("", "staged"), drained.bar("", "hand-offs drained")}},
-		numbers: []any{map[string]any{"kind": "staging", "packets": packets, "staged_per_second": staged, "drained_per_second": drained, "redis_microseconds": cost, "p99_ms": p99}}}
+		plot: &plot{title: fmt.Sprintf("%s packets at once", figure(float64(packets))), unit: "a second",
+			bars: []bar{staged.bar("", "staged"), drained.bar("", "hand-offs drained")}},
+		numbers: []any{map[string]any{"kind": "staging", "packets": packets, "staged_per_second": staged, "drained_per_second": drained,
+			"redis_microseconds": cost, "p99_ms": p99}}}
 }
 
 func stageAll(t *testing.T, packets, callers int) stagedRun {
@@ -296,7 +303,8 @@ func stageAll(t *testing.T, packets, callers int) stagedRun {
 	}
 	began = time.Now()
 	drain.all(t, ids)
-	return stagedRun{staged: s.perSecond, drained: float64(packets) / time.Since(began).Seconds(), microseconds: used.main.Seconds() * 1e6 / float64(packets), p99: p99(s)}
+	return stagedRun{staged: s.perSecond, drained: float64(packets) / time.Since(began).Seconds(),
+		microseconds: used.main.Seconds() * 1e6 / float64(packets), p99: p99(s)}
 }
 
 // all takes the hand-offs of these packets out, all lanes beside each other, and
@@ -333,6 +341,7 @@ func (e *emptier) all(t *testing.T, ids []string) {
 }
 
 func bigPacket(id string, shares int) packet.Packet {
-	return packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares), ShareCount: shares,
-		Split: packet.SplitEqual, MinShare: 1, BodyHash: "body"}
+	return packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares),
+		ShareCount: shares,
+		Split:      packet.SplitEqual, MinShare: 1, BodyHash: "body"}
 }

@@ -105,7 +105,8 @@ func (r *rig) post(t *testing.T, w *child, address string, shares int) opening {
 	r.awaitOpen(t, []string{made.ID})
 	o.status, o.answer = got.status, got.took
 	after := r.bill(t, w)
-	o.mysql, o.redis, o.worker, o.engine = after.mysql-before.mysql, after.redis-before.redis, after.worker-before.worker, after.temporal-before.temporal
+	o.mysql, o.redis, o.worker, o.engine = after.mysql-before.mysql, after.redis-before.redis, after.worker-before.worker,
+		after.temporal-before.temporal
 	r.steps(t, made.ID, began, &o)
 	r.complete(t, made.ID, shares)
 	return o
@@ -150,7 +151,8 @@ func (r *rig) steps(t *testing.T, id string, began time.Time, o *opening) {
 // complete fails unless MySQL has every share of a packet, and its money.
 func (r *rig) complete(t *testing.T, id string, shares int) {
 	t.Helper()
-	n, sum := r.number(t, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", id), r.number(t, "SELECT COALESCE(SUM(amount), 0) FROM shares WHERE packet_id = ?", id)
+	n, sum := r.number(t, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", id),
+		r.number(t, "SELECT COALESCE(SUM(amount), 0) FROM shares WHERE packet_id = ?", id)
 	if n != int64(shares) || sum != 2_000*int64(shares) {
 		t.Fatalf("packet %s has %d shares of %d fen, want %d", id, n, sum, shares)
 	}
@@ -194,18 +196,23 @@ func (r *rig) paidBytes(t *testing.T, shares int) float64 {
 		t.Fatal(err)
 	}
 	await(t, "all are paid", func() bool {
-		return r.number(t, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'p' AND status = ?", ids[0], string(payout.StatusPaid)) == int64(shares)
+		return r.number(t, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'p' AND status = ?", ids[0],
+			string(payout.StatusPaid)) == int64(shares)
 	})
 	r.paidOnce(t, "transfer", "room", won)
 	return float64(r.tableBytes(t)-before) / float64(shares)
 }
 
 func openingTable(sizes []int, all [][]opening, p plan) result {
-	out := result{title: "from POST to open", columns: []string{"shares", "seconds to open", "least", "most", "until funding", "rows in MySQL", "shares in Redis", "answer", "MySQL CPU s", "Redis CPU s", "worker CPU s", "Temporal CPU s"},
+	out := result{title: "from POST to open", columns: []string{"shares", "seconds to open", "least", "most", "until funding", "rows in MySQL",
+		"shares in Redis", "answer", "MySQL CPU s", "Redis CPU s", "worker CPU s", "Temporal CPU s"},
 		plot: &plot{title: "From POST to open", unit: "s", log: true},
 		notes: []string{
-			fmt.Sprintf("Over HTTP, with one worker, MariaDB with `innodb_flush_log_at_trx_commit=1`, Redis with `appendfsync always`; medians of %s, the sizes in turn. The machine has nothing else to do, and all parts share it.", runs(p.rounds)),
-			"Until funding: the packet is staged, its workflow started, its row written and the sender charged. Rows: all shares in one transaction with the change to open. After 3 s the API answers 202 and the packet opens later. Up to 2,000 shares all of that is one step.",
+			fmt.Sprintf("Over HTTP, with one worker, MariaDB with `innodb_flush_log_at_trx_commit=1`, Redis with `appendfsync always`; medians "+
+				"of %s, the sizes in turn. The machine has nothing else to do, and all parts share it.", runs(p.rounds)),
+			"Until funding: the packet is staged, its workflow started, its row written and the sender charged. Rows: all shares in one " +
+				"transaction with the change to open. After 3 s the API answers 202 and the packet opens later. Up to 2,000 shares all of that is " +
+				"one step.",
 		}}
 	for i, size := range sizes {
 		of := func(pick func(opening) time.Duration) rate {
@@ -217,7 +224,8 @@ func openingTable(sizes []int, all [][]opening, p plan) result {
 		}
 		open := of(func(o opening) time.Duration { return o.open })
 		row := []string{figure(float64(size)), fmt.Sprintf("%.3f", open.Median), fmt.Sprintf("%.3f", open.Min), fmt.Sprintf("%.3f", open.Max)}
-		for _, pick := range []func(opening) time.Duration{func(o opening) time.Duration { return o.before }, func(o opening) time.Duration { return o.fund }, func(o opening) time.Duration { return o.load }} {
+		for _, pick := range []func(opening) time.Duration{func(o opening) time.Duration { return o.before },
+			func(o opening) time.Duration { return o.fund }, func(o opening) time.Duration { return o.load }} {
 			part := "-"
 			if median := of(pick).Median; median > 0 {
 				part = fmt.Sprintf("%.3f", median)
@@ -225,13 +233,16 @@ func openingTable(sizes []int, all [][]opening, p plan) result {
 			row = append(row, part)
 		}
 		row = append(row, strconv.Itoa(all[i][0].status))
-		for _, pick := range []func(opening) time.Duration{func(o opening) time.Duration { return o.mysql }, func(o opening) time.Duration { return o.redis }, func(o opening) time.Duration { return o.worker }, func(o opening) time.Duration { return o.engine }} {
+		for _, pick := range []func(opening) time.Duration{func(o opening) time.Duration { return o.mysql },
+			func(o opening) time.Duration { return o.redis }, func(o opening) time.Duration { return o.worker },
+			func(o opening) time.Duration { return o.engine }} {
 			row = append(row, fmt.Sprintf("%.2f", of(pick).Median))
 		}
 		out.rows = append(out.rows, row)
 		out.plot.bars = append(out.plot.bars, open.bar("", figure(float64(size))+" shares"))
 		out.numbers = append(out.numbers, map[string]any{"kind": "opening", "shares": size, "open_seconds": open,
-			"fund_seconds": of(func(o opening) time.Duration { return o.fund }), "load_seconds": of(func(o opening) time.Duration { return o.load })})
+			"fund_seconds": of(func(o opening) time.Duration { return o.fund }),
+			"load_seconds": of(func(o opening) time.Duration { return o.load })})
 	}
 	return out
 }
@@ -242,14 +253,18 @@ func roomTable(largest, written, paid int, loaded, settled float64, memory stock
 	}
 	return result{title: "bytes a share", columns: []string{"where", "when", "bytes a share", "shares measured"},
 		rows: [][]string{
-			row("Redis", "the packet is open", memory.loaded, largest), row("Redis", "all are claimed, no hand-off has been read", memory.claimed, largest),
+			row("Redis", "the packet is open", memory.loaded, largest), row("Redis", "all are claimed, no hand-off has been read", memory.claimed,
+				largest),
 			row("Redis", "all hand-offs are acknowledged, the claims are in the lists of their users", memory.drained, largest),
 			row("MySQL", "the packet is open", loaded, written), row("MySQL", "all are claimed and paid", settled, paid),
 		},
 		notes: []string{
-			"Redis: `used_memory`; users have ids of up to 7 bytes and no profile. MySQL: rows and keys of all tables after ANALYZE; paid means claim, payout, attempt, postings and events.",
-			fmt.Sprintf("A share is %s of money in both; a packet of %s shares in Redis until its books are closed.", money.Fen(2_000), figure(float64(largest))),
+			"Redis: `used_memory`; users have ids of up to 7 bytes and no profile. MySQL: rows and keys of all tables after ANALYZE; paid means " +
+				"claim, payout, attempt, postings and events.",
+			fmt.Sprintf("A share is %s of money in both; a packet of %s shares in Redis until its books are closed.", money.Fen(2_000),
+				figure(float64(largest))),
 		},
-		numbers: []any{map[string]any{"kind": "bytes a share", "redis_open": memory.loaded, "redis_claimed": memory.claimed, "redis_drained": memory.drained, "mysql_open": loaded, "mysql_paid": settled}},
+		numbers: []any{map[string]any{"kind": "bytes a share", "redis_open": memory.loaded, "redis_claimed": memory.claimed,
+			"redis_drained": memory.drained, "mysql_open": loaded, "mysql_paid": settled}},
 	}
 }

@@ -195,7 +195,8 @@ func beProvider(t *testing.T, cfg childSettings) (string, func(string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := sandbox.Open(sandbox.Config{Listener: unused, DBPath: filepath.Join(cfg.Dir, "provider.db"), APIKey: providerKey, Logger: childLogger()})
+	server, err := sandbox.Open(sandbox.Config{Listener: unused, DBPath: filepath.Join(cfg.Dir, "provider.db"), APIKey: providerKey,
+		Logger: childLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,10 @@ import (
 // second, and how long one took. The title is that of the rates.
 func compared(title string, all []*comparison, p plan) []result {
 	note := fmt.Sprintf("Medians of %s of %v each, ours and the baseline in turn, with the least and the most.", runs(p.rounds), p.length)
-	rates := result{title: title, columns: []string{"load", "who", "per second", "least", "most", "of the baseline"}, notes: []string{note}, plot: &plot{title: title, unit: "a second"}}
-	times := result{title: "how long one of them takes", columns: []string{"load", "who", "p50 ms", "p99 ms", "least p99", "most p99"}, plot: &plot{title: title + ": how long one takes, p99", unit: "ms", log: true},
+	rates := result{title: title, columns: []string{"load", "who", "per second", "least", "most", "of the baseline"}, notes: []string{note},
+		plot: &plot{title: title, unit: "a second"}}
+	times := result{title: "how long one of them takes", columns: []string{"load", "who", "p50 ms", "p99 ms", "least p99", "most p99"},
+		plot:  &plot{title: title + ": how long one takes, p99", unit: "ms", log: true},
 		notes: []string{"From asking to the answer, including the time the load generator had to wait for a core of the same machine."}}
 	early := 0
 	for _, c := range all {
@@ -24,10 +26,12 @@ func compared(title string, all []*comparison, p plan) []result {
 		load := fmt.Sprintf("%s, %d callers", c.title, c.callers)
 		side := func(who string, runs []sample, ratio float64) {
 			m := measured(c.title, c.callers, who, runs, ratio)
-			rates.rows = append(rates.rows, []string{load, who, figure(m.PerSecond.Median), figure(m.PerSecond.Min), figure(m.PerSecond.Max), fmt.Sprintf("%.2f", ratio)})
+			rates.rows = append(rates.rows, []string{load, who, figure(m.PerSecond.Median), figure(m.PerSecond.Min), figure(m.PerSecond.Max),
+				fmt.Sprintf("%.2f", ratio)})
 			rates.plot.bars = append(rates.plot.bars, m.PerSecond.bar(load, who))
 			rates.numbers = append(rates.numbers, m)
-			times.rows = append(times.rows, []string{load, who, fmt.Sprintf("%.2f", m.P50Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Min), fmt.Sprintf("%.2f", m.P99Millis.Max)})
+			times.rows = append(times.rows, []string{load, who, fmt.Sprintf("%.2f", m.P50Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Median),
+				fmt.Sprintf("%.2f", m.P99Millis.Min), fmt.Sprintf("%.2f", m.P99Millis.Max)})
 			times.plot.bars = append(times.plot.bars, m.P99Millis.bar(load, who))
 		}
 		side(c.baseline.name, c.baseRuns, 1)

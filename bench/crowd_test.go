@@ -29,8 +29,10 @@ func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
 	}
 	out := compared("grabs a second over HTTP beside a handler that does nothing", all, p)
 	out[0].notes = append(out[0].notes,
-		"The handler that does nothing answers 201 without a body, on a web server with the settings of the API's, and gets the same requests, down to the key.",
-		"Sold out: winners who ask again have to get their share again, everybody else 409; afterwards Redis holds the claims that were answered, and no others.")
+		"The handler that does nothing answers 201 without a body, on a web server with the settings of the API's, and gets the same "+
+			"requests, down to the key.",
+		"Sold out: winners who ask again have to get their share again, everybody else 409; afterwards Redis holds the claims that were "+
+			"answered, and no others.")
 	return out
 }
 

@@ -103,7 +103,8 @@ func (d *desk) fill(tb testing.TB, dsn, provider string, app access.App) {
 		"user":    "SELECT user_id FROM payments WHERE kind = 'p' GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1",
 		"payout":  "SELECT id FROM payments WHERE kind = 'p' AND status = 'failed' ORDER BY created_at LIMIT 1",
 		"order":   "SELECT order_no FROM payments WHERE kind = 'p' AND status = 'paid' ORDER BY created_at LIMIT 1",
-		"ref":     "SELECT a.provider_ref FROM payments p JOIN attempts a ON a.order_no = p.order_no WHERE p.kind = 'p' AND p.status = 'failed' ORDER BY p.created_at LIMIT 1",
+		"ref": "SELECT a.provider_ref FROM payments p JOIN attempts a ON a.order_no = p.order_no WHERE p.kind = 'p' AND p.status = " +
+			"'failed' ORDER BY p.created_at LIMIT 1",
 	} {
 		var value string
 		if err := db.QueryRowContext(tb.Context(), query).Scan(&value); err != nil {
@@ -121,7 +122,8 @@ func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = redis.Close() })
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: books, Provider: pay, SeedKey: seedKey, Version: "bench"})
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: redis, Store: books, Provider: pay,
+		SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -289,11 +291,15 @@ func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
 	summed := many.warm(t)
 	calls := min(p.calls, deskCalls)
 	small, large := figure(float64(few.rows))+" payouts", figure(float64(many.rows))+" payouts"
-	out := result{title: "how long the desk takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + small, "ratio"},
+	out := result{title: "how long the desk takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + small,
+		"ratio"},
 		notes: []string{
-			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, deskPool>>20, many.rows, many.took.Round(time.Second)),
-			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d payouts; a ratio of 1 says that more rows cost nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
-			fmt.Sprintf("The overview is asked after the ledger was added up, which a new process does once: %v here.", summed.Round(10*time.Millisecond)),
+			fmt.Sprintf("MariaDB %s with %d MiB for pages; %d payouts over 30 days, filled in %v.", many.version, deskPool>>20, many.rows,
+				many.took.Round(time.Second)),
+			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d payouts; a ratio of 1 says that more rows cost "+
+				"nothing. Counts and sums go up to 10,000 payments.", calls, few.rows),
+			fmt.Sprintf("The overview is asked after the ledger was added up, which a new process does once: %v here.",
+				summed.Round(10*time.Millisecond)),
 		},
 		plot: &plot{title: "The desk, p50", unit: "ms", log: true}}
 	a, b := few.glances(), many.glances()
@@ -307,9 +313,11 @@ func measureDesk(t *testing.T, p plan, say func(string, ...any)) []result {
 		slices.Sort(l.few)
 		slices.Sort(l.many)
 		ms := func(of times, percent int) string { return fmt.Sprintf("%.2f", of.at(percent)) }
-		out.rows = append(out.rows, []string{l.what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50), fmt.Sprintf("%.2f", l.ratio())})
+		out.rows = append(out.rows, []string{l.what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50),
+			fmt.Sprintf("%.2f", l.ratio())})
 		out.numbers = append(out.numbers, pageTime{l.what, l.many.at(50), l.many.at(99), l.many.at(0), l.many.at(100), l.few.at(50), l.ratio()})
-		out.plot.bars = append(out.plot.bars, bar{l.what, small, l.few.at(50), l.few.at(0), l.few.at(100)}, bar{l.what, large, l.many.at(50), l.many.at(0), l.many.at(100)})
+		out.plot.bars = append(out.plot.bars, bar{l.what, small, l.few.at(50), l.few.at(0), l.few.at(100)},
+			bar{l.what, large, l.many.at(50), l.many.at(0), l.many.at(100)})
 	}
 	return []result{out}
 }

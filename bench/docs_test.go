@@ -22,7 +22,8 @@ func marks(section string) (begin, end string) {
 func between(text, section string) (before, inside, after string, err error) {
 	begin, end := marks(section)
 	if strings.Count(text, begin) != 1 || strings.Count(text, end) != 1 {
-		return "", "", "", fmt.Errorf("%s has not one place for section %q: it is between the lines %q and %q", document, section, strings.TrimSpace(begin), strings.TrimSpace(end))
+		return "", "", "", fmt.Errorf("%s has not one place for section %q: it is between the lines %q and %q", document, section,
+			strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	before, rest, _ := strings.Cut(text, begin)
 	inside, after, ok := strings.Cut(rest, end)

@@ -38,10 +38,14 @@ func TestPick(t *testing.T) {
 
 // sampleFinding has what can go wrong in output: marks of XML, two plots, an empty cell.
 func sampleFinding() finding {
-	runs := []sample{{done: 1, perSecond: 100, p50: time.Millisecond, p99: 2 * time.Millisecond}, {done: 1, perSecond: 120, p50: time.Millisecond, p99: 3 * time.Millisecond}}
-	ours := []sample{{done: 1, perSecond: 250, p50: time.Millisecond, p99: 2 * time.Millisecond}, {done: 1, perSecond: 190, p50: time.Millisecond, p99: 2 * time.Millisecond}}
-	c := &comparison{title: "one <packet>", callers: 20, baseline: subject{name: "old & slow"}, ours: subject{name: "new"}, baseRuns: runs, times: ours}
-	return finding{section: "engine", env: surroundings{Kind: "environment", Cores: 2, Redis: "7.0"}, results: compared("grabs", []*comparison{c}, plan{length: time.Second, rounds: 2})}
+	runs := []sample{{done: 1, perSecond: 100, p50: time.Millisecond, p99: 2 * time.Millisecond},
+		{done: 1, perSecond: 120, p50: time.Millisecond, p99: 3 * time.Millisecond}}
+	ours := []sample{{done: 1, perSecond: 250, p50: time.Millisecond, p99: 2 * time.Millisecond},
+		{done: 1, perSecond: 190, p50: time.Millisecond, p99: 2 * time.Millisecond}}
+	c := &comparison{title: "one <packet>", callers: 20, baseline: subject{name: "old & slow"}, ours: subject{name: "new"}, baseRuns: runs,
+		times: ours}
+	return finding{section: "engine", env: surroundings{Kind: "environment", Cores: 2, Redis: "7.0"},
+		results: compared("grabs", []*comparison{c}, plan{length: time.Second, rounds: 2})}
 }
 
 func TestCompared(t *testing.T) {
@@ -51,7 +55,8 @@ func TestCompared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := [][]string{{"one <packet>, 20 callers", "old & slow", "110", "100", "120", "1.00"}, {"one <packet>, 20 callers", "new", "220", "190", "250", "2.00"}}
+	want := [][]string{{"one <packet>, 20 callers", "old & slow", "110", "100", "120", "1.00"},
+		{"one <packet>, 20 callers", "new", "220", "190", "250", "2.00"}}
 	if got := f.results[0].rows; !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("%q", got)
 	}
@@ -83,7 +88,8 @@ func TestLines(t *testing.T) {
 		line
 		Number measurement `json:"number"`
 	}{}
-	if err := json.Unmarshal([]byte(all[3]), &l); err != nil || l.Kind != "number" || l.Section != "engine" || l.Number.Who != "new" || l.Number.Ratio != 2 || l.Number.PerSecond.Median != 220 {
+	if err := json.Unmarshal([]byte(all[3]), &l); err != nil || l.Kind != "number" || l.Section != "engine" || l.Number.Who != "new" ||
+		l.Number.Ratio != 2 || l.Number.PerSecond.Median != 220 {
 		t.Errorf("%v: %s", err, all[3])
 	}
 	bad := finding{results: []result{{numbers: []any{func() {}}}}}
@@ -131,7 +137,8 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	for name, p := range map[string]plot{
-		"nothing": {bars: []bar{{"", "a", 0, 0, 0}}}, "one value, logarithmic": {log: true, bars: []bar{{"", "a", 10, 10, 10}}}, "below one": {log: true, bars: []bar{{"", "a", 0.02, 0.01, 0.5}}},
+		"nothing": {bars: []bar{{"", "a", 0, 0, 0}}}, "one value, logarithmic": {log: true, bars: []bar{{"", "a", 10, 10, 10}}},
+		"below one": {log: true, bars: []bar{{"", "a", 0.02, 0.01, 0.5}}},
 	} {
 		text := p.svg()
 		wellFormed(t, text)
@@ -160,7 +167,8 @@ func TestScale(t *testing.T) {
 }
 
 func TestFigure(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 1: "1", 1.5: "1.5", 2.346: "2.35", 12.34: "12.3", 100: "100", 123.9: "124", 1000: "1,000", 420123.4: "420,123", 1234567: "1,234,567"} {
+	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 1: "1", 1.5: "1.5", 2.346: "2.35", 12.34: "12.3", 100: "100",
+		123.9: "124", 1000: "1,000", 420123.4: "420,123", 1234567: "1,234,567"} {
 		if got := figure(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
@@ -196,7 +204,8 @@ func TestSave(t *testing.T) {
 	begin, end := marks("engine")
 	const head, tail = "# By hand\n", "the rest\n"
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, plots), 0o755), os.WriteFile(path, []byte(head+begin+"old\n"+end+tail), 0o644),
-		os.WriteFile(filepath.Join(root, plots, "engine-9.svg"), nil, 0o644), os.WriteFile(filepath.Join(root, plots, "engineer.svg"), nil, 0o644)); err != nil {
+		os.WriteFile(filepath.Join(root, plots, "engine-9.svg"), nil, 0o644), os.WriteFile(filepath.Join(root, plots, "engineer.svg"), nil,
+			0o644)); err != nil {
 		t.Fatal(err)
 	}
 	var texts [2]string
@@ -213,7 +222,8 @@ func TestSave(t *testing.T) {
 	if texts[0] != texts[1] {
 		t.Errorf("written twice:\n%s\n%s", texts[0], texts[1])
 	}
-	if text := texts[0]; !strings.HasPrefix(text, head+begin) || !strings.HasSuffix(text, end+tail) || strings.Contains(text, "old\n") || !strings.Contains(text, "(plots/engine.svg)") || !strings.Contains(text, "(plots/engine-2.svg)") {
+	if text := texts[0]; !strings.HasPrefix(text, head+begin) || !strings.HasSuffix(text, end+tail) || strings.Contains(text, "old\n") ||
+		!strings.Contains(text, "(plots/engine.svg)") || !strings.Contains(text, "(plots/engine-2.svg)") {
 		t.Errorf("%s", text)
 	}
 	there, err := filepath.Glob(filepath.Join(root, plots, "*"))
@@ -306,11 +316,13 @@ func TestPagesResult(t *testing.T) {
 	if err := r.check(); err != nil {
 		t.Error(err)
 	}
-	want := [][]string{{"claims, first page", "4.00", "8.00", "2.00", "16.00", "2.00", "2.00"}, {"claims, last page", "3.00", "3.00", "3.00", "3.00", "1.00", "3.00"}}
+	want := [][]string{{"claims, first page", "4.00", "8.00", "2.00", "16.00", "2.00", "2.00"},
+		{"claims, last page", "3.00", "3.00", "3.00", "3.00", "1.00", "3.00"}}
 	if !slices.EqualFunc(r.rows, want, slices.Equal[[]string]) {
 		t.Errorf("%q", r.rows)
 	}
-	if numbers := []any{pageTime{"claims, first page", 4, 8, 2, 16, 2, 2}, pageTime{"claims, last page", 3, 3, 3, 3, 1, 3}}; !slices.Equal(r.numbers, numbers) {
+	if numbers := []any{pageTime{"claims, first page", 4, 8, 2, 16, 2, 2}, pageTime{"claims, last page", 3, 3, 3, 3, 1, 3}}; !slices.Equal(
+		r.numbers, numbers) {
 		t.Errorf("%+v", r.numbers)
 	}
 	if !strings.Contains(r.notes[0], "MariaDB 10.11") {
@@ -320,16 +332,17 @@ func TestPagesResult(t *testing.T) {
 
 func TestGroupOf(t *testing.T) {
 	for want, stack := range map[string][]string{
-		groupGC:                   {"runtime.scanobject", "runtime.gcBgMarkWorker.func2"},
-		groupPool:                 {"runtime.mallocgc", "strings.Clone", "hongbao/pool.(*Pool).Grab", "hongbao/bench.engine.func1"},
-		groupRedis + groupSockets: {"internal/runtime/syscall.Syscall6", "syscall.write", "internal/poll.(*FD).Write", "github.com/redis/go-redis/v9/internal/proto.(*Writer).Flush", "hongbao/pool.(*lane).flush"},
-		groupHTTP + groupSockets:  {"syscall.read", "github.com/valyala/fasthttp.(*Server).serveConn"},
-		groupLoad + groupSockets:  {"syscall.read", "net.(*conn).Read", "hongbao/bench.(*asker).read", "hongbao/bench.(*asker).post"},
-		groupLoad:                 {"time.Now", "hongbao/bench.run.func1"},
-		groupAPI:                  {"encoding/json.Marshal", "hongbao/api.(*Server).grab", "github.com/gofiber/fiber/v2.(*App).next"},
-		groupDomain:               {"hongbao/packet.DecodeClaim", "hongbao/pool.(*Pool).Grab"},
-		groupSchedule:             {"internal/runtime/syscall.EpollWait", "runtime.netpoll", "runtime.findRunnable"},
-		groupOther:                {"main.main"},
+		groupGC:   {"runtime.scanobject", "runtime.gcBgMarkWorker.func2"},
+		groupPool: {"runtime.mallocgc", "strings.Clone", "hongbao/pool.(*Pool).Grab", "hongbao/bench.engine.func1"},
+		groupRedis + groupSockets: {"internal/runtime/syscall.Syscall6", "syscall.write", "internal/poll.(*FD).Write",
+			"github.com/redis/go-redis/v9/internal/proto.(*Writer).Flush", "hongbao/pool.(*lane).flush"},
+		groupHTTP + groupSockets: {"syscall.read", "github.com/valyala/fasthttp.(*Server).serveConn"},
+		groupLoad + groupSockets: {"syscall.read", "net.(*conn).Read", "hongbao/bench.(*asker).read", "hongbao/bench.(*asker).post"},
+		groupLoad:                {"time.Now", "hongbao/bench.run.func1"},
+		groupAPI:                 {"encoding/json.Marshal", "hongbao/api.(*Server).grab", "github.com/gofiber/fiber/v2.(*App).next"},
+		groupDomain:              {"hongbao/packet.DecodeClaim", "hongbao/pool.(*Pool).Grab"},
+		groupSchedule:            {"internal/runtime/syscall.EpollWait", "runtime.netpoll", "runtime.findRunnable"},
+		groupOther:               {"main.main"},
 	} {
 		if got := groupOf(stack); got != want {
 			t.Errorf("%q is of %q, want %q", stack, got, want)

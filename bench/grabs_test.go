@@ -69,7 +69,8 @@ func measureEngine(t *testing.T, p plan, say func(string, ...any)) []result {
 		rates.rows[i] = append(rates.rows[i], cell)
 	}
 	rates.notes = append(rates.notes,
-		"S0 is the well-known script (`bench/s0.lua`), by EVAL with a connection for each caller; both run on the same Redis, and a new one for each round.",
+		"S0 is the well-known script (`bench/s0.lua`), by EVAL with a connection for each caller; both run on the same Redis, and a new one "+
+			"for each round.",
 		fmt.Sprintf("S0 has its best median, %s/s, at %d callers; it was tried at %s.", figure(best), at, keysOf(bases)))
 	return out
 }

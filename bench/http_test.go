@@ -67,7 +67,8 @@ func newHouse(tb testing.TB, redisAddr string) *house {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(pay.Close)
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: books, Provider: pay, SeedKey: seedKey, Version: "bench"})
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: books, Provider: pay,
+		SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -172,8 +173,8 @@ func idle(tb testing.TB, token string) subject {
 	tb.Helper()
 	app := fiber.New(fiber.Config{
 		CaseSensitive: true, StrictRouting: true, Immutable: true, StreamRequestBody: true, DisablePreParseMultipartForm: true,
-		BodyLimit: 1 << 20, ReadBufferSize: 16 << 10, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
-		DisableStartupMessage: true,
+		BodyLimit: 1 << 20, ReadBufferSize: 16 << 10, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 75 * time.Second, DisableStartupMessage: true,
 	})
 	app.Post("/v1/packets/:id/grabs", func(c *fiber.Ctx) error {
 		c.Status(http.StatusCreated)

@@ -50,7 +50,8 @@ func measureLatency(t *testing.T, p plan, say func(string, ...any)) []result {
 // listen serves the API on this rig.
 func (r *rig) listen(t *testing.T) (address string) {
 	t.Helper()
-	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: r.store, Provider: newProvider(t, r.provider.address), SeedKey: seedKey, Version: "bench"})
+	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: r.store,
+		Provider: newProvider(t, r.provider.address), SeedKey: seedKey, Version: "bench"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +121,10 @@ func (r *rig) steady(t *testing.T, address string, length time.Duration, name st
 }
 
 func steadyTable(grabs, paid []sample, length time.Duration) result {
-	out := result{title: fmt.Sprintf("%d grabs a second for %v", steadyRate, length), columns: []string{"what", "p50 ms", "least", "most", "p99 ms", "least", "most", "max ms"},
-		notes: []string{"Grabs are asked for at fixed times over HTTP; their time counts from when they were due, and the money's from the 201 to the movement at the provider.",
+	out := result{title: fmt.Sprintf("%d grabs a second for %v", steadyRate, length),
+		columns: []string{"what", "p50 ms", "least", "most", "p99 ms", "least", "most", "max ms"},
+		notes: []string{"Grabs are asked for at fixed times over HTTP; their time counts from when they were due, and the money's from the " +
+			"201 to the movement at the provider.",
 			fmt.Sprintf("Medians of %s, with the least and the most; the maximum is that of all.", runs(len(grabs)))},
 		plot: &plot{title: "Time at 50 grabs a second", unit: "ms", log: true}}
 	for _, l := range []struct {
@@ -129,7 +132,8 @@ func steadyTable(grabs, paid []sample, length time.Duration) result {
 		runs []sample
 	}{{"grab, until its answer", grabs}, {"answer, until the money has moved", paid}} {
 		half, tail, most := spread(l.runs, p50), spread(l.runs, p99), spread(l.runs, longest).Max
-		out.rows = append(out.rows, []string{l.what, figure(half.Median), figure(half.Min), figure(half.Max), figure(tail.Median), figure(tail.Min), figure(tail.Max), figure(most)})
+		out.rows = append(out.rows, []string{l.what, figure(half.Median), figure(half.Min), figure(half.Max), figure(tail.Median),
+			figure(tail.Min), figure(tail.Max), figure(most)})
 		for _, b := range []struct {
 			name string
 			rate
@@ -137,7 +141,8 @@ func steadyTable(grabs, paid []sample, length time.Duration) result {
 			const least = 0.01 // of a logarithm
 			out.plot.bars = append(out.plot.bars, bar{l.what, b.name, max(b.Median, least), max(b.Min, least), max(b.Max, least)})
 		}
-		out.numbers = append(out.numbers, map[string]any{"kind": "latency", "what": l.what, "per_second": steadyRate, "runs": len(l.runs), "p50_ms": half, "p99_ms": tail, "max_ms": most})
+		out.numbers = append(out.numbers, map[string]any{"kind": "latency", "what": l.what, "per_second": steadyRate, "runs": len(l.runs),
+			"p50_ms": half, "p99_ms": tail, "max_ms": most})
 	}
 	return out
 }
@@ -209,9 +214,12 @@ func (d drain) part(from, to int) (perSecond float64, cost [4]float64) {
 
 // drainTable shows whether it gets slower as the backlog grows.
 func drainTable(sizes [][]drain) result {
-	out := result{title: "a crowd's payouts, by fifths of the backlog", columns: []string{"grabs at once", "part", "after s", "payouts/s", "least", "most", "Temporal ms", "MariaDB ms", "Redis ms", "worker ms"},
-		notes: []string{fmt.Sprintf("Medians of %s, the sizes in turn on one installation, which keeps what was paid before.", runs(len(sizes[0]))),
-			"The first fifth is paid while the most are waiting; its costs include the grabs themselves and the starts of later payouts.", "Milliseconds are processor time of that process for one payout."},
+	out := result{title: "a crowd's payouts, by fifths of the backlog", columns: []string{"grabs at once", "part", "after s", "payouts/s",
+		"least", "most", "Temporal ms", "MariaDB ms", "Redis ms", "worker ms"},
+		notes: []string{fmt.Sprintf("Medians of %s, the sizes in turn on one installation, which keeps what was paid before.",
+			runs(len(sizes[0]))),
+			"The first fifth is paid while the most are waiting; its costs include the grabs themselves and the starts of later payouts.",
+			"Milliseconds are processor time of that process for one payout."},
 		plot: &plot{title: "Payouts a second while a backlog drains", unit: "payouts/s"}}
 	for _, all := range sizes {
 		n := all[0].n
@@ -231,8 +239,11 @@ func drainTable(sizes [][]drain) result {
 		for i := range fifths {
 			row(strconv.Itoa(i+1)+". fifth", i, i+1)
 		}
-		answered, repairs := spread(all, func(d drain) float64 { return d.grabbed.Seconds() }), spread(all, func(d drain) float64 { return float64(d.repairs) })
-		out.notes = append(out.notes, fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %.0f to %.0f things right, of whatever kind.", figure(float64(n)), answered.Median, repairs.Min, repairs.Max))
+		answered, repairs := spread(all, func(d drain) float64 { return d.grabbed.Seconds() }),
+			spread(all, func(d drain) float64 { return float64(d.repairs) })
+		out.notes = append(out.notes,
+			fmt.Sprintf("The last of %s grabs was answered after %.2f s. The watch put %.0f to %.0f things right, of whatever kind.",
+				figure(float64(n)), answered.Median, repairs.Min, repairs.Max))
 	}
 	return out
 }

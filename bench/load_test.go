@@ -108,7 +108,8 @@ func sampled(took []time.Duration, elapsed time.Duration) sample {
 		return sample{}
 	}
 	slices.Sort(took)
-	return sample{done: len(took), perSecond: float64(len(took)) / elapsed.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100], longest: took[len(took)-1]}
+	return sample{done: len(took), perSecond: float64(len(took)) / elapsed.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100],
+		longest: took[len(took)-1]}
 }
 
 // comparison is one subject beside its baseline.

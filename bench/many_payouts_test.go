@@ -43,10 +43,12 @@ func measureGiantPayouts(t *testing.T, p plan, say func(string, ...any)) []resul
 		say("payouts of small packets beside a giant's backlog of %d, round %d of %d", giant, round+1, p.rounds)
 		beside = append(beside, r.giantPayouts(t, fmt.Sprintf("b%d", round), giant, grabs))
 	}
-	out := result{title: "from the grab of a small packet to the money, with and without a giant's backlog", columns: []string{"small packets", "where", "p50 ms", "p99 ms", "least p99", "most p99", "the giant's backlog", "drained after s"},
-		plot: &plot{title: "From the grab of a small packet to the money, p99", unit: "ms", log: true},
+	out := result{title: "from the grab of a small packet to the money, with and without a giant's backlog",
+		columns: []string{"small packets", "where", "p50 ms", "p99 ms", "least p99", "most p99", "the giant's backlog", "drained after s"},
+		plot:    &plot{title: "From the grab of a small packet to the money, p99", unit: "ms", log: true},
 		notes: []string{
-			fmt.Sprintf("%d grabs, one every %v, of %d packets, half of them in the giant's lane; from the answer to the movement at the provider.", grabs, payoutEvery, smallPackets),
+			fmt.Sprintf("%d grabs, one every %v, of %d packets, half of them in the giant's lane; from the answer to the movement at the provider.",
+				grabs, payoutEvery, smallPackets),
 			fmt.Sprintf("Medians of %s, with and without the giant in turn.", runs(p.rounds)),
 		}}
 	for _, side := range []struct {
@@ -64,7 +66,8 @@ func measureGiantPayouts(t *testing.T, p plan, say func(string, ...any)) []resul
 			runs []sample
 		}{{"in the giant's lane", same}, {"in other lanes", other}} {
 			m := measured("payouts of small packets "+side.name, 1, where.name, where.runs, 1)
-			out.rows = append(out.rows, []string{side.name, where.name, figure(m.P50Millis.Median), figure(m.P99Millis.Median), figure(m.P99Millis.Min), figure(m.P99Millis.Max),
+			out.rows = append(out.rows, []string{side.name, where.name, figure(m.P50Millis.Median), figure(m.P99Millis.Median),
+				figure(m.P99Millis.Min), figure(m.P99Millis.Max),
 				figure(rateOf(waiting).Median), figure(rateOf(drained).Median)})
 			out.plot.bars = append(out.plot.bars, m.P99Millis.bar(side.name, where.name))
 			out.numbers = append(out.numbers, m)

@@ -133,7 +133,8 @@ func (f *field) add(tb testing.TB, shares, lane int) int {
 	for id == "" || lane >= 0 && packet.Lane(id, pool.DefaultLanes) != lane {
 		id = packet.NewID([]byte(tb.Name()), fmt.Sprint(packetSerial.Add(1)))
 	}
-	pk := packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares), ShareCount: shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body"}
+	pk := packet.Packet{ID: id, App: "bench", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: share * money.Fen(shares),
+		ShareCount: shares, Split: packet.SplitEqual, MinShare: 1, BodyHash: "body"}
 	amounts := make([]money.Fen, shares)
 	for i := range amounts {
 		amounts[i] = share
@@ -193,7 +194,8 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 	if !p.full {
 		crowdSize, each, giant = 16, 4, 20_000
 	}
-	sides := []company{{name: "alone"}, {"beside a crowd on " + packetCount(crowdSize), crowdSize, giant / crowdSize}, {"beside the same crowd on one giant packet", 1, giant}}
+	sides := []company{{name: "alone"}, {"beside a crowd on " + packetCount(crowdSize), crowdSize, giant / crowdSize},
+		{"beside the same crowd on one giant packet", 1, giant}}
 	small, loads := make([]watchers, len(sides)), make([][]sample, len(sides))
 	for round := range p.rounds {
 		t.Run(fmt.Sprintf("giant, round %d", round+1), func(t *testing.T) {
@@ -209,10 +211,12 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 	if t.Failed() {
 		return nil
 	}
-	r := result{title: "a grab of a small packet, with and without a giant", columns: []string{"small packets", "where", "p50 ms", "p99 ms", "least p99", "most p99", "the crowd's grabs/s"},
+	r := result{title: "a grab of a small packet, with and without a giant", columns: []string{"small packets", "where", "p50 ms", "p99 ms",
+		"least p99", "most p99", "the crowd's grabs/s"},
 		plot: &plot{title: "A grab of a small packet, p99", unit: "ms", log: true},
 		notes: []string{
-			fmt.Sprintf("%d small packets, half of them in the lane of the giant; each is grabbed from every %v. The crowd is %d callers who never pause.", 2*each, watchEvery, crowdSize),
+			fmt.Sprintf("%d small packets, half of them in the lane of the giant; each is grabbed from every %v. The crowd is %d callers who "+
+				"never pause.", 2*each, watchEvery, crowdSize),
 			"The same crowd on many packets tells what is the giant's doing from what is the load's.",
 			fmt.Sprintf("Medians of %s of %v, the three in turn on the same Redis.", runs(p.rounds), p.length),
 		}}
@@ -226,7 +230,8 @@ func measureGiant(t *testing.T, p plan, say func(string, ...any)) []result {
 			runs []sample
 		}{{"in the giant's lane", small[i].same}, {"in other lanes", small[i].other}} {
 			m := measured("small packets "+side.name, each, where.name, where.runs, 1)
-			r.rows = append(r.rows, []string{side.name, where.name, fmt.Sprintf("%.2f", m.P50Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Min), fmt.Sprintf("%.2f", m.P99Millis.Max), crowdRate})
+			r.rows = append(r.rows, []string{side.name, where.name, fmt.Sprintf("%.2f", m.P50Millis.Median), fmt.Sprintf("%.2f", m.P99Millis.Median),
+				fmt.Sprintf("%.2f", m.P99Millis.Min), fmt.Sprintf("%.2f", m.P99Millis.Max), crowdRate})
 			r.plot.bars = append(r.plot.bars, m.P99Millis.bar(side.name, where.name))
 			r.numbers = append(r.numbers, m)
 		}

@@ -174,7 +174,8 @@ func (a *archive) questions(tb testing.TB) (all []question) {
 	for user, want := range map[string][3]int{regular: {taken, taken, taken}, one: {0, 1, 0}} {
 		var s summary
 		a.read(tb, of(user), &s)
-		if got := [3]int{s.Sent.Count, s.Received.Count, s.Received.Best}; got != want || s.Sent.Amount != int64(share)*int64(want[0]) || s.Received.Amount != int64(share)*int64(want[1]) {
+		if got := [3]int{s.Sent.Count, s.Received.Count, s.Received.Best}; got != want || s.Sent.Amount != int64(share)*int64(want[0]) ||
+			s.Received.Amount != int64(share)*int64(want[1]) {
 			tb.Fatalf("summary of %s: %+v, want %v", user, s, want)
 		}
 	}
@@ -271,10 +272,13 @@ type pageTime struct {
 // result is the report as a table.
 func (s *shelf) result() result {
 	few, many := figure(float64(s.Few))+" claims", figure(float64(s.Rows))+" claims"
-	r := result{title: "how long a page of a list takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " + few, "ratio"},
+	r := result{title: "how long a page of a list takes, over HTTP", columns: []string{"GET", "p50 ms", "p99 ms", "least", "most", "p50 at " +
+		few, "ratio"},
 		notes: []string{
-			fmt.Sprintf("MariaDB %s with %d claimed shares, as many payouts and %d packets; Redis with %d claims; filled in %v.", s.MariaDB, s.Rows, s.Packets, s.Rows, s.LoadTime.Round(100*time.Millisecond)),
-			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d claims; a ratio of 1 says that more rows cost nothing.", s.Calls, s.Few),
+			fmt.Sprintf("MariaDB %s with %d claimed shares, as many payouts and %d packets; Redis with %d claims; filled in %v.", s.MariaDB, s.Rows,
+				s.Packets, s.Rows, s.LoadTime.Round(100*time.Millisecond)),
+			fmt.Sprintf("Each asked %d times by one caller, in turn with an API that has %d claims; a ratio of 1 says that more rows cost nothing.",
+				s.Calls, s.Few),
 			"Before, every list was read to its end and had to add up.",
 		},
 		plot: &plot{title: "A page of a list, p50", unit: "ms"}}
@@ -287,9 +291,11 @@ func (s *shelf) result() result {
 			list, _, _ = strings.Cut(what, ", ")
 		}
 		ms := func(of times, percent int) string { return fmt.Sprintf("%.2f", of.at(percent)) }
-		r.rows = append(r.rows, []string{what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50), fmt.Sprintf("%.2f", l.ratio())})
+		r.rows = append(r.rows, []string{what, ms(l.many, 50), ms(l.many, 99), ms(l.many, 0), ms(l.many, 100), ms(l.few, 50),
+			fmt.Sprintf("%.2f", l.ratio())})
 		r.numbers = append(r.numbers, pageTime{what, l.many.at(50), l.many.at(99), l.many.at(0), l.many.at(100), l.few.at(50), l.ratio()})
-		r.plot.bars = append(r.plot.bars, bar{what, few, l.few.at(50), l.few.at(50), l.few.at(50)}, bar{what, many, l.many.at(50), l.many.at(50), l.many.at(50)})
+		r.plot.bars = append(r.plot.bars, bar{what, few, l.few.at(50), l.few.at(50), l.few.at(50)},
+			bar{what, many, l.many.at(50), l.many.at(50), l.many.at(50)})
 	}
 	return r
 }

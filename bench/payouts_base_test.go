@@ -35,7 +35,8 @@ const (
 
 var baseTables = []string{
 	`CREATE TABLE baseline_payouts (order_no VARBINARY(32) PRIMARY KEY, account VARBINARY(64) NOT NULL, amount BIGINT NOT NULL,
-		status VARCHAR(20) NOT NULL, provider_ref VARCHAR(64) NULL, created_at DATETIME(3) NOT NULL, settled_at DATETIME(3) NULL) ENGINE = InnoDB`,
+		status VARCHAR(20) NOT NULL, provider_ref VARCHAR(64) NULL, created_at DATETIME(3) NOT NULL,
+		settled_at DATETIME(3) NULL) ENGINE = InnoDB`,
 	`CREATE TABLE baseline_ledger (id BIGINT AUTO_INCREMENT PRIMARY KEY, order_no VARBINARY(32) NOT NULL UNIQUE, debit VARCHAR(20) NOT NULL,
 		credit VARCHAR(20) NOT NULL, amount BIGINT NOT NULL, created_at DATETIME(3) NOT NULL) ENGINE = InnoDB`,
 }
@@ -69,14 +70,16 @@ type regulars struct {
 
 // Persist writes the row before anything is sent.
 func (b *regulars) Persist(ctx context.Context, o baseOrder) error {
-	_, err := b.db.ExecContext(ctx, "INSERT IGNORE INTO baseline_payouts (order_no, account, amount, status, created_at) VALUES (?, ?, ?, 'sending', ?)",
+	_, err := b.db.ExecContext(ctx, "INSERT IGNORE INTO baseline_payouts (order_no, account, amount, status, created_at) VALUES (?, ?, ?, "+
+		"'sending', ?)",
 		o.OrderNo, o.Account, int64(o.Amount), time.Now().UTC())
 	return err
 }
 
 // Pay sends the order and returns the provider's reference.
 func (b *regulars) Pay(ctx context.Context, o baseOrder) (string, error) {
-	raw, err := b.pay.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: o.OrderNo, Account: o.Account, Amount: o.Amount, Currency: "CNY", Remark: "baseline"})
+	raw, err := b.pay.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: o.OrderNo, Account: o.Account, Amount: o.Amount,
+		Currency: "CNY", Remark: "baseline"})
 	if err != nil {
 		return "", err
 	}
@@ -98,14 +101,16 @@ func (b *regulars) Settle(ctx context.Context, o baseOrder, ref string) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	now := time.Now().UTC()
-	done, err := tx.ExecContext(ctx, "UPDATE baseline_payouts SET status = 'paid', provider_ref = ?, settled_at = ? WHERE order_no = ? AND status = 'sending'", ref, now, o.OrderNo)
+	done, err := tx.ExecContext(ctx, "UPDATE baseline_payouts SET status = 'paid', provider_ref = ?, settled_at = ? WHERE order_no = ? AND "+
+		"status = 'sending'", ref, now, o.OrderNo)
 	if err != nil {
 		return err
 	}
 	if n, err := done.RowsAffected(); n == 0 || err != nil {
 		return err // settled before
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO baseline_ledger (order_no, debit, credit, amount, created_at) VALUES (?, 'owed', 'provider', ?, ?)", o.OrderNo, int64(o.Amount), now); err != nil {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO baseline_ledger (order_no, debit, credit, amount, created_at) VALUES (?, 'owed', "+
+		"'provider', ?, ?)", o.OrderNo, int64(o.Amount), now); err != nil {
 		return err
 	}
 	return tx.Commit()

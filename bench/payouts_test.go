@@ -102,13 +102,14 @@ func (r *rig) ourPayouts(t *testing.T, n int, prefix, profileTo string) payoutRu
 	if said := w.ask(t, "profile"); said != "<nil>" {
 		t.Fatal(said)
 	}
-	run := r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND status = 'paid'", workflows.PayoutWorkflow, func() map[string]money.Fen {
-		owed, err := r.grabAll(t.Context(), ids, prefix, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return owed
-	})
+	run := r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND status = 'paid'", workflows.PayoutWorkflow,
+		func() map[string]money.Fen {
+			owed, err := r.grabAll(t.Context(), ids, prefix, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return owed
+		})
 	w.ask(t, "profiled")
 	for _, id := range ids {
 		if _, err := r.pool.Recall(t.Context(), id); err != nil {
@@ -223,7 +224,8 @@ func newPayoutLine(who string, runs []payoutRun) payoutLine {
 func payoutTable(n int, base, ours []payoutRun) result {
 	lines := []payoutLine{newPayoutLine("three regular activities", base), newPayoutLine("ours", ours)}
 	out := result{title: fmt.Sprintf("%d payouts at once", n),
-		columns: []string{"who", "payouts/s", "min", "max", "ratio", "Temporal ms", "ratio", "MariaDB ms", "Redis ms", "worker ms", "SQL statements", "provider calls"},
+		columns: []string{"who", "payouts/s", "min", "max", "ratio", "Temporal ms", "ratio", "MariaDB ms", "Redis ms", "worker ms",
+			"SQL statements", "provider calls"},
 		notes: []string{
 			"Each run from the first grab (the first start) until every payout is settled in MariaDB; each moved money once.",
 			"Milliseconds are processor time of that process for one payout; MariaDB and Redis write to disk before they answer.",
@@ -234,9 +236,11 @@ func payoutTable(n int, base, ours []payoutRun) result {
 		l.Ratio = l.PerSecond.Median / lines[0].PerSecond.Median
 		lines[i] = l
 		temporal := l.Temporal.Median / max(lines[0].Temporal.Median, 1e-9)
-		out.rows = append(out.rows, []string{l.Who, fmt.Sprintf("%.0f", l.PerSecond.Median), fmt.Sprintf("%.0f", l.PerSecond.Min), fmt.Sprintf("%.0f", l.PerSecond.Max),
-			fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.1f", l.Temporal.Median), fmt.Sprintf("%.2f", temporal), fmt.Sprintf("%.1f", l.MySQL.Median), fmt.Sprintf("%.2f", l.Redis.Median),
-			fmt.Sprintf("%.1f", l.Worker.Median), fmt.Sprintf("%.1f", l.Statements.Median), fmt.Sprintf("%.2f", l.Calls.Median)})
+		out.rows = append(out.rows, []string{l.Who, fmt.Sprintf("%.0f", l.PerSecond.Median), fmt.Sprintf("%.0f", l.PerSecond.Min),
+			fmt.Sprintf("%.0f", l.PerSecond.Max),
+			fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.1f", l.Temporal.Median), fmt.Sprintf("%.2f", temporal), fmt.Sprintf("%.1f", l.MySQL.Median),
+			fmt.Sprintf("%.2f", l.Redis.Median), fmt.Sprintf("%.1f", l.Worker.Median), fmt.Sprintf("%.1f", l.Statements.Median),
+			fmt.Sprintf("%.2f", l.Calls.Median)})
 		out.plot.bars = append(out.plot.bars, bar{name: l.Who, median: l.PerSecond.Median, min: l.PerSecond.Min, max: l.PerSecond.Max})
 		out.numbers = append(out.numbers, l)
 	}

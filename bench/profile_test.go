@@ -47,7 +47,8 @@ func groupOf(stack []string) string {
 			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) })
 		})
 	}
-	if has("runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.deductSweepCredit") {
+	if has("runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart",
+		"runtime.deductSweepCredit") {
 		return groupGC
 	}
 	group := ""
@@ -167,7 +168,8 @@ func measureProfile(t *testing.T, p plan, say func(string, ...any)) []result {
 
 func whereTimeGoes(all ...*profiled) result {
 	r := result{title: "where the processor time of the Go process goes", columns: []string{"part"},
-		notes: []string{"Runs with a CPU profile. What the standard library does belongs to whoever called it.", "API and load generator are one process here; on two machines the generator's part is free for grabs."}}
+		notes: []string{"Runs with a CPU profile. What the standard library does belongs to whoever called it.",
+			"API and load generator are one process here; on two machines the generator's part is free for grabs."}}
 	var groups []string
 	for _, l := range all {
 		r.columns = append(r.columns, l.name)
@@ -199,7 +201,8 @@ func whereTimeGoes(all ...*profiled) result {
 
 func whatTheMachineDoes(all ...*profiled) result {
 	r := result{title: "what the machine does meanwhile", columns: []string{"what"},
-		notes: []string{"Waiting for the disk is what Redis' main thread was found at by a look every 2 ms: the fsync of `appendfsync always`. Idle is what remains."}}
+		notes: []string{"Waiting for the disk is what Redis' main thread was found at by a look every 2 ms: the fsync of `appendfsync " +
+			"always`. Idle is what remains."}}
 	lines := []struct {
 		what string
 		of   func(l *profiled) string
@@ -232,8 +235,10 @@ func whatTheMachineDoes(all ...*profiled) result {
 	for _, l := range all {
 		r.columns = append(r.columns, l.name)
 		r.notes = append(r.notes, l.limit())
-		r.numbers = append(r.numbers, map[string]any{"run": l.name, "per_second": l.perSecond(), "go_us": l.each(l.self), "redis_main_us": l.each(l.main), "redis_other_us": l.each(l.others),
-			"script_calls": l.calls, "cores_busy": l.coresBusy(), "redis_works": l.works(), "redis_waits_for_core": l.waits(), "redis_waits_for_disk": l.onDisk()})
+		r.numbers = append(r.numbers, map[string]any{"run": l.name, "per_second": l.perSecond(), "go_us": l.each(l.self),
+			"redis_main_us": l.each(l.main), "redis_other_us": l.each(l.others),
+			"script_calls": l.calls, "cores_busy": l.coresBusy(), "redis_works": l.works(), "redis_waits_for_core": l.waits(),
+			"redis_waits_for_disk": l.onDisk()})
 	}
 	return r
 }
@@ -274,13 +279,17 @@ func (l *profiled) limit() string {
 	})
 	switch {
 	case occupied >= 0.9:
-		return fmt.Sprintf("The limit of %s: Redis' main thread is taken %s of the time, most of all by %s.", l.name, percent(occupied), largest.what)
+		return fmt.Sprintf("The limit of %s: Redis' main thread is taken %s of the time, most of all by %s.", l.name, percent(occupied),
+			largest.what)
 	case l.coresBusy() >= 0.9:
-		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread is taken only %s of it.", l.name, percent(l.coresBusy()), percent(occupied))
+		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread is taken only %s of it.", l.name,
+			percent(l.coresBusy()), percent(occupied))
 	}
 	if l.waits() >= l.works() {
-		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread waits for one %s of it, and works %s.", l.name, percent(l.coresBusy()), percent(l.waits()), percent(l.works()))
+		return fmt.Sprintf("The limit of %s: the cores, busy %s of the time; Redis' main thread waits for one %s of it, and works %s.", l.name,
+			percent(l.coresBusy()), percent(l.waits()), percent(l.works()))
 	}
-	return fmt.Sprintf("The limit of %s: neither Redis' main thread (taken %s of the time) nor the cores (busy %s); callers wait for each other's round trips, of %s grabs a script call.",
+	return fmt.Sprintf("The limit of %s: neither Redis' main thread (taken %s of the time) nor the cores (busy %s); callers wait for each "+
+		"other's round trips, of %s grabs a script call.",
 		l.name, percent(occupied), percent(l.coresBusy()), figure(float64(l.done)/float64(max(1, l.calls))))
 }

@@ -77,7 +77,8 @@ type s0Packet struct{ untaken, taken, users string }
 func s0(redisAddr string, packets int) subject {
 	return subject{"S0 script", func(tb testing.TB, callers int, length time.Duration) attempt {
 		// Retries off: a script that is not repeatable must not be sent twice.
-		rdb := redis.NewClient(&redis.Options{Addr: redisAddr, PoolSize: callers + 2, MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true})
+		rdb := redis.NewClient(&redis.Options{Addr: redisAddr, PoolSize: callers + 2, MaxRetries: -1, ReadTimeout: patience,
+			DisableIdentity: true})
 		keys := make([]s0Packet, packets)
 		for i := range keys {
 			keys[i] = s0Keys(strconv.FormatInt(packetSerial.Add(1), 10))

@@ -21,9 +21,10 @@ var (
 	only   = flag.String("only", "", "sections to measure: `names` or regular expressions, separated by commas")
 	length = flag.Duration("length", 3*time.Second, "with -report: time of one run")
 	rounds = flag.Int("rounds", 3, "with -report: runs of each side, of which the median is reported")
-	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from, and payouts that the desk has; 0: neither")
-	lines  = flag.String("json", "", "also write JSON lines to this `file`, relative to the root of the checkout")
-	docs   = flag.Bool("docs", false, "with -report: write the tables and plots of what was measured into docs/performance.md")
+	rows   = flag.Int("rows", packet.MaxShares, "with -report: claimed shares in MySQL, and in Redis, that pages are read from, and "+
+		"payouts that the desk has; 0: neither")
+	lines = flag.String("json", "", "also write JSON lines to this `file`, relative to the root of the checkout")
+	docs  = flag.Bool("docs", false, "with -report: write the tables and plots of what was measured into docs/performance.md")
 )
 
 func TestMain(m *testing.M) {
@@ -53,7 +54,8 @@ func tiny() plan {
 }
 
 func earnest() plan {
-	return plan{full: true, length: *length, rounds: *rounds, callers: []int{20, 128, 1000}, packets: []int{1, 64}, conns: 256, rows: *rows, calls: 300}
+	return plan{full: true, length: *length, rounds: *rounds, callers: []int{20, 128, 1000}, packets: []int{1, 64}, conns: 256, rows: *rows,
+		calls: 300}
 }
 
 // TestReport goes through every section. By default it takes so little time
@@ -165,8 +167,8 @@ func environment(t *testing.T) surroundings {
 		t.Fatal(err)
 	}
 	return surroundings{
-		Kind: "environment", Cores: runtime.GOMAXPROCS(0), Processor: processor(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Redis: version,
-		Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
+		Kind: "environment", Cores: runtime.GOMAXPROCS(0), Processor: processor(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
+		Redis: version, Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
 	}
 }
 
@@ -213,6 +215,7 @@ func processor() string {
 }
 
 func (s surroundings) String() string {
-	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; load average before: %s. `%s`",
+	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; load "+
+		"average before: %s. `%s`",
 		s.At, s.Cores, s.Processor, s.OS, s.Go, s.Redis, s.Load, s.Command)
 }

@@ -39,8 +39,9 @@ func TestRateOf(t *testing.T) {
 
 func TestWorkGroup(t *testing.T) {
 	for want, stack := range map[string][]string{
-		groupGC:                             {"runtime.scanobject", "runtime.gcBgMarkWorker"},
-		"MariaDB: gorm, driver, sockets":    {"syscall.write", "github.com/go-sql-driver/mysql.(*mysqlConn).writePacket", "gorm.io/gorm.(*DB).Exec", "hongbao/store.(*Store).Settle"},
+		groupGC: {"runtime.scanobject", "runtime.gcBgMarkWorker"},
+		"MariaDB: gorm, driver, sockets": {"syscall.write", "github.com/go-sql-driver/mysql.(*mysqlConn).writePacket",
+			"gorm.io/gorm.(*DB).Exec", "hongbao/store.(*Store).Settle"},
 		"Temporal: gRPC, protobuf, sockets": {"syscall.read", "google.golang.org/grpc/internal/transport.(*http2Client).reader"},
 		"Temporal: SDK":                     {"runtime.mallocgc", "go.temporal.io/sdk/internal.(*workflowTaskHandlerImpl).ProcessWorkflowTask"},
 		"the provider: HTTP":                {"syscall.write", "net/http.(*persistConn).writeLoop"},

@@ -31,7 +31,8 @@ import (
 	"hongbao/worker"
 )
 
-var portion = flag.Float64("part", 1, "with -report: part of the full number of payouts, grabs and open packets where these are counted and not timed")
+var portion = flag.Float64("part", 1, "with -report: part of the full number of payouts, grabs and open packets where these are counted "+
+	"and not timed")
 
 // sized is the number of things in earnest, or only so many that one sees that
 // measuring works.
@@ -132,7 +133,8 @@ type bill struct {
 
 func (r *rig) bill(tb testing.TB, worker *child) bill {
 	tb.Helper()
-	return bill{temporal: processorTime(tb, r.temporal.PID()), mysql: processorTime(tb, r.mysql.PID()), redis: processorTime(tb, r.redis.PID()),
+	return bill{temporal: processorTime(tb, r.temporal.PID()), mysql: processorTime(tb, r.mysql.PID()),
+		redis:  processorTime(tb, r.redis.PID()),
 		worker: processorTime(tb, worker.proc.PID()), statements: r.statements(tb), calls: r.provider.number(tb, "calls")}
 }
 
@@ -185,7 +187,8 @@ func (r *rig) movements(tb testing.TB) []movement {
 		if n := len(r.moved); n > 0 {
 			after = r.moved[n-1].Seq
 		}
-		req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, fmt.Sprintf("%s/_movements?after=%d&limit=%d", r.provider.address, after, limit), nil)
+		req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, fmt.Sprintf("%s/_movements?after=%d&limit=%d", r.provider.address,
+			after, limit), nil)
 		if err != nil {
 			tb.Fatal(err)
 		}

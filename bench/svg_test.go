@@ -137,11 +137,13 @@ func (p *plot) svg() string {
 		middle := y + barHeight/2
 		text(s.names-8, middle+4, ` text-anchor="end"`, b.name)
 		fmt.Fprintf(&body, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%d\" fill=\"%s\"><title>%s</title></rect>\n",
-			s.names, y, s.x(b.median), barHeight, shade[b.name], escape(fmt.Sprintf("%s: %s %s (%s to %s)", b.name, figure(b.median), p.unit, figure(b.min), figure(b.max))))
+			s.names, y, s.x(b.median), barHeight, shade[b.name],
+			escape(fmt.Sprintf("%s: %s %s (%s to %s)", b.name, figure(b.median), p.unit, figure(b.min), figure(b.max))))
 		if b.min != b.max {
 			spreads = true
 			least, most := s.names+s.x(b.min), s.names+s.x(b.max)
-			fmt.Fprintf(&body, "<path d=\"M%g %gH%gM%g %gv8M%g %gv8\" stroke=\"#222\" fill=\"none\"/>\n", least, middle, most, least, middle-4, most, middle-4)
+			fmt.Fprintf(&body, "<path d=\"M%g %gH%gM%g %gv8M%g %gv8\" stroke=\"#222\" fill=\"none\"/>\n", least, middle, most, least, middle-4, most,
+				middle-4)
 		}
 		text(s.names+s.x(b.max)+6, middle+4, "", figure(b.median))
 		y += barHeight + barGap
@@ -163,7 +165,8 @@ func (p *plot) svg() string {
 	text(s.names, bottom+30, ` fill="#555" font-size="11"`, axis)
 	height := bottom + axisSpace + 4
 	size := min(16, plotWidth/(0.65*float64(len(p.title)+1))) // a long title is set smaller
-	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\" role=\"img\" aria-label=\"%s\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#222\">\n"+
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"12\" y=\"26\" font-size=\"%.3g\" font-weight=\"600\">%s</text>\n%s%s</svg>\n",
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\" role=\"img\" "+
+		"aria-label=\"%s\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#222\">\n<rect width=\"100%%\" height=\"100%%\" "+
+		"fill=\"#fff\"/>\n<text x=\"12\" y=\"26\" font-size=\"%.3g\" font-weight=\"600\">%s</text>\n%s%s</svg>\n",
 		plotWidth, height, plotWidth, height, escape(p.title), size, escape(p.title), grid.String(), body.String())
 }

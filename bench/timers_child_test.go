@@ -68,7 +68,8 @@ func beTimers(t *testing.T, cfg childSettings) (string, func(string) string) {
 			return err.Error()
 		}
 		err := startAll(n, func(ctx context.Context, i int) error {
-			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: prefix + strconv.Itoa(i), TaskQueue: timersQueue}, timersAtOnce, time.UnixMilli(at))
+			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: prefix + strconv.Itoa(i), TaskQueue: timersQueue}, timersAtOnce,
+				time.UnixMilli(at))
 			return err
 		})
 		if err != nil {

@@ -26,7 +26,8 @@ const (
 func measureTimers(t *testing.T, p plan, say func(string, ...any)) []result {
 	open, ends := newRig(t).measurePackets(t, p, say) // first: what others leave in a server would be taken for theirs
 	bare := newRig(t).measureBare(t, p, say)
-	return []result{open, dueTable("packets that expire in the same second, until all are refunded and closed", ends), dueTable("bare timers due in the same instant", bare)}
+	return []result{open, dueTable("packets that expire in the same second, until all are refunded and closed", ends),
+		dueTable("bare timers due in the same instant", bare)}
 }
 
 // dueRun is how work went on that was due in one instant.
@@ -57,7 +58,8 @@ func (r *rig) measureBare(t *testing.T, p plan, say func(string, ...any)) (all [
 		for _, fixed := range []int{knownBad, 0} {
 			run := r.bareTimers(t, n, fixed, fmt.Sprintf("due%d-%d-", i, fixed), ahead)
 			all = append(all, run)
-			say("%d bare timers, pollers %s, round %d: %v, longest time without any %v", n, run.pollers, i+1, run.Took.Round(time.Millisecond), run.Longest.Round(time.Millisecond))
+			say("%d bare timers, pollers %s, round %d: %v, longest time without any %v", n, run.pollers, i+1, run.Took.Round(time.Millisecond),
+				run.Longest.Round(time.Millisecond))
 		}
 	}
 	return all
@@ -98,7 +100,8 @@ type footprint struct {
 
 func (r *rig) footprint(t *testing.T, w *child) footprint {
 	t.Helper()
-	f := footprint{heap: w.number(t, "heap"), worker: resident(t, w.proc.PID()), temporal: resident(t, r.temporal.PID()), temporalDisk: temporalFiles(t, r.temporal.PID())}
+	f := footprint{heap: w.number(t, "heap"), worker: resident(t, w.proc.PID()), temporal: resident(t, r.temporal.PID()),
+		temporalDisk: temporalFiles(t, r.temporal.PID())}
 	info, err := r.rdb.InfoMap(t.Context(), "memory").Result()
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +119,8 @@ func (r *rig) analyze(t *testing.T) {
 	t.Helper()
 	var tables string
 	r.asked++
-	if err := r.db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = DATABASE()").Scan(&tables); err != nil {
+	if err := r.db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = "+
+		"DATABASE()").Scan(&tables); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(t, "ANALYZE TABLE "+tables)
@@ -166,7 +170,8 @@ func (r *rig) measurePackets(t *testing.T, p plan, say func(string, ...any)) (re
 		run := r.expire(t, ending, perSecond, "ends"+strconv.Itoa(fixed)+"-")
 		run.pollers = pollersOf(fixed)
 		ends = append(ends, run)
-		say("%d packets expired, pollers %s: all closed after %v, longest time without any step %v", ending, run.pollers, run.Took.Round(time.Millisecond), run.Longest.Round(time.Millisecond))
+		say("%d packets expired, pollers %s: all closed after %v, longest time without any step %v", ending, run.pollers,
+			run.Took.Round(time.Millisecond), run.Longest.Round(time.Millisecond))
 	}
 	w.end()
 	return out, ends
@@ -175,7 +180,8 @@ func (r *rig) measurePackets(t *testing.T, p plan, say func(string, ...any)) (re
 // progressOfEnds counts what is done of the ends of a sender's packets, in steps
 // that MariaDB sees: closing, books closed, refund known, under way and paid, closed.
 const progressOfEnds = `SELECT COALESCE(SUM((status IN ('closing', 'closed')) + (books_closed_at IS NOT NULL) + (status = 'closed')), 0) +
-	(SELECT COALESCE(SUM(1 + (f.status <> 'pending') + (f.status = 'paid')), 0) FROM payments f JOIN packets k ON k.id = f.packet_id WHERE f.kind = 'r' AND k.sender_id = ?)
+	(SELECT COALESCE(SUM(1 + (f.status <> 'pending') + (f.status = 'paid')), 0) FROM payments f JOIN packets k ON k.id = f.packet_id
+	WHERE f.kind = 'r' AND k.sender_id = ?)
 	FROM packets WHERE sender_id = ?`
 
 const stepsOfEnd = 6
@@ -217,11 +223,16 @@ func (r *rig) expire(t *testing.T, n int, perSecond float64, sender string) dueR
 func openTable(n int, took time.Duration, before, after footprint, cost, costs bill) result {
 	each := func(b, a int64) string { return figure(float64(a-b) / float64(n)) }
 	mega := func(v int64) string { return figure(float64(v) / (1 << 20)) }
-	out := result{title: fmt.Sprintf("%s open packets, each waiting for its end", figure(float64(n))), columns: []string{"what", "before", "with them", "for each"},
-		notes: []string{fmt.Sprintf("Opened in %.1f s, %s a second: from the request's script to a pool that can be grabbed from, charge included. Processor time for each: Temporal %s ms, MariaDB %s ms, worker %s ms.",
-			took.Seconds(), figure(float64(n)/took.Seconds()), figure(millis(costs.temporal-cost.temporal)/float64(n)), figure(millis(costs.mysql-cost.mysql)/float64(n)), figure(millis(costs.worker-cost.worker)/float64(n))),
-			"Before and with them in MiB, for each in bytes. The worker keeps up to 10,000 runs at hand; what it forgets is read again from Temporal."},
-		numbers: []any{map[string]any{"kind": "open_packets", "packets": n, "per_second": float64(n) / took.Seconds(), "before": before.numbers(), "after": after.numbers()}}}
+	out := result{title: fmt.Sprintf("%s open packets, each waiting for its end", figure(float64(n))),
+		columns: []string{"what", "before", "with them", "for each"},
+		notes: []string{fmt.Sprintf("Opened in %.1f s, %s a second: from the request's script to a pool that can be grabbed from, charge "+
+			"included. Processor time for each: Temporal %s ms, MariaDB %s ms, worker %s ms.",
+			took.Seconds(), figure(float64(n)/took.Seconds()), figure(millis(costs.temporal-cost.temporal)/float64(n)),
+			figure(millis(costs.mysql-cost.mysql)/float64(n)), figure(millis(costs.worker-cost.worker)/float64(n))),
+			"Before and with them in MiB, for each in bytes. The worker keeps up to 10,000 runs at hand; what it forgets is read again from " +
+				"Temporal."},
+		numbers: []any{map[string]any{"kind": "open_packets", "packets": n, "per_second": float64(n) / took.Seconds(), "before": before.numbers(),
+			"after": after.numbers()}}}
 	for _, l := range []struct {
 		what          string
 		before, after int64
@@ -239,7 +250,8 @@ func openTable(n int, took time.Duration, before, after footprint, cost, costs b
 }
 
 func (f footprint) numbers() map[string]int64 {
-	return map[string]int64{"worker": f.worker, "worker_heap": f.heap, "temporal": f.temporal, "temporal_files": f.temporalDisk, "redis": f.redis, "mysql": f.mysql}
+	return map[string]int64{"worker": f.worker, "worker_heap": f.heap, "temporal": f.temporal, "temporal_files": f.temporalDisk,
+		"redis": f.redis, "mysql": f.mysql}
 }
 
 func dueTable(title string, runs []dueRun) result {
@@ -254,10 +266,12 @@ func dueTable(title string, runs []dueRun) result {
 		case run.Longest >= 20*time.Second:
 			stalled = "yes"
 		}
-		out.rows = append(out.rows, []string{run.pollers, figure(float64(run.n)), figure(run.started), figure(run.Took.Seconds()), figure(run.Longest.Seconds()), stalled})
+		out.rows = append(out.rows, []string{run.pollers, figure(float64(run.n)), figure(run.started), figure(run.Took.Seconds()),
+			figure(run.Longest.Seconds()), stalled})
 		v := run.Longest.Seconds()
 		out.plot.bars = append(out.plot.bars, bar{run.pollers, fmt.Sprintf("run %d", i+1), v, v, v})
-		out.numbers = append(out.numbers, map[string]any{"kind": "due", "title": title, "pollers": run.pollers, "runs": run.n, "opened_per_second": run.started, "took_s": run.Took.Seconds(), "longest_pause_s": v, "stalled": stalled != "no"})
+		out.numbers = append(out.numbers, map[string]any{"kind": "due", "title": title, "pollers": run.pollers, "runs": run.n,
+			"opened_per_second": run.started, "took_s": run.Took.Seconds(), "longest_pause_s": v, "stalled": stalled != "no"})
 	}
 	return out
 }

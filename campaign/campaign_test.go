@@ -94,12 +94,14 @@ func TestR1_PacketOfADay(t *testing.T) {
 	if id == packet.NewID(salt, "order-4711") || id != NewID(salt, "order-4711") || id == NewID(salt, "order-4712") {
 		t.Errorf("id %s", id)
 	}
-	c := Campaign{ID: id, App: "app", Salt: NewSalt(salt, id), BodyHash: "h", Template: Template{Packet: packet.Packet{SenderID: "u1", TotalAmount: 100, ShareCount: 2, EligibleCount: 3}}}
+	c := Campaign{ID: id, App: "app", Salt: NewSalt(salt, id), BodyHash: "h",
+		Template: Template{Packet: packet.Packet{SenderID: "u1", TotalAmount: 100, ShareCount: 2, EligibleCount: 3}}}
 	one, again, other := c.PacketOf("2026-02-10", [32]byte{1}), c.PacketOf("2026-02-10", [32]byte{1}), c.PacketOf("2026-02-11", [32]byte{1})
 	if one.ID != c.PacketID("2026-02-10") || one.ID != again.ID || one.BodyHash != again.BodyHash || one.Commitment != again.Commitment {
 		t.Errorf("%+v and %+v", one, again)
 	}
-	if one.ID == other.ID || one.BodyHash == other.BodyHash || one.Commitment == other.Commitment || !packet.ValidID(one.ID) || len(one.BodyHash) != 64 {
+	if one.ID == other.ID || one.BodyHash == other.BodyHash || one.Commitment == other.Commitment || !packet.ValidID(one.ID) ||
+		len(one.BodyHash) != 64 {
 		t.Errorf("%+v and %+v", one, other)
 	}
 	if one.App != "app" || one.SenderID != "u1" || one.TotalAmount != 100 || one.EligibleCount != 3 {

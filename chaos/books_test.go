@@ -79,12 +79,13 @@ func readBooks(ctx context.Context, s *stack, db *sql.DB) (*books, error) {
 		query string
 		each  func(scan func(...any) error) error
 	}{
-		{"SELECT id, COALESCE(group_id, ''), sender_id, total_amount, share_count, status, remainder FROM packets", func(scan func(...any) error) error {
-			p := &packetRow{claims: map[string]*shareRow{}}
-			err := scan(&p.id, &p.group, &p.sender, &p.total, &p.shares, &p.status, &p.remainder)
-			b.packets[p.id] = p
-			return err
-		}},
+		{"SELECT id, COALESCE(group_id, ''), sender_id, total_amount, share_count, status, remainder FROM packets",
+			func(scan func(...any) error) error {
+				p := &packetRow{claims: map[string]*shareRow{}}
+				err := scan(&p.id, &p.group, &p.sender, &p.total, &p.shares, &p.status, &p.remainder)
+				b.packets[p.id] = p
+				return err
+			}},
 		{"SELECT packet_id, share_index, amount, user_id, recipient FROM shares WHERE user_id IS NOT NULL", func(scan func(...any) error) error {
 			var packet, user string
 			r := &shareRow{}
@@ -96,12 +97,13 @@ func readBooks(ctx context.Context, s *stack, db *sql.DB) (*books, error) {
 			}
 			return nil
 		}},
-		{"SELECT id, kind, packet_id, user_id, share_index, account, amount, status, COALESCE(order_no, '') FROM payments", func(scan func(...any) error) error {
-			p := &paymentRow{}
-			err := scan(&p.id, &p.kind, &p.packet, &p.user, &p.share, &p.account, &p.amount, &p.status, &p.orderNo)
-			b.payments[p.id] = p
-			return err
-		}},
+		{"SELECT id, kind, packet_id, user_id, share_index, account, amount, status, COALESCE(order_no, '') FROM payments",
+			func(scan func(...any) error) error {
+				p := &paymentRow{}
+				err := scan(&p.id, &p.kind, &p.packet, &p.user, &p.share, &p.account, &p.amount, &p.status, &p.orderNo)
+				b.payments[p.id] = p
+				return err
+			}},
 		{"SELECT order_no, payment_id FROM attempts", func(scan func(...any) error) error {
 			var no, payment string
 			err := scan(&no, &payment)

@@ -140,7 +140,8 @@ func (p plan) run(ctx context.Context, s *stack) *result {
 	}
 	lifted := time.Now()
 	<-loading
-	fmt.Printf("chaos: load has ended; in %d tries %d grabs were acknowledged, %d refused (sold out, expired, not open yet, not eligible), %d calls ended without an answer\n",
+	fmt.Printf("chaos: load has ended; in %d tries %d grabs were acknowledged, %d refused (sold out, expired, not open yet, not eligible), "+
+		"%d calls ended without an answer\n",
 		l.told.grabs.Load(), l.told.acknowledged.Load(), l.told.refused.Load(), l.told.unanswered.Load())
 	i, err := newInspector(ctx, s)
 	if i != nil {
@@ -199,7 +200,8 @@ func (r *result) failure(s *stack) string {
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", map[bool]string{true: "wrong", false: "open"}[v.final], v.what)
 	}
-	fmt.Fprintf(&b, "\nThe schedule:\n%s\nWhat was done:\n%s\n\nThe ends of the logs:\n%s", printed(r.schedule), strings.Join(r.faults.log, "\n"), s.logTails(25))
+	fmt.Fprintf(&b, "\nThe schedule:\n%s\nWhat was done:\n%s\n\nThe ends of the logs:\n%s", printed(r.schedule),
+		strings.Join(r.faults.log, "\n"), s.logTails(25))
 	return b.String()
 }
 

@@ -41,13 +41,15 @@ func newInspector(ctx context.Context, s *stack) (*inspector, error) {
 		return nil, err
 	}
 	i.redis = redis.NewClient(&redis.Options{Addr: s.env("HONGBAO_REDIS_ADDR")})
-	i.temporal, err = temporal.DialContext(ctx, temporal.Options{HostPort: s.env("HONGBAO_TEMPORAL_ADDRESS"), Namespace: s.env("HONGBAO_TEMPORAL_NAMESPACE"),
-		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	i.temporal, err = temporal.DialContext(ctx, temporal.Options{HostPort: s.env("HONGBAO_TEMPORAL_ADDRESS"),
+		Namespace: s.env("HONGBAO_TEMPORAL_NAMESPACE"),
+		Logger:    log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		return i, err
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: inspectors, MaxConnsPerHost: inspectors}
-	if i.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
+	if i.app, err = client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"),
+		client.WithHTTPClient(&http.Client{Transport: transport})); err != nil {
 		return i, err
 	}
 	i.key, err = s.secret("provider_key")
@@ -194,7 +196,8 @@ func (i *inspector) runs(ctx context.Context, j *judgement) error {
 		}
 		for _, e := range page.GetExecutions() {
 			id := e.GetExecution().GetWorkflowId()
-			ours := strings.HasPrefix(id, "packet/") || strings.HasPrefix(id, "payout/") || strings.HasPrefix(id, "refund/") || strings.HasPrefix(id, "honour/")
+			ours := strings.HasPrefix(id, "packet/") || strings.HasPrefix(id, "payout/") || strings.HasPrefix(id, "refund/") ||
+				strings.HasPrefix(id, "honour/")
 			if ours && !waiting[id] {
 				j.open("workflow %s is still open", id)
 			}
@@ -259,8 +262,10 @@ func (i *inspector) askPacket(ctx context.Context, j *judgement, p *packetRow) e
 	for _, m := range j.moved["r"+p.id+"0000"] {
 		refunded += m.Amount
 	}
-	if string(got.Status) != p.status || got.ClaimedCount != len(p.claims) || int64(got.ClaimedAmount) != claimed || int64(got.RefundedAmount) != refunded {
-		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API tells %s", p.id, p.status, len(p.claims), claimed, refunded, got.Raw)
+	if string(got.Status) != p.status || got.ClaimedCount != len(p.claims) || int64(got.ClaimedAmount) != claimed ||
+		int64(got.RefundedAmount) != refunded {
+		return fmt.Errorf("packet %s is %s, %d claims of %d fen, %d refunded; the API tells %s", p.id, p.status, len(p.claims), claimed, refunded,
+			got.Raw)
 	}
 	return nil
 }

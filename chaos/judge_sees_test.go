@@ -26,14 +26,16 @@ func healthy() (*books, *told, map[string]verdict) {
 	pay := func(id, op, user string, share int, amount int64) {
 		no := id + "01"
 		b.attempts[no] = id
-		b.payments[id] = &paymentRow{id: id, kind: id[:1], packet: somePacket, user: user, account: user, status: "paid", orderNo: no, share: share, amount: amount}
+		b.payments[id] = &paymentRow{id: id, kind: id[:1], packet: somePacket, user: user, account: user, status: "paid", orderNo: no,
+			share: share, amount: amount}
 		b.movements = append(b.movements, movement{int64(len(b.movements) + 1), op, no, user, amount})
 	}
 	pay(someCharge, "charge", "boss", -1, 100)
 	pay(somePayout(0), "transfer", "ann", 0, 30)
 	pay(somePayout(33), "transfer", "bob", 33, 20)
 	pay(someRefund, "refund", "boss", -1, 50)
-	b.postings = []posting{{somePacket, "charge", "provider", "holding", 100}, {somePacket, "claim", "holding", "owed", 30}, {somePacket, "claim", "holding", "owed", 20},
+	b.postings = []posting{{somePacket, "charge", "provider", "holding", 100}, {somePacket, "claim", "holding", "owed", 30},
+		{somePacket, "claim", "holding", "owed", 20},
 		{somePacket, "paid", "owed", "provider", 30}, {somePacket, "paid", "owed", "provider", 20},
 		{somePacket, "close", "holding", "refunding", 50}, {somePacket, "refunded", "refunding", "provider", 50}}
 	t := newTold()
@@ -66,10 +68,13 @@ func TestJudgeSees(t *testing.T) {
 		final         bool
 		lost, doubled int
 	}{
-		"a claim is lost":  {func(b *books, _ *told, _ map[string]verdict) { delete(b.packets[somePacket].claims, "ann") }, "has no claim", false, 1, 0},
+		"a claim is lost": {func(b *books, _ *told, _ map[string]verdict) { delete(b.packets[somePacket].claims, "ann") }, "has no claim", false,
+			1, 0},
 		"a packet is lost": {func(b *books, _ *told, _ map[string]verdict) { delete(b.packets, somePacket) }, "not in the books", false, 3, 0},
-		"another amount":   {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].amount = 31 }, "was told share 0 of 30 fen", true, 0, 0},
-		"another share":    {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].index = 1 }, "was told share 0", true, 1, 0},
+		"another amount": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].amount = 31 },
+			"was told share 0 of 30 fen", true, 0, 0},
+		"another share": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].claims["ann"].index = 1 }, "was told share 0",
+			true, 1, 0},
 		"told twice": {func(_ *books, t *told, _ map[string]verdict) {
 			t.claimed(somePacket, "ann", claim{0, 31, somePayout(0)})
 		}, "then", true, 0, 0},
@@ -80,11 +85,14 @@ func TestJudgeSees(t *testing.T) {
 		"a packet nobody wanted": {func(b *books, _ *told, _ map[string]verdict) {
 			b.packets["x"] = &packetRow{id: "x", group: groupOf(2), status: "rejected"}
 		}, "nobody asked", true, 0, 0},
-		"a claim nobody grabbed": {func(_ *books, t *told, _ map[string]verdict) { delete(t.tried[somePacket], "bob") }, "never grabbed", true, 0, 0},
-		"paid elsewhere":         {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].account = "thief" }, "for account \"ann\"", true, 0, 0},
-		"moved elsewhere":        {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Account = "thief" }, "its payment", true, 0, 0},
-		"moved another amount":   {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Amount = 29 }, "its payment", true, 0, 0},
-		"one number twice":       {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(0)+"01", "ann", 30) }, "more than once", true, 0, 2},
+		"a claim nobody grabbed": {func(_ *books, t *told, _ map[string]verdict) { delete(t.tried[somePacket], "bob") }, "never grabbed", true, 0,
+			0},
+		"paid elsewhere": {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].account = "thief" },
+			"for account \"ann\"", true, 0, 0},
+		"moved elsewhere":      {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Account = "thief" }, "its payment", true, 0, 0},
+		"moved another amount": {func(b *books, _ *told, _ map[string]verdict) { b.movements[1].Amount = 29 }, "its payment", true, 0, 0},
+		"one number twice": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(0)+"01", "ann", 30) },
+			"more than once", true, 0, 2},
 		"one claim by two numbers": {func(b *books, _ *told, _ map[string]verdict) {
 			b.attempts[somePayout(0)+"02"] = somePayout(0)
 			move(b, "transfer", somePayout(0)+"02", "ann", 30)
@@ -93,32 +101,49 @@ func TestJudgeSees(t *testing.T) {
 			b.attempts[someCharge+"02"] = someCharge
 			move(b, "charge", someCharge+"02", "boss", 100)
 		}, "moved money 2 times", true, 0, 1},
-		"money of nobody":          {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) }, "no payment explains", true, 0, 0},
-		"not paid":                 {func(b *books, _ *told, _ map[string]verdict) { b.movements = slices.Delete(b.movements, 1, 2) }, "called paid", true, 1, 0},
-		"still unknown":            {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].status = "unknown" }, "still unknown", false, 1, 0},
-		"no payout":                {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, somePayout(0)) }, "has no payout", false, 1, 0},
-		"failed although it moved": {func(b *books, _ *told, v map[string]verdict) { fail(b, v, "declined_by_rule") }, "called failed; it moved", false, 1, 0},
+		"money of nobody": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", somePayout(7)+"01", "eve", 5) },
+			"no payment explains", true, 0, 0},
+		"not paid": {func(b *books, _ *told, _ map[string]verdict) { b.movements = slices.Delete(b.movements, 1, 2) },
+			"called paid", true, 1, 0},
+		"still unknown": {func(b *books, _ *told, _ map[string]verdict) { b.payments[somePayout(0)].status = "unknown" },
+			"still unknown", false, 1, 0},
+		"no payout": {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, somePayout(0)) }, "has no payout", false,
+			1, 0},
+		"failed although it moved": {func(b *books, _ *told, v map[string]verdict) { fail(b, v, "declined_by_rule") }, "called failed; it moved",
+			false, 1, 0},
 		"failed without reason": {func(b *books, _ *told, v map[string]verdict) {
 			fail(b, v, "")
 			b.movements = slices.Delete(b.movements, 1, 2)
 		}, "called failed", false, 1, 0},
-		"returned from nowhere":      {func(b *books, _ *told, _ map[string]verdict) { move(b, "return", somePayout(0)+"01", "ann", 30) }, "called paid", true, 1, 0},
-		"refund too small":           {func(b *books, _ *told, _ map[string]verdict) { b.payments[someRefund].amount = 49 }, "50 fen are left", true, 0, 0},
-		"no refund":                  {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, someRefund) }, "there is no refund", false, 0, 0},
-		"another remainder":          {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].remainder.Int64 = 51 }, "the remainder is 51", true, 0, 0},
-		"still closing":              {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "closing" }, "still closing", false, 0, 0},
-		"still open":                 {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "open" }, "still open", false, 0, 0},
-		"told declined, and charged": {func(_ *books, t *told, _ map[string]verdict) { t.rejected[1] = true }, "was told that it is declined", true, 0, 0},
-		"rejected, and charged":      {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "rejected" }, "is rejected, and", true, 0, 0},
+		"returned from nowhere": {func(b *books, _ *told, _ map[string]verdict) { move(b, "return", somePayout(0)+"01", "ann", 30) },
+			"called paid", true, 1, 0},
+		"refund too small": {func(b *books, _ *told, _ map[string]verdict) { b.payments[someRefund].amount = 49 }, "50 fen are left",
+			true, 0, 0},
+		"no refund": {func(b *books, _ *told, _ map[string]verdict) { delete(b.payments, someRefund) }, "there is no refund",
+			false, 0, 0},
+		"another remainder": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].remainder.Int64 = 51 },
+			"the remainder is 51", true, 0, 0},
+		"still closing": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "closing" },
+			"still closing", false, 0, 0},
+		"still open": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "open" }, "still open",
+			false, 0, 0},
+		"told declined, and charged": {func(_ *books, t *told, _ map[string]verdict) { t.rejected[1] = true }, "was told that it is declined",
+			true, 0, 0},
+		"rejected, and charged": {func(b *books, _ *told, _ map[string]verdict) { b.packets[somePacket].status = "rejected" }, "is rejected, and",
+			true, 0, 0},
 		"an account below zero": {func(b *books, _ *told, _ map[string]verdict) {
 			b.postings[0], b.postings[1] = b.postings[1], b.postings[0]
 		}, "holding is -30", true, 0, 0},
-		"suspense":                    {func(b *books, _ *told, _ map[string]verdict) { b.postings[3].debit = "suspense" }, "ledger of packet", true, 0, 0},
-		"ledger and provider differ":  {func(b *books, _ *told, _ map[string]verdict) { b.postings = b.postings[:6] }, "50 fen are with us", false, 0, 0},
-		"outbox":                      {func(b *books, _ *told, _ map[string]verdict) { b.outbox = 1 }, "in the outbox", false, 0, 0},
-		"quarantine":                  {func(b *books, _ *told, _ map[string]verdict) { b.waiting = 1 }, "in quarantine", true, 0, 0},
-		"a break":                     {func(b *books, _ *told, _ map[string]verdict) { b.breaks["second_success"] = 1 }, "breaks of kind", true, 0, 0},
-		"an order number of a friend": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) }, "not one of ours", true, 0, 0},
+		"suspense": {func(b *books, _ *told, _ map[string]verdict) { b.postings[3].debit = "suspense" }, "ledger of packet",
+			true, 0, 0},
+		"ledger and provider differ": {func(b *books, _ *told, _ map[string]verdict) { b.postings = b.postings[:6] }, "50 fen are with us",
+			false, 0, 0},
+		"outbox":     {func(b *books, _ *told, _ map[string]verdict) { b.outbox = 1 }, "in the outbox", false, 0, 0},
+		"quarantine": {func(b *books, _ *told, _ map[string]verdict) { b.waiting = 1 }, "in quarantine", true, 0, 0},
+		"a break": {func(b *books, _ *told, _ map[string]verdict) { b.breaks["second_success"] = 1 }, "breaks of kind", true,
+			0, 0},
+		"an order number of a friend": {func(b *books, _ *told, _ map[string]verdict) { move(b, "transfer", "friend", "ann", 5) },
+			"not one of ours", true, 0, 0},
 	} {
 		b, told, v := healthy()
 		tc.spoil(b, told, v)

@@ -144,7 +144,8 @@ func (j *judgement) claims() {
 				continue
 			}
 			if row.index != c.index || row.amount != int64(c.amount) {
-				j.wrong("packet %s: %q was told share %d of %d fen; his claim is share %d of %d fen", packet, user, c.index, c.amount, row.index, row.amount)
+				j.wrong("packet %s: %q was told share %d of %d fen; his claim is share %d of %d fen", packet, user, c.index, c.amount, row.index,
+					row.amount)
 			}
 			if pay := j.payout(packet, row.index); pay != nil && (pay.user != user || pay.id != c.payoutID) {
 				j.wrong("packet %s: %q was told of payout %s, which is %s for %q", packet, user, c.payoutID, pay.id, pay.user)

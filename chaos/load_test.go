@@ -116,7 +116,8 @@ const (
 
 func newLoad(s *stack, p plan) (*load, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
-	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}), client.WithRetry(patience))
+	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithRetry(patience))
 	return &load{app: app, told: newTold(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
 }
 

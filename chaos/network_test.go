@@ -96,7 +96,8 @@ func (f fault) toxics() []toxic {
 	case cutReplies:
 		return []toxic{{"cut", "limit_data", "downstream", map[string]any{"bytes": f.bytes}}}
 	case silence:
-		return []toxic{{"deaf", "timeout", "downstream", map[string]any{"timeout": 0}}, {"mute", "timeout", "upstream", map[string]any{"timeout": 0}}}
+		return []toxic{{"deaf", "timeout", "downstream", map[string]any{"timeout": 0}},
+			{"mute", "timeout", "upstream", map[string]any{"timeout": 0}}}
 	}
 	return nil
 }

@@ -37,8 +37,9 @@ func (g grabber) account() string {
 // sender whose charge comes back (~returned) is a chargeback, which the platform
 // does not promise to survive without a person: it is only among the recipients.
 var (
-	recipientSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned", "~broke"}
-	senderSuffixes    = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"}
+	recipientSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned",
+		"~broke"}
+	senderSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"}
 )
 
 // toldLater begins the accounts about which a notification may be missing: all
@@ -67,7 +68,8 @@ func newScript(seed uint64, n int, life time.Duration) script {
 	s := script{number: n, request: client.CreateRequest{
 		IdempotencyKey: fmt.Sprintf("chaos-%d-%d", seed, n), GroupID: groupOf(n),
 		SenderID: fmt.Sprintf("sender-%d", d.IntN(40)), ShareCount: shares,
-		TotalAmount: money.Fen(shares * (1 + d.IntN(2000))), Split: pick(d, []client.Split{client.SplitRandom, client.SplitEqual, client.SplitEven, client.SplitNormal}),
+		TotalAmount:      money.Fen(shares * (1 + d.IntN(2000))),
+		Split:            pick(d, []client.Split{client.SplitRandom, client.SplitEqual, client.SplitEven, client.SplitNormal}),
 		ExpiresInSeconds: int((shortestLife + time.Duration(d.Int64N(int64(life-shortestLife)+1))) / time.Second),
 	}}
 	r := &s.request

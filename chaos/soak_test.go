@@ -153,7 +153,8 @@ func (k *soak) load(ctx context.Context) {
 func (k *soak) live(ctx context.Context, n int64) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	p, err := k.app.CreateAndWait(ctx, client.CreateRequest{SenderID: fmt.Sprintf("sender%d", n%100), TotalAmount: 10_000, ShareCount: soakShares,
+	p, err := k.app.CreateAndWait(ctx, client.CreateRequest{SenderID: fmt.Sprintf("sender%d", n%100), TotalAmount: 10_000,
+		ShareCount:       soakShares,
 		ExpiresInSeconds: int(soakLife / time.Second)})
 	if err != nil {
 		k.wrong("create: %v", err)
@@ -195,7 +196,8 @@ func (k *soak) wrong(format string, args ...any) {
 // settle waits until every packet is closed and everybody paid, and looks at what is
 // left in Redis: one key for each packet, which goes by itself.
 func (k *soak) settle(ctx context.Context) {
-	query := `SELECT (SELECT COUNT(*) FROM payments WHERE status <> 'paid') + (SELECT COUNT(*) FROM outbox) + (SELECT COUNT(*) FROM packets WHERE status <> 'closed')`
+	query := `SELECT (SELECT COUNT(*) FROM payments WHERE status <> 'paid') + (SELECT COUNT(*) FROM outbox) + (SELECT COUNT(*) FROM packets
+		WHERE status <> 'closed')`
 	left, parts, err := -1, -1, error(nil)
 	for deadline := time.Now().Add(healing); left != 0 || parts != 0 || err != nil; {
 		if time.Now().After(deadline) || !wait(ctx, time.Second/2) {
@@ -213,7 +215,8 @@ func (k *soak) settle(ctx context.Context) {
 	}
 	packets := float64(k.packets.Load())
 	bytes := last["redis tombstone bytes"] / packets
-	fmt.Printf("soak: settled; Redis keeps %.0f keys, %.0f of them for %.0f packets, %.0f bytes a packet\n", last["redis keys"], last["redis tombstones"], packets, bytes)
+	fmt.Printf("soak: settled; Redis keeps %.0f keys, %.0f of them for %.0f packets, %.0f bytes a packet\n", last["redis keys"],
+		last["redis tombstones"], packets, bytes)
 	if last["redis tombstones"] > packets || last["redis keys"]-last["redis tombstones"] > keysForAll || bytes > bytesEach {
 		k.t.Errorf("Redis keeps too much of %.0f settled packets: %v, %.0f bytes each", packets, last, bytes)
 	}
@@ -240,7 +243,8 @@ func (k *soak) sample(ctx context.Context) (sample, error) {
 	errs := []error{k.metrics(ctx, s, "api", k.stack.env("HONGBAO_STAFF_URL"))}
 	listen, err := k.workerListens()
 	errs = append(errs, err, k.metrics(ctx, s, "worker", "http://"+listen))
-	errs = append(errs, rows(ctx, k.db, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'THREADS_CONNECTED'",
+	errs = append(errs, rows(ctx, k.db, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = "+
+		"'THREADS_CONNECTED'",
 		func(scan func(...any) error) error {
 			var n float64
 			defer func() { s["mysql connections"] = n }()

@@ -14,8 +14,10 @@ import (
 
 // evening is a campaign that ends after three days far ahead.
 func evening() client.CampaignRequest {
-	return client.CampaignRequest{IdempotencyKey: rand.Text(), Name: "evening rain", TimeZone: "Asia/Tokyo", OpensDailyAt: "20:05", StartsOn: "2999-01-01", EndsOn: "2999-01-03",
-		Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 1000, ShareCount: 4, Split: client.SplitEven, MinShare: 2, MaxShare: 500, Currency: "CNY", Greeting: "恭喜",
+	return client.CampaignRequest{IdempotencyKey: rand.Text(), Name: "evening rain", TimeZone: "Asia/Tokyo", OpensDailyAt: "20:05",
+		StartsOn: "2999-01-01", EndsOn: "2999-01-03",
+		Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 1000, ShareCount: 4, Split: client.SplitEven, MinShare: 2, MaxShare: 500,
+			Currency: "CNY", Greeting: "恭喜",
 			ExpiresInSeconds: 60, EligibleUserIDs: []string{"bob", "carol"}, GroupID: "g", Metadata: map[string]string{"k": "v"}}}
 }
 
@@ -24,17 +26,22 @@ func (b *bank) testCampaigns(t *testing.T) {
 	c, err := b.client.CreateCampaign(ctx, r)
 	b.must(err)
 	opens := time.Date(2999, 1, 1, 11, 5, 0, 0, time.UTC)
-	if c.ID != campaign.NewID(b.app.Salt, r.IdempotencyKey) || c.Name != r.Name || c.Status != client.CampaignActive || c.TimeZone != r.TimeZone || c.OpensDailyAt != r.OpensDailyAt ||
-		c.StartsOn != r.StartsOn || *c.EndsOn != r.EndsOn || !c.NextOpensAt.Equal(opens) || c.CreatedAt.IsZero() || c.EndedAt != nil || c.Schedule.ID == "" || len(c.Raw) == 0 {
+	if c.ID != campaign.NewID(b.app.Salt, r.IdempotencyKey) || c.Name != r.Name || c.Status != client.CampaignActive ||
+		c.TimeZone != r.TimeZone || c.OpensDailyAt != r.OpensDailyAt ||
+		c.StartsOn != r.StartsOn || *c.EndsOn != r.EndsOn || !c.NextOpensAt.Equal(opens) || c.CreatedAt.IsZero() || c.EndedAt != nil ||
+		c.Schedule.ID == "" || len(c.Raw) == 0 {
 		t.Fatalf("campaign %+v", c)
 	}
-	if p := c.Packet; p.SenderID != "u1" || p.Currency != "CNY" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 || *p.MaxShare != 500 ||
+	if p := c.Packet; p.SenderID != "u1" || p.Currency != "CNY" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven ||
+		p.MinShare != 2 || *p.MaxShare != 500 ||
 		p.Greeting != "恭喜" || p.ExpiresInSeconds != 60 || p.EligibleCount != 2 || *p.GroupID != "g" || p.Metadata["k"] != "v" {
 		t.Errorf("template %+v", p)
 	}
-	plain, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "plain", OpensDailyAt: "00:00", Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 10, ShareCount: 1, Tickets: true}})
+	plain, err := b.client.CreateCampaign(ctx, client.CampaignRequest{Name: "plain", OpensDailyAt: "00:00",
+		Packet: client.CampaignPacket{SenderID: "u1", TotalAmount: 10, ShareCount: 1, Tickets: true}})
 	b.must(err)
-	if plain.ID == c.ID || !plain.Packet.Tickets || c.Packet.Tickets || plain.TimeZone != "Asia/Shanghai" || plain.EndsOn != nil || plain.NextOpensAt == nil || plain.Packet.MaxShare != nil || plain.Packet.GroupID != nil || plain.Packet.EligibleCount != 0 {
+	if plain.ID == c.ID || !plain.Packet.Tickets || c.Packet.Tickets || plain.TimeZone != "Asia/Shanghai" || plain.EndsOn != nil ||
+		plain.NextOpensAt == nil || plain.Packet.MaxShare != nil || plain.Packet.GroupID != nil || plain.Packet.EligibleCount != 0 {
 		t.Errorf("with defaults %+v", plain)
 	}
 	b.campaignStatuses(ctx, c.ID)
@@ -68,14 +75,16 @@ func (b *bank) campaignStatuses(ctx context.Context, id string) {
 		change func(context.Context, string) (*client.Campaign, error)
 		want   client.CampaignStatus
 	}{
-		{b.client.PauseCampaign, client.CampaignPaused}, {b.client.ResumeCampaign, client.CampaignActive}, {b.client.EndCampaign, client.CampaignEnded},
+		{b.client.PauseCampaign, client.CampaignPaused}, {b.client.ResumeCampaign, client.CampaignActive},
+		{b.client.EndCampaign, client.CampaignEnded},
 	} {
 		for range 2 {
 			c, err := tc.change(ctx, id)
 			b.must(err)
 			read, err := b.client.Campaign(ctx, id)
 			b.must(err)
-			if c.ID != id || c.Status != tc.want || read.Status != tc.want || (c.NextOpensAt != nil) != (tc.want == client.CampaignActive) || (c.EndedAt != nil) != (tc.want == client.CampaignEnded) {
+			if c.ID != id || c.Status != tc.want || read.Status != tc.want || (c.NextOpensAt != nil) != (tc.want == client.CampaignActive) ||
+				(c.EndedAt != nil) != (tc.want == client.CampaignEnded) {
 				b.t.Errorf("%s: %+v, read %+v", tc.want, c, read)
 			}
 		}
@@ -106,7 +115,8 @@ func (b *bank) staffCampaigns(ctx context.Context, active, ended string) {
 	if len(page.Items) != 0 {
 		b.t.Errorf("of another app: %s", page.Raw)
 	}
-	for _, stop := range []func(context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error){b.staff.PauseCampaign, b.staff.EndCampaign} {
+	for _, stop := range []func(context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error){b.staff.PauseCampaign,
+		b.staff.EndCampaign} {
 		wish := client.DecisionRequest{IdempotencyKey: rand.Text(), Reason: "ticket 4711"}
 		for range 2 {
 			c, err := stop(ctx, active, wish)
@@ -118,7 +128,8 @@ func (b *bank) staffCampaigns(ctx context.Context, active, ended string) {
 			}
 		}
 	}
-	if c, err := b.staff.PauseCampaign(ctx, ended, client.DecisionRequest{Reason: "r"}); !client.IsCode(err, client.CodeCampaignEnded) || c != nil {
+	if c, err := b.staff.PauseCampaign(ctx, ended, client.DecisionRequest{Reason: "r"}); !client.IsCode(err, client.CodeCampaignEnded) ||
+		c != nil {
 		b.t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := b.staff.Campaign(ctx, "nope"); !client.IsCode(err, client.CodeCampaignNotFound) {
@@ -145,7 +156,8 @@ func (b *bank) campaignDays(ctx context.Context) {
 		b.must(err)
 		days = append(days, *day)
 	}
-	if len(days) != 2 || days[0].Day != "2999-01-02" || days[0].Status != client.CampaignDayMade || *days[0].PacketID != "0123456789abcdefghij" ||
+	if len(days) != 2 || days[0].Day != "2999-01-02" || days[0].Status != client.CampaignDayMade ||
+		*days[0].PacketID != "0123456789abcdefghij" ||
 		!days[0].OpensAt.Equal(c.NextOpensAt.AddDate(0, 0, 1)) || days[0].DecidedAt.IsZero() || len(days[0].Raw) == 0 ||
 		days[1].Day != "2999-01-01" || days[1].Status != client.CampaignDayMissed || days[1].PacketID != nil {
 		b.t.Fatalf("days %+v", days)
@@ -154,7 +166,8 @@ func (b *bank) campaignDays(ctx context.Context) {
 	b.must(err)
 	second, err := b.client.ListCampaignDays(ctx, c.ID, client.Page{Limit: 1, Cursor: *first.NextCursor})
 	b.must(err)
-	if len(first.Items) != 1 || len(second.Items) != 1 || first.Items[0].Day != "2999-01-02" || second.Items[0].Day != "2999-01-01" || second.NextCursor != nil {
+	if len(first.Items) != 1 || len(second.Items) != 1 || first.Items[0].Day != "2999-01-02" || second.Items[0].Day != "2999-01-01" ||
+		second.NextCursor != nil {
 		b.t.Errorf("pages %s, %s", first.Raw, second.Raw)
 	}
 }

@@ -140,8 +140,10 @@ func TestRequests(t *testing.T) {
 func TestCreateAll(t *testing.T) {
 	c, s, _ := scripted(t, client.Retry{}, give(201, openPacket))
 	at := time.Date(2026, 2, 17, 20, 0, 0, 0, time.UTC)
-	_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "u", TotalAmount: money.Max, ShareCount: 3, Split: client.SplitEven, MinShare: 2, MaxShare: 5,
-		Currency: "CNY", Greeting: "恭喜", OpensAt: at, ExpiresInSeconds: 60, EligibleUserIDs: []string{"a"}, GroupID: "g", Metadata: map[string]string{"k": "v"}})
+	_, err := c.Create(t.Context(), client.CreateRequest{SenderID: "u", TotalAmount: money.Max, ShareCount: 3, Split: client.SplitEven,
+		MinShare: 2, MaxShare: 5,
+		Currency: "CNY", Greeting: "恭喜", OpensAt: at, ExpiresInSeconds: 60, EligibleUserIDs: []string{"a"}, GroupID: "g",
+		Metadata: map[string]string{"k": "v"}})
 	want := `{"sender_id":"u","total_amount":9007199254740991,"share_count":3,"split":"even","min_share":2,"max_share":5,"currency":"CNY","greeting":"恭喜",` +
 		`"opens_at":"2026-02-17T20:00:00Z","expires_in_seconds":60,"eligible_user_ids":["a"],"group_id":"g","metadata":{"k":"v"}}`
 	if err != nil || s.body[0] != want {
@@ -156,7 +158,8 @@ func packetIn(status string) http.HandlerFunc {
 func TestCreateAndWait(t *testing.T) {
 	accepted := give(202, `{"id":"p1","status":"funding"}`)
 	t.Run("OK", func(t *testing.T) {
-		c, s, pauses := scripted(t, client.Retry{}, accepted, packetIn("funding"), refuse(503, client.CodeUnavailable), packetIn("funding"), packetIn("open"))
+		c, s, pauses := scripted(t, client.Retry{}, accepted, packetIn("funding"), refuse(503, client.CodeUnavailable), packetIn("funding"),
+			packetIn("open"))
 		p, err := c.CreateAndWait(t.Context(), client.CreateRequest{})
 		if err != nil || p.Status != client.StatusOpen || s.calls() != 5 || len(*pauses) != 4 {
 			t.Errorf("%d calls, pauses %v: %+v %v", s.calls(), *pauses, p, err)
@@ -205,7 +208,8 @@ func TestIterators(t *testing.T) {
 			}
 			got += claim.UserID
 		}
-		if got != "cba" || s.seen[0].RequestURI != "/v1/packets/p1/grabs?limit=200" || s.seen[1].RequestURI != "/v1/packets/p1/grabs?cursor=next&limit=200" {
+		if got != "cba" || s.seen[0].RequestURI != "/v1/packets/p1/grabs?limit=200" ||
+			s.seen[1].RequestURI != "/v1/packets/p1/grabs?cursor=next&limit=200" {
 			t.Errorf("%s by %d calls", got, s.calls())
 		}
 	})

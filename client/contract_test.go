@@ -215,7 +215,8 @@ func (d document) compare(t *testing.T, where string, s *schema, typ reflect.Typ
 			}
 		}
 	default:
-		kinds := map[string][]reflect.Kind{"string": {reflect.String, reflect.Struct}, "integer": {reflect.Int, reflect.Int64}, "boolean": {reflect.Bool}, "object": {reflect.Map}}
+		kinds := map[string][]reflect.Kind{"string": {reflect.String, reflect.Struct}, "integer": {reflect.Int, reflect.Int64},
+			"boolean": {reflect.Bool}, "object": {reflect.Map}}
 		if name, ok := s.Type.(string); ok && !slices.Contains(kinds[name], typ.Kind()) {
 			t.Errorf("%s is a %s, the client has a %v", where, name, typ)
 		}

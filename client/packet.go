@@ -44,20 +44,21 @@ type CreateRequest struct {
 	// its own tries.
 	IdempotencyKey string `json:"-"`
 
-	SenderID         string            `json:"sender_id"`
-	TotalAmount      money.Fen         `json:"total_amount"`
-	ShareCount       int               `json:"share_count"`
-	Split            Split             `json:"split,omitempty"`
-	MinShare         money.Fen         `json:"min_share,omitempty"`
-	MaxShare         money.Fen         `json:"max_share,omitempty"` // 0: no cap
-	Currency         string            `json:"currency,omitempty"`
-	Greeting         string            `json:"greeting,omitempty"`
-	OpensAt          time.Time         `json:"opens_at,omitzero"` // zero: at once
-	ExpiresInSeconds int               `json:"expires_in_seconds,omitempty"`
-	EligibleUserIDs  []string          `json:"eligible_user_ids,omitempty"` // none: everybody
-	Tickets          bool              `json:"tickets,omitempty"`           // whoever grabs brings one of the app (SignTicket); without EligibleUserIDs
-	GroupID          string            `json:"group_id,omitempty"`
-	Metadata         map[string]string `json:"metadata,omitempty"`
+	SenderID         string    `json:"sender_id"`
+	TotalAmount      money.Fen `json:"total_amount"`
+	ShareCount       int       `json:"share_count"`
+	Split            Split     `json:"split,omitempty"`
+	MinShare         money.Fen `json:"min_share,omitempty"`
+	MaxShare         money.Fen `json:"max_share,omitempty"` // 0: no cap
+	Currency         string    `json:"currency,omitempty"`
+	Greeting         string    `json:"greeting,omitempty"`
+	OpensAt          time.Time `json:"opens_at,omitzero"` // zero: at once
+	ExpiresInSeconds int       `json:"expires_in_seconds,omitempty"`
+	EligibleUserIDs  []string  `json:"eligible_user_ids,omitempty"` // none: everybody
+	// whoever grabs brings one of the app (SignTicket); without EligibleUserIDs
+	Tickets  bool              `json:"tickets,omitempty"`
+	GroupID  string            `json:"group_id,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // Packet is a packet as the API tells it.

@@ -34,8 +34,10 @@ var names = []string{"bob", "a/b", "a%2Fb", "..", ".", "a b", "a+b", "a?b#c", "�
 
 func (b *bank) testLife(t *testing.T) {
 	ctx := t.Context()
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 2, Metadata: map[string]string{"k": "v"}, GroupID: "g"})
-	if p.Status != client.StatusOpen || p.TotalAmount != 1200 || *p.GroupID != "g" || p.Metadata["k"] != "v" || p.MaxShare != nil || p.Fairness.Seed != nil || p.CreatedAt.IsZero() {
+	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 2, Metadata: map[string]string{"k": "v"},
+		GroupID: "g"})
+	if p.Status != client.StatusOpen || p.TotalAmount != 1200 || *p.GroupID != "g" || p.Metadata["k"] != "v" || p.MaxShare != nil ||
+		p.Fairness.Seed != nil || p.CreatedAt.IsZero() {
 		t.Fatalf("packet %+v", p)
 	}
 	won := map[string]money.Fen{}
@@ -46,7 +48,8 @@ func (b *bank) testLife(t *testing.T) {
 		b.must(err)
 		read, err := b.client.Claim(ctx, p.ID, name)
 		b.must(err)
-		if claim.UserID != name || claim.Replayed || !again.Replayed || again.Amount != claim.Amount || read.Amount != claim.Amount || read.UserID != name || *read.Nickname != "N" {
+		if claim.UserID != name || claim.Replayed || !again.Replayed || again.Amount != claim.Amount || read.Amount != claim.Amount ||
+			read.UserID != name || *read.Nickname != "N" {
 			t.Errorf("%q: %+v, %+v, %+v", name, claim, again, read)
 		}
 		won[name] = claim.Amount
@@ -94,7 +97,8 @@ func (b *bank) recompute(p *client.Packet, won map[string]money.Fen) {
 	var seed [32]byte
 	_, err := hex.Decode(seed[:], []byte(*p.Fairness.Seed))
 	b.must(err)
-	shares, err := packet.Split(seed, packet.SplitParams{PacketID: p.ID, Mode: packet.SplitMode(p.Split), Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare})
+	shares, err := packet.Split(seed, packet.SplitParams{PacketID: p.ID, Mode: packet.SplitMode(p.Split), Total: p.TotalAmount,
+		Count: p.ShareCount, Min: p.MinShare})
 	b.must(err)
 	for claim, err := range b.client.Grabs(b.t.Context(), p.ID) {
 		b.must(err)
@@ -123,7 +127,8 @@ func (b *bank) testFunding(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	r.IdempotencyKey = "" // nobody funds this one
-	if p, err := b.client.CreateAndWait(ctx, r); !errors.Is(err, context.DeadlineExceeded) || p == nil || p.Status != client.StatusFunding || p.ID == again.ID {
+	if p, err := b.client.CreateAndWait(ctx, r); !errors.Is(err, context.DeadlineExceeded) || p == nil || p.Status != client.StatusFunding ||
+		p.ID == again.ID {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -132,7 +137,8 @@ func (b *bank) testDeclined(t *testing.T) {
 	r := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "u~broke", TotalAmount: 100, ShareCount: 2}
 	_, err := b.createFunded(r)
 	var p *client.Problem
-	if !client.IsCode(err, client.CodeFundingDeclined) || !errors.As(err, &p) || p.PacketID != packet.NewID(b.app.Salt, r.IdempotencyKey) || p.Failure == nil || p.Failure.Code == "" {
+	if !client.IsCode(err, client.CodeFundingDeclined) || !errors.As(err, &p) || p.PacketID != packet.NewID(b.app.Salt, r.IdempotencyKey) ||
+		p.Failure == nil || p.Failure.Code == "" {
 		t.Errorf("%v %+v", err, p)
 	}
 }
@@ -179,7 +185,8 @@ func (b *bank) testRefusals(t *testing.T) {
 func (b *bank) testUsers(t *testing.T) {
 	ctx, sender := t.Context(), "s/张 ../三?"
 	for i := range 3 {
-		p := b.open(client.CreateRequest{SenderID: sender, TotalAmount: money.Fen(100 + i), ShareCount: 1, Split: client.SplitEqual, Greeting: "恭喜"})
+		p := b.open(client.CreateRequest{SenderID: sender, TotalAmount: money.Fen(100 + i), ShareCount: 1, Split: client.SplitEqual,
+			Greeting: "恭喜"})
 		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: sender})
 		b.must(err)
 		b.finish(ctx, p.ID, packet.CloseSoldOut)
@@ -205,7 +212,8 @@ func (b *bank) testUsers(t *testing.T) {
 	}
 	s, err := b.client.UserSummary(ctx, sender, time.Now().UTC().Year(), time.UTC)
 	b.must(err)
-	if s.UserID != sender || s.TZ != "UTC" || s.Sent.Count != 3 || s.Sent.Amount != 303 || s.Received.Count != 3 || s.Received.Amount != 303 || s.Received.BestLuck != 3 {
+	if s.UserID != sender || s.TZ != "UTC" || s.Sent.Count != 3 || s.Sent.Amount != 303 || s.Received.Count != 3 || s.Received.Amount != 303 ||
+		s.Received.BestLuck != 3 {
 		t.Errorf("summary %+v", s)
 	}
 }
@@ -229,17 +237,20 @@ func (b *bank) testPayouts(t *testing.T) {
 	if statuses[client.PayoutPaid] != 2 || statuses[client.PayoutFailed] != 1 {
 		t.Fatalf("payouts %v", statuses)
 	}
-	none, err := b.staff.ListPayouts(ctx, client.PayoutFilter{PacketID: p.ID, Status: client.PayoutFailed, OlderThan: time.Hour, AmountMin: 1, AmountMax: 500, UserID: "y~declined"}, client.Page{})
+	none, err := b.staff.ListPayouts(ctx, client.PayoutFilter{PacketID: p.ID, Status: client.PayoutFailed, OlderThan: time.Hour, AmountMin: 1,
+		AmountMax: 500, UserID: "y~declined"}, client.Page{})
 	b.must(err)
 	if len(none.Items) != 0 {
 		t.Errorf("payouts of an hour ago: %v", none.Items)
 	}
 	detail, err := b.staff.Payout(ctx, failed)
 	b.must(err)
-	if detail.UserID != "y~declined" || detail.Failure == nil || len(detail.Attempts) != 1 || len(detail.Timeline) == 0 || detail.Amount != 100 {
+	if detail.UserID != "y~declined" || detail.Failure == nil || len(detail.Attempts) != 1 || len(detail.Timeline) == 0 ||
+		detail.Amount != 100 {
 		t.Errorf("detail %+v", detail)
 	}
-	bulk, err := b.staff.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PacketID: p.ID}, Reason: "all of them", DryRun: true})
+	bulk, err := b.staff.RetryPayouts(ctx, client.BulkRetryRequest{Filter: client.BulkFilter{PacketID: p.ID}, Reason: "all of them",
+		DryRun: true})
 	b.must(err)
 	if bulk.Count != 1 || !bulk.DryRun || len(bulk.Items) != 1 || bulk.Items[0].PayoutID != failed || bulk.Items[0].Result != "would_retry" {
 		t.Errorf("bulk %+v", bulk)
@@ -267,7 +278,8 @@ func (b *bank) decideByTwo(ctx context.Context, payoutID string) {
 	if decided.Approval == nil || decided.Decision.Status != "waiting" {
 		b.t.Fatalf("cancel %+v", decided)
 	}
-	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err, client.CodeForbidden) {
+	if _, err := b.staff.Approve(ctx, decided.Approval.ID, client.DecisionRequest{Reason: "I agree with myself"}); !client.IsCode(err,
+		client.CodeForbidden) {
 		b.t.Errorf("approved by the one who asked: %v", err)
 	}
 	for item, err := range b.staff.Approvals(ctx, client.ApprovalFilter{Status: "waiting"}) {

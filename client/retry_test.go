@@ -59,7 +59,8 @@ func refuse(status int, code client.Code, header ...string) http.HandlerFunc {
 		}
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, `{"type":"/errors/%s","title":"T","status":%d,"detail":"D.","instance":"/x","code":%q,"request_id":"r1"}`, code, status, code)
+		_, _ = fmt.Fprintf(w, `{"type":"/errors/%s","title":"T","status":%d,"detail":"D.","instance":"/x","code":%q,"request_id":"r1"}`, code,
+			status, code)
 	}
 }
 
@@ -164,7 +165,8 @@ func TestRetryNothingElse(t *testing.T) {
 		})
 	}
 	for name, step := range map[string]http.HandlerFunc{
-		"bad gateway": give(502, "<html>"), "redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+		"bad gateway": give(502, "<html>"),
+		"redirect":    func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, s, _ := scripted(t, client.Retry{}, step)
@@ -175,7 +177,8 @@ func TestRetryNothingElse(t *testing.T) {
 			}
 		})
 	}
-	for name, body := range map[string]string{"not JSON": "<html>", "wrong type": `{"share_count":"many"}`, "too large": `{"id":"` + strings.Repeat("x", client.MaxAnswer) + `"}`} {
+	for name, body := range map[string]string{"not JSON": "<html>", "wrong type": `{"share_count":"many"}`, "too large": `{"id":"` +
+		strings.Repeat("x", client.MaxAnswer) + `"}`} {
 		t.Run(name, func(t *testing.T) {
 			c, s, _ := scripted(t, client.Retry{}, give(200, body))
 			if _, err := c.Packet(t.Context(), "p1"); !errors.Is(err, client.ErrAnswer) || s.calls() != 1 {
@@ -187,10 +190,12 @@ func TestRetryNothingElse(t *testing.T) {
 
 func TestRetryEnds(t *testing.T) {
 	t.Run("after so many tries", func(t *testing.T) {
-		c, s, pauses := scripted(t, client.Retry{Tries: 4, MinPause: time.Millisecond, MaxPause: 3 * time.Millisecond}, refuse(503, client.CodeUnavailable))
+		c, s, pauses := scripted(t, client.Retry{Tries: 4, MinPause: time.Millisecond, MaxPause: 3 * time.Millisecond},
+			refuse(503, client.CodeUnavailable))
 		_, err := c.Create(t.Context(), client.CreateRequest{IdempotencyKey: "order-4711"})
 		var e *client.CallError
-		if !client.IsCode(err, client.CodeUnavailable) || !errors.As(err, &e) || e.Tries != 4 || e.IdempotencyKey != "order-4711" || s.calls() != 4 {
+		if !client.IsCode(err, client.CodeUnavailable) || !errors.As(err, &e) || e.Tries != 4 || e.IdempotencyKey != "order-4711" ||
+			s.calls() != 4 {
 			t.Errorf("%d calls: %v", s.calls(), err)
 		}
 		if len(*pauses) != 3 || slices.Max(*pauses) > 3*time.Millisecond {
@@ -202,11 +207,13 @@ func TestRetryEnds(t *testing.T) {
 	})
 	t.Run("Retry-After is waited for", func(t *testing.T) {
 		date := time.Now().Add(4 * time.Second).UTC().Format(http.TimeFormat)
-		c, _, pauses := scripted(t, client.Retry{}, refuse(503, client.CodeUnavailable, "Retry-After", "3"), refuse(429, client.CodeRateLimited, "Retry-After", date), give(200, openPacket))
+		c, _, pauses := scripted(t, client.Retry{}, refuse(503, client.CodeUnavailable, "Retry-After", "3"),
+			refuse(429, client.CodeRateLimited, "Retry-After", date), give(200, openPacket))
 		if _, err := c.Packet(t.Context(), "p1"); err != nil {
 			t.Fatal(err)
 		}
-		if p := *pauses; len(p) != 2 || p[0] < 3*time.Second || p[0] > 3100*time.Millisecond || p[1] < 2*time.Second || p[1] > 4100*time.Millisecond {
+		if p := *pauses; len(p) != 2 || p[0] < 3*time.Second || p[0] > 3100*time.Millisecond || p[1] < 2*time.Second ||
+			p[1] > 4100*time.Millisecond {
 			t.Errorf("pauses %v", p)
 		}
 	})

@@ -9,12 +9,14 @@ import (
 // testKeys lives a key of the staff through: made, rotated, revoked.
 func (b *bank) testKeys(t *testing.T) {
 	ctx := t.Context()
-	want := client.CreateKeyRequest{IdempotencyKey: "key-1", Role: "ops", Owner: "zhou", Name: "night shift", ExpiresInSeconds: 3600, Reason: "new on the team"}
+	want := client.CreateKeyRequest{IdempotencyKey: "key-1", Role: "ops", Owner: "zhou", Name: "night shift", ExpiresInSeconds: 3600,
+		Reason: "new on the team"}
 	made, err := b.admin.CreateKey(ctx, want)
 	b.must(err)
 	again, err := b.admin.CreateKey(ctx, want)
 	b.must(err)
-	if made.Token == nil || again.Token != nil || again.Key.ID != made.Key.ID || made.Key.ExpiresAt == nil || *made.Key.Name != "night shift" || made.Key.Status != "active" {
+	if made.Token == nil || again.Token != nil || again.Key.ID != made.Key.ID || made.Key.ExpiresAt == nil ||
+		*made.Key.Name != "night shift" || made.Key.Status != "active" {
 		t.Fatalf("%+v, then %+v", made, again)
 	}
 	_, err = b.staff.CreateKey(ctx, want)
@@ -23,7 +25,8 @@ func (b *bank) testKeys(t *testing.T) {
 	}
 	rotated, err := b.admin.RotateKey(ctx, made.Key.ID, client.RotateKeyRequest{GraceSeconds: 0, Reason: "lost"})
 	b.must(err)
-	if rotated.Token == nil || *rotated.Replaced.ReplacedBy != rotated.Key.ID || rotated.Replaced.ID != made.Key.ID || rotated.Key.ExpiresAt != nil {
+	if rotated.Token == nil || *rotated.Replaced.ReplacedBy != rotated.Key.ID || rotated.Replaced.ID != made.Key.ID ||
+		rotated.Key.ExpiresAt != nil {
 		t.Errorf("%+v", rotated)
 	}
 	_, err = b.admin.RotateKey(ctx, made.Key.ID, client.RotateKeyRequest{GraceSeconds: 0, Reason: "lost"})

@@ -19,7 +19,8 @@ import (
 
 func (b *bank) testStaffReads(t *testing.T) {
 	ctx := t.Context()
-	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual, GroupID: "g", Metadata: map[string]string{"k": "v"}})
+	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 300, ShareCount: 3, Split: client.SplitEqual, GroupID: "g",
+		Metadata: map[string]string{"k": "v"}})
 	for _, user := range []string{"=x", "y~declined"} {
 		_, err := b.client.Grab(ctx, p.ID, client.GrabRequest{UserID: user})
 		b.must(err)
@@ -27,7 +28,8 @@ func (b *bank) testStaffReads(t *testing.T) {
 	b.finish(ctx, p.ID, packet.CloseRecalled)
 	from := p.CreatedAt
 	var seen *client.StaffPacket
-	for one, err := range b.staff.Packets(ctx, client.StaffPacketFilter{SenderID: "u1", CreatedFrom: from, CreatedTo: from.Add(time.Millisecond)}) {
+	for one, err := range b.staff.Packets(ctx,
+		client.StaffPacketFilter{SenderID: "u1", CreatedFrom: from, CreatedTo: from.Add(time.Millisecond)}) {
 		b.must(err)
 		if one.ID == p.ID {
 			seen = one
@@ -35,9 +37,12 @@ func (b *bank) testStaffReads(t *testing.T) {
 	}
 	d, err := b.staff.Packet(ctx, p.ID)
 	b.must(err)
-	if seen == nil || seen.App == "" || seen.App != d.App || *d.StoredStatus != "closed" || *d.CloseReason != "recalled" || d.Status != client.StatusClosed || d.TotalAmount != 300 ||
-		*d.GroupID != "g" || d.Metadata["k"] != "v" || d.Fairness.Seed == nil || d.Workflow.ID != "packet/"+p.ID || d.Workflow.URL == "" || d.Charge == nil || d.Charge.Status != client.PayoutPaid ||
-		len(d.Charge.Attempts) != 1 || len(d.Payouts) != 2 || d.Payouts[0].Amount != 100 || len(d.Refunds) != 1 || d.Breaks == nil || len(d.Raw) == 0 {
+	if seen == nil || seen.App == "" || seen.App != d.App || *d.StoredStatus != "closed" || *d.CloseReason != "recalled" ||
+		d.Status != client.StatusClosed || d.TotalAmount != 300 ||
+		*d.GroupID != "g" || d.Metadata["k"] != "v" || d.Fairness.Seed == nil || d.Workflow.ID != "packet/"+p.ID || d.Workflow.URL == "" ||
+		d.Charge == nil || d.Charge.Status != client.PayoutPaid ||
+		len(d.Charge.Attempts) != 1 || len(d.Payouts) != 2 || d.Payouts[0].Amount != 100 || len(d.Refunds) != 1 || d.Breaks == nil ||
+		len(d.Raw) == 0 {
 		t.Errorf("packet %+v", d)
 	}
 	proof, err := b.staff.Proof(ctx, p.ID)
@@ -49,7 +54,8 @@ func (b *bank) testStaffReads(t *testing.T) {
 		b.must(err)
 		one, err := b.staff.Refund(ctx, refund.ID)
 		b.must(err)
-		if refund.Kind != client.RefundRemainder || refund.PayoutID != nil || refund.Amount != 100 || one.Refund.ID != d.Refunds[0].ID || len(one.Attempts) != 1 || len(one.Timeline) < 2 {
+		if refund.Kind != client.RefundRemainder || refund.PayoutID != nil || refund.Amount != 100 || one.Refund.ID != d.Refunds[0].ID ||
+			len(one.Attempts) != 1 || len(one.Timeline) < 2 {
 			t.Errorf("refund %+v, %+v", refund, one)
 		}
 	}
@@ -85,7 +91,8 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 			return b.staff.ExportRefunds(ctx, client.RefundFilter{PacketID: p.ID, Status: client.PayoutPaid}, w)
 		}, "id,packet_id,kind", "packet_id", p.ID},
 		{"packets", func(w io.Writer) error {
-			return b.staff.ExportPackets(ctx, client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt, CreatedTo: p.CreatedAt.Add(time.Millisecond)}, w)
+			return b.staff.ExportPackets(ctx, client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt,
+				CreatedTo: p.CreatedAt.Add(time.Millisecond)}, w)
 		}, "id,app,status", "id", p.ID},
 	} {
 		var file bytes.Buffer
@@ -123,12 +130,14 @@ func (b *bank) testFiles(t *testing.T, p *client.Packet) {
 // testTallies: lists are counted with the filters of the lists.
 func (b *bank) testTallies(t *testing.T, p *client.Packet) {
 	ctx := t.Context()
-	f := client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt, CreatedTo: p.CreatedAt.Add(time.Millisecond)}
+	f := client.StaffPacketFilter{SenderID: "u1", Status: client.StatusClosed, CreatedFrom: p.CreatedAt,
+		CreatedTo: p.CreatedAt.Add(time.Millisecond)}
 	sum, err := b.staff.SumPackets(ctx, f)
 	if b.must(err); sum.Count != 1 || sum.More || sum.Amount == nil || *sum.Amount != 300 {
 		t.Errorf("packets: %+v", sum)
 	}
-	for _, status := range []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut, client.StatusClosing, client.StatusClosed, client.StatusRejected} {
+	for _, status := range []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut,
+		client.StatusClosing, client.StatusClosed, client.StatusRejected} {
 		f.Status = status
 		want := int64(0)
 		if status == "" || status == client.StatusClosed {
@@ -143,13 +152,15 @@ func (b *bank) testTallies(t *testing.T, p *client.Packet) {
 		b.must(err)
 		all++
 	}
-	if sum, err = b.staff.SumApprovals(ctx, client.ApprovalFilter{Status: "rejected"}); err != nil || sum.Count != int64(all) || sum.Amount == nil {
+	if sum, err = b.staff.SumApprovals(ctx, client.ApprovalFilter{Status: "rejected"}); err != nil || sum.Count != int64(all) ||
+		sum.Amount == nil {
 		t.Errorf("%d approvals: %+v, %v", all, sum, err)
 	}
 	if n, err := b.staff.CountBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || n.Count != 0 || n.More {
 		t.Errorf("breaks: %+v, %v", n, err)
 	}
-	if sum, err := b.staff.SumBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || sum.Count != 0 || sum.Amount == nil || *sum.Amount != 0 || sum.WithoutAmount != 0 {
+	if sum, err := b.staff.SumBreaks(ctx, client.BreakFilter{PacketID: p.ID}); err != nil || sum.Count != 0 || sum.Amount == nil ||
+		*sum.Amount != 0 || sum.WithoutAmount != 0 {
 		t.Errorf("breaks: %+v, %v", sum, err)
 	}
 	if _, err := b.staff.CountAudit(ctx, client.AuditFilter{}); !client.IsCode(err, client.CodeForbidden) {
@@ -172,15 +183,18 @@ func (b *bank) testAudit(t *testing.T) {
 	verdict, err := b.auditor.VerifyAudit(ctx)
 	b.must(err)
 	found := 0
-	for e, err := range b.auditor.Audit(ctx, client.AuditFilter{Subject: failed, Action: "retry", From: time.Now().Add(-time.Hour), To: time.Now().Add(time.Hour)}) {
+	for e, err := range b.auditor.Audit(ctx, client.AuditFilter{Subject: failed, Action: "retry", From: time.Now().Add(-time.Hour),
+		To: time.Now().Add(time.Hour)}) {
 		b.must(err)
-		if found++; e.Reason != "因为" || e.Before["status"] != "failed" || e.Seq != verdict.Entries || e.Hash != verdict.Head || e.Role != "finance" {
+		if found++; e.Reason != "因为" || e.Before["status"] != "failed" || e.Seq != verdict.Entries || e.Hash != verdict.Head ||
+			e.Role != "finance" {
 			t.Errorf("entry %+v", e)
 		}
 	}
 	var file bytes.Buffer
 	b.must(b.auditor.ExportAudit(ctx, client.AuditFilter{Subject: failed, Action: "retry"}, &file))
-	if lines, err := csv.NewReader(&file).ReadAll(); err != nil || len(lines) != 2 || lines[0][6] != "reason" || lines[1][6] != "因为" || lines[1][9] != verdict.Head {
+	if lines, err := csv.NewReader(&file).ReadAll(); err != nil || len(lines) != 2 || lines[0][6] != "reason" || lines[1][6] != "因为" ||
+		lines[1][9] != verdict.Head {
 		t.Errorf("file %v, %v", lines, err)
 	}
 	if err := b.staff.ExportAudit(ctx, client.AuditFilter{}, &file); !client.IsCode(err, client.CodeForbidden) || file.Len() > 0 {
@@ -218,7 +232,8 @@ func TestExportIsRepeatedBeforeItsFirstByteOnly(t *testing.T) {
 	}
 	defer staff.Close()
 	var out bytes.Buffer
-	if err := staff.ExportPayouts(t.Context(), client.PayoutFilter{PacketID: "whole"}, &out); err != nil || out.String() != "id\r\np1\r\n" || calls != 2 {
+	if err := staff.ExportPayouts(t.Context(), client.PayoutFilter{PacketID: "whole"}, &out); err != nil || out.String() != "id\r\np1\r\n" ||
+		calls != 2 {
 		t.Errorf("%q after %d calls: %v", out.String(), calls, err)
 	}
 	calls = 1

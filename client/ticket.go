@@ -14,7 +14,8 @@ import (
 // The app hands it to its own user, or keeps it; it may be shown again, and a user gets one
 // share of a packet however often he shows it.
 func SignTicket(key ed25519.PrivateKey, kid, packetID, userID string, expires time.Time) (string, error) {
-	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{"aud": "hongbao", "sub": userID, "packet_id": packetID, "exp": expires.Unix()})
+	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{"aud": "hongbao", "sub": userID, "packet_id": packetID,
+		"exp": expires.Unix()})
 	t.Header["kid"] = kid
 	if len(key) != ed25519.PrivateKeySize { // the library would panic
 		return "", fmt.Errorf("sign a ticket: the key has %d bytes, not %d", len(key), ed25519.PrivateKeySize)

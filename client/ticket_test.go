@@ -23,7 +23,8 @@ func (b *bank) testTickets(t *testing.T) {
 		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 	key, err := b.admin.AddTicketKey(ctx, want)
 	b.must(err)
-	if key.AppID != b.app.ID || *key.Name != "campaigns" || key.Status != "active" || key.PublicKey != base64.StdEncoding.EncodeToString(public) || key.RevokedAt != nil {
+	if key.AppID != b.app.ID || *key.Name != "campaigns" || key.Status != "active" ||
+		key.PublicKey != base64.StdEncoding.EncodeToString(public) || key.RevokedAt != nil {
 		t.Errorf("%+v", key)
 	}
 	p := b.open(client.CreateRequest{SenderID: "u1", TotalAmount: 1200, ShareCount: len(names) + 1, Tickets: true})

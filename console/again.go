@@ -45,7 +45,8 @@ func (v *visit) attempted(p *client.Problem) *attempt {
 
 // attemptOf is a form as it was sent, with its key.
 func attemptOf(path string, form url.Values) *attempt {
-	return &attempt{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form, key: form.Get("key")}
+	return &attempt{Path: path, Reason: form.Get("reason"), Evidence: form.Get("evidence"), Date: form.Get("date"), form: form,
+		key: form.Get("key")}
 }
 
 // answered reports whether the key of what was sent is used up: under it the API

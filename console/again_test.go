@@ -22,13 +22,17 @@ func TestNothingTypedIsLost(t *testing.T) {
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	s, _ := desk.seal.open(v.cookies[sessionCookie])
-	for _, path := range []string{"/payouts/p1/retry", "/payouts/p1/mark-paid", "/payouts/retry", "/refunds/r1/retry", "/approvals/a1/approve", "/approvals/a1/reject",
+	for _, path := range []string{"/payouts/p1/retry", "/payouts/p1/mark-paid", "/payouts/retry", "/refunds/r1/retry", "/approvals/a1/approve",
+		"/approvals/a1/reject",
 		"/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations"} {
-		for _, back := range []string{"", "/breaks?resolved=true", "/nothing", "//elsewhere.example", "/live", "%zz", "/payouts/p1?done=retry_open"} {
-			form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "back": {back}, "do": {"retry"}, "id": {"p1"}, "reason": {"line <one>\r\nline two"}, "evidence": {"slip 4711"}}
+		for _, back := range []string{"", "/breaks?resolved=true", "/nothing", "//elsewhere.example", "/live", "%zz",
+			"/payouts/p1?done=retry_open"} {
+			form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "back": {back}, "do": {"retry"}, "id": {"p1"}, "reason": {"line <one>\r\nline two"},
+				"evidence": {"slip 4711"}}
 			res := v.do("POST", path, form)
 			page, err := io.ReadAll(res.Body)
-			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), "line &lt;one&gt;\nline two") || !strings.Contains(string(page), `name="key" value="k"`) || strings.Contains(string(page), "\r") {
+			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), "line &lt;one&gt;\nline two") ||
+				!strings.Contains(string(page), `name="key" value="k"`) || strings.Contains(string(page), "\r") {
 				t.Errorf("%s from %q: %d\n%s", path, back, res.StatusCode, page)
 			}
 		}
@@ -90,14 +94,16 @@ func TestSentWhileSignedOut(t *testing.T) {
 		}
 		return string(page)
 	}
-	for path, place := range map[string]string{"/payouts/p1/retry": "/payouts/p1", "/payouts/p1/mark-paid": "/payouts/p1", "/payouts/retry": "/payouts?cursor=c1&status=failed", "/refunds/r1/retry": "/refunds/r1",
-		"/approvals/a1/approve": "/breaks?resolved=true", "/providers/sandbox/hold": "/", "/breaks/b1/resolve": "/breaks?resolved=true", "/reconciliations": "/reconciliations",
-		"/packets/k1/recall": "/packets/k1"} {
+	for path, place := range map[string]string{"/payouts/p1/retry": "/payouts/p1", "/payouts/p1/mark-paid": "/payouts/p1",
+		"/payouts/retry": "/payouts?cursor=c1&status=failed", "/refunds/r1/retry": "/refunds/r1",
+		"/approvals/a1/approve": "/breaks?resolved=true", "/providers/sandbox/hold": "/", "/breaks/b1/resolve": "/breaks?resolved=true",
+		"/reconciliations": "/reconciliations", "/packets/k1/recall": "/packets/k1"} {
 		in, stale := http.StatusServiceUnavailable, http.StatusServiceUnavailable // no page but the first can be read
 		if place == "/" {
 			in, stale = http.StatusOK, http.StatusForbidden
 		}
-		form := url.Values{"csrf": {"of before"}, "key": {"k"}, "who": {"owner of f"}, "back": {"/breaks?resolved=true"}, "do": {"retry"}, "id": {"p1"}, "filter": {"status=failed"}, "cursor": {"c1"},
+		form := url.Values{"csrf": {"of before"}, "key": {"k"}, "who": {"owner of f"}, "back": {"/breaks?resolved=true"}, "do": {"retry"},
+			"id": {"p1"}, "filter": {"status=failed"}, "cursor": {"c1"},
 			"reason": {"line <one>\r\nline two"}, "evidence": {"slip 4711"}}
 		v := newVisitor(t, desk)
 		res := v.do("POST", path, form)
@@ -117,12 +123,14 @@ func TestSentWhileSignedOut(t *testing.T) {
 			t.Errorf("%s, the wrong key: %d", path, again.StatusCode)
 		}
 		other := newVisitor(t, desk)
-		if res := other.do("POST", "/login", carried(login, "g")); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != place || strings.Contains(read(res), "line two") {
+		if res := other.do("POST", "/login", carried(login, "g")); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != place ||
+			strings.Contains(read(res), "line two") {
 			t.Errorf("%s, shown to somebody else: %d %s", path, res.StatusCode, res.Header.Get("Location"))
 		}
 		res = v.do("POST", "/login", carried(login, "f"))
 		page := read(res)
-		if res.StatusCode != in || !strings.Contains(page, "line &lt;one&gt;\nline two") || !strings.Contains(page, `name="key" value="k"`) || !strings.Contains(page, `action="`+path+`"`) {
+		if res.StatusCode != in || !strings.Contains(page, "line &lt;one&gt;\nline two") || !strings.Contains(page, `name="key" value="k"`) ||
+			!strings.Contains(page, `action="`+path+`"`) {
 			t.Errorf("%s, signed in: %d\n%s", path, res.StatusCode, page)
 		}
 		// Signed in again elsewhere: the form of before is shown, under this sign-in.
@@ -172,11 +180,14 @@ func TestAskedWhileSignedOut(t *testing.T) {
 	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
 	v := newVisitor(t, desk)
 	v.header.Set("HX-Request", "true")
-	for at, want := range map[string]string{"": "/login", "http://desk.example/": "/login", "http://desk.example/payouts/p1?done=retry_open": "/login?next=%2Fpayouts%2Fp1",
-		"http://desk.example/payouts/p1/ask": "/login?next=%2Fpayouts%2Fp1", "http://desk.example/payouts?status=failed": "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
-		"http://desk.example/payouts/progress": "/login?next=%2Fpayouts%3Fstatus%3Dfailed", "http://desk.example/refunds/progress": "/login?next=%2Frefunds%3Fstatus%3Dfailed",
-		"http://desk.example/refunds/retry":       "/login?next=%2Frefunds%3F",
-		"https://elsewhere.example//evil.example": "/login", "%zz": "/login"} {
+	for at, want := range map[string]string{"": "/login", "http://desk.example/": "/login",
+		"http://desk.example/payouts/p1?done=retry_open": "/login?next=%2Fpayouts%2Fp1",
+		"http://desk.example/payouts/p1/ask":             "/login?next=%2Fpayouts%2Fp1",
+		"http://desk.example/payouts?status=failed":      "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
+		"http://desk.example/payouts/progress":           "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
+		"http://desk.example/refunds/progress":           "/login?next=%2Frefunds%3Fstatus%3Dfailed",
+		"http://desk.example/refunds/retry":              "/login?next=%2Frefunds%3F", "https://elsewhere.example//evil.example": "/login",
+		"%zz": "/login"} {
 		v.header.Set("HX-Current-URL", at)
 		res := v.do("GET", "/payouts/p1", nil)
 		if got := res.Header.Get("HX-Redirect"); res.StatusCode != http.StatusUnauthorized || got != want {

@@ -92,7 +92,8 @@ func (v *visit) listApprovals() error {
 	if err != nil {
 		return err
 	}
-	body := approvalsPage{Filter: f, Tabs: tabsOf(f, (page{Role: v.role}).Finance()), Items: found.Items, Total: v.sumOf(v.staff.SumApprovals(v.r.Context(), f))}
+	body := approvalsPage{Filter: f, Tabs: tabsOf(f, (page{Role: v.role}).Finance()), Items: found.Items,
+		Total: v.sumOf(v.staff.SumApprovals(v.r.Context(), f))}
 	if found.NextCursor != nil {
 		q := approvalQuery(f)
 		q.Set("cursor", *found.NextCursor)

@@ -17,20 +17,23 @@ import (
 func TestWaitingAmongMany(t *testing.T) {
 	const payout = "p3q5k9v0c1m7e2u8h4r6t0003"
 	pending := "decision_pending"
-	mine := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "cancel", Reason: "the oldest of all", By: "somebody"}, Payout: &client.Payout{ID: payout}}
+	mine := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "cancel", Reason: "the oldest of all",
+		By: "somebody"}, Payout: &client.Payout{ID: payout}}
 	var others client.List[client.ApprovalItem]
 	for i := range 200 {
-		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting", Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
+		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
+			Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
-	desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}), func(r *http.Request) any {
-		switch {
-		case r.URL.Path == "/v1/staff/payouts/"+payout:
-			return client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutFailed}, Retry: client.RetryPreview{Code: &pending}}
-		case r.URL.Query().Get("payment_id") == payout:
-			return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{mine}}
-		}
-		return others
-	}}})
+	desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+		func(r *http.Request) any {
+			switch {
+			case r.URL.Path == "/v1/staff/payouts/"+payout:
+				return client.PayoutDetail{Payout: client.Payout{ID: payout, Status: client.PayoutFailed}, Retry: client.RetryPreview{Code: &pending}}
+			case r.URL.Query().Get("payment_id") == payout:
+				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{mine}}
+			}
+			return others
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +65,6 @@ func (d queried) RoundTrip(r *http.Request) (*http.Response, error) {
 		return silent{}.RoundTrip(r)
 	}
 	body, err := json.Marshal(answer)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r},
+		err
 }

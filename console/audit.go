@@ -20,8 +20,10 @@ type auditPage struct {
 }
 
 // auditActions are offered as a filter; others can be typed.
-var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry", "reject_cancel", "reject_mark_paid",
-	"cancel_carried_out", "cancel_overtaken", "recall", "pause_campaign", "end_campaign", "hold", "release", "reconcile", "resolve_break", "create_key", "rotate_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}
+var auditActions = []string{"retry", "cancel", "mark_paid", "ask", "approve_retry", "approve_cancel", "approve_mark_paid", "reject_retry",
+	"reject_cancel", "reject_mark_paid",
+	"cancel_carried_out", "cancel_overtaken", "recall", "pause_campaign", "end_campaign", "hold", "release", "reconcile", "resolve_break",
+	"create_key", "rotate_key", "revoke_key", "add_ticket_key", "revoke_ticket_key", "books_restored", "books_recovered"}
 
 // Actions are those to choose from.
 func (auditPage) Actions() []string { return auditActions }

@@ -76,7 +76,8 @@ func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRet
 		return v.staff.RetryPayouts(v.r.Context(), req)
 	}
 	f := req.Filter
-	done, err := v.staff.RetryRefunds(v.r.Context(), client.BulkRefundRequest{IdempotencyKey: req.IdempotencyKey, Reason: req.Reason, DryRun: req.DryRun,
+	done, err := v.staff.RetryRefunds(v.r.Context(), client.BulkRefundRequest{IdempotencyKey: req.IdempotencyKey, Reason: req.Reason,
+		DryRun: req.DryRun,
 		Filter: client.BulkRefundFilter{Status: f.Status, PacketID: f.PacketID, UserID: f.UserID, OrderNo: f.OrderNo, FailureCode: f.FailureCode,
 			OlderThanSeconds: f.OlderThanSeconds, AmountMin: f.AmountMin, AmountMax: f.AmountMax, RefundIDs: f.PayoutIDs}})
 	if err != nil {
@@ -84,7 +85,8 @@ func (v *visit) retry(kind string, req client.BulkRetryRequest) (*client.BulkRet
 	}
 	out := &client.BulkRetried{DryRun: done.DryRun, Count: done.Count, Amount: done.Amount, More: done.More}
 	for _, i := range done.Items {
-		out.Items = append(out.Items, client.BulkItem{PayoutID: i.RefundID, Result: i.Result, Code: i.Code, OrderNo: i.OrderNo, SameOrderNo: i.SameOrderNo})
+		out.Items = append(out.Items, client.BulkItem{PayoutID: i.RefundID, Result: i.Result, Code: i.Code, OrderNo: i.OrderNo,
+			SameOrderNo: i.SameOrderNo})
 	}
 	return out, nil
 }

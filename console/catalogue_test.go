@@ -74,7 +74,8 @@ func open(word string) (keys []string) {
 	case "retry_not":
 		add("asked", "packet", "cancel")
 	case "outcome":
-		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined, payout.ObsReturned,
+		for _, k := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient, payout.ObsDeclined,
+			payout.ObsReturned,
 			payout.ObsRetryAfter, payout.ObsNeverReceived, payout.ObsUnknown, payout.ObsNoAnswer, payout.ObsNotSent} {
 			add(string(k))
 		}
@@ -83,7 +84,8 @@ func open(word string) (keys []string) {
 			add(s)
 		}
 	case "decision":
-		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionAsk), "approve", "reject")
+		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionAsk), "approve",
+			"reject")
 	case "refund":
 		add(string(client.RefundRemainder), string(client.RefundCancel))
 	case "close":
@@ -120,7 +122,8 @@ func open(word string) (keys []string) {
 	case "fault":
 		add(written(`fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/request.go")...)
 	case "field":
-		add("reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no", "failure_code", "amount_min", "amount_max",
+		add("reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no", "failure_code",
+			"amount_min", "amount_max",
 			"older_than_seconds", "cursor", "kind", "actor", "action", "subject")
 	case "kind":
 		add("charge", "payout", "refund", "honour")
@@ -156,7 +159,8 @@ func open(word string) (keys []string) {
 	case "check":
 		add(healthChecks...)
 	case "event":
-		add("grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed", "claim acknowledged, nothing booked", "packet recorded, charge due",
+		add("grab_acknowledged", "creation_acknowledged", "sent", "asked", "person", "claim booked, payout owed",
+			"claim acknowledged, nothing booked", "packet recorded, charge due",
 			"books closed, remainder goes back", "payout cancelled, its money goes back", "returned without a notification: query requested")
 	}
 	return keys
@@ -185,7 +189,8 @@ func written(pattern string, files ...string) (found []string) {
 // TestEveryAuditAction: each action that is written to the audit is offered as a
 // filter, and so has a word.
 func TestEveryAuditAction(t *testing.T) {
-	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go", "../store/recall.go", "../store/ticket.go")
+	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go",
+		"../store/recall.go", "../store/ticket.go")
 	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../store/provider.go")...)
 	want = append(want, written(`"([a-z]+_campaign)"`, "../store/campaign.go")...)
 	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
@@ -224,7 +229,8 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		l                 language
 		kind, value, want string
-	}{{english, "role", "system", "the platform itself"}, {chinese, "role", "operator", "操作员（命令行）"}, {chinese, "role", "butler", "butler"}, {english, "break_kind", "<b>", "<b>"}} {
+	}{{english, "role", "system", "the platform itself"}, {chinese, "role", "operator", "操作员（命令行）"}, {chinese, "role", "butler", "butler"},
+		{english, "break_kind", "<b>", "<b>"}} {
 		if got := word(c.l, c.kind, c.value); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.value, got, c.want)
 		}
@@ -239,8 +245,10 @@ func TestWords(t *testing.T) {
 }
 
 // healthChecks are the names of checks of the API's health.
-var healthChecks = []string{"answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense", "quarantine", "queues",
-	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled", "breaks", "chain"}
+var healthChecks = []string{"answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense",
+	"quarantine", "queues",
+	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
+	"breaks", "chain"}
 
 // ownWords are checks that say what they have found in words of their own.
 var ownWords = []string{"answers", "polling", "last_run", "chain"}
@@ -288,7 +296,8 @@ func TestCatalogue(t *testing.T) {
 			use(keys...)
 		}
 	}
-	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "errand", "part", "check", "fault", "field"} {
+	for _, word := range []string{"done", "event", "decision", "status", "packet", "campaign_is", "day", "outcome", "run", "errand", "part",
+		"check", "fault", "field"} {
 		use(open(word)...)
 	}
 	for _, check := range healthChecks {
@@ -315,8 +324,10 @@ func TestCatalogue(t *testing.T) {
 	for _, older := range ages {
 		use("filter.older_" + older)
 	}
-	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet, client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound, client.CodeCampaignEnded, client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
+	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
+		client.CodePayoutNotFound, client.CodeRefundNotFound,
+		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound, client.CodeCampaignEnded,
+		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))
 	}
 	for key, m := range catalogue {
@@ -353,8 +364,9 @@ func isHan(r rune) bool { return unicode.Is(unicode.Han, r) }
 
 func TestPreferredLanguage(t *testing.T) {
 	for accept, want := range map[string]language{
-		"": english, "zh,en": chinese, "en,zh": english, "fr": english, "zh": chinese, "zh-CN,zh;q=0.9,en;q=0.8": chinese, "en-US,en;q=0.9,zh;q=0.8": english,
-		"fr, zh-TW;q=0.5, en;q=0.4": chinese, "en;q=0.1, zh;q=0.7": chinese, "zh;q=0, en;q=0.1": english, "zh;q=x": chinese, "ZH": chinese, ";;,,": english,
+		"": english, "zh,en": chinese, "en,zh": english, "fr": english, "zh": chinese, "zh-CN,zh;q=0.9,en;q=0.8": chinese,
+		"en-US,en;q=0.9,zh;q=0.8": english, "fr, zh-TW;q=0.5, en;q=0.4": chinese, "en;q=0.1, zh;q=0.7": chinese, "zh;q=0, en;q=0.1": english,
+		"zh;q=x": chinese, "ZH": chinese, ";;,,": english,
 	} {
 		if got := preferred(accept); got != want {
 			t.Errorf("%q: %s, want %s", accept, got, want)

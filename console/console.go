@@ -78,7 +78,8 @@ type Console struct {
 }
 
 // Folders are the paths, beside /, that the console answers, with all below them.
-var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns", "/search", "/audit",
+var Folders = []string{"/assets", "/login", "/logout", "/language", "/payouts", "/refunds", "/approvals", "/packets", "/campaigns",
+	"/search", "/audit",
 	"/reconciliations", "/breaks", "/closes", "/providers", "/live"}
 
 // New prepares a console. Errors are about a configuration or a template that is wrong.
@@ -86,7 +87,8 @@ func New(cfg Config) (*Console, error) {
 	if cfg.Desk == nil {
 		return nil, errors.New("console: a desk is required")
 	}
-	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(), together: cfg.FailedSignIns, mux: http.NewServeMux(),
+	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(), together: cfg.FailedSignIns,
+		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(), now: time.Now}
 	if c.idle == 0 {
 		c.idle = DefaultIdle
@@ -246,14 +248,16 @@ func (c *Console) present(r *http.Request) (s session, owner string, role access
 // asKey asks the staff API of this process as the owner of a key.
 func (c *Console) asKey(keyID string) (*client.Staff, *http.Client, error) {
 	inside := &http.Client{Transport: c.desk.ActAs(keyID)}
-	staff, err := client.NewStaff(insideURL, "inside", client.WithHTTPClient(inside), client.WithRetry(client.Retry{Tries: 1, TryTimeout: 70 * time.Second}))
+	staff, err := client.NewStaff(insideURL, "inside", client.WithHTTPClient(inside),
+		client.WithRetry(client.Retry{Tries: 1, TryTimeout: 70 * time.Second}))
 	return staff, inside, err
 }
 
 // polls reports whether the page asks by itself: that is no sign of anybody.
 func (v *visit) polls() bool {
 	return v.r.URL.Path == "/live" && v.r.Method == http.MethodGet ||
-		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress" || v.r.URL.Path == "/refunds/progress")
+		v.r.Header.Get("HX-Request") == "true" && (v.r.Method == http.MethodGet || v.r.URL.Path == "/payouts/progress" ||
+			v.r.URL.Path == "/refunds/progress")
 }
 
 // askToSignIn leads to the login page, and from there back to where somebody wanted

@@ -120,7 +120,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	for i := range maxStreams {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
-	desk, err := New(Config{Desk: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, InstallationKey: [32]byte{1}, Period: time.Hour})
+	desk, err := New(Config{Desk: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, InstallationKey: [32]byte{1},
+		Period: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,8 @@ func TestStreamKnowsItsSignIn(t *testing.T) {
 		says string
 	}{
 		"revoked": {func(_ *visitor, roles map[string]access.Role, _ *time.Time, _ func()) { delete(roles, "k") }, "event: over\ndata: {}\n\n"},
-		"idle":    {func(_ *visitor, _ map[string]access.Role, now *time.Time, _ func()) { *now = now.Add(DefaultIdle) }, "event: over\ndata: {}\n\n"},
+		"idle": {func(_ *visitor, _ map[string]access.Role, now *time.Time, _ func()) { *now = now.Add(DefaultIdle) },
+			"event: over\ndata: {}\n\n"},
 		"signed out": {func(v *visitor, _ map[string]access.Role, _ *time.Time, _ func()) {
 			s, _ := v.desk.seal.open(v.cookies[sessionCookie])
 			v.do("POST", "/logout", url.Values{"csrf": {s.CSRF}})
@@ -230,7 +232,8 @@ func TestStreamTellsNothingOlder(t *testing.T) {
 	if got := said(); got != ": nothing new\n\n" {
 		t.Errorf("%q", got)
 	}
-	for _, want := range []string{"event: part\ndata: {\"id\":\"live-money\",\"version\":\"new\",\"html\":\"\\u003cb\\u003e1\\u003c/b\\u003e\"}\n\n", ": nothing new\n\n"} {
+	for _, want := range []string{
+		"event: part\ndata: {\"id\":\"live-money\",\"version\":\"new\",\"html\":\"\\u003cb\\u003e1\\u003c/b\\u003e\"}\n\n", ": nothing new\n\n"} {
 		desk.live.tell(part("new"), time.Now())
 		if got := said(); got != want { // once
 			t.Errorf("%q, want %q", got, want)

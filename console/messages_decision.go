@@ -2,12 +2,15 @@ package console
 
 // decisionMessages are about what people decide.
 var decisionMessages = map[string]saying{
-	"form.reason":            {"Reason, for the audit", "理由（记入审计）"},
-	"form.evidence":          {"Evidence", "凭证"},
-	"form.kept":              {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},
-	"form.doubt":             {"Whether it was carried out is not known. Send it again as it is: it is carried out once at most.", "是否已执行尚不清楚。请原样再次提交：最多只会执行一次。"},
-	"problem.resumed":        {"You had to sign in first. What you have written is here again: look at it, and send it once more.", "提交前须先登录。您填写的内容已恢复，请核对后再次提交。"},
-	"problem.stale":          {"You have signed in again since. What you have written is here again: look at it, and send it once more.", "您已重新登录。您填写的内容已恢复，请核对后再次提交。"},
+	"form.reason":   {"Reason, for the audit", "理由（记入审计）"},
+	"form.evidence": {"Evidence", "凭证"},
+	"form.kept":     {"What you wrote, to be used again", "您填写的内容（可复制后再用）"},
+	"form.doubt": {"Whether it was carried out is not known. Send it again as it is: it is carried out once at most.",
+		"是否已执行尚不清楚。请原样再次提交：最多只会执行一次。"},
+	"problem.resumed": {"You had to sign in first. What you have written is here again: look at it, and send it once more.",
+		"提交前须先登录。您填写的内容已恢复，请核对后再次提交。"},
+	"problem.stale": {"You have signed in again since. What you have written is here again: look at it, and send it once more.",
+		"您已重新登录。您填写的内容已恢复，请核对后再次提交。"},
 	"form.again":             {"Send it again", "再次提交"},
 	"decide.title":           {"Decide", "处理"},
 	"decide.retry":           {"Retry", "重付"},
@@ -57,9 +60,12 @@ var decisionMessages = map[string]saying{
 	"retry_number.failed":    {"a new order number, because the last one has failed for good:", "新单号（上一单号已最终失败）："},
 	"retry_number.returned":  {"a new order number, because the last one came back:", "新单号（上一单号已退票）："},
 	"retry_number.forgotten": {"a new order number, because the provider no longer knows the last one:", "新单号（渠道已无上一单号）："},
-	"retry_not.asked":        {"The provider is being asked about it. It can be decided about once the outcome is known, or the provider no longer knows the number.", "正在向渠道查询。结果确定，或渠道已无此单号后，方可处理。"},
-	"retry_not.packet":       {"A recovery of the books could not decide about its packet. Nothing is decided until the open break of it is dealt with.", "账本恢复时无法判定该红包。其未处理差异处理完毕之前，不执行任何决定。"},
-	"retry_not.cancel":       {"A recovery of the books could not tell whether it was cancelled: the sender may have the money. It can be cancelled or marked as paid, not retried.", "账本恢复时无法判定它是否已取消，款项可能已退回发红包人。可取消或标记为线下已付，不能重付。"},
+	"retry_not.asked": {"The provider is being asked about it. It can be decided about once the outcome is known, or the provider " +
+		"no longer knows the number.", "正在向渠道查询。结果确定，或渠道已无此单号后，方可处理。"},
+	"retry_not.packet": {"A recovery of the books could not decide about its packet. Nothing is decided until the open break of it is " +
+		"dealt with.", "账本恢复时无法判定该红包。其未处理差异处理完毕之前，不执行任何决定。"},
+	"retry_not.cancel": {"A recovery of the books could not tell whether it was cancelled: the sender may have the money. It can be " +
+		"cancelled or marked as paid, not retried.", "账本恢复时无法判定它是否已取消，款项可能已退回发红包人。可取消或标记为线下已付，不能重付。"},
 
 	"failure.declined":                    {"The provider refused the order", "渠道拒绝了付款"},
 	"failure.payee_declined":              {"The recipient's account refuses transfers", "收款账户拒收"},
@@ -73,20 +79,29 @@ var decisionMessages = map[string]saying{
 	"failure.confirmation_expired":        {"The recipient did not confirm in time", "收款人未及时确认"},
 	"failure.expired_before_charge":       {"The packet expired before its sender was charged", "红包在收款前已过期，未扣款"},
 	"advice.declined":                     {"Ask the provider why, then retry or cancel.", "向渠道了解原因，然后重付或取消。"},
-	"advice.payee_declined":               {"A retry pays the same account: pay another one of the recipient yourself and mark it as paid, or cancel.", "重付仍付往原账户：请自行付至收款人的其他账户并标记为线下已付，或取消。"},
-	"advice.account_frozen":               {"Retry once the recipient has had the account unfrozen.", "待收款人解冻账户后重付。"},
-	"advice.payer_declined":               {"The sender has to pay another way and create the packet again.", "请发红包人更换付款方式后重新创建。"},
-	"advice.insufficient_sender_balance":  {"The sender has to top up and create the packet again.", "请发红包人充值后重新创建。"},
-	"advice.declined_by_rule":             {"Retry later, or ask the provider.", "稍后重付，或咨询渠道。"},
-	"advice.never_received":               {"Correct the cause named in the message, then retry: the same order number is used.", "按提示排除原因后重付，将使用原单号。"},
-	"advice.returned":                     {"Check the recipient's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid, or cancel.", "核对收款账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付，或取消。"},
-	"advice.share_conflict":               {"Retry to honour it with the house's money, or cancel to void it; both need two persons.", "重付由平台自有资金承担，取消则作废；均须两人。"},
-	"advice.confirmation_expired":         {"Ask the recipient, then retry.", "联系收款人后重付。"},
-	"advice.expired_before_charge":        {"Create the packet again, under another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
-	"advice_refund.declined":              {"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge has come back to the sender: then nothing more is owed to him.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付；若收款已退回发红包人，则无须再付。"},
-	"advice_refund.payee_declined":        {"A retry pays the same account: pay another one of the sender yourself and mark it as paid.", "重付仍付往原账户：请自行付至发红包人的其他账户并标记为线下已付。"},
-	"advice_refund.account_frozen":        {"Retry once the sender has had the account unfrozen.", "待发红包人解冻账户后重付。"},
-	"advice_refund.never_received":        {"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used.", "若该红包的收款已退回发红包人（见其差异），款项已在其手中：请勿再付，以收款单号为凭证标记为线下已付。否则按提示排除原因后重付，将使用原单号。"},
-	"advice_refund.returned":              {"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid.", "核对发红包人的账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付。"},
-	"advice_refund.confirmation_expired":  {"Ask the sender, then retry.", "联系发红包人后重付。"},
+	"advice.payee_declined": {"A retry pays the same account: pay another one of the recipient yourself and mark it as paid, " +
+		"or cancel.", "重付仍付往原账户：请自行付至收款人的其他账户并标记为线下已付，或取消。"},
+	"advice.account_frozen":              {"Retry once the recipient has had the account unfrozen.", "待收款人解冻账户后重付。"},
+	"advice.payer_declined":              {"The sender has to pay another way and create the packet again.", "请发红包人更换付款方式后重新创建。"},
+	"advice.insufficient_sender_balance": {"The sender has to top up and create the packet again.", "请发红包人充值后重新创建。"},
+	"advice.declined_by_rule":            {"Retry later, or ask the provider.", "稍后重付，或咨询渠道。"},
+	"advice.never_received": {"Correct the cause named in the message, then retry: the same order number is used.",
+		"按提示排除原因后重付，将使用原单号。"},
+	"advice.returned": {"Check the recipient's account. If it can be paid, retry with a new order number; if not, pay " +
+		"another one yourself and mark it as paid, or cancel.", "核对收款账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付，或取消。"},
+	"advice.share_conflict": {"Retry to honour it with the house's money, or cancel to void it; both need two persons.",
+		"重付由平台自有资金承担，取消则作废；均须两人。"},
+	"advice.confirmation_expired":  {"Ask the recipient, then retry.", "联系收款人后重付。"},
+	"advice.expired_before_charge": {"Create the packet again, under another Idempotency-Key.", "请使用新的 Idempotency-Key 重新创建红包。"},
+	"advice_refund.declined": {"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the " +
+		"charge has come back to the sender: then nothing more is owed to him.", "向渠道了解原因，然后重付，或自行付给发红包人并标记为线下已付；若收款已退回发红包人，则无须再付。"},
+	"advice_refund.payee_declined": {"A retry pays the same account: pay another one of the sender yourself and mark it as paid.",
+		"重付仍付往原账户：请自行付至发红包人的其他账户并标记为线下已付。"},
+	"advice_refund.account_frozen": {"Retry once the sender has had the account unfrozen.", "待发红包人解冻账户后重付。"},
+	"advice_refund.never_received": {"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay " +
+		"nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: " +
+		"the same order number is used.", "若该红包的收款已退回发红包人（见其差异），款项已在其手中：请勿再付，以收款单号为凭证标记为线下已付。否则按提示排除原因后重付，将使用原单号。"},
+	"advice_refund.returned": {"Check the sender's account. If it can be paid, retry with a new order number; if not, pay " +
+		"another one yourself and mark it as paid.", "核对发红包人的账户：可收款则以新单号重付；否则自行付至其他账户并标记为线下已付。"},
+	"advice_refund.confirmation_expired": {"Ask the sender, then retry.", "联系发红包人后重付。"},
 }

@@ -2,10 +2,12 @@ package console
 
 // timelineMessages are what a timeline and Temporal say.
 var timelineMessages = map[string]saying{
-	"filter.late":            {"Late", "逾期"},
-	"filter.about_late":      {"Due for five minutes and not back with the sender: what nobody took, once its packet has expired or was closed before; what a cancelled payout held, once that was cancelled.", "应退已满五分钟而尚未退回发红包人的退款：红包到期或提前关闭后的余额，以及已取消付款单的款项。"},
-	"filter.overdue":         {"Overdue", "逾期未关闭"},
-	"filter.about_overdue":   {"Expired at least five minutes ago and not closed: the charge, the closing or the refund is late.", "到期已满五分钟而尚未关闭：收款、关闭或退款有延误。"},
+	"filter.late": {"Late", "逾期"},
+	"filter.about_late": {"Due for five minutes and not back with the sender: what nobody took, once its packet has expired or was " +
+		"closed before; what a cancelled payout held, once that was cancelled.", "应退已满五分钟而尚未退回发红包人的退款：红包到期或提前关闭后的余额，以及已取消付款单的款项。"},
+	"filter.overdue": {"Overdue", "逾期未关闭"},
+	"filter.about_overdue": {"Expired at least five minutes ago and not closed: the charge, the closing or the refund is late.",
+		"到期已满五分钟而尚未关闭：收款、关闭或退款有延误。"},
 	"filter.overdue_packets": {"Packets that are past their end and not closed", "已到期而未关闭的红包"},
 	"overview.late_refunds":  {"Refunds late", "逾期退款"},
 
@@ -31,7 +33,8 @@ var timelineMessages = map[string]saying{
 	"errand.decide": {"to carry out a decision", "执行决定"},
 	"errand.finish": {"to close the packet", "关闭红包"},
 
-	"temporal.away":         {"Temporal does not answer: its part of the timeline is missing. Everything else is as the books have it.", "Temporal 没有应答，时间线缺少其部分；其余内容以账本为准。"},
+	"temporal.away": {"Temporal does not answer: its part of the timeline is missing. Everything else is as the books have it.",
+		"Temporal 没有应答，时间线缺少其部分；其余内容以账本为准。"},
 	"temporal.gone":         {"Temporal knows no run of it, or none any more.", "Temporal 没有该流程的记录，或记录已过保留期。"},
 	"temporal.pending":      {"Step %s, try %d,", "步骤 %s，第 %d 次，"},
 	"temporal.next":         {"next try", "下一次"},

@@ -22,7 +22,8 @@ type packetsPage struct {
 }
 
 // packetStatuses are the tabs of the list of packets; "" is all of them.
-var packetStatuses = []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut, client.StatusClosing,
+var packetStatuses = []client.Status{"", client.StatusFunding, client.StatusScheduled, client.StatusOpen, client.StatusSoldOut,
+	client.StatusClosing,
 	client.StatusClosed, client.StatusRejected}
 
 // Tabs are the statuses to choose from.
@@ -105,7 +106,8 @@ func (v *visit) showPacket() error {
 	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !away(err) {
 		return err
 	}
-	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.r.URL.Query().Get("cursor")}); err != nil && !away(err) {
+	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.r.URL.Query().Get("cursor")}); err != nil &&
+		!away(err) {
 		return err
 	}
 	if body.Claims != nil {
@@ -138,10 +140,12 @@ func judge(p *client.StaffPacketDetail, claims []client.Claim) fairness {
 		return fairness{Verdict: "large"}
 	}
 	var seed [32]byte
-	if n, err := hex.Decode(seed[:], []byte(*p.Fairness.Seed)); err != nil || n != len(seed) || packet.Commitment(seed) != p.Fairness.Commitment {
+	if n, err := hex.Decode(seed[:], []byte(*p.Fairness.Seed)); err != nil || n != len(seed) ||
+		packet.Commitment(seed) != p.Fairness.Commitment {
 		return fairness{Verdict: "unfair"}
 	}
-	params := packet.SplitParams{PacketID: p.ID, Mode: packet.SplitMode(p.Split), Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare, Max: valueOr(p.MaxShare, money.Fen(0))}
+	params := packet.SplitParams{PacketID: p.ID, Mode: packet.SplitMode(p.Split), Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare,
+		Max: valueOr(p.MaxShare, money.Fen(0))}
 	shares, err := packet.Split(seed, params)
 	if err != nil {
 		return fairness{Verdict: "unfair"}

@@ -35,14 +35,17 @@ type payment struct {
 }
 
 func paymentOfPayout(p client.Payout) payment {
-	return payment{Kind: "payout", ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Share: p.ShareIndex, Amount: p.Amount, Status: p.Status, OrderNo: p.OrderNo,
-		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, Workflow: p.Workflow}
+	return payment{Kind: "payout", ID: p.ID, PacketID: p.PacketID, UserID: p.UserID, Share: p.ShareIndex, Amount: p.Amount, Status: p.Status,
+		OrderNo:  p.OrderNo,
+		Provider: p.Provider, ProviderRef: p.ProviderRef, Failure: p.Failure, AttemptCount: p.AttemptCount, CreatedAt: p.CreatedAt,
+		UpdatedAt: p.UpdatedAt, Workflow: p.Workflow}
 }
 
 func paymentOfRefund(r client.Refund) payment {
-	return payment{Kind: "refund", ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, RefundKind: r.Kind, PayoutID: r.PayoutID, Amount: r.Amount, Status: r.Status,
-		OrderNo: r.OrderNo, Provider: r.Provider, ProviderRef: r.ProviderRef, Failure: r.Failure, AttemptCount: r.AttemptCount, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
+	return payment{Kind: "refund", ID: r.ID, PacketID: r.PacketID, UserID: r.UserID, RefundKind: r.Kind, PayoutID: r.PayoutID,
+		Amount: r.Amount, Status: r.Status,
+		OrderNo: r.OrderNo, Provider: r.Provider, ProviderRef: r.ProviderRef, Failure: r.Failure, AttemptCount: r.AttemptCount,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Workflow: r.Workflow}
 }
 
 // Open reports whether something still happens by itself.
@@ -149,7 +152,8 @@ func (v *visit) showPayout() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry})
+	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal,
+		Retry: d.Retry})
 }
 
 func (v *visit) showRefund() error {
@@ -157,7 +161,8 @@ func (v *visit) showRefund() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal, Retry: d.Retry})
+	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal,
+		Retry: d.Retry})
 }
 
 func (v *visit) payment(body paymentPage) error {
@@ -189,7 +194,8 @@ func (v *visit) decidePayout() error {
 	case "cancel":
 		made, err = v.staff.CancelPayout(ctx, id, req)
 	case "mark-paid":
-		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason, Evidence: v.r.PostFormValue("evidence")})
+		made, err = v.staff.MarkPayoutPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
+			Evidence: v.r.PostFormValue("evidence")})
 	case "ask":
 		made, err = v.staff.AskPayout(ctx, id, req)
 	default:
@@ -210,7 +216,8 @@ func (v *visit) decideRefund() error {
 	case "retry":
 		made, err = v.staff.RetryRefund(ctx, id, client.DecisionRequest{IdempotencyKey: v.key(), Reason: reason})
 	case "mark-paid":
-		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason, Evidence: v.r.PostFormValue("evidence")})
+		made, err = v.staff.MarkRefundPaid(ctx, id, client.MarkPaidRequest{IdempotencyKey: v.key(), Reason: reason,
+			Evidence: v.r.PostFormValue("evidence")})
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}

@@ -29,7 +29,8 @@ type filterForm struct {
 func readFilterForm(q url.Values) filterForm {
 	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
 	// A user id may begin or end with a space: it is compared byte by byte.
-	return filterForm{Status: get("status"), Code: get("code"), Packet: get("packet"), User: q.Get("user"), Order: get("order"), Older: get("older"), Min: get("min"), Max: get("max"), Late: get("late")}
+	return filterForm{Status: get("status"), Code: get("code"), Packet: get("packet"), User: q.Get("user"), Order: get("order"),
+		Older: get("older"), Min: get("min"), Max: get("max"), Late: get("late")}
 }
 
 // values is the form as a query, without what is empty.
@@ -61,7 +62,8 @@ func (f filterForm) Query() string { return f.values().Encode() }
 
 // filter reads the form; the key of what is wrong with it, "" when nothing is.
 func (f filterForm) filter() (out client.PayoutFilter, fault string) {
-	out = client.PayoutFilter{Status: client.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code, Late: f.Late == "true"}
+	out = client.PayoutFilter{Status: client.PayoutStatus(f.Status), PacketID: f.Packet, UserID: f.User, OrderNo: f.Order, FailureCode: f.Code,
+		Late: f.Late == "true"}
 	if f.Older != "" {
 		seconds, err := strconv.ParseInt(f.Older, 10, 32)
 		if err != nil || seconds < 0 {
@@ -121,7 +123,8 @@ type listPage struct {
 var ages = []string{"600", "3600", "86400", "604800"}
 
 // failureCodes are offered as a filter; others can be typed.
-var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned", "share_conflict", "confirmation_expired"}
+var failureCodes = []string{"declined", "payee_declined", "account_frozen", "declined_by_rule", "never_received", "returned",
+	"share_conflict", "confirmation_expired"}
 
 func (v *visit) listPayouts() error {
 	body, err := v.workList("payout")
@@ -219,8 +222,10 @@ func (v *visit) exportPayments(list string) error {
 		v.show("problem", http.StatusUnprocessableEntity, nil)
 		return nil
 	}
-	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo, "failure_code": f.FailureCode, "late": yes(f.Late)}
-	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin), "amount_max": int64(f.AmountMax)} {
+	filter := map[string]string{"status": string(f.Status), "packet_id": f.PacketID, "user_id": f.UserID, "order_no": f.OrderNo,
+		"failure_code": f.FailureCode, "late": yes(f.Late)}
+	for name, n := range map[string]int64{"older_than_seconds": int64(f.OlderThan / time.Second), "amount_min": int64(f.AmountMin),
+		"amount_max": int64(f.AmountMax)} {
 		if n != 0 {
 			filter[name] = strconv.FormatInt(n, 10)
 		}

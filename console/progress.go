@@ -37,7 +37,8 @@ func (i bulkRunItem) Moves() bool {
 
 // String is the item as the page hands it back; no part of it has a space.
 func (i bulkRunItem) String() string {
-	return strings.Join([]string{i.PayoutID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo), string(i.Status)}, " ")
+	return strings.Join([]string{i.PayoutID, i.Result, valueOr(i.Code, ""), valueOr(i.OrderNo, ""), strconv.FormatBool(i.SameOrderNo),
+		string(i.Status)}, " ")
 }
 
 // readBulkRunItem is the reverse of String; false for what no page has made.

@@ -28,7 +28,8 @@ func (h half) RoundTrip(r *http.Request) (*http.Response, error) {
 		return silent{}.RoundTrip(r)
 	}
 	body, err := json.Marshal(h.retried)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r},
+		err
 }
 
 // TestDecisionsAreSeen: what a bulk retry has decided is shown, also when nothing can
@@ -51,12 +52,14 @@ func TestDecisionsAreSeen(t *testing.T) {
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v\n%s", res.StatusCode, err, page)
 	}
-	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "cannot be read now; what was decided stands", "0 of 150 at their end", "hx-post"} {
+	for _, want := range []string{h.retried.Items[0].PayoutID, h.retried.Items[149].PayoutID, "cannot be read now; what was decided stands",
+		"0 of 150 at their end", "hx-post"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].PayoutID] != 0 { // the second hundred is not asked for after a failure
+	// the second hundred is not asked for after a failure
+	if h.asked["/v1/staff/payouts/statuses"] != 1 || h.asked["/v1/staff/payouts/"+h.retried.Items[0].PayoutID] != 0 {
 		t.Errorf("asked: %v", h.asked)
 	}
 	form = url.Values{"csrf": {s.CSRF}, "began": {"1"}, "pause": {"15"}, "unread": {"true"}}

@@ -30,8 +30,9 @@ func (v *visit) listReconciliations() error {
 
 // reconcile asks for the comparison of a day.
 func (v *visit) reconcile() error {
-	made, err := v.staff.Reconcile(v.r.Context(), client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
-		Reason: strings.TrimSpace(v.reason())})
+	made, err := v.staff.Reconcile(v.r.Context(),
+		client.ReconcileRequest{IdempotencyKey: v.key(), Date: strings.TrimSpace(v.r.PostFormValue("date")),
+			Reason: strings.TrimSpace(v.reason())})
 	if err != nil {
 		return v.again(err)
 	}
@@ -84,7 +85,8 @@ type breaksPage struct {
 func (breaksPage) Tabs() []string { return []string{"false", "true", ""} }
 
 // breakKinds are offered as a filter; others can be typed.
-var breakKinds = []string{"account_differs", "amount_differs", "contradiction", "foreign_order", "forgotten", "late_success", "mismatch", "moved_twice", "not_booked",
+var breakKinds = []string{"account_differs", "amount_differs", "contradiction", "foreign_order", "forgotten", "late_success", "mismatch",
+	"moved_twice", "not_booked",
 	"not_in_statement", "op_differs", "pool_lost", "restored", "return_not_booked", "second_success", "share_conflict", "superseded"}
 
 // Kinds are the kinds to choose from.
@@ -101,7 +103,8 @@ func (p breaksPage) With(resolved string) string {
 func (p breaksPage) Query() string { return p.With(p.Resolved) }
 
 func readBreaksPage(q url.Values) breaksPage {
-	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Run: strings.TrimSpace(q.Get("run")), Resolved: "false"}
+	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Run: strings.TrimSpace(q.Get("run")),
+		Resolved: "false"}
 	if q.Has("resolved") {
 		p.Resolved = q.Get("resolved")
 	}

@@ -78,7 +78,8 @@ func parsePages() (map[language]pageSet, error) {
 	}
 	out := map[language]pageSet{}
 	for _, l := range languages {
-		base, err := template.New("base").Funcs(functions(l)).Option("missingkey=error").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+		base, err := template.New("base").Funcs(functions(l)).Option("missingkey=error").ParseFS(templateFiles, "templates/layout.html",
+			"templates/parts.html")
 		if err != nil {
 			return nil, fmt.Errorf("console: %w", err)
 		}
@@ -232,9 +233,10 @@ type (
 type tagged struct{ Key, Tone string }
 
 // tones group statuses by what they ask of people.
-var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy", "sending": "busy",
-	"paid": "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good", "funding": "busy",
-	"scheduled": "busy", "closing": "busy",
+var tones = map[string]string{"failed": "bad", "returned": "bad", "unknown": "warn", "awaiting_recipient": "warn", "pending": "busy",
+	"sending": "busy",
+	"paid":    "good", "paid_outside": "good", "cancelled": "off", "closed": "off", "rejected": "off", "open": "good", "sold_out": "good",
+	"funding": "busy", "scheduled": "busy", "closing": "busy",
 	"active": "good", "paused": "warn", "ended": "off", "making": "busy", "made": "good", "missed": "bad"}
 
 func valueOr[T any](v *T, other T) T {
@@ -305,7 +307,8 @@ var (
 	toldBySend = regexp.MustCompile(`^sent (\S+): (\w+)(?: \((.*)\))?$`)
 	toldByAsk  = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
 	// How a cancel ended is said by the worker, and first: it may have ended without one.
-	toldByPerson = regexp.MustCompile(`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
+	toldByPerson = regexp.MustCompile(
+		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
 )
 
 // event puts a line of the API's timeline into the reader's language, where it has

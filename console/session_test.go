@@ -33,7 +33,8 @@ func TestHtmx(t *testing.T) {
 		t.Errorf("htmx.min.js has SHA-256 %s, want %s", got, want)
 	}
 	about, err := os.ReadFile("assets/htmx.md")
-	if err != nil || !strings.Contains(string(about), want) || !strings.Contains(string(about), "2.0.11") || !strings.Contains(string(file), `version:"2.0.11"`) {
+	if err != nil || !strings.Contains(string(about), want) || !strings.Contains(string(about), "2.0.11") ||
+		!strings.Contains(string(file), `version:"2.0.11"`) {
 		t.Errorf("assets/htmx.md tells another version or hash: %v", err)
 	}
 }
@@ -152,7 +153,8 @@ func TestSignIn(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp}
 	desk, now := newDesk(t, roles)
 	v := newVisitor(t, desk)
-	if res := v.do("GET", "/payouts?status=failed", nil); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/login?next=%2Fpayouts%3Fstatus%3Dfailed" {
+	if res := v.do("GET", "/payouts?status=failed", nil); res.StatusCode != http.StatusSeeOther ||
+		res.Header.Get("Location") != "/login?next=%2Fpayouts%3Fstatus%3Dfailed" {
 		t.Errorf("%d %s", res.StatusCode, res.Header.Get("Location"))
 	}
 	for _, token := range []string{"", "x", "app"} {
@@ -302,8 +304,10 @@ func TestWritesShowTheirOrigin(t *testing.T) {
 	w.signIn("g")
 	theirs, _ := desk.seal.open(w.cookies[sessionCookie])
 	mine, _ := desk.seal.open(v.cookies[sessionCookie])
-	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry", "/refunds/r1/retry", "/refunds/r1/mark-paid",
-		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations"}
+	paths := []string{"/payouts/p1/retry", "/payouts/p1/cancel", "/payouts/p1/mark-paid", "/payouts/p1/ask", "/payouts/retry",
+		"/refunds/r1/retry", "/refunds/r1/mark-paid",
+		"/approvals/a1/approve", "/approvals/a1/reject", "/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve",
+		"/reconciliations"}
 	for _, path := range paths {
 		for _, token := range []string{"", "x", theirs.CSRF} {
 			if res := v.do("POST", path, url.Values{"csrf": {token}, "reason": {"r"}}); res.StatusCode != http.StatusForbidden {
@@ -328,7 +332,8 @@ func TestBrokenFilterRetriesNothing(t *testing.T) {
 	v := newVisitor(t, desk)
 	v.signIn("f")
 	s, _ := desk.seal.open(v.cookies[sessionCookie])
-	for filter, want := range map[string]int{"status=failed&min=x": 422, "status=failed&max=1.234": 422, "status=failed&older=x": 422, "%zz": 422, "status=failed&min=1": 503} {
+	for filter, want := range map[string]int{"status=failed&min=x": 422, "status=failed&max=1.234": 422, "status=failed&older=x": 422,
+		"%zz": 422, "status=failed&min=1": 503} {
 		form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "reason": {"r"}, "do": {"retry"}, "scope": {"all"}, "filter": {filter}}
 		if res := v.do("POST", "/payouts/retry", form); res.StatusCode != want {
 			t.Errorf("%s: %d, want %d", filter, res.StatusCode, want)
@@ -440,7 +445,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s has inline code: %s", name.Name(), found)
 		}
 	}
-	if !inlineCode.MatchString(`<p onclick="x()">`) || !inlineCode.MatchString(`<script>x`) || inlineCode.MatchString(`<script src="x" defer></script>`) {
+	if !inlineCode.MatchString(`<p onclick="x()">`) || !inlineCode.MatchString(`<script>x`) ||
+		inlineCode.MatchString(`<script src="x" defer></script>`) {
 		t.Error("the test does not know inline code")
 	}
 }
@@ -461,21 +467,26 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestFileSaysWhyNot: a file that cannot be had says what the platform has answered.
 func TestFileSaysWhyNot(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"code":"unavailable","request_id":"req_1"}`: "This cannot be answered now. Nothing is lost; try again.  <small class=\"mono\">Request req_1",
-		`{"code":"forbidden"}`:                        "Your role may not do this",
-		`{"code":"invalid_request","errors":[{"field":"failure_code","code":"wrong_length","message":"m"}]}`: "The reason code has the wrong length (m)",
+		`{"code":"unavailable","request_id":"req_1"}`: "This cannot be answered now. Nothing is lost; try again.  <small " +
+			"class=\"mono\">Request req_1",
+		`{"code":"forbidden"}`: "Your role may not do this",
+		`{"code":"invalid_request","errors":[{"field":"failure_code","code":"wrong_length","message":"m"}]}`: "The reason code has the wrong " +
+			"length (m)",
 		`bad gateway`: "The platform answered:",
 	} {
-		desk, err := New(Config{Desk: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body}, InstallationKey: [32]byte{1}})
+		desk, err := New(Config{Desk: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
+			InstallationKey: [32]byte{1}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := newVisitor(t, desk)
 		v.signIn("f")
-		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv", "/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv"} {
+		for _, path := range []string{"/payouts/export.csv?status=failed", "/refunds/export.csv?late=true", "/packets/export.csv",
+			"/audit/export.csv?action=retry", "/breaks/export.csv", "/closes/2026-02-17/export.csv"} {
 			res := v.do("GET", path, nil)
 			page, err := io.ReadAll(res.Body)
-			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) || strings.Contains(string(page), "put in is not right") != strings.Contains(body, "invalid") {
+			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), want) ||
+				strings.Contains(string(page), "put in is not right") != strings.Contains(body, "invalid") {
 				t.Errorf("%s of %s: %d\n%s", path, body, res.StatusCode, page)
 			}
 		}
@@ -497,12 +508,14 @@ func TestCancellable(t *testing.T) {
 }
 
 func TestYuan(t *testing.T) {
-	for fen, want := range map[int64]string{0: "¥0.00", 1: "¥0.01", 100: "¥1.00", 99_999: "¥999.99", 100_000: "¥1,000.00", 123_456_789: "¥1,234,567.89", 1<<53 - 1: "¥90,071,992,547,409.91", -5: "−¥0.05"} {
+	for fen, want := range map[int64]string{0: "¥0.00", 1: "¥0.01", 100: "¥1.00", 99_999: "¥999.99", 100_000: "¥1,000.00",
+		123_456_789: "¥1,234,567.89", 1<<53 - 1: "¥90,071,992,547,409.91", -5: "−¥0.05"} {
 		if got := yuan(money.Fen(fen)); got != want {
 			t.Errorf("%d: %s, want %s", fen, got, want)
 		}
 	}
-	for text, want := range map[string]money.Fen{"": 0, "12": 1200, "12.3": 1230, "12.34": 1234, "¥1,000.01": 100001, "1,234,567.8": 123456780, "1234567": 123456700, "0.01": 1} {
+	for text, want := range map[string]money.Fen{"": 0, "12": 1200, "12.3": 1230, "12.34": 1234, "¥1,000.01": 100001, "1,234,567.8": 123456780,
+		"1234567": 123456700, "0.01": 1} {
 		if got, ok := parseYuan(text); !ok || got != want {
 			t.Errorf("%q: %d %v, want %d", text, got, ok, want)
 		}

@@ -31,8 +31,10 @@ type checkView struct {
 // verdictTones are the tones of verdicts, verdictMarks their signs: what is wrong is
 // not told by colour alone.
 var (
-	verdictTones = map[client.Verdict]string{client.VerdictOK: "good", client.VerdictUnknown: "off", client.VerdictWarning: "warn", client.VerdictWrong: "bad"}
-	verdictMarks = map[client.Verdict]string{client.VerdictOK: "✓", client.VerdictUnknown: "?", client.VerdictWarning: "!", client.VerdictWrong: "✕"}
+	verdictTones = map[client.Verdict]string{client.VerdictOK: "good", client.VerdictUnknown: "off", client.VerdictWarning: "warn",
+		client.VerdictWrong: "bad"}
+	verdictMarks = map[client.Verdict]string{client.VerdictOK: "✓", client.VerdictUnknown: "?", client.VerdictWarning: "!",
+		client.VerdictWrong: "✕"}
 )
 
 // unfinished is what is not at its end, on the overview: by kind and status, each with
@@ -40,7 +42,8 @@ var (
 const unfinished = "#open-title"
 
 // checkPages are where one sees what a check has counted.
-var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished, "unsent": unfinished,
+var checkPages = map[string]string{"breaks": "/breaks", "suspense": "/breaks?kind=second_success", "under_way": unfinished,
+	"unsent":      unfinished,
 	"low_balance": "/payouts?status=sending", "rate_limited": "/payouts?status=sending", "unknown_outcomes": unfinished,
 	"last_run": "/reconciliations", "unreconciled": "/reconciliations?status=failed", "overdue": "/packets?overdue=true", "held": "#hold"}
 
@@ -51,7 +54,8 @@ func viewHealth(l language, h *client.Health) healthView {
 	}
 	out := healthView{Tone: verdictTones[h.Status], Key: "verdict." + string(h.Status)}
 	for _, p := range h.Parts {
-		one := partView{Name: p.Name, Label: say(l, "part."+p.Name), Verdict: p.Status, Tone: verdictTones[p.Status], Mark: verdictMarks[p.Status]}
+		one := partView{Name: p.Name, Label: say(l, "part."+p.Name), Verdict: p.Status, Tone: verdictTones[p.Status],
+			Mark: verdictMarks[p.Status]}
 		bad := one
 		for _, c := range p.Checks {
 			check := checkView{Name: c.Name, Label: say(l, "check."+c.Name), Text: checkText(l, c)}

@@ -43,14 +43,16 @@ var (
 	RelayQuarantine = step(PathHandOff, "relay_quarantine", "a hand-off that cannot be decoded is kept in MySQL")
 
 	// Payout: from the claim to the provider's answer.
-	ClaimBook     = step(PathPayout, "claim_book", "the share is claimed in MySQL, its payout pending, the money owed")
-	ClaimBegin    = step(PathPayout, "claim_begin", "the share is claimed in MySQL, the money owed, and the first send noted with its number and request, all at once")
+	ClaimBook  = step(PathPayout, "claim_book", "the share is claimed in MySQL, its payout pending, the money owed")
+	ClaimBegin = step(PathPayout, "claim_begin", "the share is claimed in MySQL, the money owed, and the first send noted with its "+
+		"number and request, all at once")
 	ClaimConflict = step(PathPayout, "claim_conflict", "a promise that cannot be booked is kept as a break")
 	PayoutBegin   = step(PathPayout, "payout_begin", "the send of the payout is noted, its number and request are stored")
 	PayoutSend    = step(PathPayout, "payout_send", "the payout was sent to the provider, which has answered")
 	PayoutSettle  = step(PathPayout, "payout_settle", "what became of the payout is booked")
-	PayoutNow     = step(PathPayout, "payout_now", "a payout was sent and its outcome booked within a workflow task, of which Temporal knows nothing")
-	OrderAsk      = step(PathPayout, "order_ask", "the provider has said what became of an order")
+	PayoutNow     = step(PathPayout, "payout_now", "a payout was sent and its outcome booked within a workflow task, of which Temporal "+
+		"knows nothing")
+	OrderAsk = step(PathPayout, "order_ask", "the provider has said what became of an order")
 
 	// Closing: from the last grab to the closed books.
 	RecallPlan   = step(PathClosing, "recall_plan", "the audit says that a person of staff recalls the packet")
@@ -70,7 +72,8 @@ var (
 	RefundSettle = step(PathRefund, "refund_settle", "what became of the refund is booked")
 
 	// Decision: what a person decides, and the outbox that carries it to Temporal.
-	Decide         = step(PathDecision, "decide", "a decision about a payment is made, or waits for a second person: row, outbox, audit and answer")
+	Decide = step(PathDecision, "decide", "a decision about a payment is made, or waits for a second person: row, outbox, audit "+
+		"and answer")
 	DecideAnswer   = step(PathDecision, "decide_answer", "a second person has agreed to a decision, or rejected it")
 	DecideBulkPlan = step(PathDecision, "decide_bulk_plan", "which payments a bulk decision is about is stored")
 	DecideBulkEnd  = step(PathDecision, "decide_bulk_end", "the answer of a bulk decision is stored")

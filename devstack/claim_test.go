@@ -59,7 +59,8 @@ func TestRunClaimsBeforeSetup(t *testing.T) {
 		return listener
 	}
 	busy := occupy()
-	if err := run(t.Context(), func(context.Context) (Tools, error) { return Tools{}, nil }); !errors.Is(err, ErrPortBusy) || called != 0 || !isGone(home.EnvFile()) {
+	if err := run(t.Context(), func(context.Context) (Tools, error) { return Tools{}, nil }); !errors.Is(err, ErrPortBusy) || called != 0 ||
+		!isGone(home.EnvFile()) {
 		t.Errorf("busy port: %v, setup was called %d times, dev.env gone: %v", err, called, isGone(home.EnvFile()))
 	}
 	if err := busy.Close(); err != nil {

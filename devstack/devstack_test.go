@@ -38,7 +38,8 @@ func TestWithheld(t *testing.T) {
 	t.Setenv("HONGBAO_NONSENSE", "1")
 	t.Setenv("HONGBAO_NONSENSE_TOO", "") // empty, and refused by its name all the same
 	t.Setenv("HONGBAO_LOG_LEVEL", "warn")
-	for name, part := range makeParts(Home{t.TempDir()}, testPorts(t), Tools{}, "hongbao", secrets{}, nil, "HONGBAO_NONSENSE", "HONGBAO_NONSENSE_TOO") {
+	for name, part := range makeParts(Home{t.TempDir()}, testPorts(t), Tools{}, "hongbao", secrets{}, nil, "HONGBAO_NONSENSE",
+		"HONGBAO_NONSENSE_TOO") {
 		if name != childAPI && name != childWorker && name != childProvider {
 			continue
 		}
@@ -46,7 +47,8 @@ func TestWithheld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(cmd.Env, "HONGBAO_LOG_LEVEL=warn") || slices.ContainsFunc(cmd.Env, func(entry string) bool { return strings.HasPrefix(entry, "HONGBAO_NONSENSE") }) {
+		if !slices.Contains(cmd.Env, "HONGBAO_LOG_LEVEL=warn") ||
+			slices.ContainsFunc(cmd.Env, func(entry string) bool { return strings.HasPrefix(entry, "HONGBAO_NONSENSE") }) {
 			t.Errorf("%s gets %q", name, cmd.Env)
 		}
 	}
@@ -120,7 +122,8 @@ func TestMariaDBTempDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := MariaDB{Tools: testTools(t), Dir: filepath.Join(t.TempDir(), "mysql"), Port: port, User: "hongbao", Password: "secret", Database: "hongbao"}
+	server := MariaDB{Tools: testTools(t), Dir: filepath.Join(t.TempDir(), "mysql"), Port: port, User: "hongbao", Password: "secret",
+		Database: "hongbao"}
 	cmd, err := server.Command(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +147,8 @@ func TestSetup(t *testing.T) {
 	if !errors.Is(err, ErrInstallForbidden) {
 		t.Fatalf("error: %v", err)
 	}
-	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "chromium", packageChineseFont, "apt-get install", "HONGBAO_NO_INSTALL"} {
+	for _, want := range []string{packageRedis, packageMariaDB, packageMariaDBClient, "gcc", "chromium", packageChineseFont, "apt-get install",
+		"HONGBAO_NO_INSTALL"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}
@@ -227,7 +231,8 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("secrets file: %v, %v", info, err)
 	}
 	for _, value := range []string{first.MySQLPassword, first.SeedKey, first.ProviderKey, first.WebhookSecret} {
-		if len(value) < 26 || strings.Count(strings.Join([]string{first.MySQLPassword, first.SeedKey, first.ProviderKey, first.WebhookSecret}, " "), value) != 1 {
+		if len(value) < 26 || strings.Count(strings.Join([]string{first.MySQLPassword, first.SeedKey, first.ProviderKey, first.WebhookSecret},
+			" "), value) != 1 {
 			t.Errorf("a secret of %d characters, or used twice", len(value))
 		}
 	}

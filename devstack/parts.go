@@ -102,7 +102,8 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 // makeChildren fills in what start needs.
 func (s *supervisor) makeChildren() {
 	s.env = makeEnv(s.options.Ports, s.secrets)
-	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links, s.options.Withhold...) {
+	for name, part := range makeParts(s.home, s.options.Ports, s.options.Tools, s.options.Binary, s.secrets, s.options.Links,
+		s.options.Withhold...) {
 		if database, ok := part.(MariaDB); ok {
 			database.preparing = s.prepares
 			part = database

@@ -23,8 +23,9 @@ import (
 type Setup struct {
 	Checkout  string // root of the source tree; see FindCheckout
 	NoInstall bool   // refuse to install packages
-	Tests     bool   // also get what the tests need: a C compiler for the race detector, Prometheus, a browser and a Chinese font for the console
-	Out       io.Writer
+	// also get what the tests need: a C compiler for the race detector, Prometheus, a browser and a Chinese font for the console
+	Tests bool
+	Out   io.Writer
 }
 
 // Errors of Setup.
@@ -147,7 +148,8 @@ func (s Setup) install(ctx context.Context, packages []string) error {
 		return fmt.Errorf("%w: %s; install them with: %s", ErrInstallForbidden, strings.Join(packages, " "), command)
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("%w: this system has no apt-get; install Redis >= 7.0 and MariaDB >= 10.11 so that redis-server, mariadbd, mariadb-install-db and my_print_defaults are on PATH", ErrCannotInstall)
+		return fmt.Errorf("%w: this system has no apt-get; install Redis >= 7.0 and MariaDB >= 10.11 so that redis-server, mariadbd, "+
+			"mariadb-install-db and my_print_defaults are on PATH", ErrCannotInstall)
 	}
 	prefix, err := rootPrefix("apt-get update && " + command)
 	if err != nil {

@@ -137,7 +137,8 @@ func testEnvFile(t *testing.T, s *stack) {
 			t.Errorf("%s = %q, want %q", name, env[name], value)
 		}
 	}
-	if !strings.HasPrefix(env["HONGBAO_SANDBOX_WEBHOOK_SECRET"], "whsec_") || !strings.Contains(env["HONGBAO_MYSQL_DSN"], "/hongbao?parseTime=true") {
+	if !strings.HasPrefix(env["HONGBAO_SANDBOX_WEBHOOK_SECRET"], "whsec_") ||
+		!strings.Contains(env["HONGBAO_MYSQL_DSN"], "/hongbao?parseTime=true") {
 		t.Error("webhook secret or DSN has another form")
 	}
 	if len(env) != 22 {
@@ -277,7 +278,8 @@ func TestRunBusyPort(t *testing.T) {
 	if !ok || portErr.Name != "PROVIDER" || portErr.Port != ports.Provider || !errors.Is(err, ErrPortBusy) {
 		t.Errorf("busy port: %v", err)
 	}
-	if want := fmt.Sprintf("port %d: already used by another program; set HONGBAO_PORT_PROVIDER to a free port", ports.Provider); err == nil || err.Error() != want {
+	if want := fmt.Sprintf("port %d: already used by another program; set HONGBAO_PORT_PROVIDER to a free port", ports.Provider); err == nil ||
+		err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
 }

@@ -34,7 +34,8 @@ func (c *crashes) mysql(t *testing.T) *sql.DB {
 
 func (c *crashes) temporal(t *testing.T) client.Client {
 	t.Helper()
-	tc, err := client.NewLazyClient(client.Options{HostPort: c.env("HONGBAO_TEMPORAL_ADDRESS"), Namespace: c.env("HONGBAO_TEMPORAL_NAMESPACE"), Logger: nothing{}})
+	tc, err := client.NewLazyClient(client.Options{HostPort: c.env("HONGBAO_TEMPORAL_ADDRESS"), Namespace: c.env("HONGBAO_TEMPORAL_NAMESPACE"),
+		Logger: nothing{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +135,13 @@ func lapsed(t *testing.T, c *crashes, name string) {
 	for n := range 12 {
 		one := fmt.Sprintf("%s-%d", name, n)
 		c.decided(t, "OPS", "/providers/sandbox/hold", one, 200, map[string]any{"reason": "the provider is down"})
-		a := c.post(t, c.api("/v1/packets"), c.env("HONGBAO_APP_KEY"), map[string]any{"sender_id": one, "total_amount": crashTotal, "share_count": 3}, "Idempotency-Key", one)
+		a := c.post(t, c.api("/v1/packets"), c.env("HONGBAO_APP_KEY"), map[string]any{"sender_id": one, "total_amount": crashTotal,
+			"share_count": 3}, "Idempotency-Key", one)
 		l := &packetLife{crashes: c, id: a.str("id")}
 		key, _ := l.keyOf(t, r)
 		wait.Until(t, "the packet is recorded", func() bool { return count(t, db, "SELECT COUNT(*) FROM packets WHERE id = ?", l.id) == 1 })
-		if _, err := db.ExecContext(t.Context(), "UPDATE packets SET expires_at = opens_at + INTERVAL 1000 MICROSECOND WHERE id = ? AND status = 'funding'", l.id); err != nil {
+		if _, err := db.ExecContext(t.Context(), "UPDATE packets SET expires_at = opens_at + INTERVAL 1000 MICROSECOND WHERE id = ? AND "+
+			"status = 'funding'", l.id); err != nil {
 			t.Fatal(err)
 		}
 		opened, err := r.HGet(t.Context(), key, "opens_at").Int64()
@@ -155,7 +158,8 @@ func lapsed(t *testing.T, c *crashes, name string) {
 			return end == "rejected" || end == "closed"
 		})
 		moved := c.movements(t, l.id)
-		if unsent := count(t, db, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'c' AND attempt = 0 AND failure_code = 'expired_before_charge'", l.id); unsent == 1 {
+		if unsent := count(t, db, "SELECT COUNT(*) FROM payments WHERE packet_id = ? AND kind = 'c' AND attempt = 0 AND failure_code = "+
+			"'expired_before_charge'", l.id); unsent == 1 {
 			if end != "rejected" || len(moved) != 0 {
 				t.Errorf("the packet is %s, and %v moved", end, moved)
 			}

@@ -42,10 +42,13 @@ func (c *crashes) rowsSettled(t *testing.T) {
 	t.Helper()
 	db := c.mysql(t)
 	for what, query := range map[string]string{
-		"rows in the outbox":               "SELECT COUNT(*) FROM outbox",
-		"payments that are not at an end":  "SELECT COUNT(*) FROM payments WHERE status NOT IN ('paid', 'paid_outside', 'cancelled') AND NOT (kind = 'c' AND status = 'failed')",
-		"packets that are not at an end":   "SELECT COUNT(*) FROM packets WHERE status NOT IN ('closed', 'rejected')",
-		"accounts that still hold money":   "SELECT COUNT(*) FROM (SELECT packet_id, account FROM (SELECT packet_id, credit AS account, amount FROM transfers UNION ALL SELECT packet_id, debit, -amount FROM transfers) AS moves WHERE account IN ('holding', 'owed', 'refunding', 'suspense') GROUP BY packet_id, account HAVING SUM(amount) <> 0) AS held",
+		"rows in the outbox": "SELECT COUNT(*) FROM outbox",
+		"payments that are not at an end": "SELECT COUNT(*) FROM payments WHERE status NOT IN ('paid', 'paid_outside', 'cancelled') AND NOT " +
+			"(kind = 'c' AND status = 'failed')",
+		"packets that are not at an end": "SELECT COUNT(*) FROM packets WHERE status NOT IN ('closed', 'rejected')",
+		"accounts that still hold money": "SELECT COUNT(*) FROM (SELECT packet_id, account FROM (SELECT packet_id, credit AS account, " +
+			"amount FROM transfers UNION ALL SELECT packet_id, debit, -amount FROM transfers) AS moves WHERE account IN ('holding', 'owed', " +
+			"'refunding', 'suspense') GROUP BY packet_id, account HAVING SUM(amount) <> 0) AS held",
 		"breaks that nobody brought about": "SELECT COUNT(*) FROM breaks WHERE kind <> 'share_conflict'",
 		"hand-offs put aside for no cause": "SELECT COUNT(*) FROM quarantine WHERE content NOT LIKE '%unreadable%'",
 	} {

@@ -102,7 +102,8 @@ func bulkRetried(t *testing.T, c *crashes, name string) {
 	l, user, _ := refused(t, c, name)
 	c.unfreeze(t, user)
 	filter := map[string]any{"packet_id": l.id, "status": "failed"}
-	a := c.decided(t, "FINANCE", "/payouts/retry", name, 200, map[string]any{"filter": filter, "reason": "accounts were unfrozen", "dry_run": false})
+	a := c.decided(t, "FINANCE", "/payouts/retry", name, 200, map[string]any{"filter": filter, "reason": "accounts were unfrozen",
+		"dry_run": false})
 	if a.num("count") != 1 {
 		t.Errorf("bulk retry: %s", a.raw)
 	}

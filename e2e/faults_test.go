@@ -39,8 +39,8 @@ func TestMixedFaults(t *testing.T) {
 		fault("transfer", "error_before", 0.1), fault("transfer", "error_after", 0.1), fault("transfer", "timeout_before", 0.03),
 		fault("transfer", "timeout_after", 0.03), fault("transfer", "rate_limit", 0.1), fault("transfer", "pending", 0.1),
 		fault("transfer", "low_balance", 0.05), fault("transfer", "contradict", 0.05), fault("transfer", "notify_twice", 0.3),
-		times(30, fault("query", "not_found_yet", 0.2)), times(15, fault("query", "error_before", 0.1)), times(8, fault("query", "contradict", 0.05)),
-		fault("refund", "error_after", 0.5))
+		times(30, fault("query", "not_found_yet", 0.2)), times(15, fault("query", "error_before", 0.1)),
+		times(8, fault("query", "contradict", 0.05)), fault("refund", "error_after", 0.5))
 	const total = 40_000
 	p := s.create(t, client.CreateRequest{SenderID: "sender", TotalAmount: total, ShareCount: 60})
 	won := s.crowd(t, p.ID, users("f", 50), 1)

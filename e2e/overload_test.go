@@ -150,7 +150,8 @@ func (s *stack) rush(t *testing.T, id string) map[string]claim {
 	won := map[string]claim{}
 	shed := 0
 	crowd := s.dialMany(t, crowdSize)
-	head := "POST /v1/packets/" + id + "/grabs HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + s.env("HONGBAO_APP_KEY") + "\r\nContent-Type: application/json\r\n"
+	head := "POST /v1/packets/" + id + "/grabs HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + s.env("HONGBAO_APP_KEY") +
+		"\r\nContent-Type: application/json\r\n"
 	for round := range 2 {
 		began := time.Now()
 		each(crowd, func(n int, w *wire) {

@@ -85,7 +85,8 @@ func start(home string, settings ...string) (*stack, error) {
 	}
 	s := &stack{home: home, log: filepath.Join(home, "dev.log"),
 		watch: &watch{found: map[string]bool{}}}
-	s.http = &http.Client{Timeout: 20 * time.Second, Transport: watched{&http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}, s.watch}}
+	s.http = &http.Client{Timeout: 20 * time.Second, Transport: watched{&http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512},
+		s.watch}}
 	out, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err

@@ -31,76 +31,95 @@ const (
 
 // sound are rows that satisfy everything.
 var sound = []string{
-	`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed,
-		status, created_at, opens_at, expires_at, updated_at) VALUES ('` + packetID + `', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
+	`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata,
+		body_hash, commitment, sealed_seed,
+		status, created_at, opens_at, expires_at, updated_at) VALUES ('` + packetID +
+		`', 'a', 's', 'CNY', 100, 2, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
 		'open', NOW(), NOW(), NOW() + INTERVAL 1 DAY, NOW())`,
-	`INSERT INTO shares (packet_id, share_index, amount, user_id, app_id, claimed_at) VALUES ('` + packetID + `', 0, 50, 'u', 'a', NOW()), ('` + packetID + `', 1, 50, NULL, NULL, NULL)`,
+	`INSERT INTO shares (packet_id, share_index, amount, user_id, app_id, claimed_at) VALUES ('` + packetID +
+		`', 0, 50, 'u', 'a', NOW()), ('` + packetID + `', 1, 50, NULL, NULL, NULL)`,
 	`INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('` + packetID + `', 'u', 0, 'a', NOW())`,
-	`INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('` + packetID + `', 'w', '` + promiseID + `', 'a', 0, NOW())`,
-	`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, failure_code, created_at, updated_at, settled_at) VALUES
-		('` + chargeID + `', 'c', '` + packetID + `', 'a', 's', -1, 's', 100, 'CNY', '', 'x', 'paid', 1, '` + chargeID + `01', NULL, NOW(), NOW(), NOW()),
-		('` + paidID + `', 'p', '` + packetID + `', 'a', 'u', 0, 'u', 50, 'CNY', '', 'x', 'paid', 1, '` + paidID + `01', NULL, NOW(), NOW(), NOW()),
-		('` + failedID + `', 'p', '` + packetID + `', 'a', 'v', 1, 'v', 50, 'CNY', '', 'x', 'failed', 1, '` + failedID + `01', 'x', NOW(), NOW(), NOW())`,
-	`INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, ask_requested, observed, code, message,
-		provider_ref, token, started_at, ask_until, ended_at) VALUES ('` + paidID + `01', '` + paidID + `', 1, 'transfer', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', FALSE, '', '', '', '', '', NOW(), NOW(), NOW())`,
+	`INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('` + packetID + `', 'w', '` + promiseID +
+		`', 'a', 0, NOW())`,
+	`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
+		order_no, failure_code, created_at, updated_at, settled_at) VALUES
+		('` + chargeID + `', 'c', '` + packetID + `', 'a', 's', -1, 's', 100, 'CNY', '', 'x', 'paid', 1, '` + chargeID +
+		`01', NULL, NOW(), NOW(), NOW()),
+		('` + paidID + `', 'p', '` + packetID + `', 'a', 'u', 0, 'u', 50, 'CNY', '', 'x', 'paid', 1, '` + paidID +
+		`01', NULL, NOW(), NOW(), NOW()),
+		('` + failedID + `', 'p', '` + packetID + `', 'a', 'v', 1, 'v', 50, 'CNY', '', 'x', 'failed', 1, '` + failedID +
+		`01', 'x', NOW(), NOW(), NOW())`,
+	`INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action,
+		ask_requested, observed, code, message,
+		provider_ref, token, started_at, ask_until, ended_at) VALUES ('` + paidID + `01', '` + paidID +
+		`', 1, 'transfer', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', FALSE, '', '', '', '', '', NOW(), NOW(), NOW())`,
 	`INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) VALUES
 		('` + packetID + `', 'charge', 'provider', 'holding', 100, '` + chargeID + `01', '` + chargeID + `01:charge', NOW())`,
-	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, created_at) VALUES ('d', '` + failedID + `', 'cancel', 'r', 'ann', 'finance', 'waiting', 'x', NOW(), NOW())`,
+	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, created_at)
+		VALUES ('d', '` + failedID + `', 'cancel', 'r', 'ann', 'finance', 'waiting', 'x', NOW(), NOW())`,
 	`INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('` + failedID + `', 'begin', NOW(), NOW())`,
-	`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '` + packetID + `', '` + paidID + `', '', '', NOW(), NOW())`,
+	`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+		VALUES ('mismatch', '` + packetID + `', '` + paidID + `', '', '', NOW(), NOW())`,
 	`INSERT INTO api_keys (id, role, owner, secret_hash, created_at) VALUES ('k', 'finance', 'ann', REPEAT('x', 32), NOW())`,
-	`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens, created_at, updated_at)
+	`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, template, body_hash, status, next_day, next_opens,
+		created_at, updated_at)
 		VALUES ('c', 'a', 'n', 's', 'UTC', 0, '2026-01-01', '{}', 'h', 'active', '2026-01-02', NOW(), NOW(), NOW())`,
-	`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES ('c', '2026-01-01', 'made', '` + packetID + `', NOW(), NOW())`,
+	`INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES ('c', '2026-01-01', 'made',
+		'` + packetID + `', NOW(), NOW())`,
 	`INSERT INTO providers (name) VALUES ('x')`,
 	`INSERT INTO pool_lanes (lane, epoch, state, seen, seen_grabs, updated_at) VALUES (0, 1, 'open', 9, 8, NOW())`,
-	`INSERT INTO pool_rebuilds (lane, from_epoch, epoch, reason, holder, seen, seen_grabs, found, found_grabs, started_at) VALUES (0, 1, 2, 'key_missing', 'x', 9, 8, 0, 0, NOW())`,
+	`INSERT INTO pool_rebuilds (lane, from_epoch, epoch, reason, holder, seen, seen_grabs, found, found_grabs, started_at)
+		VALUES (0, 1, 2, 'key_missing', 'x', 9, 8, 0, 0, NOW())`,
 	`INSERT INTO books (id, number, state, beat_at) VALUES (1, 1, 'normal', NOW())`,
-	`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (1, NOW(), 'ann', 'finance', 'retry', 's', 'r', '', '', REPEAT('x', 32))`,
+	`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (1, NOW(), 'ann', 'finance', 'retry',
+		's', 'r', '', '', REPEAT('x', 32))`,
 }
 
 // guards says how each check of the money tables is tried. Others belong to what
 // no money depends on.
 var guards = map[string]string{
-	"data_format_one":         "UPDATE data_format SET id = 2",
-	"api_keys_roles":          "UPDATE api_keys SET role = 'root'",
-	"api_keys_app":            "UPDATE api_keys SET app_id = 'a'",
-	"packets_known_status":    "UPDATE packets SET status = 'lost'",
-	"packets_total":           "UPDATE packets SET total_amount = 0",
-	"packets_tickets":         "UPDATE packets SET tickets = TRUE, eligible = '[]'",
-	"packets_books":           "UPDATE packets SET remainder = 1",
-	"packets_closed":          "UPDATE packets SET closed_at = NOW()",
-	"packets_closed_books":    "UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = NOW()",
-	"packets_claims_known":    "UPDATE packets SET claimed_count = 1",
-	"packets_rejected":        "UPDATE packets SET status = 'rejected'",
-	"packets_reason":          "UPDATE packets SET status = 'closing'",
-	"packets_books_late":      "UPDATE packets SET books_closed_at = NOW(), remainder = 1, claimed_count = 1",
-	"packets_remainder":       "UPDATE packets SET status = 'closing', close_reason = 'expired', books_closed_at = NOW(), remainder = 101, claimed_count = 1",
-	"packets_counted":         "UPDATE packets SET status = 'closing', close_reason = 'expired', books_closed_at = NOW(), remainder = 1, claimed_count = 3",
-	"packets_life":            "UPDATE packets SET expires_at = opens_at",
-	"shares_amount":           "UPDATE shares SET amount = 0",
-	"shares_claimed":          "UPDATE shares SET claimed_at = NULL WHERE share_index = 0",
-	"shares_claimed_app":      "UPDATE shares SET app_id = 'a' WHERE share_index = 1",
-	"payments_kind":           "UPDATE payments SET kind = 'x' WHERE kind = 'c'",
-	"payments_amount":         "UPDATE payments SET amount = 0",
-	"payments_known_status":   "UPDATE payments SET status = 'lost' WHERE kind = 'c'",
-	"payments_settled":        "UPDATE payments SET settled_at = NULL",
-	"payments_failed":         "UPDATE payments SET failure_code = NULL",
-	"payments_deciding":       "UPDATE payments SET deciding = 'cancel' WHERE status = 'paid'",
-	"payments_numbered":       "UPDATE payments SET order_no = NULL",
-	"payments_share":          "UPDATE payments SET share_index = -1 WHERE kind = 'p'",
-	"payments_charge":         "UPDATE payments SET status = 'returned', failure_code = 'x' WHERE kind = 'c'",
-	"payments_cancelled":      "UPDATE payments SET kind = 'r', share_index = -1, status = 'cancelled' WHERE status = 'paid' AND kind = 'p'",
-	"attempts_sent":           "UPDATE attempts SET sends = 0",
-	"attempts_booked":         "UPDATE attempts SET ended_at = NULL",
-	"attempts_returned":       "UPDATE attempts SET booked = FALSE, return_booked = TRUE",
-	"attempts_op":             "UPDATE attempts SET op = 'gift'",
-	"attempts_number":         "UPDATE attempts SET payment_id = '" + failedID + "'",
-	"transfers_amount":        insertTransfer("charge", "provider", "holding", "-1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_two_sides":     insertTransfer("charge", "holding", "holding", "1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_kind":          insertTransfer("charge", "holding", "provider", "1", chargeID+"02", chargeID+"02:charge"),
-	"transfers_named":         insertTransfer("charge", "provider", "holding", "1", chargeID+"02", chargeID+"03:charge"),
-	"transfers_owner":         insertTransfer("charge", "provider", "holding", "1", "c0000000000000000000000001", "c0000000000000000000000001:charge"),
+	"data_format_one":      "UPDATE data_format SET id = 2",
+	"api_keys_roles":       "UPDATE api_keys SET role = 'root'",
+	"api_keys_app":         "UPDATE api_keys SET app_id = 'a'",
+	"packets_known_status": "UPDATE packets SET status = 'lost'",
+	"packets_total":        "UPDATE packets SET total_amount = 0",
+	"packets_tickets":      "UPDATE packets SET tickets = TRUE, eligible = '[]'",
+	"packets_books":        "UPDATE packets SET remainder = 1",
+	"packets_closed":       "UPDATE packets SET closed_at = NOW()",
+	"packets_closed_books": "UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = NOW()",
+	"packets_claims_known": "UPDATE packets SET claimed_count = 1",
+	"packets_rejected":     "UPDATE packets SET status = 'rejected'",
+	"packets_reason":       "UPDATE packets SET status = 'closing'",
+	"packets_books_late":   "UPDATE packets SET books_closed_at = NOW(), remainder = 1, claimed_count = 1",
+	"packets_remainder": "UPDATE packets SET status = 'closing', close_reason = 'expired', books_closed_at = NOW(), remainder = 101, " +
+		"claimed_count = 1",
+	"packets_counted": "UPDATE packets SET status = 'closing', close_reason = 'expired', books_closed_at = NOW(), remainder = 1, " +
+		"claimed_count = 3",
+	"packets_life":          "UPDATE packets SET expires_at = opens_at",
+	"shares_amount":         "UPDATE shares SET amount = 0",
+	"shares_claimed":        "UPDATE shares SET claimed_at = NULL WHERE share_index = 0",
+	"shares_claimed_app":    "UPDATE shares SET app_id = 'a' WHERE share_index = 1",
+	"payments_kind":         "UPDATE payments SET kind = 'x' WHERE kind = 'c'",
+	"payments_amount":       "UPDATE payments SET amount = 0",
+	"payments_known_status": "UPDATE payments SET status = 'lost' WHERE kind = 'c'",
+	"payments_settled":      "UPDATE payments SET settled_at = NULL",
+	"payments_failed":       "UPDATE payments SET failure_code = NULL",
+	"payments_deciding":     "UPDATE payments SET deciding = 'cancel' WHERE status = 'paid'",
+	"payments_numbered":     "UPDATE payments SET order_no = NULL",
+	"payments_share":        "UPDATE payments SET share_index = -1 WHERE kind = 'p'",
+	"payments_charge":       "UPDATE payments SET status = 'returned', failure_code = 'x' WHERE kind = 'c'",
+	"payments_cancelled":    "UPDATE payments SET kind = 'r', share_index = -1, status = 'cancelled' WHERE status = 'paid' AND kind = 'p'",
+	"attempts_sent":         "UPDATE attempts SET sends = 0",
+	"attempts_booked":       "UPDATE attempts SET ended_at = NULL",
+	"attempts_returned":     "UPDATE attempts SET booked = FALSE, return_booked = TRUE",
+	"attempts_op":           "UPDATE attempts SET op = 'gift'",
+	"attempts_number":       "UPDATE attempts SET payment_id = '" + failedID + "'",
+	"transfers_amount":      insertTransfer("charge", "provider", "holding", "-1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_two_sides":   insertTransfer("charge", "holding", "holding", "1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_kind":        insertTransfer("charge", "holding", "provider", "1", chargeID+"02", chargeID+"02:charge"),
+	"transfers_named":       insertTransfer("charge", "provider", "holding", "1", chargeID+"02", chargeID+"03:charge"),
+	"transfers_owner": insertTransfer("charge", "provider", "holding", "1", "c0000000000000000000000001",
+		"c0000000000000000000000001:charge"),
 	"decisions_known_status":  "UPDATE decisions SET status = 'lost', ended_at = NOW()",
 	"decisions_known_kind":    "UPDATE decisions SET kind = 'gift'",
 	"decisions_ended":         "UPDATE decisions SET ended_at = NOW()",
@@ -163,9 +182,12 @@ func TestR12_TablesRefuse(t *testing.T) {
 		_ = refused(t, db, statement, errSignal)
 	}
 	_ = refused(t, db, insertTransfer("charge", "provider", "holding", "100", chargeID+"01", chargeID+"01:charge"), errDuplicate)
-	_ = refused(t, db, "INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('"+packetID+"', 'u', 1, 'a', NOW())", errDuplicate)
-	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'w', 'h"+packetID+"0002', 'a', 0, NOW())", errDuplicate)
-	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'x', '"+promiseID+"', 'a', 0, NOW())", errDuplicate)
+	_ = refused(t, db, "INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) VALUES ('"+packetID+"', 'u', 1, 'a', NOW())",
+		errDuplicate)
+	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+
+		"', 'w', 'h"+packetID+"0002', 'a', 0, NOW())", errDuplicate)
+	_ = refused(t, db, "INSERT INTO promises (packet_id, user_id, payment_id, app_id, share_index, claimed_at) VALUES ('"+packetID+"', 'x', '"+
+		promiseID+"', 'a', 0, NOW())", errDuplicate)
 	_ = refused(t, db, "INSERT INTO payments SELECT * FROM payments", errDuplicate)
 	_ = refused(t, db, "INSERT INTO attempts SELECT * FROM attempts", errDuplicate)
 }
@@ -186,7 +208,8 @@ func refused(t *testing.T, db *sql.DB, statement string, numbers ...uint16) erro
 
 func checks(t *testing.T, db *sql.DB) (names []string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SELECT constraint_name FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()")
+	rows, err := db.QueryContext(t.Context(), "SELECT constraint_name FROM information_schema.check_constraints WHERE constraint_schema = "+
+		"DATABASE()")
 	if err != nil {
 		t.Fatal(err)
 	}

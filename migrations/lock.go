@@ -51,7 +51,8 @@ func (l locker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	l.logger.InfoContext(ctx, "another process migrates: wait for it", slog.Int64("session", holder.Int64))
 	got, err = l.get(ctx, conn, lockWait)
 	if err == nil && !got {
-		return fmt.Errorf("migration lock: session %d of the server has had it for %s: see in SHOW PROCESSLIST what it does", holder.Int64, lockWait)
+		return fmt.Errorf("migration lock: session %d of the server has had it for %s: see in SHOW PROCESSLIST what it does", holder.Int64,
+			lockWait)
 	}
 	return err
 }

@@ -47,7 +47,8 @@ func waits(t *testing.T, db *sql.DB, state string, sessions int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s sessions in state %s, want %d: %s", n, state, sessions, text(t, db, "SELECT GROUP_CONCAT(CONCAT_WS(' ', id, command, state, info)) FROM information_schema.processlist WHERE db = DATABASE()"))
+			t.Fatalf("%s sessions in state %s, want %d: %s", n, state, sessions,
+				text(t, db, "SELECT GROUP_CONCAT(CONCAT_WS(' ', id, command, state, info)) FROM information_schema.processlist WHERE db = DATABASE()"))
 		}
 	}
 }
@@ -103,11 +104,13 @@ func TestLockOfOneDatabase(t *testing.T) {
 	}
 	defer func() { _ = holder.Close() }()
 	var got, length int
-	if err := holder.QueryRowContext(t.Context(), "SELECT GET_LOCK("+migrations.LockName+", 0), LENGTH("+migrations.LockName+")").Scan(&got, &length); err != nil || got != 1 || length > 64 {
+	if err := holder.QueryRowContext(t.Context(), "SELECT GET_LOCK("+migrations.LockName+", 0), LENGTH("+migrations.LockName+")").Scan(&got,
+		&length); err != nil || got != 1 || length > 64 {
 		t.Fatalf("lock %d, %d characters, %v", got, length, err)
 	}
 	var log told
-	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 100); err != nil || strings.Contains(log.String(), "another process migrates") {
+	if _, err := provider(t, open(t, stacktest.MariaDB(t)), log.logger()).UpTo(t.Context(), 100); err != nil ||
+		strings.Contains(log.String(), "another process migrates") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

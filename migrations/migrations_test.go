@@ -235,7 +235,8 @@ func TestUpAtOnce(t *testing.T) {
 		}
 	}
 	var n int
-	if err := open(t, dsn).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM goose_db_version WHERE version_id > 0").Scan(&n); err != nil || n != len(sources(t)) {
+	if err := open(t, dsn).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM goose_db_version WHERE version_id > 0").Scan(&n); err != nil ||
+		n != len(sources(t)) {
 		t.Errorf("%d versions, %v", n, err)
 	}
 }

@@ -62,7 +62,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricReturnsSeen, "Seconds since returned payments were last searched in a provider's statement.", nil},
 		{MetricCampaigns, "Days of campaigns whose packet should have been made already.", nil},
 		{MetricCampaignAge, "For how many seconds the oldest of those packets should have been made.", nil},
-		{MetricDaysLost, "Days of campaigns, of the last 24 h, on which nobody could grab anything, by why: missed, declined, unopened.", []string{"reason"}},
+		{MetricDaysLost, "Days of campaigns, of the last 24 h, on which nobody could grab anything, by why: missed, declined, unopened.",
+			[]string{"reason"}},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
 		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
@@ -128,7 +129,7 @@ func (c *Collector) keepFresh() {
 }
 
 func (c *Collector) refresh(now time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // a scrape has no context, and others may share what it reads
+	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // others may share what a scrape reads
 	defer cancel()
 	v := Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 	var mu sync.Mutex

@@ -27,7 +27,8 @@ func TestCollector(t *testing.T) {
 				return errors.New("away")
 			}
 			old := func(n int64, age time.Duration) Backlog { return Backlog{Waiting: n, Oldest: at.Add(-age)} }
-			v.Payments = []PaymentBacklog{{"payout", "unknown", old(2, time.Minute)}, {"refund", "unknown", old(1, time.Second)}, {"payout", "failed", Backlog{}}}
+			v.Payments = []PaymentBacklog{{"payout", "unknown", old(2, time.Minute)}, {"refund", "unknown", old(1, time.Second)},
+				{"payout", "failed", Backlog{}}}
 			v.Overdue = []PacketBacklog{{"open", old(1, 7*time.Second)}, {"closing", old(3, 40*time.Second)}}
 			v.Breaks = []KindBacklog{{"mismatch", old(4, time.Hour)}}
 			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
@@ -36,7 +37,8 @@ func TestCollector(t *testing.T) {
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
 			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Repairs["packet_without_run"] = 11
-			v.Gates, v.LostGrabs = []GateBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)}, {"rebuilding", old(1, 20*time.Second)}}, 14
+			v.Gates, v.LostGrabs = []GateBacklog{{"open", Backlog{Waiting: 61}}, {"shut", old(2, 15*time.Second)},
+				{"rebuilding", old(1, 20*time.Second)}}, 14
 			v.FromMySQL = true
 			return nil
 		},
@@ -66,15 +68,16 @@ func TestCollector(t *testing.T) {
 		`hongbao_payment_oldest_seconds{kind="refund",status="unknown"} 1`,
 		`hongbao_packets_overdue{status="closing"} 3`, "hongbao_refund_lag_seconds 40",
 		`hongbao_breaks_open{kind="mismatch"} 4`, `hongbao_break_oldest_seconds{kind="mismatch"} 3600`,
-		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_reconciliation_failed_days 2", "hongbao_campaigns_late 15", "hongbao_campaign_late_seconds 16", `hongbao_campaign_days_lost{reason="missed"} 17`, `hongbao_campaign_days_lost{reason="declined"} 0`,
-		"hongbao_reconciliation_age_seconds 23", "hongbao_returns_watch_age_seconds 24", "hongbao_approval_oldest_seconds 3",
-		`hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`, `hongbao_pool_gate{state="rebuilding"} 1`,
-		"hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14", "hongbao_pool_lanes_refused 3",
-		"hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
+		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_reconciliation_failed_days 2",
+		"hongbao_campaigns_late 15", "hongbao_campaign_late_seconds 16", `hongbao_campaign_days_lost{reason="missed"} 17`,
+		`hongbao_campaign_days_lost{reason="declined"} 0`, "hongbao_reconciliation_age_seconds 23", "hongbao_returns_watch_age_seconds 24",
+		"hongbao_approval_oldest_seconds 3", `hongbao_pool_gate{state="open"} 61`, `hongbao_pool_gate{state="shut"} 2`,
+		`hongbao_pool_gate{state="rebuilding"} 1`, "hongbao_pool_gate_shut_seconds 20", "hongbao_pool_lost_grabs 14",
+		"hongbao_pool_lanes_refused 3", "hongbao_quarantined 7", "hongbao_ledger_imbalanced_packets 8", "hongbao_ledger_suspense_fen 900",
 		"hongbao_redis_durable 1", `hongbao_provider_held_seconds{provider="p"} 21`, `hongbao_provider_held_seconds{provider="q"} 0`,
 		`hongbao_task_queue_backlog{kind="workflow",queue="main"} 14`, `hongbao_task_queue_oldest_seconds{kind="workflow",queue="main"} 15`,
-		`hongbao_repairs_total{kind="packet_without_run"} 11`, "hongbao_vitals_age_seconds 0",
-		`hongbao_vitals_up{source="mysql"} 1`, `hongbao_vitals_up{source="redis"} 1`,
+		`hongbao_repairs_total{kind="packet_without_run"} 11`, "hongbao_vitals_age_seconds 0", `hongbao_vitals_up{source="mysql"} 1`,
+		`hongbao_vitals_up{source="redis"} 1`,
 	} {
 		if !strings.Contains(got, "\n"+line+"\n") {
 			t.Errorf("not shown: %s", line)
@@ -85,7 +88,8 @@ func TestCollector(t *testing.T) {
 	}
 	now, away = at.Add(vitalsFresh), true
 	got = scrape(t, registry)
-	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") || strings.Contains(got, "hongbao_repairs_total{") {
+	if reads != 2 || strings.Contains(got, "hongbao_payments{") || strings.Contains(got, "hongbao_outbox") ||
+		strings.Contains(got, "hongbao_repairs_total{") {
 		t.Errorf("%d readings; shown of a source that is away: %s", reads, got)
 	}
 	for _, line := range []string{`hongbao_vitals_up{source="mysql"} 0`, `hongbao_vitals_up{source="redis"} 1`, "hongbao_handoffs 12"} {

@@ -66,6 +66,7 @@ const (
 )
 
 // processMetrics lists the names above that no Collector describes.
-var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRisk, MetricRiskTime, MetricRequests, MetricConns, MetricNoRoom, MetricBuild,
+var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRisk, MetricRiskTime, MetricRequests, MetricConns,
+	MetricNoRoom, MetricBuild,
 	MetricBreaker, MetricBreakerOpened, MetricParked,
 	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

@@ -8,12 +8,14 @@ import (
 
 // TestTraceparent: where a sampled trace goes on survives a text; all else is none.
 func TestTraceparent(t *testing.T) {
-	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	const sampled, unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 	ctx := Below(t.Context(), sampled)
 	if !Sampled(ctx) || !trace.SpanContextFromContext(ctx).IsRemote() || Traceparent(ctx) != sampled {
 		t.Errorf("%q came out", Traceparent(ctx))
 	}
-	for _, text := range []string{"", "x", unsampled, sampled[:54], "00-" + "00000000000000000000000000000000-b7ad6b7169203331-01", "ff" + sampled[2:]} {
+	for _, text := range []string{"", "x", unsampled, sampled[:54], "00-" + "00000000000000000000000000000000-b7ad6b7169203331-01",
+		"ff" + sampled[2:]} {
 		if ctx := Below(t.Context(), text); Sampled(ctx) || Traceparent(ctx) != "" {
 			t.Errorf("%q counts as sampled", text)
 		}

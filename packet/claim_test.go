@@ -23,7 +23,8 @@ func TestClaimRoundTrip(t *testing.T) {
 			PacketID: somePacket, UserID: rapid.StringN(1, -1, 64).Draw(t, "user"), ShareIndex: rapid.IntRange(0, MaxShares-1).Draw(t, "index"),
 			Amount:    money.Fen(rapid.Int64Range(1, int64(money.Max)).Draw(t, "amount")),
 			ClaimedAt: time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "at")).UTC(),
-			Profile:   Profile{Nickname: text.Draw(t, "nickname"), AvatarURL: text.Draw(t, "avatar"), Recipient: rapid.String().Draw(t, "recipient")},
+			Profile: Profile{Nickname: text.Draw(t, "nickname"), AvatarURL: text.Draw(t, "avatar"),
+				Recipient: rapid.String().Draw(t, "recipient")},
 		}
 		profile, err := json.Marshal(want.Profile)
 		if err != nil {
@@ -53,11 +54,12 @@ func TestDecodeClaimRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ packet, user, record string }{
-		{somePacket, "u", ""}, {somePacket, "u", "0:1:1:0:2:M"}, {somePacket, "u", ":1:1:0:2:M:"}, {somePacket, "u", "0::1:0:2:M:"}, {somePacket, "u", "0:1:1:0::M:"},
-		{somePacket, "u", "-1:1:1:0:2:M:"}, {somePacket, "u", "1000000:1:1:0:2:M:"}, {somePacket, "u", "0:0:1:0:2:M:"}, {somePacket, "u", "0:-1:1:0:2:M:"},
-		{somePacket, "u", "0:1.5:1:0:2:M:"}, {somePacket, "u", "0:1e3:1:0:2:M:"}, {somePacket, "u", "0:9223372036854775808:1:0:2:M:"}, {somePacket, "u", "0:1:1:0:x:M:"},
-		{somePacket, "u", "0:1:1:0:2:M: "}, {somePacket, "u", "0:1:1:0:2:M:[]"}, {somePacket, "u", "0:1:1:0:2:M:{"}, {somePacket, "u", `0:1:1:0:2:M:{"recipient":1}`},
-		{somePacket, "", good}, {"short", "u", good}, {strings.ToUpper(somePacket), "u", good},
+		{somePacket, "u", ""}, {somePacket, "u", "0:1:1:0:2:M"}, {somePacket, "u", ":1:1:0:2:M:"}, {somePacket, "u", "0::1:0:2:M:"},
+		{somePacket, "u", "0:1:1:0::M:"}, {somePacket, "u", "-1:1:1:0:2:M:"}, {somePacket, "u", "1000000:1:1:0:2:M:"},
+		{somePacket, "u", "0:0:1:0:2:M:"}, {somePacket, "u", "0:-1:1:0:2:M:"}, {somePacket, "u", "0:1.5:1:0:2:M:"},
+		{somePacket, "u", "0:1e3:1:0:2:M:"}, {somePacket, "u", "0:9223372036854775808:1:0:2:M:"}, {somePacket, "u", "0:1:1:0:x:M:"},
+		{somePacket, "u", "0:1:1:0:2:M: "}, {somePacket, "u", "0:1:1:0:2:M:[]"}, {somePacket, "u", "0:1:1:0:2:M:{"},
+		{somePacket, "u", `0:1:1:0:2:M:{"recipient":1}`}, {somePacket, "", good}, {"short", "u", good}, {strings.ToUpper(somePacket), "u", good},
 	} {
 		if c, err := DecodeClaim(tc.packet, tc.user, tc.record); !errors.Is(err, ErrBadClaim) {
 			t.Errorf("%q of %q: %+v, %v", tc.record, tc.user, c, err)

@@ -48,7 +48,8 @@ func TestR1_PacketID(t *testing.T) {
 
 func TestValidID(t *testing.T) {
 	good := NewID([]byte("salt"), "key")
-	for _, bad := range []string{"", good[:19], good + "0", strings.ToUpper(good), good[:19] + "w", good[:19] + "\x00", " " + good[:19], good[:18] + "é"} {
+	for _, bad := range []string{"", good[:19], good + "0", strings.ToUpper(good), good[:19] + "w", good[:19] + "\x00", " " + good[:19],
+		good[:18] + "é"} {
 		if ValidID(bad) {
 			t.Errorf("%q is valid", bad)
 		}

@@ -114,7 +114,8 @@ func FuzzSplitParamsValidate(f *testing.F) {
 	f.Add("random", int64(math.MaxInt64), math.MaxInt, int64(math.MaxInt64), int64(math.MinInt64))
 	f.Add("", int64(-1), -1, int64(-1), int64(-1))
 	f.Fuzz(func(t *testing.T, mode string, total int64, count int, least, most int64) {
-		p := SplitParams{PacketID: testPacketID, Mode: SplitMode(mode), Total: money.Fen(total), Count: count, Min: money.Fen(least), Max: money.Fen(most)}
+		p := SplitParams{PacketID: testPacketID, Mode: SplitMode(mode), Total: money.Fen(total), Count: count, Min: money.Fen(least),
+			Max: money.Fen(most)}
 		err := p.Validate()
 		if valid := naiveValid(mode, total, count, least, most); valid != (err == nil) {
 			t.Fatalf("%+v: Validate returns %v, want valid = %t", p, err, valid)

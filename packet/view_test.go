@@ -70,7 +70,8 @@ func TestExpiredIsClosing(t *testing.T) {
 
 // TestViewAndRecordAgree: Redis and MySQL tell the same of the same packet.
 func TestViewAndRecordAgree(t *testing.T) {
-	states := map[PoolState]Status{PoolFunding: StatusFunding, PoolRejected: StatusRejected, PoolOpen: StatusOpen, PoolClosing: StatusClosing, PoolClosed: StatusClosed}
+	states := map[PoolState]Status{PoolFunding: StatusFunding, PoolRejected: StatusRejected, PoolOpen: StatusOpen, PoolClosing: StatusClosing,
+		PoolClosed: StatusClosed}
 	for state, stored := range states {
 		for _, opens := range []time.Duration{-time.Hour, 0, time.Hour} {
 			for claimed := range 4 {

@@ -11,7 +11,8 @@ import (
 )
 
 func auditEntry(seq int64) payout.AuditEntry {
-	return payout.AuditEntry{Seq: seq, At: time.Date(2026, 2, 17, 12, 0, 0, 120_000_000, time.UTC), Actor: "李娜", Role: "finance", Action: "retry",
+	return payout.AuditEntry{Seq: seq, At: time.Date(2026, 2, 17, 12, 0, 0, 120_000_000, time.UTC), Actor: "李娜", Role: "finance",
+		Action:  "retry",
 		Subject: "p3q5k9v0c1m7e2u8h4r6t0003", Reason: "解冻 <ok> & \"done\"", Before: `{"status":"failed"}`, After: `{"status":"pending"}`}
 }
 

@@ -16,7 +16,8 @@ func (s *script) begins(want Numbering) *script {
 func TestR5_FirstNumber(t *testing.T) {
 	s := story(t, KindPayout).begins(NumberNew).next(ActionSend, 0).sends("")
 	if a := s.attempts[0]; a.OrderNo != OrderNo(s.p.ID, 1) || a.Sends != 1 || s.p.Attempt != 1 || string(a.Request) != "request" ||
-		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) || !a.NotedUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
+		!a.AskUntil.Equal(t0.Add(limits.Remembers-24*time.Hour)) || !a.StartedAt.Equal(t0) ||
+		!a.NotedUntil.Equal(t0.Add(LeaveWithin+limits.LandingWindow)) {
 		t.Errorf("%+v", a)
 	}
 	for _, status := range Statuses {
@@ -198,7 +199,8 @@ func TestPausesGrowAndAreCapped(t *testing.T) {
 // sixteenth of it, however often it was tried meanwhile.
 func TestPausesHealSoon(t *testing.T) {
 	a := Attempt{StartedAt: t0}
-	for age, want := range map[time.Duration]time.Duration{0: pauseShortest, 4 * time.Minute: 15 * time.Second, 32 * time.Minute: 2 * time.Minute, 24 * time.Hour: pauseCap} {
+	for age, want := range map[time.Duration]time.Duration{0: pauseShortest, 4 * time.Minute: 15 * time.Second,
+		32 * time.Minute: 2 * time.Minute, 24 * time.Hour: pauseCap} {
 		if got := a.pause(1000, t0.Add(age)); got != want {
 			t.Errorf("after %v: %v, want %v", age, got, want)
 		}

@@ -73,5 +73,6 @@ func (b Books) Hold() *Hold {
 	if b.State != BooksRestored {
 		return nil
 	}
-	return &Hold{By: "watch", Role: "system", Reason: "MySQL was restored from an older backup; hongbao recover has to run", Since: b.RestoredAt}
+	return &Hold{By: "watch", Role: "system", Reason: "MySQL was restored from an older backup; hongbao recover has to run",
+		Since: b.RestoredAt}
 }

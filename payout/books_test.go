@@ -52,7 +52,8 @@ func TestR13_NumbersArePutBack(t *testing.T) {
 		err := NoteRecovered(&p, &a, limits, now.Add(-time.Hour), now)
 		switch status {
 		case StatusPending, StatusFailed, StatusReturned, StatusUnknown:
-			if err != nil || p.Status != StatusUnknown || p.Attempt != 2 || p.Deciding != "" || p.Failure != nil || a.Sends != 1 || a.Next != ActionAsk ||
+			if err != nil || p.Status != StatusUnknown || p.Attempt != 2 || p.Deciding != "" || p.Failure != nil || a.Sends != 1 ||
+				a.Next != ActionAsk ||
 				a.Booked || a.Statement != "" || !a.open(now) || !a.AskUntil.Equal(now.Add(-time.Hour+29*24*time.Hour)) {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
 			}
@@ -60,11 +61,13 @@ func TestR13_NumbersArePutBack(t *testing.T) {
 				t.Errorf("%s: a number that was put back may be sent", status)
 			}
 		case StatusPaid: // under number 1; what moved under 2 is nobody's
-			if err != nil || p.Status != StatusPaid || p.Attempt != 1 || a.Sends != 1 || a.Next != ActionAsk || Begin(p, []Attempt{{No: 1}, a}, now) != NumberNone {
+			if err != nil || p.Status != StatusPaid || p.Attempt != 1 || a.Sends != 1 || a.Next != ActionAsk ||
+				Begin(p, []Attempt{{No: 1}, a}, now) != NumberNone {
 				t.Errorf("%s: %+v, %+v, %v", status, p, a, err)
 			}
 			s, err := Settle(p, a, Observation{Source: SourceAsk, Kind: ObsSucceeded, OrderNo: a.OrderNo, StartedAt: now, EndedAt: now}, now)
-			if err != nil || len(s.Breaks) != 1 || s.Breaks[0].Kind != BreakSecondSuccess || len(s.Postings) != 1 || s.Postings[0].Kind != PostSecondSuccess {
+			if err != nil || len(s.Breaks) != 1 || s.Breaks[0].Kind != BreakSecondSuccess || len(s.Postings) != 1 ||
+				s.Postings[0].Kind != PostSecondSuccess {
 				t.Errorf("%s twice: %+v, %v", status, s, err)
 			}
 		default:
@@ -111,9 +114,10 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 			harm func(p *Payment, a *Attempt)
 			put  bool
 		}{
-			"never received":   {func(*Payment, *Attempt) {}, status == StatusPending || status == StatusFailed},
-			"pending since":    {func(_ *Payment, a *Attempt) { a.Statement = ObsPending }, status == StatusPending || status == StatusFailed},
-			"confirming since": {func(_ *Payment, a *Attempt) { a.Statement = ObsNeedsRecipient }, status == StatusPending || status == StatusFailed},
+			"never received": {func(*Payment, *Attempt) {}, status == StatusPending || status == StatusFailed},
+			"pending since":  {func(_ *Payment, a *Attempt) { a.Statement = ObsPending }, status == StatusPending || status == StatusFailed},
+			"confirming since": {func(_ *Payment, a *Attempt) { a.Statement = ObsNeedsRecipient }, status == StatusPending ||
+				status == StatusFailed},
 			"declined":         {func(_ *Payment, a *Attempt) { a.Statement = ObsDeclined }, false},
 			"booked":           {func(_ *Payment, a *Attempt) { a.Booked = true }, false},
 			"no longer counts": {func(p *Payment, _ *Attempt) { p.Attempt = 2 }, false},
@@ -133,7 +137,8 @@ func TestR13_SentAgainSinceTheBackup(t *testing.T) {
 				}
 				continue
 			}
-			if p.Status != StatusUnknown || p.Attempt != 1 || p.Deciding != "" || p.Failure != nil || a.Sends != 3 || a.Statement != "" || a.Forgotten || !a.open(now) ||
+			if p.Status != StatusUnknown || p.Attempt != 1 || p.Deciding != "" || p.Failure != nil || a.Sends != 3 || a.Statement != "" ||
+				a.Forgotten || !a.open(now) ||
 				Begin(p, []Attempt{a}, now) != NumberNone {
 				t.Errorf("%s: %+v, %+v", status, p, a)
 			}

@@ -85,17 +85,20 @@ func TestBreakerOpens(t *testing.T) {
 		said []said
 		want Trouble
 	}{
-		"low balance of three":              {row(lowBalance, "a", "b", "c"), TroubleLowBalance},
-		"low balance of two":                {row(lowBalance, "a", "b", "a", "b"), TroubleNone},
-		"silence of five, thrice each":      {thrice(silent, "a", "b", "c", "d", "e"), TroubleOutage},
-		"silence of many, twice each":       {join(row(silent, "a", "b", "c", "d", "e", "f", "g"), row(silent, "a", "b", "c", "d", "e", "f", "g")), TroubleNone},
-		"silence of four":                   {join(thrice(silent, "a", "b", "c", "d"), row(silent, "d", "c")), TroubleNone},
-		"one payment, many times":           {row(silent, "a", "a", "a", "a", "a", "a", "a"), TroubleNone},
-		"a good answer between":             {join(thrice(silent, "a", "b", "c"), row(good, "z"), thrice(silent, "d", "e")), TroubleNone},
-		"a refusal between":                 {join(row(lowBalance, "a", "b"), row(Observation{Kind: ObsDeclined}, "z"), row(lowBalance, "c")), TroubleNone},
+		"low balance of three":         {row(lowBalance, "a", "b", "c"), TroubleLowBalance},
+		"low balance of two":           {row(lowBalance, "a", "b", "a", "b"), TroubleNone},
+		"silence of five, thrice each": {thrice(silent, "a", "b", "c", "d", "e"), TroubleOutage},
+		"silence of many, twice each": {join(row(silent, "a", "b", "c", "d", "e", "f", "g"),
+			row(silent, "a", "b", "c", "d", "e", "f", "g")), TroubleNone},
+		"silence of four":         {join(thrice(silent, "a", "b", "c", "d"), row(silent, "d", "c")), TroubleNone},
+		"one payment, many times": {row(silent, "a", "a", "a", "a", "a", "a", "a"), TroubleNone},
+		"a good answer between":   {join(thrice(silent, "a", "b", "c"), row(good, "z"), thrice(silent, "d", "e")), TroubleNone},
+		"a refusal between": {join(row(lowBalance, "a", "b"), row(Observation{Kind: ObsDeclined}, "z"), row(lowBalance, "c")),
+			TroubleNone},
 		"a rate limit between says nothing": {join(thrice(silent, "a", "b", "c", "d"), row(limited, "z"), thrice(silent, "e")), TroubleOutage},
-		"too long ago":                      {join(thrice(silent, "a", "b", "c", "d"), row(silent, "e", "e"), []said{{"e", silent, rowAge + time.Second}}), TroubleNone},
-		"two kinds":                         {join(row(lowBalance, "a", "b"), row(silent, "c"), row(lowBalance, "d")), TroubleNone},
+		"too long ago": {join(thrice(silent, "a", "b", "c", "d"), row(silent, "e", "e"),
+			[]said{{"e", silent, rowAge + time.Second}}), TroubleNone},
+		"two kinds": {join(row(lowBalance, "a", "b"), row(silent, "c"), row(lowBalance, "d")), TroubleNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := new(Breaker)

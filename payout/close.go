@@ -180,7 +180,8 @@ func (s Sum) Minus(other Sum) Sum {
 }
 
 // PostingKinds lists every kind, in the order in which a packet lives.
-var PostingKinds = []PostingKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded, PostRefundReturned,
+var PostingKinds = []PostingKind{PostCharge, PostClaim, PostPaid, PostReturned, PostPaidOutside, PostCancel, PostClose, PostRefunded,
+	PostRefundReturned,
 	PostRefundPaidOutside, PostHonoured, PostVoided, PostSecondSuccess, PostSecondReturned}
 
 // Accounts returns from which account to which postings of the kind move money.

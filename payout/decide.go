@@ -116,7 +116,8 @@ func Decide(p *Payment, attempts []Attempt, kind DecisionKind, second bool, now 
 		}
 		p.Failure, p.DecidedAt = nil, now
 		// Should a number have succeeded after all, that is to be seen soon: a break.
-		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: append(honoured, NewPosting(outsidePosting(p.Kind), p.ID, p.Amount))}, nil
+		return Effect{Status: DecisionCarriedOut, AskAll: true, Postings: append(honoured, NewPosting(outsidePosting(p.Kind), p.ID, p.Amount))},
+			nil
 	}
 	agreed := second && needsAgreement(*p, attempts, now)
 	if err := p.Move(StatusPending); err != nil {

@@ -86,7 +86,8 @@ func TestR5_SecondPerson(t *testing.T) {
 		{"a small retry of a forgotten number", lost(t), DecisionRetry, from + 1, true},
 		{"a small retry of a refusal long ago", failed(t).after(limits.Remembers), DecisionRetry, from + 1, false},
 		{"a small retry of what was never received, long ago",
-			story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1, true},
+			story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1,
+			true},
 	} {
 		if got := NeedsSecond(row.s.p, row.s.attempts, Command{Kind: row.kind, ApproveFrom: row.from}, row.s.now); got != row.second {
 			t.Errorf("%s: second person %v", row.name, got)
@@ -129,7 +130,8 @@ func TestR5_CancelAsksFirst(t *testing.T) {
 	s.next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionAsk, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
 	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).asks(1, ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
 	// Never received is final here: nothing is ever sent again.
-	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1, ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
+	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1,
+		ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
 }
 
 // TestR5_CancelWaitsForSends: a send that may still land is waited for, whoever
@@ -196,7 +198,8 @@ func TestPreview(t *testing.T) {
 	if _, err := PreviewOf(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {
 		t.Errorf("of a paid one: %v", err)
 	}
-	if r := CancelRefund(s.p, "sender", t0); r.ID != ID(KindRefund, s.p.PacketID, s.p.ShareIndex+1) || r.Account != "sender" || r.Amount != amount || r.Status != StatusPending {
+	if r := CancelRefund(s.p, "sender", t0); r.ID != ID(KindRefund, s.p.PacketID, s.p.ShareIndex+1) || r.Account != "sender" ||
+		r.Amount != amount || r.Status != StatusPending {
 		t.Errorf("%+v", r)
 	}
 }

@@ -34,18 +34,26 @@ const FailureShareConflict = "share_conflict"
 // that is not listed is shown as it came, with the advice of "declined".
 var FailureCodes = []FailureCode{
 	{"declined", "The provider refused the order.", false, "Ask the provider why, then retry or cancel.",
-		"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge has come back to the sender: then nothing more is owed to him."},
-	{"payee_declined", "The recipient's account refuses transfers.", false, "A retry pays the same account: pay another one of the recipient yourself and mark it as paid, or cancel.",
+		"Ask the provider why, then retry, or pay the sender yourself and mark it as paid; not if the charge has come back to the sender: " +
+			"then nothing more is owed to him."},
+	{"payee_declined", "The recipient's account refuses transfers.", false, "A retry pays the same account: pay another one of the " +
+		"recipient yourself and mark it as paid, or cancel.",
 		"A retry pays the same account: pay another one of the sender yourself and mark it as paid."},
 	{"account_frozen", "The recipient's account is frozen.", true, "Retry once the recipient has had the account unfrozen.",
 		"Retry once the sender has had the account unfrozen."},
-	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again.", ""},
-	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true, "The sender has to top up and create the packet again.", ""},
-	{FailureLapsed, "The packet expired before its charge was sent: nothing was taken.", true, "Create the packet again, under another Idempotency-Key.", ""},
+	{"payer_declined", "The sender's account refuses the charge.", false, "The sender has to pay another way and create the packet again.",
+		""},
+	{"insufficient_sender_balance", "The sender's account does not cover the charge.", true,
+		"The sender has to top up and create the packet again.", ""},
+	{FailureLapsed, "The packet expired before its charge was sent: nothing was taken.", true,
+		"Create the packet again, under another Idempotency-Key.", ""},
 	{"declined_by_rule", "The provider's rules refused the order.", true, "Retry later, or ask the provider.", ""},
-	{"never_received", "The provider refused the request and does not know the order number.", true, "Correct the cause named in the message, then retry: the same order number is used.",
-		"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used."},
-	{"returned", "The money came back after success.", true, "Check the recipient's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid, or cancel.",
+	{"never_received", "The provider refused the request and does not know the order number.", true,
+		"Correct the cause named in the message, then retry: the same order number is used.",
+		"If the packet's charge has come back to the sender (its breaks say so), he has his money: pay nothing, and mark this as paid with " +
+			"the number of the charge as evidence. Else correct the cause named in the message, then retry: the same order number is used."},
+	{"returned", "The money came back after success.", true, "Check the recipient's account. If it can be paid, retry with a new order " +
+		"number; if not, pay another one yourself and mark it as paid, or cancel.",
 		"Check the sender's account. If it can be paid, retry with a new order number; if not, pay another one yourself and mark it as paid."},
 	{FailureShareConflict, "The claim cannot be booked: another has the share, or the books are closed.", true,
 		"Retry to honour it with the house's money, or cancel to void it; both need two persons.", ""},

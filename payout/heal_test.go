@@ -78,7 +78,8 @@ func (h *honest) act(t *rapid.T) bool {
 func TestR4_HonestyEndsIt(t *testing.T) {
 	for _, kind := range []Kind{KindPayout, KindRefund, KindCharge} {
 		rapid.Check(t, func(t *rapid.T) {
-			h := &honest{&liar{books: newBooks(kind), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}}, map[int]ObservationKind{}}
+			h := &honest{&liar{books: newBooks(kind), heard: map[int][]Observation{}, given: map[int]bool{}, reached: map[Status]bool{}},
+				map[int]ObservationKind{}}
 			actions := h.actions()
 			delete(actions, "") // its sums are those of a payout
 			delete(actions, "a run repeats")

@@ -9,7 +9,8 @@ import (
 // in passing: nobody has its money.
 func secondNumber(t *testing.T, answer ObservationKind) *script {
 	t.Helper()
-	return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1, ObsDeclined).sends(answer).is(StatusSending)
+	return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed).retries().asks(1,
+		ObsDeclined).sends(answer).is(StatusSending)
 }
 
 // TestR5_NothingIsSentInSpite: number 1 was refused, number 2 began and has not arrived,

@@ -134,4 +134,5 @@ const (
 )
 
 // MachineBreaks lists the breaks that are found without a statement of the provider.
-var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict, BreakRestored, BreakPoolLost}
+var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict,
+	BreakRestored, BreakPoolLost}

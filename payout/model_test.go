@@ -291,7 +291,8 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 		},
 		"a notification": func(t *rapid.T) { a := l.attempt(pick(t)); a.AskRequested, a.NextAt = true, l.now },
 		"a decision": func(t *rapid.T) {
-			kind := rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionRetry, DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionRetry, DecisionRetry, DecisionCancel, DecisionMarkPaid,
+				DecisionAsk}).Draw(t, "kind")
 			two := rapid.Bool().Draw(t, "two") || NeedsSecond(l.p, l.attempts, Command{Kind: kind, ApproveFrom: amount + 1}, l.now)
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
@@ -301,7 +302,8 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"time passes": func(t *rapid.T) {
-			l.now = l.now.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second, time.Hour, 10 * 24 * time.Hour}).Draw(t, "d"))
+			l.now = l.now.Add(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second, time.Hour,
+				10 * 24 * time.Hour}).Draw(t, "d"))
 		},
 	}
 }

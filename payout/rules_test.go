@@ -246,14 +246,16 @@ func TestSettledOnceAfterAnotherRuns(t *testing.T) {
 
 func TestObservedFitsItsColumn(t *testing.T) {
 	var a Attempt
-	for _, id := range []string{"0198e3f2-1111-7aaa-8bbb-0123456789ab/1", "0198e3f2-2222-7aaa-8bbb-0123456789ab/22222", "0198e3f2-3333-7aaa-8bbb-0123456789ab/99999",
+	for _, id := range []string{"0198e3f2-1111-7aaa-8bbb-0123456789ab/1", "0198e3f2-2222-7aaa-8bbb-0123456789ab/22222",
+		"0198e3f2-3333-7aaa-8bbb-0123456789ab/99999",
 		"0198e3f2-4444-7aaa-8bbb-0123456789ab/99999"} {
 		a.remember(id)
 		if !a.observed(id) || len(a.Observed) > rememberBytes {
 			t.Errorf("%q", a.Observed)
 		}
 	}
-	if a.observed("0198e3f2-1111-7aaa-8bbb-0123456789ab/1") || !a.observed("0198e3f2-2222-7aaa-8bbb-0123456789ab/22222") || a.observed("0198e3f2-2222") {
+	if a.observed("0198e3f2-1111-7aaa-8bbb-0123456789ab/1") || !a.observed("0198e3f2-2222-7aaa-8bbb-0123456789ab/22222") ||
+		a.observed("0198e3f2-2222") {
 		t.Errorf("%q", a.Observed)
 	}
 }

@@ -43,9 +43,10 @@ var Statuses = []Status{StatusPending, StatusSending, StatusUnknown, StatusAwait
 // only by two persons, once the provider no longer knows the number. From pending, failed
 // is for unsent charges alone.
 var Transitions = map[Status][]Status{
-	StatusPending:           {StatusSending, StatusUnknown, StatusPaid, StatusFailed},
-	StatusSending:           {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
-	StatusUnknown:           {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending, StatusPaidOutside},
+	StatusPending: {StatusSending, StatusUnknown, StatusPaid, StatusFailed},
+	StatusSending: {StatusPaid, StatusFailed, StatusUnknown, StatusAwaitingRecipient, StatusReturned},
+	StatusUnknown: {StatusPaid, StatusFailed, StatusAwaitingRecipient, StatusReturned, StatusSending, StatusPending,
+		StatusPaidOutside},
 	StatusAwaitingRecipient: {StatusPaid, StatusFailed, StatusReturned, StatusUnknown},
 	StatusPaid:              {StatusReturned},
 	StatusFailed:            {StatusPending, StatusPaid, StatusCancelled, StatusPaidOutside},

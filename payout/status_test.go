@@ -131,7 +131,8 @@ func TestFailureCatalogue(t *testing.T) {
 			t.Errorf("%s: %+v", c.Code, f)
 		}
 		// A refund goes to the sender, and cannot be cancelled (see Permits).
-		if f := FailureOf(KindRefund, c.Code, ""); c.Code != FailureShareConflict && (strings.Contains(f.NextAction, "cancel") || strings.Contains(f.NextAction, "recipient")) {
+		if f := FailureOf(KindRefund, c.Code, ""); c.Code != FailureShareConflict &&
+			(strings.Contains(f.NextAction, "cancel") || strings.Contains(f.NextAction, "recipient")) {
 			t.Errorf("a refund: %+v", f)
 		}
 		if f := NewFailure(c.Code, "theirs"); f.Message != "theirs" || f.NextAction != c.NextAction {
@@ -140,7 +141,8 @@ func TestFailureCatalogue(t *testing.T) {
 	}
 	// Who has his money back by the charge itself must not be paid once more.
 	for _, code := range []string{"never_received", "declined", "brand_new"} {
-		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge has come back") || strings.Contains(FailureOf(KindPayout, code, "").NextAction, "charge") {
+		if f := FailureOf(KindRefund, code, ""); !strings.Contains(f.NextAction, "charge has come back") ||
+			strings.Contains(FailureOf(KindPayout, code, "").NextAction, "charge") {
 			t.Errorf("a refund: %+v", f)
 		}
 	}

@@ -33,7 +33,8 @@ const (
 )
 
 // DifferenceKinds lists all of them.
-var DifferenceKinds = []DifferenceKind{DifferLate, DifferEarly, DifferMovedEarlier, DifferMovedLater, DifferTheirs, DifferOurs, DifferAmount, DifferOther}
+var DifferenceKinds = []DifferenceKind{DifferLate, DifferEarly, DifferMovedEarlier, DifferMovedLater, DifferTheirs, DifferOurs,
+	DifferAmount, DifferOther}
 
 // Timing reports whether both sides have the movement, on different days: that needs no break.
 func (k DifferenceKind) Timing() bool {

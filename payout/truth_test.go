@@ -110,7 +110,8 @@ func (p *truth) send(no string, now time.Time) Observation {
 		o.Kind = ObsNoAnswer
 	case p.bad("request slow", 6):
 		o.Kind = ObsNoAnswer
-		p.late = append(p.late, landing{no, now.Add(time.Duration(rapid.IntRange(1, int(limits.LandingWindow/time.Second)-1).Draw(p.t, "lands")) * time.Second)})
+		p.late = append(p.late, landing{no,
+			now.Add(time.Duration(rapid.IntRange(1, int(limits.LandingWindow/time.Second)-1).Draw(p.t, "lands")) * time.Second)})
 		slices.SortStableFunc(p.late, func(a, b landing) int { return a.at.Compare(b.at) })
 	case p.rule && p.orders[no] == nil:
 		o.Kind, o.Code = ObsDeclined, "invalid_request"
@@ -271,7 +272,8 @@ func (w *world) live() {
 		decisions--
 		w.now = w.now.Add(time.Second)
 		w.provider.rule = w.provider.bad("still refused", 2)
-		if err := w.decide(rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionCancel}).Draw(w.t, "decision"), true); err != nil {
+		if err := w.decide(rapid.SampledFrom([]DecisionKind{DecisionRetry, DecisionRetry, DecisionCancel}).Draw(w.t, "decision"),
+			true); err != nil {
 			w.t.Fatal(err)
 		}
 		w.now = w.now.Add(time.Second)
@@ -315,7 +317,8 @@ func (w *world) judge() {
 }
 
 func newWorld(t *rapid.T, runs bool) *world {
-	p := &truth{t: t, orders: map[string]*order{}, faults: rapid.IntRange(0, 12).Draw(t, "faults"), rule: rapid.IntRange(0, 3).Draw(t, "refuses") == 0}
+	p := &truth{t: t, orders: map[string]*order{}, faults: rapid.IntRange(0, 12).Draw(t, "faults"),
+		rule: rapid.IntRange(0, 3).Draw(t, "refuses") == 0}
 	return &world{books: newBooks(KindPayout), t: t, provider: p, runs: runs}
 }
 

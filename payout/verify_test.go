@@ -26,7 +26,8 @@ func (b *folio) post(kind PostingKind, orderNo string, amount money.Fen) {
 }
 
 func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts ...LedgerAttempt) *LedgerPayment {
-	p := LedgerPayment{ID: ID(kind, booksID, n), PacketID: booksID, Kind: kind, UserID: string(rune('a' + n)), Amount: amount, Status: status, Attempts: attempts}
+	p := LedgerPayment{ID: ID(kind, booksID, n), PacketID: booksID, Kind: kind, UserID: string(rune('a' + n)), Amount: amount, Status: status,
+		Attempts: attempts}
 	if !status.Open() {
 		p.SettledAt = booksAt
 	}
@@ -41,7 +42,8 @@ func (b *folio) add(kind Kind, n int, amount money.Fen, status Status, attempts 
 // after a return; cancelled and refunded; paid outside; paid twice; unknown. Two
 // were left and went back.
 func soundBooks() *folio {
-	b := &folio{packet: LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closed", BooksClosedAt: booksAt, ClosedAt: booksAt, Remainder: 200,
+	b := &folio{packet: LedgerPacket{ID: booksID, Total: 1000, Shares: 10, Status: "closed", BooksClosedAt: booksAt, ClosedAt: booksAt,
+		Remainder:   200,
 		NotedClaims: 8, ShareRows: 10, ShareSum: 1000, ClaimedCount: 8, ClaimedAmount: 800, ClaimRows: 8}}
 	order := func(k Kind, n, attempt int) string { return OrderNo(ID(k, booksID, n), attempt) }
 	booked := func(o string) LedgerAttempt { return LedgerAttempt{OrderNo: o, Booked: true} }

@@ -68,7 +68,8 @@ func (a Access) addTo(opt *redis.UniversalOptions, timeout time.Duration) {
 // dialer connects by TLS. The client's own would do that too, but not heed a context that
 // ends, nor tell a server that cannot be trusted from one that is away.
 func (a Access) dialer(timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}} // as the client has it
+	// as the client has it
+	plain := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()

@@ -100,14 +100,16 @@ func TestPassword(t *testing.T) {
 	server := stacktest.FreshLockedRedis(t, lock)
 	do(t, root(t, server, lock), setUser(ourSecret, rulesOf(rights))...)
 	for name, access := range map[string]Access{
-		"default user": {Password: rootSecret}, "default user by name": {Username: "default", Password: rootSecret}, "user": ours(stacktest.Lock{}),
+		"default user": {Password: rootSecret}, "default user by name": {Username: "default", Password: rootSecret},
+		"user": ours(stacktest.Lock{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			liveThrough(t, openAt(t, Config{Addr: server.Addr, Access: access}))
 		})
 	}
 	for name, access := range map[string]Access{
-		"none": {}, "wrong": {Password: "only-for-tests-wrong"}, "of another": {Username: ourUser, Password: rootSecret}, "no user": {Username: "nobody", Password: ourSecret},
+		"none": {}, "wrong": {Password: "only-for-tests-wrong"}, "of another": {Username: ourUser, Password: rootSecret},
+		"no user": {Username: "nobody", Password: ourSecret},
 	} {
 		refused(t, name, Config{Addr: server.Addr, Access: access}, ErrAuth)
 	}
@@ -147,7 +149,8 @@ func TestTLSRefused(t *testing.T) {
 	refused(t, "another name", Config{Addr: net.JoinHostPort("localhost", port), Access: ours}, ErrTLS)
 	refused(t, "we do not speak it", Config{Addr: server.Addr}, ErrTLS)
 	refused(t, "it does not speak it", Config{Addr: stacktest.FreshRedis(t).Addr, Access: ours}, ErrTLS)
-	refused(t, "it wants a certificate of ours", Config{Addr: stacktest.FreshLockedRedis(t, stacktest.Lock{Authority: lock.Authority, Mutual: true}).Addr, Access: ours}, ErrTLS)
+	refused(t, "it wants a certificate of ours",
+		Config{Addr: stacktest.FreshLockedRedis(t, stacktest.Lock{Authority: lock.Authority, Mutual: true}).Addr, Access: ours}, ErrTLS)
 	refused(t, "old TLS", Config{Addr: oldTLS(t), Access: ours}, ErrTLS)
 }
 
@@ -190,7 +193,8 @@ func serving(t *testing.T, answer func(net.Conn)) (addr string) {
 func TestSentinelPasswords(t *testing.T) {
 	t.Parallel()
 	authority := stacktest.NewAuthority(t)
-	lock, theirs := stacktest.Lock{Password: rootSecret, Authority: authority}, stacktest.Lock{Password: "only-for-tests-sentinel", Authority: authority}
+	lock, theirs := stacktest.Lock{Password: rootSecret, Authority: authority},
+		stacktest.Lock{Password: "only-for-tests-sentinel", Authority: authority}
 	servers := pair{stacktest.FreshLockedRedis(t, lock), stacktest.FreshLockedRedis(t, lock)}
 	for _, s := range []*stacktest.Server{servers.master, servers.replica} {
 		do(t, root(t, s, lock), setUser(ourSecret, rulesOf(rights))...)
@@ -345,7 +349,8 @@ func TestHandshakeCutOff(t *testing.T) {
 		_, _ = io.CopyN(cn, behind, 300) // in the middle of a record
 		_ = cn.(*net.TCPConn).CloseWrite()
 	})
-	_, err := Open(t.Context(), Config{Addr: addr, Access: Access{TLS: true, Authorities: lock.Authority.Pool}, Timeout: patience, Logger: quiet})
+	_, err := Open(t.Context(), Config{Addr: addr, Access: Access{TLS: true, Authorities: lock.Authority.Pool}, Timeout: patience,
+		Logger: quiet})
 	wantErr(t, err, ErrUnavailable)
 	if errors.Is(err, ErrAccess) {
 		t.Errorf("it is refused: %v", err)

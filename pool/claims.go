@@ -99,7 +99,8 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 	}
 	for cursor := uint64(0); ; {
 		var found *redis.ScanCmd
-		if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
+		if err := p.sure(ctx, p.laneOf(id),
+			func(pipe redis.Pipeliner) { found = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
 			return fmt.Errorf("claims of packet %s: %w", id, err)
 		}
 		pairs, next, err := found.Result()
@@ -186,7 +187,8 @@ func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int
 		span.Min = strconv.FormatInt(from.UnixMilli(), 10)
 	}
 	var page *redis.ZSliceCmd
-	if err := p.sure(ctx, []int{lane}, func(pipe redis.Pipeliner) { page = pipe.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span) }); err != nil {
+	if err := p.sure(ctx, []int{lane},
+		func(pipe redis.Pipeliner) { page = pipe.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span) }); err != nil {
 		return nil, fmt.Errorf("live packets: %w", err)
 	}
 	found, err := page.Result()

@@ -208,7 +208,8 @@ func testR7_Retire(t *testing.T, on setup) {
 		}
 		after := dump(t, p, pk.ID)
 		want := state{
-			Hash:   map[string]string{"retired": "1", "state": "closed", "body_hash": pk.BodyHash, "app": "shop", "first": `{"HTTPStatus":201,"RequestID":"r"}`},
+			Hash: map[string]string{"retired": "1", "state": "closed", "body_hash": pk.BodyHash, "app": "shop",
+				"first": `{"HTTPStatus":201,"RequestID":"r"}`},
 			Shares: []string{}, Winners: map[string]string{}, Eligible: []string{}, Order: []string{}, HandOffs: handOffs,
 		}
 		if !reflect.DeepEqual(after, want) {

@@ -359,7 +359,8 @@ func TestWrongMode(t *testing.T) {
 	if errors.Is(err, ErrUnavailable) {
 		t.Errorf("single mode on a Cluster: %v", err)
 	}
-	if _, err = Open(t.Context(), Config{Addr: stacktest.Redis(t), Mode: ModeCluster, Logger: quiet, Timeout: patience}); err == nil || errors.Is(err, ErrUnavailable) {
+	if _, err = Open(t.Context(), Config{Addr: stacktest.Redis(t), Mode: ModeCluster, Logger: quiet, Timeout: patience}); err == nil ||
+		errors.Is(err, ErrUnavailable) {
 		t.Errorf("cluster mode on one server: %v", err)
 	}
 }

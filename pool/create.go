@@ -26,7 +26,8 @@ import (
 //
 // Errors: ErrPast, ErrTooFar, ErrUnavailable, ErrMalformed. After
 // ErrUnavailable the packet may have been staged; the call may be repeated.
-func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, opensAt *time.Time, life, busy time.Duration) (packet.Staged, error) {
+func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, opensAt *time.Time, life,
+	busy time.Duration) (packet.Staged, error) {
 	keys, err := p.keysOf(pk.ID)
 	if err != nil {
 		return packet.Staged{}, err
@@ -52,7 +53,8 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 	for _, user := range guests {
 		args = append(args, user)
 	}
-	reply, err := p.change(ctx, crash.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff, keys.staged}, args...)
+	reply, err := p.change(ctx, crash.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
+		keys.staged}, args...)
 	if err != nil {
 		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
 	}

@@ -23,7 +23,8 @@ func testCreate(t *testing.T, on setup) {
 		before := time.Now().Add(-time.Second)
 		got := stage(t, p, pk)
 		v := got.View
-		if got.Existed || !got.SameBody || v.State != packet.PoolFunding || v.RemainingCount != 3 || v.ClaimedCount != 0 || v.First != nil || v.Retired {
+		if got.Existed || !got.SameBody || v.State != packet.PoolFunding || v.RemainingCount != 3 || v.ClaimedCount != 0 || v.First != nil ||
+			v.Retired {
 			t.Errorf("staged %+v", got)
 		}
 		if v.Packet.CreatedAt.Before(before) || v.Packet.OpensAt != v.Packet.CreatedAt || v.Packet.ExpiresAt != v.Packet.OpensAt.Add(time.Hour) ||
@@ -39,7 +40,8 @@ func testCreate(t *testing.T, on setup) {
 		if !s.Live || len(s.Shares) != 0 || len(s.Eligible) != 0 || len(s.HandOffs) != 1 || s.Hash["restricted"] != "0" {
 			t.Errorf("state %+v", s)
 		}
-		if live, err := p.LivePage(ctx, packet.Lane(pk.ID, p.Lanes()), time.Time{}, 1_000_000); err != nil || !slices.Contains(live, LivePacket{pk.ID, v.Packet.CreatedAt}) {
+		if live, err := p.LivePage(ctx, packet.Lane(pk.ID, p.Lanes()), time.Time{}, 1_000_000); err != nil ||
+			!slices.Contains(live, LivePacket{pk.ID, v.Packet.CreatedAt}) {
 			t.Errorf("live %v, %v", live, err)
 		}
 	})
@@ -178,7 +180,8 @@ func testCreateRepeated(t *testing.T, on setup) {
 		pk := newPacket(t, 1)
 		retired(t, p, pk)
 		before := dump(t, p, pk.ID)
-		if got := again(t, pk); !got.Existed || !got.SameBody || !got.View.Retired || got.View.State != packet.PoolClosed || got.View.First == nil {
+		if got := again(t, pk); !got.Existed || !got.SameBody || !got.View.Retired || got.View.State != packet.PoolClosed ||
+			got.View.First == nil {
 			t.Errorf("repeat %+v", got)
 		}
 		other := pk

@@ -21,7 +21,8 @@ type VolatileError struct {
 
 // Error implements error.
 func (e *VolatileError) Error() string {
-	text := fmt.Sprintf("redis may lose acknowledged writes: appendonly %s (needs yes), appendfsync %s (needs always), maxmemory-policy %s (needs noeviction)",
+	text := fmt.Sprintf("redis may lose acknowledged writes: appendonly %s (needs yes), appendfsync %s (needs always), maxmemory-policy %s "+
+		"(needs noeviction)",
 		e.AppendOnly, e.AppendFsync, e.MaxMemoryPolicy)
 	if e.Denied {
 		text += "; our user may not ask for them, rights are missing: +config|get"
@@ -76,7 +77,8 @@ func checkDurable(ctx context.Context, c redis.Cmdable) error {
 }
 
 func (e *VolatileError) fromConfig(ctx context.Context, c redis.Cmdable) error {
-	for name, to := range map[string]*string{"appendonly": &e.AppendOnly, "appendfsync": &e.AppendFsync, "maxmemory-policy": &e.MaxMemoryPolicy} {
+	for name, to := range map[string]*string{"appendonly": &e.AppendOnly, "appendfsync": &e.AppendFsync,
+		"maxmemory-policy": &e.MaxMemoryPolicy} {
 		values, err := c.ConfigGet(ctx, name).Result()
 		if err != nil {
 			return err

@@ -19,7 +19,8 @@ func TestExamine(t *testing.T) {
 			if err != nil || len(seen.Servers) != 1 || seen.Lanes != 0 || seen.BacklogErr != nil || seen.Handoffs.Waiting != 0 {
 				t.Fatalf("%+v, %v", seen, err)
 			}
-			if s := seen.Servers[0]; s.Addr != addr || s.Version == "" || s.Err != nil || s.Volatile != nil || s.Replicas != nil || s.Ahead.Abs() > 1e9 {
+			if s := seen.Servers[0]; s.Addr != addr || s.Version == "" || s.Err != nil || s.Volatile != nil || s.Replicas != nil ||
+				s.Ahead.Abs() > 1e9 {
 				t.Errorf("%+v", s)
 			}
 		}
@@ -30,7 +31,8 @@ func TestExamine(t *testing.T) {
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if seen, err := pool.Examine(ctx, pool.Config{Addr: addr, Replicas: 1}); err != nil || seen.Lanes != 8 || !errors.Is(seen.Servers[0].Replicas, pool.ErrReplicas) {
+		if seen, err := pool.Examine(ctx, pool.Config{Addr: addr, Replicas: 1}); err != nil || seen.Lanes != 8 ||
+			!errors.Is(seen.Servers[0].Replicas, pool.ErrReplicas) {
 			t.Errorf("%+v, %v", seen, err)
 		}
 	})

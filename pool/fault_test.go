@@ -67,7 +67,8 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := p.View(t.Context(), pk.ID)
-	if err != nil || v.ClaimedCount != len(claims) || v.ClaimedAmount != money.Fen(100*len(claims)) || v.RemainingCount != pk.ShareCount-len(claims) {
+	if err != nil || v.ClaimedCount != len(claims) || v.ClaimedAmount != money.Fen(100*len(claims)) ||
+		v.RemainingCount != pk.ShareCount-len(claims) {
 		t.Errorf("%d claims, %+v, %v", len(claims), v, err)
 	}
 	handed := 0

@@ -92,7 +92,8 @@ func TestFullRedis(t *testing.T) {
 			t.Errorf("%s: %v", step.name, err)
 		}
 	}
-	if _, err := p.WithinLimit(ctx, "user", "shop:a", 1, time.Minute); !errors.Is(err, ErrUnavailable) { // it would begin something new for everybody who comes
+	// it would begin something new for everybody who comes
+	if _, err := p.WithinLimit(ctx, "user", "shop:a", 1, time.Minute); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a limit is counted: %v", err)
 	}
 	if own != nil {
@@ -146,7 +147,8 @@ func TestFullRedisRebuilds(t *testing.T) {
 	if n, err := p.ClearLane(ctx, lane, 2, nil, nil); err != nil || n != 1 {
 		t.Errorf("cleared %d, %v", n, err)
 	}
-	if err := p.RestoreTombstones(ctx, lane, 2, []packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}); err != nil {
+	if err := p.RestoreTombstones(ctx, lane, 2,
+		[]packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}); err != nil {
 		t.Error(err)
 	}
 	if err := p.OpenGate(ctx, lane, 2, 0); err != nil {

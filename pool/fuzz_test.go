@@ -23,12 +23,14 @@ func FuzzHandOff(f *testing.F) {
 	f.Add("claims", fuzzedPacket, "0:5:5:0 1:7:12:1", "1700000000000", users, profiles, "1", "")
 	f.Add("claims", fuzzedPacket, "0:5:5:0 -1:7:12:1", "1700000000000", users, []byte{0x91, 0xa0}, "", "")
 	f.Add("claims", fuzzedPacket, "", "", []byte{0xdd, 0xff, 0xff, 0xff, 0xff}, []byte{0xdf, 0xff, 0xff, 0xff, 0xff}, "", "")
-	f.Add("claims", fuzzedPacket, "0:5:5:0 1:7:12:1", "1700000000000", users, msgp.AppendString(msgp.AppendInt(msgp.AppendMapHeader(nil, 1), 3), `{"recipient":"nobody's"}`), "", "")
+	f.Add("claims", fuzzedPacket, "0:5:5:0 1:7:12:1", "1700000000000", users,
+		msgp.AppendString(msgp.AppendInt(msgp.AppendMapHeader(nil, 1), 3), `{"recipient":"nobody's"}`), "", "")
 	f.Add("created", "", "", "9223372036854775807", []byte{}, []byte{}, "", `{"id":"`+fuzzedPacket+`"}`)
 	f.Add("created", "", "", "1700000000000", []byte{}, []byte{}, "", `{"id":"`+fuzzedPacket+`","total_amount":1}`)
 	f.Add("recalled", fuzzedPacket, "", "", []byte{}, []byte{}, "", "")
 	f.Fuzz(func(t *testing.T, kind, id, shares, at string, users, profiles []byte, last, encoded string) {
-		m := redis.XMessage{ID: "1-1", Values: map[string]any{fieldKind: kind, "packet_id": id, "shares": shares, "at": at, "users": string(users), "profiles": string(profiles),
+		m := redis.XMessage{ID: "1-1", Values: map[string]any{fieldKind: kind, "packet_id": id, "shares": shares, "at": at,
+			"users": string(users), "profiles": string(profiles),
 			"last": last, "packet": encoded, "created_at": at, "opens_at": at, "expires_at": at}}
 		h, ok, bad := decodeEntry(0, m)
 		if bad != nil && !errors.Is(bad.Err, ErrMalformed) && !errors.Is(bad.Err, packet.ErrBadClaim) {
@@ -90,13 +92,15 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, outcome, detail, name, value, other, otherValue string, n int64) {
 		known := func(err error) {
 			t.Helper()
-			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, packet.ErrBadClaim) && !errors.Is(err, ErrInconsistent) && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnavailable) {
+			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, packet.ErrBadClaim) && !errors.Is(err, ErrInconsistent) &&
+				!errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnavailable) {
 				t.Fatalf("%T %v", err, err)
 			}
 		}
 		_, err := decodeGrabbed(fuzzedPacket, "u", outcome, detail)
 		known(err)
-		for _, reply := range [][]any{{n, []any{name, value, other, otherValue}}, {n, []any{name}}, {outcome, n}, {outcome, detail, value, otherValue, n}, {nil, nil}, {}} {
+		for _, reply := range [][]any{{n, []any{name, value, other, otherValue}}, {n, []any{name}}, {outcome, n},
+			{outcome, detail, value, otherValue, n}, {nil, nil}, {}} {
 			_, err = decodeView(fuzzedPacket, reply)
 			known(err)
 			_, _, err = decodeRemainder(reply)

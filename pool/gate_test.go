@@ -170,11 +170,13 @@ func testEveryCallIsRefused(t *testing.T, on setup) {
 			all := []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed, k.staged}
 			for name, call := range map[string]func(pass string) error{
 				"grab": func(pass string) error {
-					return grabScript.Run(ctx, p.rdb, append(keys, k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order), pass, "mark", "\x91\xa1v", "").Err()
+					return grabScript.Run(ctx, p.rdb, append(keys, k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order), pass, "mark",
+						"\x91\xa1v", "").Err()
 				},
 				"create": func(pass string) error {
 					o := p.keys.of(other.ID)
-					return createScript.Run(ctx, p.rdb, append(keys, o.packet, o.eligible, o.live, o.handoff, o.staged), pass, other.ID, "{}", "", 2, "", 1000, 1000, 1000, "token", "shop", "sender", "").Err()
+					return createScript.Run(ctx, p.rdb, append(keys, o.packet, o.eligible, o.live, o.handoff, o.staged), pass, other.ID, "{}", "", 2, "",
+						1000, 1000, 1000, "token", "shop", "sender", "").Err()
 				},
 				"answer": func(pass string) error { return answerScript.Run(ctx, p.rdb, append(keys, k.packet), pass, "{}").Err() },
 				"open": func(pass string) error {
@@ -249,7 +251,8 @@ func TestR9_OthersHaveGoneOn(t *testing.T) {
 		t.Fatalf("the share of the lost grab is not free: %+v", g)
 	}
 	mustGrab(t, bob, pk.ID, "another")
-	if was, e := ann.gates[packet.Lane(pk.ID, ann.Lanes())].open.Load().memory(), epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Seq <= was.seq {
+	if was, e := ann.gates[packet.Lane(pk.ID, ann.Lanes())].open.Load().memory(),
+		epochOf(t, bob, packet.Lane(pk.ID, ann.Lanes())); e.Seq <= was.seq {
 		t.Fatalf("the lane has come to %d, was at %d", e.Seq, was.seq)
 	}
 	if _, open := ann.Gate(pk.ID); !open {
@@ -378,9 +381,11 @@ func testCountedOnce(t *testing.T, on setup) {
 		must(t, step.do())
 		after := epochOf(t, p, lane)
 		if after.Seq-before.Seq != step.seq || after.Grabs-before.Grabs != step.grabs {
-			t.Errorf("%s: counted %d, of them %d grabs; want %d, %d", step.what, after.Seq-before.Seq, after.Grabs-before.Grabs, step.seq, step.grabs)
+			t.Errorf("%s: counted %d, of them %d grabs; want %d, %d", step.what, after.Seq-before.Seq, after.Grabs-before.Grabs, step.seq,
+				step.grabs)
 		}
-		if at := p.gates[lane].open.Load().memory(); at.seq != after.Seq || at.made != after.Seq || at.grabs != after.Grabs || at.epoch != after.Number {
+		if at := p.gates[lane].open.Load().memory(); at.seq != after.Seq || at.made != after.Seq || at.grabs != after.Grabs ||
+			at.epoch != after.Number {
 			t.Errorf("%s: was told %+v, Redis has %+v", step.what, at, after)
 		}
 	}
@@ -393,9 +398,9 @@ var ungated = map[string]string{
 	"stray":   "reads hand-offs, which are read while the gate is shut",
 	"group":   "readers of hand-offs, which are read while the gate is shut",
 	"ack":     "removes hand-offs, which are carried while the gate is shut",
-	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "pace": "of no lane", "signin": "of no lane", "limit": "of no lane", "raise": "of no lane", "rights": "of no lane",
-	"gate_shut": "moves it", "gate_open": "moves it", "gate_halt": "moves it",
-	"restore": "only while it is closed", "clear": "only while it is closed",
+	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "pace": "of no lane", "signin": "of no lane",
+	"limit": "of no lane", "raise": "of no lane", "rights": "of no lane", "gate_shut": "moves it", "gate_open": "moves it",
+	"gate_halt": "moves it", "restore": "only while it is closed", "clear": "only while it is closed",
 }
 
 // TestR9_EveryScriptAsksTheGate: all scripts of packets begin with the same question.

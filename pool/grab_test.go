@@ -78,7 +78,8 @@ func testGrabOutcomes(t *testing.T, on setup) {
 		{"winner, opening", steps{claimed, state(packet.PoolOpening)}, packet.GrabReplayed},
 		{"winner, closing", steps{claimed, state(packet.PoolClosing)}, packet.GrabReplayed},
 		{"winner, rejected", steps{claimed, state(packet.PoolRejected)}, packet.GrabReplayed},
-		{"winner, not open yet, not invited, sold out, expired", steps{claimed, future, set("restricted", 1), soldOut, expired}, packet.GrabReplayed},
+		{"winner, not open yet, not invited, sold out, expired", steps{claimed, future, set("restricted", 1), soldOut, expired},
+			packet.GrabReplayed},
 
 		{"retired", steps{opened, state(packet.PoolClosing), retire}, packet.GrabRetired},
 		{"rejected and retired", steps{staged, state(packet.PoolRejected), retire}, packet.GrabRetired},
@@ -190,7 +191,8 @@ func testGrabWon(t *testing.T, on setup) {
 		t.Errorf("grabbed %+v, want %+v", got, want)
 	}
 	at := strconv.FormatInt(want.ClaimedAt.UnixMilli(), 10)
-	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0", "claimed_at": at})
+	after := changed(t, p, pk.ID, before, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "70", "best": "0",
+		"claimed_at": at})
 	if len(after.Claimed) != 0 {
 		t.Errorf("a grab listed its claim: %q", after.Claimed)
 	}
@@ -214,7 +216,8 @@ func testGrabWon(t *testing.T, on setup) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" + string([]byte{byte(len(told))}) + string(told),
+	wantEntry := []string{"app=shop", "at=" + at, "epoch=1", "kind=claims", "last=0", "packet_id=" + pk.ID, "profiles=\x81\x01\xd9" +
+		string([]byte{byte(len(told))}) + string(told),
 		"seq=" + strconv.FormatInt(epochOf(t, p, packet.Lane(pk.ID, p.Lanes())).Seq, 10), "shares=0:70:70:0", "users=\x91\xa5first"}
 	if len(after.HandOffs) != 2 || !slices.Equal(after.HandOffs[1], wantEntry) {
 		t.Errorf("hand-offs %v, want %v", after.HandOffs, wantEntry)

@@ -44,10 +44,12 @@ func testHandOffs(t *testing.T, on setup) {
 	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
 		t.Errorf("created %+v", c)
 	}
-	if g, want := got.HandOffs[2], []packet.Claim{wonAt(grabbed[0].Claim, last.Number, last.Seq-2), wonAt(grabbed[2].Claim, last.Number, last.Seq-1)}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
+	if g, want := got.HandOffs[2], []packet.Claim{wonAt(grabbed[0].Claim, last.Number, last.Seq-2),
+		wonAt(grabbed[2].Claim, last.Number, last.Seq-1)}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
 		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
-	if g, want := got.HandOffs[3], []packet.Claim{wonAt(grabbed[1].Claim, last.Number, last.Seq)}; !reflect.DeepEqual(g.Claims, want) || len(g.SoldOut) != 0 {
+	if g, want := got.HandOffs[3], []packet.Claim{wonAt(grabbed[1].Claim, last.Number, last.Seq)}; !reflect.DeepEqual(g.Claims, want) ||
+		len(g.SoldOut) != 0 {
 		t.Errorf("claims %+v\nwant %+v", g, want)
 	}
 	for i, want := range []string{"", "", "shop", "shop", ""} {
@@ -84,7 +86,8 @@ func testReadBadEntries(t *testing.T, on setup) {
 	h := handoffs(t, p)
 	pk := newPacket(t, 2)
 	claims := func(fields ...string) map[string]string {
-		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": "0:5:5:0", "users": "\x91\xa1u", "profiles": "\x80", "last": "0"}
+		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": "0:5:5:0",
+			"users": "\x91\xa1u", "profiles": "\x80", "last": "0"}
 		for i := 0; i < len(fields); i += 2 {
 			m[fields[i]] = fields[i+1]
 		}
@@ -102,7 +105,8 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"other kind", map[string]string{"kind": "party"}, []string{"kind"}, ErrMalformed},
 		{"created without packet", map[string]string{"kind": "created"}, []string{"kind"}, ErrMalformed},
 		{"created with another packet", map[string]string{"kind": "created", "packet": `{"id":"x"}`}, []string{"kind", "packet"}, ErrMalformed},
-		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"}, []string{"created_at", "kind", "packet"}, ErrMalformed},
+		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"},
+			[]string{"created_at", "kind", "packet"}, ErrMalformed},
 		{"recalled nothing", map[string]string{"kind": "recalled"}, []string{"kind"}, ErrMalformed},
 		{"no claims", map[string]string{"kind": "claims"}, []string{"kind"}, ErrMalformed},
 		{"claims of no packet", claims("packet_id", "x"), all, ErrMalformed},
@@ -113,8 +117,10 @@ func testReadBadEntries(t *testing.T, on setup) {
 		{"profiles that are no map", claims("profiles", "u"), all, ErrMalformed},
 		{"a profile that is no text", claims("profiles", "\x81\x01\x01"), all, ErrMalformed},
 		{"a profile without place", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
-		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
-		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"), []string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
+		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"},
+			packet.ErrBadClaim},
+		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"),
+			[]string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			read := func(values map[string]string) Batch {
@@ -172,7 +178,8 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 	lane := packet.Lane(pk.ID, p.Lanes())
 	mustGrab(t, p, pk.ID, "a")
 	readAll(t, h, lane)
-	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"}, [2]string{pk.ID, "d"})
+	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"},
+		[2]string{pk.ID, "d"})
 	for i := range batch.questions[0].grabs {
 		if g := &batch.questions[0].grabs[i]; g.user != "c" { // one who tells nothing
 			g.profile = packet.Profile{Recipient: "wallet of " + g.user}
@@ -188,7 +195,9 @@ func testHandOffNamesWinners(t *testing.T, on setup) {
 	}
 	read := readAll(t, h, lane)
 	last := epochOf(t, p, lane)
-	if len(read.HandOffs) != 1 || len(read.Bad) != 0 || !reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{wonAt(got[2].Claim, last.Number, last.Seq-1), wonAt(got[3].Claim, last.Number, last.Seq)}) ||
+	if len(read.HandOffs) != 1 || len(read.Bad) != 0 ||
+		!reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{wonAt(got[2].Claim, last.Number, last.Seq-1),
+			wonAt(got[3].Claim, last.Number, last.Seq)}) ||
 		!slices.Equal(read.HandOffs[0].SoldOut, []string{pk.ID}) {
 		t.Errorf("handed over %+v\nanswered %+v", read, got)
 	}

@@ -16,15 +16,18 @@ import (
 // sent. Nobody gets to see a password by that.
 func TestPasswordRepeated(t *testing.T) {
 	const sentinels = "only-for-tests-sentinel"
-	for mode, access := range map[Mode]Access{ModeSingle: ours(stacktest.Lock{}), ModeCluster: ours(stacktest.Lock{}), ModeSentinel: {SentinelPassword: sentinels}} {
+	for mode, access := range map[Mode]Access{ModeSingle: ours(stacktest.Lock{}), ModeCluster: ours(stacktest.Lock{}),
+		ModeSentinel: {SentinelPassword: sentinels}} {
 		t.Run(string(mode), func(t *testing.T) {
 			var log shown
-			cfg := Config{Mode: mode, Addr: parrot(t), Access: access, Timeout: patience, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+			cfg := Config{Mode: mode, Addr: parrot(t), Access: access, Timeout: patience,
+				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 			if mode == ModeSentinel {
 				cfg.Master = masterName
 			}
 			_, err := Open(t.Context(), cfg)
-			if all := log.String() + fmt.Sprint(err); err == nil || strings.Contains(all, "only-for-tests") || !strings.Contains(all, "unknown command") {
+			if all := log.String() + fmt.Sprint(err); err == nil || strings.Contains(all, "only-for-tests") ||
+				!strings.Contains(all, "unknown command") {
 				t.Errorf("opened: %s", all)
 			}
 			seen, err := Examine(t.Context(), cfg)

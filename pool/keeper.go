@@ -56,7 +56,8 @@ type keeper struct {
 }
 
 func newKeeper(p *Pool, books Epochs) *keeper {
-	return &keeper{pool: p, books: books, wake: make(chan struct{}, 1), noted: make([]memory, p.cfg.Lanes), ahead: map[int]int64{}, alone: map[int]int64{}}
+	return &keeper{pool: p, books: books, wake: make(chan struct{}, 1), noted: make([]memory, p.cfg.Lanes), ahead: map[int]int64{},
+		alone: map[int]int64{}}
 }
 
 // look has the keeper look at once.
@@ -189,7 +190,8 @@ func (k *keeper) tellOutlived(ctx context.Context, lane int, s sight, reason pac
 		return
 	}
 	k.alone[lane] = s.row.Epoch
-	k.pool.cfg.Logger.ErrorContext(ctx, "MySQL and Redis are both older than what this process remembers of a lane: they were restored. It is shut for this process until it is started again, or the lane is rebuilt.",
+	k.pool.cfg.Logger.ErrorContext(ctx, "MySQL and Redis are both older than what this process remembers of a lane: they were restored. It "+
+		"is shut for this process until it is started again, or the lane is rebuilt.",
 		slog.Int("lane", lane), slog.Int64("epoch", s.row.Epoch), slog.Int64("epoch_remembered", s.was.epoch))
 }
 

@@ -121,7 +121,8 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		order: base + ":order", handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane), listed: k.listed(lane), staged: k.staged(lane),
+		order: base + ":order", handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane),
+		listed: k.listed(lane), staged: k.staged(lane),
 	}
 }
 

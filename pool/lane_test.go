@@ -97,8 +97,10 @@ func testBatch(t *testing.T, on setup) {
 		}
 	}
 	at := strconv.FormatInt(got[0].Claim.ClaimedAt.UnixMilli(), 10)
-	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200", "best": "0", "claimed_at": at})
-	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": "0", "claimed_at": at})
+	changed(t, p, open1.ID, before1, map[string]string{"remaining": "0", "claimed_count": "2", "claimed_amount": "200", "best": "0",
+		"claimed_at": at})
+	changed(t, p, open2.ID, before2, map[string]string{"remaining": "1", "claimed_count": "1", "claimed_amount": "100", "best": "0",
+		"claimed_at": at})
 	unchanged(t, p, funding.ID, beforeF)
 	// One entry for all winners of a packet.
 	entries := dump(t, p, open1.ID).HandOffs
@@ -137,7 +139,8 @@ func testBatchScriptRefusesOneUserTwice(t *testing.T, on setup) {
 	openPacket(t, p, pk)
 	before := dump(t, p, pk.ID)
 	k := p.keys.of(pk.ID)
-	if err := runScript(t, p, grabScript, pk.ID, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark", "\x92\xa1u\xa1u", "").Err(); err == nil {
+	if err := runScript(t, p, grabScript, pk.ID, []string{k.handoff, k.packet, k.shares, k.winners, k.eligible, k.order}, "mark",
+		"\x92\xa1u\xa1u", "").Err(); err == nil {
 		t.Error("no error")
 	}
 	unchanged(t, p, pk.ID, before)
@@ -267,7 +270,8 @@ func checkCrowd(t *testing.T, p *Pool, id string, won map[string]money.Fen, sum 
 		}
 		total += c.Amount
 	}
-	if n := v.Packet.ShareCount; len(won) != n || len(claims) != n || len(handed) != n || v.ClaimedCount != n || v.RemainingCount != 0 || last != 1 {
+	if n := v.Packet.ShareCount; len(won) != n || len(claims) != n || len(handed) != n || v.ClaimedCount != n || v.RemainingCount != 0 ||
+		last != 1 {
 		t.Errorf("%d won, %d claims, %d handed off, %d times sold out, %+v", len(won), len(claims), len(handed), last, v)
 	}
 	if total != sum || v.ClaimedAmount != sum {

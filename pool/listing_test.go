@@ -42,7 +42,8 @@ func testListing(t *testing.T, on setup) {
 		flush(p, lane, batchOf(t.Context(), part...))
 	}
 	// What nobody can read holds nobody up.
-	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", "users", "\xc1"}, {"kind", "claims", "users", "\x91\xa1u", "app", "shop", "packet_id", pk.ID, "at", "x"}} {
+	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", "users", "\xc1"},
+		{"kind", "claims", "users", "\x91\xa1u", "app", "shop", "packet_id", pk.ID, "at", "x"}} {
 		if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(lane), Values: damaged}).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,8 @@ const userClaimsTries = 5
 
 // userClaims is one try of UserClaims. It is not complete when a packet was
 // retired while it was read; then its place is gone, and a repeat gets on.
-func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Place, limit int) (claims []packet.Claim, complete bool, err error) {
+func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Place, limit int) (claims []packet.Claim, complete bool,
+	err error) {
 	places, err := p.places(ctx, p.keys.claimed, app, user, after, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("claims of a user: %w", err)
@@ -143,7 +144,8 @@ func (p *Pool) Staged(ctx context.Context, app, sender string, after packet.Plac
 }
 
 // places reads one user's part of a sorted set of places in every lane.
-func (p *Pool) places(ctx context.Context, key func(lane int) string, app, user string, after packet.Place, limit int) ([]packet.Place, error) {
+func (p *Pool) places(ctx context.Context, key func(lane int) string, app, user string, after packet.Place, limit int) ([]packet.Place,
+	error) {
 	prefix := prefixOf(app, user)
 	span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(limit)}
 	if after != (packet.Place{}) {

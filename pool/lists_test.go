@@ -172,7 +172,8 @@ func testStaged(t *testing.T, on setup) {
 		pk.SenderID = []string{"s", "S", "s "}[i%3]
 		v := stage(t, p, pk).View
 		all = append(all, packet.Place{At: v.Packet.CreatedAt, ID: pk.ID})
-		if got := dump(t, p, pk.ID).Staged; len(got) != 2 || got[1] != fmt.Sprintf("shop\x00%s\x00%015d\x00%s", pk.SenderID, v.Packet.CreatedAt.UnixMilli(), pk.ID) {
+		if got := dump(t, p, pk.ID).Staged; len(got) != 2 ||
+			got[1] != fmt.Sprintf("shop\x00%s\x00%015d\x00%s", pk.SenderID, v.Packet.CreatedAt.UnixMilli(), pk.ID) {
 			t.Errorf("staged at %q", got)
 		}
 	}
@@ -324,13 +325,15 @@ func TestR7_RetireInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := p.keys.of(pk.ID)
-	reply, err := runScript(t, p, retireScript, pk.ID, []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed, k.staged},
+	reply, err := runScript(t, p, retireScript, pk.ID, []string{k.packet, k.shares, k.winners, k.eligible, k.live, k.order, k.claimed,
+		k.staged},
 		pk.ID, tombstoneLife.Milliseconds(), retireChunk).Slice()
 	if err != nil || reply[0] != "more" {
 		t.Fatalf("%v, %v", reply, err)
 	}
 	s := dump(t, p, pk.ID)
-	if v, err := p.View(ctx, pk.ID); err != nil || !v.Retired || !s.Live || len(s.Order) != users-retireChunk || len(s.Claimed) != users-retireChunk {
+	if v, err := p.View(ctx, pk.ID); err != nil || !v.Retired || !s.Live || len(s.Order) != users-retireChunk ||
+		len(s.Claimed) != users-retireChunk {
 		t.Errorf("interrupted: retired %v, live %v, %d in order, %d by user, %v", v.Retired, s.Live, len(s.Order), len(s.Claimed), err)
 	}
 	if err := p.Retire(ctx, pk.ID); err != nil {

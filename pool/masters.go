@@ -104,14 +104,16 @@ func (v verdict) living() error {
 // warnSilent tells the log which masters the pool has to do without.
 func (p *Pool) warnSilent(ctx context.Context, v verdict) {
 	for _, err := range v.silent {
-		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer; its lanes are unavailable until it does", slog.Any("error", err))
+		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer; its lanes are unavailable until it does",
+			slog.Any("error", err))
 	}
 }
 
 // atPlaces calls ask for the key of every place at the same time, with one
 // timeout, and returns whether a majority said yes and what each said. Without
 // the answers of a majority there is no telling: ErrUnavailable.
-func (p *Pool) atPlaces(ctx context.Context, key func(place int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool, said [places]answer, err error) {
+func (p *Pool) atPlaces(ctx context.Context, key func(place int) string, ask func(ctx context.Context, key string) (bool, error)) (yes bool,
+	said [places]answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
 	var errs [places]error

@@ -28,7 +28,8 @@ func testR7_OpenPool(t *testing.T, on setup) {
 			t.Errorf("progress %v", progress)
 		}
 		s := dump(t, p, pk.ID)
-		if s.Hash["state"] != "open" || len(s.Shares) != pk.ShareCount || s.Shares[0] != "0:99:99:0" || s.Shares[1] != "1:101:200:1" || s.Shares[2*openChunk] != fmt.Sprintf("%d:100:%d:1", 2*openChunk, (2*openChunk+1)*100) {
+		if s.Hash["state"] != "open" || len(s.Shares) != pk.ShareCount || s.Shares[0] != "0:99:99:0" || s.Shares[1] != "1:101:200:1" ||
+			s.Shares[2*openChunk] != fmt.Sprintf("%d:100:%d:1", 2*openChunk, (2*openChunk+1)*100) {
 			t.Errorf("state %s, %d shares, first %q", s.Hash["state"], len(s.Shares), s.Shares[:2])
 		}
 	})
@@ -36,7 +37,8 @@ func testR7_OpenPool(t *testing.T, on setup) {
 	t.Run("goes on where the list ends", func(t *testing.T) {
 		pk := newPacket(t, 4)
 		stage(t, p, pk)
-		if err := runScript(t, p, openScript, pk.ID, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).staged}, 0, "0:100:100:0", "1:100:200:0", "2:100:300:0").Err(); err != nil {
+		if err := runScript(t, p, openScript, pk.ID, []string{p.keys.of(pk.ID).packet, p.keys.of(pk.ID).shares, p.keys.of(pk.ID).staged}, 0,
+			"0:100:100:0", "1:100:200:0", "2:100:300:0").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if s := dump(t, p, pk.ID); s.Hash["state"] != "opening" {
@@ -48,7 +50,8 @@ func testR7_OpenPool(t *testing.T, on setup) {
 		if err := p.OpenPool(ctx, pk.ID, hundreds(4), nil); err != nil {
 			t.Fatal(err)
 		}
-		if s := dump(t, p, pk.ID); s.Hash["state"] != "open" || !slices.Equal(s.Shares, []string{"0:100:100:0", "1:100:200:0", "2:100:300:0", "3:100:400:0"}) {
+		if s := dump(t, p, pk.ID); s.Hash["state"] != "open" ||
+			!slices.Equal(s.Shares, []string{"0:100:100:0", "1:100:200:0", "2:100:300:0", "3:100:400:0"}) {
 			t.Errorf("after %+v", s)
 		}
 	})

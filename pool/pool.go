@@ -203,7 +203,8 @@ func (p *Pool) start(ctx context.Context) error {
 	if p.cfg.AllowVolatile {
 		found := p.everyMaster(ctx, "check durability", checkDurable)
 		if errors.Is(found.refused, ErrVolatile) {
-			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration", slog.Any("error", found.refused))
+			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration",
+				slog.Any("error", found.refused))
 		} else if err := found.living(); err != nil {
 			return err
 		}

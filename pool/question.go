@@ -192,7 +192,8 @@ func (q *question) decided(user string, rank int) (packet.Grabbed, error) {
 	if err != nil {
 		return packet.Grabbed{}, err
 	}
-	return packet.Grabbed{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount, ClaimedAt: q.at}}, nil
+	return packet.Grabbed{Result: packet.GrabWon, Claim: packet.Claim{PacketID: q.id, UserID: user, ShareIndex: index, Amount: amount,
+		ClaimedAt: q.at}}, nil
 }
 
 // brought returns the grab that brought a user.

@@ -11,7 +11,8 @@ import (
 
 // promises are the scripts whose outcome somebody is told: it must not be undone by
 // a replica that takes over and lacks it.
-var promises = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, lookScript, recallScript, closeScript, retireScript}
+var promises = []*redis.Script{createScript, answerScript, openScript, rejectScript, grabScript, lookScript, recallScript, closeScript,
+	retireScript}
 
 // replicated lets a client of one server answer such a script only when enough
 // replicas have everything that the server had written by then: it sends WAIT behind

@@ -100,7 +100,8 @@ func TestReplicasFailover(t *testing.T) {
 		t.Fatal("all was told before the master died")
 	}
 	for user, was := range told {
-		if g := mustGrab(t, after, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex || g.Claim.Amount != was.Claim.Amount {
+		if g := mustGrab(t, after, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex ||
+			g.Claim.Amount != was.Claim.Amount {
 			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
 		}
 	}
@@ -244,10 +245,14 @@ func TestReplicasHandOffsOfAnother(t *testing.T) {
 // TestReplicasOfPromises: of each script it was decided whether it waits.
 func TestReplicasOfPromises(t *testing.T) {
 	t.Parallel()
-	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true, "retire": true,
-		"list": false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false, "ack": false, "pace": false, "signin": false, "limit": false, "page": false,
-		"gate_shut": false, "gate_open": false, "gate_halt": false, "restore": false, "clear": false, "raise": false, "rights": false} // what a replica lacks of those is done again
-	if !promised(redis.NewCmd(t.Context(), "evalsha", lookScript.Hash(), 0)) || !promised(redis.NewCmd(t.Context(), "eval", sources[lookScript], 0)) {
+	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true,
+		"retire": true,
+		"list":   false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false,
+		// what a replica lacks of those is done again
+		"ack": false, "pace": false, "signin": false, "limit": false, "page": false, "gate_shut": false, "gate_open": false, "gate_halt": false,
+		"restore": false, "clear": false, "raise": false, "rights": false}
+	if !promised(redis.NewCmd(t.Context(), "evalsha", lookScript.Hash(), 0)) ||
+		!promised(redis.NewCmd(t.Context(), "eval", sources[lookScript], 0)) {
 		t.Error("grab.lua does not wait when it takes nothing")
 	}
 	for name, s := range scripts {

@@ -272,8 +272,10 @@ func (f *filling) end(ctx context.Context) error {
 	r := f.packet
 	shares := f.free + f.claimed
 	opened := r.Stored != packet.StatusFunding && shares > 0 // a packet that closes unopened has no shares
-	if f.claimed != r.ClaimedCount || f.sum != r.ClaimedAmount || opened && shares != r.ShareCount || r.Stored == packet.StatusOpen && !opened {
-		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount, ErrTorn)
+	if f.claimed != r.ClaimedCount || f.sum != r.ClaimedAmount || opened && shares != r.ShareCount || r.Stored == packet.StatusOpen &&
+		!opened {
+		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount,
+			ErrTorn)
 	}
 	var told []any // to users who have no share (rule R10)
 	for _, c := range f.promised {

@@ -77,7 +77,8 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 		_, clear := p.ClearLane(ctx, lane, epoch, nil, nil)
 		return map[string]error{
 			"clear": clear, "restore": p.Restore(ctx, epoch, r, sharesOf(r, 4)),
-			"tombstone": p.RestoreTombstones(ctx, lane, epoch, []packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}),
+			"tombstone": p.RestoreTombstones(ctx, lane, epoch,
+				[]packet.Tombstone{{ID: pk.ID, State: packet.PoolClosed, Until: time.Now().Add(time.Hour)}}),
 		}
 	}
 	if err := p.ShutGate(ctx, lane, 5); err != nil {
@@ -187,7 +188,8 @@ func testR9RejectedIsKept(t *testing.T, on setup) {
 			t.Fatal(err)
 		}
 		after := dump(t, p, pk.ID)
-		if after.Hash["retired"] != "1" || after.Hash["state"] != "rejected" || after.Hash["packet"] != "" || len(after.Eligible) > 0 || after.Live {
+		if after.Hash["retired"] != "1" || after.Hash["state"] != "rejected" || after.Hash["packet"] != "" || len(after.Eligible) > 0 ||
+			after.Live {
 			t.Errorf("%+v", after)
 		}
 		if life := p.rdb.PTTL(ctx, p.keys.of(pk.ID).packet).Val(); life <= 0 || life > time.Hour {

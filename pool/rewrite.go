@@ -57,7 +57,8 @@ func rewriteDue(ctx context.Context, c redis.Cmdable) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	due := map[string]string{"loading": "0", "aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_rewrite_scheduled": "0", "aof_last_rewrite_time_sec": "-1"}
+	due := map[string]string{"loading": "0", "aof_enabled": "1", "aof_rewrite_in_progress": "0", "aof_rewrite_scheduled": "0",
+		"aof_last_rewrite_time_sec": "-1"}
 	met := 0
 	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")

@@ -117,7 +117,8 @@ func everyRead(t *testing.T, p *Pool) {
 	note(nil, errors.Join(p.Durable(ctx), p.Ping(ctx)))
 	seen, err := Examine(ctx, p.cfg)
 	note(nil, err)
-	if len(seen.Servers) == 0 || seen.Servers[0].Err != nil || seen.Servers[0].Rights != nil || seen.Servers[0].Volatile != nil || seen.BacklogErr != nil {
+	if len(seen.Servers) == 0 || seen.Servers[0].Err != nil || seen.Servers[0].Rights != nil || seen.Servers[0].Volatile != nil ||
+		seen.BacklogErr != nil {
 		t.Errorf("examined: %+v", seen)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -156,7 +157,8 @@ func TestLeastRights(t *testing.T) {
 	for name := range stats["Commandstats"] {
 		used["+"+strings.TrimPrefix(name, "cmdstat_")] = true
 	}
-	for _, ofAnybody := range []string{"+hello", "+auth", "+config|resetstat", "+script|flush", "+acl|log"} { // the last three are of this test
+	// the last three are of this test
+	for _, ofAnybody := range []string{"+hello", "+auth", "+config|resetstat", "+script|flush", "+acl|log"} {
 		delete(used, ofAnybody)
 	}
 	for _, r := range rights {
@@ -226,7 +228,8 @@ func TestRightsAreAskedFor(t *testing.T) {
 			t.Errorf("without %s: %v", r.rule(), err)
 		}
 		seen, err := Examine(ctx, cfg)
-		if len(seen.Servers) != 1 || !errors.Is(seen.Servers[0].Rights, ErrRights) || !strings.Contains(seen.Servers[0].Rights.Error(), strings.TrimPrefix(r.rule(), "+")) {
+		if len(seen.Servers) != 1 || !errors.Is(seen.Servers[0].Rights, ErrRights) ||
+			!strings.Contains(seen.Servers[0].Rights.Error(), strings.TrimPrefix(r.rule(), "+")) {
 			t.Errorf("without %s: %+v, %v", r.rule(), seen, err)
 		}
 	}
@@ -242,7 +245,8 @@ func TestRightsAreAskedFor(t *testing.T) {
 func TestRewriteDenied(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	do(t, root(t, server, stacktest.Lock{}), setUser(ourSecret, slices.DeleteFunc(rulesOf(rights), func(rule string) bool { return rule == "+bgrewriteaof" }))...)
+	do(t, root(t, server, stacktest.Lock{}),
+		setUser(ourSecret, slices.DeleteFunc(rulesOf(rights), func(rule string) bool { return rule == "+bgrewriteaof" }))...)
 	h := handoffs(t, openAt(t, Config{Addr: server.Addr, Access: ours(stacktest.Lock{})}))
 	if err := h.RewriteAfterStart(t.Context()); !errors.Is(err, ErrRights) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("refused: %v", err)

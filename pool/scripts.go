@@ -99,10 +99,12 @@ func withRights(source string) string {
 			names = append(names, name)
 		}
 	}
-	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") { // grab.lua asks where it is about to write
+	// grab.lua asks where it is about to write
+	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") {
 		return source
 	}
-	return head + "\nfor _, name in ipairs({" + strings.Join(names, ", ") + "}) do if not redis.acl_check_cmd(name, KEYS[1]) then return redis.error_reply('NOPERM +' .. string.lower(name)) end end " + rest
+	return head + "\nfor _, name in ipairs({" + strings.Join(names, ", ") + "}) do if not redis.acl_check_cmd(name, KEYS[1]) then return " +
+		"redis.error_reply('NOPERM +' .. string.lower(name)) end end " + rest
 }
 
 // loadScripts puts all scripts into Redis, so that no call has to carry one.

@@ -33,7 +33,8 @@ func newWatched(t *testing.T, servers pair) watched {
 		wait.Until(t, "the sentinels can replace the master", func() bool {
 			replicas, err := c.Replicas(t.Context(), masterName).Result()
 			others, errOthers := c.Sentinels(t.Context(), masterName).Result()
-			return err == nil && errOthers == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" && len(others) == len(w.sentinels)-1
+			return err == nil && errOthers == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok" &&
+				len(others) == len(w.sentinels)-1
 		})
 	}
 	return w
@@ -189,7 +190,8 @@ func TestSentinelFailover(t *testing.T) {
 	carry(carried, readAll(t, h, lane))
 	shares := map[int]string{}
 	for user, was := range crowd.told {
-		if g := mustGrab(t, p, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex || g.Claim.Amount != was.Claim.Amount {
+		if g := mustGrab(t, p, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex ||
+			g.Claim.Amount != was.Claim.Amount {
 			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
 		}
 		if c, ok := carried[user]; !ok || c.ShareIndex != was.Claim.ShareIndex || c.Amount != was.Claim.Amount {

@@ -98,7 +98,8 @@ func (s sight) judgeUnrecorded() move {
 
 // row is the lane as it is put into the books.
 func (m move) row(lane int, s sight) packet.LaneRow {
-	r := packet.LaneRow{Lane: lane, Epoch: max(s.found.Number, s.was.epoch), State: packet.LaneOpen, Seen: s.found.Seq, SeenGrabs: s.found.Grabs}
+	r := packet.LaneRow{Lane: lane, Epoch: max(s.found.Number, s.was.epoch), State: packet.LaneOpen, Seen: s.found.Seq,
+		SeenGrabs: s.found.Grabs}
 	lost := s.was.lacks(s.found, s.made)
 	switch {
 	case lost != "":

@@ -29,8 +29,9 @@ func testSignIns(t *testing.T, on setup) {
 		add     int
 		want    [2]int
 	}{
-		{one, "192.0.2.1", 0, [2]int{0, 0}}, {one, "192.0.2.1", 1, [2]int{1, 1}}, {two, "192.0.2.1", 1, [2]int{2, 2}}, {two, "2001:db8::1", 1, [2]int{1, 3}},
-		{one, "192.0.2.1", 0, [2]int{2, 3}}, {one, "2001:db8::1", 0, [2]int{1, 3}}, {one, "192.0.2.3", 0, [2]int{0, 3}},
+		{one, "192.0.2.1", 0, [2]int{0, 0}}, {one, "192.0.2.1", 1, [2]int{1, 1}}, {two, "192.0.2.1", 1, [2]int{2, 2}},
+		{two, "2001:db8::1", 1, [2]int{1, 3}}, {one, "192.0.2.1", 0, [2]int{2, 3}}, {one, "2001:db8::1", 0, [2]int{1, 3}},
+		{one, "192.0.2.3", 0, [2]int{0, 3}},
 	} {
 		if got := failed(step.s, step.address, step.add, time.Hour); got != step.want {
 			t.Errorf("step %d: %v, want %v", i, got, step.want)

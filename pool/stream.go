@@ -134,7 +134,8 @@ func (h *Handoffs) ReadOwnPending(ctx context.Context, lane int, consumer, after
 	}
 }
 
-func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane int, consumer, after string, count int, block time.Duration) (Batch, []string, error) {
+func (h *Handoffs) readGroup(ctx context.Context, c redis.UniversalClient, lane int, consumer, after string, count int,
+	block time.Duration) (Batch, []string, error) {
 	var streams []redis.XStream
 	err := h.withGroup(ctx, lane, func() (err error) {
 		streams, err = c.XReadGroup(ctx, &redis.XReadGroupArgs{

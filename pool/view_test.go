@@ -144,7 +144,8 @@ func testLive(t *testing.T, on setup) {
 	if page, err := p.LivePage(ctx, lane, want[len(want)-1].CreatedAt.Add(time.Hour), 100); err != nil || len(page) != 0 {
 		t.Errorf("after the last one %v, %v", page, err)
 	}
-	if page, err := p.LivePage(ctx, lane, got[len(got)-1].CreatedAt, 1); err != nil || len(page) != 1 || !page[0].CreatedAt.Equal(got[len(got)-1].CreatedAt) {
+	if page, err := p.LivePage(ctx, lane, got[len(got)-1].CreatedAt, 1); err != nil || len(page) != 1 ||
+		!page[0].CreatedAt.Equal(got[len(got)-1].CreatedAt) {
 		t.Errorf("from the last one %v, %v", page, err)
 	}
 	if other, err := p.LivePage(ctx, (lane+1)%p.Lanes(), time.Time{}, 100); err != nil || len(other) != 0 {

@@ -31,7 +31,8 @@ func FuzzObserve(f *testing.F) {
 			t.Fatalf("wait for %v", o.RetryAfter)
 		}
 		if status != http.StatusOK {
-			if o.Kind == payout.ObsSucceeded || !send && o.Kind != payout.ObsUnknown && o.Kind != payout.ObsNoAnswer && o.Kind != payout.ObsNeverReceived && o.Kind != payout.ObsRetryAfter {
+			if o.Kind == payout.ObsSucceeded || !send && o.Kind != payout.ObsUnknown && o.Kind != payout.ObsNoAnswer &&
+				o.Kind != payout.ObsNeverReceived && o.Kind != payout.ObsRetryAfter {
 				t.Fatalf("%d %q is %v", status, body, o.Kind)
 			}
 			return
@@ -45,7 +46,8 @@ func FuzzObserve(f *testing.F) {
 			Currency string    `json:"currency"`
 			Account  string    `json:"account"`
 		}
-		if err := json.Unmarshal([]byte(body), &v); err != nil || v.Op != payout.OpTransfer || v.Currency != "CNY" || v.Amount != int64(o.Amount) || v.Account != o.Account || o.OrderNo == "" {
+		if err := json.Unmarshal([]byte(body), &v); err != nil || v.Op != payout.OpTransfer || v.Currency != "CNY" ||
+			v.Amount != int64(o.Amount) || v.Account != o.Account || o.OrderNo == "" {
 			t.Fatalf("%q is %+v, %v", body, o, err)
 		}
 	})

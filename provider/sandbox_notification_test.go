@@ -56,7 +56,8 @@ func TestVerifyNotification(t *testing.T) {
 	short := []byte(`{"order_no":"` + o.OrderNo + `"}`)
 	null := []byte(`{"event_id":null,"order_no":"` + o.OrderNo + `"}`)
 	for _, body := range [][]byte{short, null} { // the header, which is signed, names the event
-		if id, no, err := s.VerifyNotification(signed("evt_header", time.Now(), body), body); err != nil || id != "evt_header" || no != o.OrderNo {
+		if id, no, err := s.VerifyNotification(signed("evt_header", time.Now(), body), body); err != nil || id != "evt_header" ||
+			no != o.OrderNo {
 			t.Errorf("%s: %q %q %v", body, id, no, err)
 		}
 	}

@@ -58,7 +58,8 @@ func (v returnsAnswer) page(prefix, after string) (payout.ReturnPage, error) {
 	}
 	out := payout.ReturnPage{At: v.At.UTC()}
 	for _, item := range *v.Items {
-		if item.OrderNo <= after || !strings.HasPrefix(item.OrderNo, prefix) || item.Op != payout.OpReturn || item.Amount < 1 || item.Amount.Check() != nil || item.At.IsZero() {
+		if item.OrderNo <= after || !strings.HasPrefix(item.OrderNo, prefix) || item.Op != payout.OpReturn || item.Amount < 1 ||
+			item.Amount.Check() != nil || item.At.IsZero() {
 			return payout.ReturnPage{}, fmt.Errorf("%w: line %d", errStatement, item.Seq)
 		}
 		after = item.OrderNo

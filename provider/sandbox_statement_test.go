@@ -27,7 +27,8 @@ func TestStatementOfTheSandbox(t *testing.T) {
 		adapter.Send(ctx, payout.Order{Op: op, OrderNo: no, Request: raw, Send: 1})
 		return no
 	}
-	charged, declined, back := send(payout.OpCharge, 1, "a"), send(payout.OpTransfer, 2, "b~declined"), send(payout.OpTransfer, 3, "大伟~returned")
+	charged, declined, back := send(payout.OpCharge, 1, "a"), send(payout.OpTransfer, 2, "b~declined"),
+		send(payout.OpTransfer, 3, "大伟~returned")
 	for n := range 1200 { // more than a page
 		send(payout.OpTransfer, 10+n, "crowd")
 	}
@@ -129,7 +130,8 @@ func TestStatementIsReadStrictly(t *testing.T) {
 		"goes on from nowhere": {200, strings.Replace(page(), "null", "8", 1), -1},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if q := r.URL.Query(); r.URL.Path != "/v1/statement" || q.Get("date") != "2026-02-17" || q.Get("after") != "7" || q.Get("limit") != "1000" ||
+			if q := r.URL.Query(); r.URL.Path != "/v1/statement" || q.Get("date") != "2026-02-17" || q.Get("after") != "7" ||
+				q.Get("limit") != "1000" ||
 				r.Header.Get("Authorization") != "Bearer "+testKey {
 				t.Errorf("asked %s", r.URL)
 			}

@@ -163,7 +163,8 @@ func TestSendAndAsk(t *testing.T) {
 }
 
 // check compares what every observation must carry; code "" is not compared.
-func check(t *testing.T, name string, o payout.Observation, source payout.Source, no, account string, kind payout.ObservationKind, code string) {
+func check(t *testing.T, name string, o payout.Observation, source payout.Source, no, account string, kind payout.ObservationKind,
+	code string) {
 	t.Helper()
 	if o.Kind != kind || o.Source != source || o.OrderNo != no || code != "" && o.Code != code {
 		t.Errorf("%s: %+v, want %s %s", name, o, kind, code)
@@ -171,7 +172,8 @@ func check(t *testing.T, name string, o payout.Observation, source payout.Source
 	if len(o.ID) != 32 || o.StartedAt.IsZero() || o.EndedAt.Before(o.StartedAt) {
 		t.Errorf("%s: id %q, times %v %v", name, o.ID, o.StartedAt, o.EndedAt)
 	}
-	said := kind == payout.ObsSucceeded || kind == payout.ObsDeclined || kind == payout.ObsPending || kind == payout.ObsNeedsRecipient || kind == payout.ObsReturned
+	said := kind == payout.ObsSucceeded || kind == payout.ObsDeclined || kind == payout.ObsPending || kind == payout.ObsNeedsRecipient ||
+		kind == payout.ObsReturned
 	if said && (o.Account != account || o.Amount != 7 || o.ProviderRef == "") || !said && (o.Account != "" || o.Amount != 0) {
 		t.Errorf("%s: says account %q amount %d ref %q", name, o.Account, o.Amount, o.ProviderRef)
 	}
@@ -198,7 +200,8 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, refund); got.Kind != payout.ObsDeclined || got.Code != "refund_exceeds_charge" {
 		t.Errorf("refund without charge: %+v", got)
 	}
-	if got := s.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: "x1", Request: []byte(`{}`)}); got.Kind != payout.ObsDeclined || got.Code != "invalid_request" {
+	if got := s.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: "x1", Request: []byte(`{}`)}); got.Kind != payout.ObsDeclined ||
+		got.Code != "invalid_request" {
 		t.Errorf("bad request: %+v", got)
 	}
 	if got := s.Send(ctx, payout.Order{Op: "query", OrderNo: "x1"}); got.Kind != payout.ObsNotSent {
@@ -387,10 +390,12 @@ func TestReturns(t *testing.T) {
 		}
 		return len(page.Lines) >= 2
 	})
-	if l := page.Lines; l[0].OrderNo != number(0) || l[0].Amount != 1 || l[1].OrderNo != number(2) || l[1].Amount != 3 || page.Next != "" || l[1].At.After(page.At) || page.At.Sub(l[0].At) > time.Minute {
+	if l := page.Lines; l[0].OrderNo != number(0) || l[0].Amount != 1 || l[1].OrderNo != number(2) || l[1].Amount != 3 || page.Next != "" ||
+		l[1].At.After(page.At) || page.At.Sub(l[0].At) > time.Minute {
 		t.Errorf("%+v", page)
 	}
-	if page, err := s.Returns(ctx, payout.KindPayout, testPacketID, number(0)); err != nil || len(page.Lines) != 1 || page.Lines[0].OrderNo != number(2) {
+	if page, err := s.Returns(ctx, payout.KindPayout, testPacketID, number(0)); err != nil || len(page.Lines) != 1 ||
+		page.Lines[0].OrderNo != number(2) {
 		t.Errorf("%+v, %v", page, err)
 	}
 	if page, err := s.Returns(ctx, payout.KindRefund, testPacketID, ""); err != nil || len(page.Lines) != 0 {
@@ -422,7 +427,8 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "provider", SandboxConfig{BaseURL: "http://h", APIKey: testKey, WebhookSecret: testSecret})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "provider",
+		SandboxConfig{BaseURL: "http://h", APIKey: testKey, WebhookSecret: testSecret})
 	if text := log.String(); strings.Contains(text, testKey) || strings.Contains(text, testSecret) || !strings.Contains(text, "http://h") {
 		t.Errorf("log of the settings: %s", text)
 	}

@@ -201,7 +201,8 @@ func TestNew(t *testing.T) {
 	for _, bad := range []struct {
 		url     string
 		timeout time.Duration
-	}{{"http://x", 0}, {"http://x", MinTimeout - 1}, {"http://x", MaxTimeout + 1}, {"x:80", time.Second}, {"ftp://x", time.Second}, {"http://u:" + secret + "@x", time.Second}, {"", time.Second}} {
+	}{{"http://x", 0}, {"http://x", MinTimeout - 1}, {"http://x", MaxTimeout + 1}, {"x:80", time.Second}, {"ftp://x", time.Second},
+		{"http://u:" + secret + "@x", time.Second}, {"", time.Second}} {
 		if _, err := New(bad.url, secret, bad.timeout); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s, %v: %v", bad.url, bad.timeout, err)
 		}

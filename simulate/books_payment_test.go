@@ -11,7 +11,8 @@ import (
 )
 
 func (b *books) newAttempt(p payout.Payment, no int, encode encoder) (payout.Attempt, error) {
-	in := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark}
+	in := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
+		Currency: p.Currency, Remark: p.Remark}
 	if p.Kind == payout.KindRefund {
 		in.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
 	}
@@ -246,7 +247,8 @@ func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			r := b.rows[id]
-			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() && id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
+			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() &&
+				id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
 				(r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside) && b.rec.Stored == packet.StatusClosing) {
 				payments = append(payments, id)
 			}
@@ -256,7 +258,8 @@ func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
 				winners = append(winners, c)
 			}
 		}
-		life = b.rec.Stored != packet.StatusClosed && b.rec.Stored != packet.StatusRejected && (b.rec.BooksClosedAt.IsZero() || b.rec.Remainder == 0) &&
+		life = b.rec.Stored != packet.StatusClosed && b.rec.Stored != packet.StatusRejected &&
+			(b.rec.BooksClosedAt.IsZero() || b.rec.Remainder == 0) &&
 			!b.stuck(payout.ID(payout.KindCharge, b.rec.ID, 0))
 	})
 	return payments, winners, life

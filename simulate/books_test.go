@@ -77,7 +77,8 @@ func newSums() sums {
 }
 
 func newBooks(w *world) *books {
-	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(), heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
+	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(),
+		heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
 }
 
 func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
@@ -111,7 +112,8 @@ func (b *books) post(postings ...payout.Posting) {
 			b.world.violated("%s posted twice", p.Reference())
 		}
 		b.posted[p.Reference()] = true
-		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p, Reference: p.Reference()})
+		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p,
+			Reference: p.Reference()})
 		to := b.sums
 		if p.OrderNo[0] == byte(payout.KindHonour) {
 			to = b.honours
@@ -128,14 +130,17 @@ func (b *books) wants(payment, kind string) {
 	}
 }
 
-func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status, err error) {
+func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status,
+	err error) {
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
 			b.guests = guests
 			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed}
 			now := b.world.now()
-			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID,
-				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App,
+				UserID:     p.SenderID,
+				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: provider, Status: payout.StatusPending,
+				CreatedAt: now, UpdatedAt: now})
 		}
 		status = b.rec.Stored
 		return nil
@@ -288,8 +293,9 @@ func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder mon
 // owesRefund makes what goes back to the sender a payment. The lock is held.
 func (b *books) owesRefund(amount money.Fen, provider string) {
 	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
-	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1, Account: b.rec.SenderID,
-		Amount: amount, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
+		Account: b.rec.SenderID,
+		Amount:  amount, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
 	b.post(payout.NewPosting(payout.PostClose, id, amount))
 	b.wants(id, wantBegin)
 }
@@ -378,7 +384,8 @@ func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) 
 	}
 	s.user = c.UserID
 	now := b.world.now()
-	return &payout.Payment{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: b.rec.App, UserID: c.UserID,
+	return &payout.Payment{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID,
+		App: b.rec.App, UserID: c.UserID,
 		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider,
 		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
 }
@@ -413,7 +420,8 @@ func (b *books) Late(context.Context, packet.Claim) (bool, error) { return false
 
 type encoder = func(payout.Instruction) ([]byte, error)
 
-func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
+func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun,
+	err error) {
 	err = b.world.do("book claim, note send", func() error {
 		if out = (payout.Begun{Held: b.holds()}); out.Held != nil {
 			return nil

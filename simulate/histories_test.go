@@ -15,7 +15,8 @@ type histories struct {
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
-func (h *histories) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (h *histories) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &inbound{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, town: h.town}
 }
 

@@ -38,8 +38,9 @@ func (m *model) hold() {
 
 // decided adds a decision that takes two persons, and was carried out.
 func (m *model) decided(w *row, by, agreed string, at time.Time) {
-	m.books.decisions = append(m.books.decisions, &decision{at: at, Decision: payout.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
-		ApprovedBy: agreed, ExpiresAt: m.clock.Add(approvalLife), Status: payout.DecisionCarriedOut}})
+	m.books.decisions = append(m.books.decisions,
+		&decision{at: at, Decision: payout.Decision{PaymentID: w.ID, Kind: payout.DecisionMarkPaid, By: by,
+			ApprovedBy: agreed, ExpiresAt: m.clock.Add(approvalLife), Status: payout.DecisionCarriedOut}})
 }
 
 // promised has a second user told that he has won the share that another has, of some
@@ -59,15 +60,18 @@ func TestJudgeSees(t *testing.T) {
 		spoil func(m *model, won *row)
 		want  string
 	}{
-		"a fen is gone":            {func(m *model, _ *row) { m.books.balance[payout.AccountHolding]-- }, "but its parts are"},
-		"a posting is missing":     {func(m *model, _ *row) { m.books.byKind[payout.PostPaid] = 0 }, "but its parts are"},
-		"posted twice":             {func(m *model, w *row) { m.books.post(payout.NewPosting(payout.PostClaim, w.ID, w.Amount)) }, "posted twice"},
-		"a row says otherwise":     {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
-		"owed by the row alone":    {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows say owed"},
-		"failed, and it was paid":  {func(_ *model, w *row) { w.Status, w.Failure = payout.StatusFailed, payout.NewFailure("", "") }, "has failed, and the provider says"},
-		"booked, and never moved":  {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].moved = false }, "and never moved"},
-		"another amount moved":     {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].ins.Amount++ }, "the books do not"},
-		"paid, and came back":      {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned }, "the provider holds"},
+		"a fen is gone":        {func(m *model, _ *row) { m.books.balance[payout.AccountHolding]-- }, "but its parts are"},
+		"a posting is missing": {func(m *model, _ *row) { m.books.byKind[payout.PostPaid] = 0 }, "but its parts are"},
+		"posted twice": {func(m *model, w *row) { m.books.post(payout.NewPosting(payout.PostClaim, w.ID, w.Amount)) },
+			"posted twice"},
+		"a row says otherwise":  {func(_ *model, w *row) { w.Status = payout.StatusCancelled; w.attempts[no].Booked = false }, "the verifier"},
+		"owed by the row alone": {func(_ *model, w *row) { w.Status = payout.StatusUnknown }, "the rows say owed"},
+		"failed, and it was paid": {func(_ *model, w *row) { w.Status, w.Failure = payout.StatusFailed, payout.NewFailure("", "") },
+			"has failed, and the provider says"},
+		"booked, and never moved": {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].moved = false }, "and never moved"},
+		"another amount moved":    {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].ins.Amount++ }, "the books do not"},
+		"paid, and came back": {func(m *model, w *row) { m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned },
+			"the provider holds"},
 		"paid here and outside":    {func(_ *model, w *row) { w.Status = payout.StatusPaidOutside }, "were given for"},
 		"a winner without payout":  {func(m *model, w *row) { w.UserID = "somebody else" }, "won 1 fen, and the row says"},
 		"suspense without a break": {func(m *model, _ *row) { m.books.balance[payout.AccountSuspense] = -1 }, "in suspense and no break"},

@@ -68,7 +68,8 @@ func (w *world) judgeStatuses(after string, f figures) {
 		if (r.Failure != nil) != (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned) {
 			w.violated("after %s: %s is %s with failure %v", after, id, r.Status, r.Failure)
 		}
-		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() && (len(r.attempts) == 0) != (r.Failure.Code == payout.FailureLapsed) {
+		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() &&
+			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureLapsed) {
 			w.violated("after %s: the charge has failed as %s, with %d numbers", after, r.Failure.Code, len(r.attempts))
 		}
 	}
@@ -85,7 +86,8 @@ func (w *world) judgeStatuses(after string, f figures) {
 func (w *world) judgeRejected(after string, f figures) {
 	stored, pool := w.books.rec.Stored, w.pool.state
 	w.refused = w.refused || pool == packet.PoolRejected
-	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen || pool == packet.PoolClosing) {
+	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen ||
+		pool == packet.PoolClosing) {
 		w.violated("after %s: the sender was told that nothing is taken, and the packet is %s, its pool %s", after, stored, pool)
 	}
 	if stored == packet.StatusRejected && (pool == packet.PoolOpen || pool == packet.PoolClosing) {
@@ -228,7 +230,8 @@ func (w *world) bookedAgain(r *row, o *order) bool {
 // need not be told of it.
 func (w *world) explained(no string) bool {
 	parts, _ := payout.Parse(no)
-	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) || w.charged(no) || w.behind(no) || w.unheard(no)
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) ||
+		w.charged(no) || w.behind(no) || w.unheard(no)
 }
 
 // unheard reports whether an order is a later number of a payment that had come back so long
@@ -239,7 +242,8 @@ func (w *world) explained(no string) bool {
 func (w *world) unheard(no string) bool {
 	parts, _ := payout.Parse(no)
 	b, r := w.books, w.books.rows[parts.PaymentID]
-	if o := w.bank.orders[no]; r == nil || !b.lacks(no) || b.state.RestoredAt.IsZero() || !o.movedAt.IsZero() && !o.movedAt.After(b.state.RecoveredAt) {
+	if o := w.bank.orders[no]; r == nil || !b.lacks(no) || b.state.RestoredAt.IsZero() || !o.movedAt.IsZero() &&
+		!o.movedAt.After(b.state.RecoveredAt) {
 		return false
 	}
 	return slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
@@ -351,7 +355,8 @@ func (w *world) judgeFailed(after string) {
 			continue
 		}
 		for _, a := range r.attempts {
-			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.books.risked(id) && o.kind != payout.ObsDeclined && o.kind != payout.ObsReturned {
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.books.risked(id) && o.kind != payout.ObsDeclined &&
+				o.kind != payout.ObsReturned {
 				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
 			}
 			for _, l := range w.bank.late {
@@ -468,7 +473,10 @@ func (w *world) end() {
 		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
 			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
 			continue
-		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool { return x.UserID == c.UserID && w.lost[toldOf(x)] && b.booked(x) }):
+		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool {
+			return x.UserID == c.UserID && w.lost[toldOf(x)] &&
+				b.booked(x)
+		}):
 			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
 			continue
 		}
@@ -480,7 +488,8 @@ func (w *world) end() {
 		if b.stuck(r.ID) || w.unseen(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
 			continue // people are told
 		}
-		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) && r.Status != payout.StatusCancelled {
+		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) &&
+			r.Status != payout.StatusCancelled {
 			w.violated("at the end: %s is %s, and %d fen were given", r.ID, r.Status, given)
 		}
 	}
@@ -509,7 +518,8 @@ func (w *world) judgeTies() {
 		moved, booked := o.net(), a.Booked && !a.ReturnBooked
 		switch {
 		case booked == (o.kind == payout.ObsSucceeded):
-		case b.known(no), b.lacks(no) && w.behind(no), b.told(no) && w.cancelledInVain(parts): // what the recovery left to people, they resolved without more
+		// what the recovery left to people, they resolved without more
+		case b.known(no), b.lacks(no) && w.behind(no), b.told(no) && w.cancelledInVain(parts):
 			if moved = 0; booked {
 				moved = o.ins.Amount
 			}
@@ -534,15 +544,18 @@ func (w *world) verify() {
 	for _, s := range b.shares {
 		all += s.amount
 	}
-	v := payout.NewPacketVerifier(payout.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored), BooksClosedAt: rec.BooksClosedAt,
-		ClosedAt: rec.ClosedAt, Remainder: rec.Remainder, NotedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n, ClaimedAmount: sum, ClaimRows: n})
+	v := payout.NewPacketVerifier(payout.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored),
+		BooksClosedAt: rec.BooksClosedAt,
+		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, NotedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
+		ClaimedAmount: sum, ClaimRows: n})
 	for _, t := range b.transfers {
 		v.Transfer(t)
 	}
 	found := v.End()
 	for _, id := range b.ids {
 		r := b.rows[id]
-		lp := payout.LedgerPayment{ID: id, PacketID: rec.ID, Kind: r.Kind, UserID: r.UserID, Amount: r.Amount, Status: r.Status, SettledAt: r.settled}
+		lp := payout.LedgerPayment{ID: id, PacketID: rec.ID, Kind: r.Kind, UserID: r.UserID, Amount: r.Amount, Status: r.Status,
+			SettledAt: r.settled}
 		if r.Kind == payout.KindPayout {
 			lp.ShareUser, lp.ShareAmount = b.shares[r.ShareIndex].user, b.shares[r.ShareIndex].amount
 			if c := b.rows[payout.ID(payout.KindRefund, rec.ID, r.ShareIndex+1)]; c != nil {

@@ -81,7 +81,8 @@ func (m *model) falls() {
 		}
 	}
 	for i := range m.books.shares {
-		numbers = append(numbers, payout.OrderNo(payout.ID(payout.KindPayout, m.packet.ID, i), 1), payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, i+1), 1))
+		numbers = append(numbers, payout.OrderNo(payout.ID(payout.KindPayout, m.packet.ID, i), 1),
+			payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, i+1), 1))
 	}
 	for range 1 + m.dice.n("more silent", 2) {
 		m.bank.silent[numbers[m.dice.n("which", len(numbers))]] = true
@@ -237,11 +238,13 @@ func TestLeftSees(t *testing.T) {
 		"sent, and nobody asked": {func(m *model, no string) {
 			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
 		}, "which a recovery had left to people, and the provider said"},
-		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrSilent) }, "nobody knows what became of an order"},
+		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrSilent) },
+			"nobody knows what became of an order"},
 		"left, and there is an answer": {func(m *model, _ string) {
 			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
 		}, "was left to people, and the provider has answered"},
-		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) }, "its charge was left to people, and the packet is open"},
+		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) },
+			"its charge was left to people, and the packet is open"},
 		"answered since, and not in the books": {func(m *model, no string) {
 			m.books.left[no] = leftOrder{m.books.state.RestoredAt.Add(-time.Second), true}
 			m.pass(time.Second)
@@ -278,7 +281,8 @@ func TestLeftSees(t *testing.T) {
 			if len(m.wrong) == 0 {
 				m.live(0)
 			}
-			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 || m.books.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
+			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 ||
+				m.books.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
 				t.Errorf("not asked about: %v", m.reached)
 			}
 			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {

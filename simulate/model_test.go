@@ -506,24 +506,28 @@ func (c census) count(w *world) {
 // reached is what 2,000 lifetimes of TestModel come to in one way or the other, and
 // rarely what many more do.
 var (
-	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person", "not on the list",
+	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person",
+		"not on the list",
 		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
 		"parked: held", "parked: pace", "redis restored", "redis emptied",
-		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid", "charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again", "books restored again, orders and claims between",
-		"left to people: silent", "recovered again, what was left", "asked about what was left to people", "neither funded nor closed, its charge was left"}
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid",
+		"charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again",
+		"books restored again, orders and claims between", "left to people: silent", "recovered again, what was left",
+		"asked about what was left to people", "neither funded nor closed, its charge was left"}
 	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
 		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
-		"books restored again, to before the first loss", "books restored again, not recovered yet", "books restored again, while they were recovered", "books restored to a restored backup",
-		"charged after it was rejected, recovered", "charged after it was rejected, rejected again",
-		"forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
+		"books restored again, to before the first loss", "books restored again, not recovered yet",
+		"books restored again, while they were recovered", "books restored to a restored backup", "charged after it was rejected, recovered",
+		"charged after it was rejected, rejected again", "forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
 		"recovered claims", "recovered numbers", "recovered closings", "a recovery shuts the lane"}
 )
 
 // mustReach is what both tests have to come to.
-var mustReach = []string{"packet closed", "packet rejected", "packet closing", "p paid", "p failed", "p returned", "p cancelled", "p paid_outside", "r paid", "r failed", "r returned",
-	"paid under a new number", "posted charge", "posted claim", "posted paid", "posted close", "posted refunded", "posted cancel", "posted returned",
-	"posted refund_returned", "posted paid_outside", "posted second_success"}
+var mustReach = []string{"packet closed", "packet rejected", "packet closing", "p paid", "p failed", "p returned", "p cancelled",
+	"p paid_outside", "r paid", "r failed", "r returned",
+	"paid under a new number", "posted charge", "posted claim", "posted paid", "posted close", "posted refunded", "posted cancel",
+	"posted returned", "posted refund_returned", "posted paid_outside", "posted second_success"}
 
 // TestModel: whatever goes wrong, after every step total = paid + owed + remaining +
 // refunding + refunded, nobody gets anything twice, and once nothing goes wrong any
@@ -545,7 +549,8 @@ func TestModel(t *testing.T) {
 		m.t = t
 		m.live(40 + m.dice.n("length", 160))
 		if len(m.wrong) > 0 {
-			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"), strings.Join(m.story[max(0, len(m.story)-300):], "\n"))
+			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"),
+				strings.Join(m.story[max(0, len(m.story)-300):], "\n"))
 		}
 		seen.count(m.world)
 		if done++; *progress && done%1000 == 0 {

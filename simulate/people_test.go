@@ -185,7 +185,10 @@ func (b *books) allStuck() (ids []string) {
 // risked reports whether two persons decided about a payment although the provider
 // no longer knew its number: what moved under it may have moved twice.
 func (b *books) risked(id string) bool {
-	return slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.PaymentID == id && !d.at.IsZero() && d.blind && d.ApprovedBy != "" })
+	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
+		return d.PaymentID == id && !d.at.IsZero() && d.blind &&
+			d.ApprovedBy != ""
+	})
 }
 
 // known reports whether people were told that the provider's statement says otherwise
@@ -219,7 +222,8 @@ func (w *world) finance() func() error {
 	w.look(func() {
 		for _, id := range w.books.ids {
 			r := w.books.rows[id]
-			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.books.stuck(id) || w.hit("another", 5)) {
+			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.books.stuck(id) ||
+				w.hit("another", 5)) {
 				ids = append(ids, id)
 			}
 		}

@@ -53,7 +53,8 @@ func (p *pool) grab(user string) (won bool) {
 		return false
 	}
 	switch _, again := p.byUser[user]; {
-	case again, p.gone, p.shut, w.wasTold(user), p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.free) == 0, !now.Before(w.packet.ExpiresAt):
+	case again, p.gone, p.shut, w.wasTold(user), p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.free) == 0,
+		!now.Before(w.packet.ExpiresAt):
 		return false
 	}
 	i := p.free[0]

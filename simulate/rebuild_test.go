@@ -180,8 +180,10 @@ func TestRebuildSees(t *testing.T) {
 	}{
 		"in order":                 {func(*model) {}, ""},
 		"what the lane held, left": {func(m *model) { _ = m.remake(m.openClaim) }, "rebuilt, and the lane held share 0"},
-		"dealt again":              {func(m *model) { m.rebuilt(); m.pool.free = append([]int{0}, m.pool.free...); m.pool.grab(user(2)) }, "share 0 was dealt to user2, and is user0's"},
-		"a winner forgotten":       {func(m *model) { m.rebuilt(); delete(m.pool.byUser, user(0)); m.told = m.told[:0]; m.pool.grab(user(0)) }, "share 0 of 500 fen is booked"},
+		"dealt again": {func(m *model) { m.rebuilt(); m.pool.free = append([]int{0}, m.pool.free...); m.pool.grab(user(2)) },
+			"share 0 was dealt to user2, and is user0's"},
+		"a winner forgotten": {func(m *model) { m.rebuilt(); delete(m.pool.byUser, user(0)); m.told = m.told[:0]; m.pool.grab(user(0)) },
+			"share 0 of 500 fen is booked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(ordinary{})

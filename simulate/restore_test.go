@@ -47,7 +47,8 @@ func (b *books) clone() *books {
 	}
 	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
 	c.outbox, c.promises = slices.Clone(b.outbox), slices.Clone(b.promises)
-	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(), b.honours.clone()
+	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
+		b.honours.clone()
 	return &c
 }
 
@@ -190,7 +191,8 @@ func (m *model) recovers() {
 			m.restoreTo(to)
 		}
 	}
-	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey, By: "ops",
+	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey,
+		By:      "ops",
 		Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
 	told, err := m.asks(&r)
 	m.recovering, m.losesAfter = false, 0
@@ -201,8 +203,10 @@ func (m *model) recovers() {
 		case err == nil && !told.Ended:
 			m.violated("the recovery found nothing to recover: %+v", told)
 		case err == nil:
-			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", told.Claims, told.Numbers, told.Cancels, told.Closed, told.Undecided)
-			for what, n := range map[string]int{"books recovered": 1, "recovered claims": told.Claims, "recovered numbers": told.Numbers, "recovered cancels": told.Cancels,
+			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", told.Claims, told.Numbers, told.Cancels,
+				told.Closed, told.Undecided)
+			for what, n := range map[string]int{"books recovered": 1, "recovered claims": told.Claims, "recovered numbers": told.Numbers,
+				"recovered cancels":  told.Cancels,
 				"recovered closings": told.Closed, "left to people by the recovery": len(told.Undecided)} {
 				if n > 0 {
 					m.reached[what] += n
@@ -274,7 +278,8 @@ func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, k
 	return st, err
 }
 
-func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string, _ any) (st payout.Books, err error) {
+func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string,
+	_ any) (st payout.Books, err error) {
 	err = b.world.do("end of the recovery", func() error {
 		if !b.state.RestoredAt.Equal(found.RestoredAt) {
 			return fmt.Errorf("the books were restored once more while they were recovered: %w", errMoved)
@@ -404,7 +409,8 @@ func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund strin
 	return refund, err
 }
 
-func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits, encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
+func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = b.world.do("recover number", func() error {
 		r := b.rows[id]
 		if r == nil { // the books were restored once more
@@ -475,7 +481,8 @@ func (b restoredBooks) UnsettledPayments(context.Context, string) (out []payout.
 	return out, nil
 }
 
-func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Place, _ int) (out []payout.Waiting, err error) {
+func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Place,
+	_ int) (out []payout.Waiting, err error) {
 	b.world.look(func() {
 		for _, id := range b.ids {
 			if r := b.rows[id]; r.Kind == kind && r.Status == status && after == (packet.Place{}) {
@@ -511,7 +518,8 @@ func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string
 	return out, nil
 }
 
-func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Place, _ int) (out []packet.Unfinished, err error) {
+func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Place, _ int) (out []packet.Unfinished,
+	err error) {
 	b.world.look(func() {
 		if b.recorded && b.rec.Stored == status && after == (packet.Place{}) {
 			out = append(out, packet.Unfinished{Record: b.rec})
@@ -667,7 +675,8 @@ func (b *bank) Statement(_ context.Context, day payout.Day, _ string) (page payo
 	b.world.look(func() {
 		add := func(o *order, op payout.Op, at time.Time) {
 			if !at.IsZero() && payout.DayOf(at, time.UTC) == day {
-				page.Lines = append(page.Lines, payout.StatementLine{Ref: string(op) + o.no, Op: op, OrderNo: o.no, Account: o.ins.Account, Amount: o.ins.Amount, At: at})
+				page.Lines = append(page.Lines, payout.StatementLine{Ref: string(op) + o.no, Op: op, OrderNo: o.no, Account: o.ins.Account,
+					Amount: o.ins.Amount, At: at})
 			}
 		}
 		for _, no := range b.numbers {
@@ -737,7 +746,8 @@ func TestRestoreSees(t *testing.T) {
 			if len(m.wrong) == 0 {
 				m.live(0)
 			}
-			if tc.want == "" && (m.reached["books recovered"] != 1 || m.reached["recovered claims"] != 1 || m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
+			if tc.want == "" && (m.reached["books recovered"] != 1 || m.reached["recovered claims"] != 1 ||
+				m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
 				t.Errorf("not recovered: %v", m.reached)
 			}
 			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
@@ -778,7 +788,8 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 			}
 			m.pass(2 * unnoticed)
 			m.restore()
-			if m.take(l.step); m.reached["declined no more"] != 1 || m.books.rec.Stored != packet.StatusFunding || m.pool.state != packet.PoolFunding {
+			if m.take(l.step); m.reached["declined no more"] != 1 || m.books.rec.Stored != packet.StatusFunding ||
+				m.pool.state != packet.PoolFunding {
 				t.Errorf("%v, packet %s, pool %s", m.reached, m.books.rec.Stored, m.pool.state)
 			}
 			m.live(0)

@@ -106,7 +106,8 @@ func (r *run) enter() (payout.State, error) {
 }
 
 func (r *run) end() error {
-	if id := payout.ID(payout.KindRefund, r.w.packet.ID, 0); r.payment == id && (r.st.Status == payout.StatusPaid || r.st.Status == payout.StatusPaidOutside) {
+	if id := payout.ID(payout.KindRefund, r.w.packet.ID, 0); r.payment == id &&
+		(r.st.Status == payout.StatusPaid || r.st.Status == payout.StatusPaidOutside) {
 		if _, err := r.w.packets.FinishPacket(ctx, r.w.packet.ID); err != nil {
 			return err
 		}
@@ -163,7 +164,8 @@ func (l *life) due() time.Time {
 // waits reports whether the drain waits for claims that are not booked. A pool that is retired
 // tells of none.
 func (l *life) waits() bool {
-	return l.stage == stageDrain && !l.w.pool.retired && slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
+	return l.stage == stageDrain && !l.w.pool.retired &&
+		slices.ContainsFunc(l.w.pool.winners, func(c packet.Claim) bool { return !l.w.books.accountedFor(c) })
 }
 
 func (l *life) step() (err error) {

@@ -363,7 +363,8 @@ func TestWorkflows(t *testing.T) {
 				mu.Lock()
 				seen.count(town.world)
 				if len(town.wrong) > 0 {
-					t.Errorf("seed %d, lifetime %d:\n%s\n\n%s", base, n-base, strings.Join(town.wrong, "\n"), strings.Join(town.story[:min(len(town.story), 200)], "\n"))
+					t.Errorf("seed %d, lifetime %d:\n%s\n\n%s", base, n-base, strings.Join(town.wrong, "\n"),
+						strings.Join(town.story[:min(len(town.story), 200)], "\n"))
 				}
 				mu.Unlock()
 			}
@@ -378,8 +379,11 @@ func TestWorkflows(t *testing.T) {
 	close(next)
 	group.Wait()
 	if !t.Failed() {
-		seen.reach(t, *workflowLifetimes, slices.Concat(mustReach, []string{"h failed", "the same person", "not on the list", "redis restored", "redis emptied", "a loss was noticed", "rebuilt", "parked: held",
-			workflows.PacketWorkflow + " goes on as a new run", workflows.PayoutWorkflow + " goes on as a new run", workflows.RefundWorkflow + " goes on as a new run"}))
+		seen.reach(t, *workflowLifetimes,
+			slices.Concat(mustReach, []string{"h failed", "the same person", "not on the list", "redis restored", "redis emptied",
+				"a loss was noticed", "rebuilt", "parked: held",
+				workflows.PacketWorkflow + " goes on as a new run", workflows.PayoutWorkflow + " goes on as a new run", workflows.RefundWorkflow +
+					" goes on as a new run"}))
 	}
 	t.Logf("seed %d: %d lifetimes by the workflows in %s: %v", base, *workflowLifetimes, time.Since(began).Round(time.Millisecond), seen)
 }

@@ -110,7 +110,8 @@ type world struct {
 }
 
 func newWorld(d dice, now func() time.Time, key string) *world {
-	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{}, lost: map[told]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
+	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
+		lost: map[told]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
 	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
 	if d.n("memory", 3) == 2 {
 		w.limits.Remembers = remembersShort
@@ -123,7 +124,8 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		mode = packet.SplitEqual
 	}
 	at := now()
-	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count, Split: mode,
+	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count,
+		Split:    mode,
 		MinShare: 1, BodyHash: "hash", Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), CreatedAt: at, OpensAt: at,
 		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
 	if d.n("guests", 4) == 3 {

@@ -102,7 +102,8 @@ type keyRow struct {
 }
 
 func (r keyRow) key() access.Key {
-	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash, ExpiresAt: orZero(r.ExpiresAt)}
+	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash,
+		ExpiresAt: orZero(r.ExpiresAt)}
 }
 
 func (r keyRow) record() access.KeyRecord {
@@ -110,7 +111,8 @@ func (r keyRow) record() access.KeyRecord {
 		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy)}
 }
 
-const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by FROM api_keys"
+const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by " +
+	"FROM api_keys"
 
 // ListKeys reads every key, revoked ones too, the oldest first.
 // Errors: ErrUnavailable.

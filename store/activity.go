@@ -106,8 +106,10 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 		N, Sum int64
 	}
 	base := from.Truncate(time.Minute).UTC()
-	err := s.read(ctx).Raw(`SELECT TIMESTAMPDIFF(MINUTE, ?, created_at) AS past, kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum FROM transfers FORCE INDEX (transfers_created)
-		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Max), from.UTC(), to.UTC()).Scan(&rows).Error
+	err := s.read(ctx).Raw(`SELECT TIMESTAMPDIFF(MINUTE, ?, created_at) AS past, kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum
+		FROM transfers FORCE INDEX (transfers_created)
+		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Max), from.UTC(),
+		to.UTC()).Scan(&rows).Error
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func TestActivity(t *testing.T) {
 		}
 		for _, m := range minutes {
 			n := want[m.At]
-			if m.Grabs != (payout.Sum{Count: n[0], Amount: money.Fen(250 * n[0])}) || m.Paid != (payout.Sum{Count: n[1], Amount: money.Fen(250 * n[1])}) || !m.Counted {
+			if m.Grabs != (payout.Sum{Count: n[0], Amount: money.Fen(250 * n[0])}) ||
+				m.Paid != (payout.Sum{Count: n[1], Amount: money.Fen(250 * n[1])}) || !m.Counted {
 				t.Errorf("%s: %+v, want %v", what, m, n)
 			}
 		}

@@ -48,8 +48,10 @@ func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r dec
 // casDecision is the only writer of decisions.status. The second person, if there
 // was one, stays.
 func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
-	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by), approve_reason = COALESCE(?, approve_reason)
-		WHERE id = ? AND status = ?`, string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveReason), d.ID, string(from))
+	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by), approve_reason = COALESCE(?,
+		approve_reason)
+		WHERE id = ? AND status = ?`, string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveReason), d.ID,
+		string(from))
 	if res.Error != nil {
 		return res.Error
 	}
@@ -78,7 +80,8 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 // Decide does it, or rejects it. The state is looked at again: a decision that
 // it no longer permits ends as overtaken and is refused. Errors: ErrNotFound,
 // payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
 		d, err := tx.decisionOf(approvalID, false)
 		if err != nil {
@@ -103,7 +106,8 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 	})
 }
 
-func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment, error) {
+func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment,
+	error) {
 	p := row.payment()
 	if d.Status != payout.DecisionWaiting {
 		if d.Status == payout.DecisionExpired {
@@ -220,7 +224,8 @@ func (s *Store) listedBy(ctx context.Context, decisions []decisionRow) (map[stri
 		ids[i] = d.PaymentID
 	}
 	var rows []listedRow
-	err := s.read(ctx).Raw("SELECT p.*, a.provider_ref FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no WHERE p.id IN ?", ids).Scan(&rows).Error
+	err := s.read(ctx).Raw("SELECT p.*, a.provider_ref FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no WHERE p.id IN ?",
+		ids).Scan(&rows).Error
 	for _, r := range rows {
 		out[r.Payment.ID] = r.row()
 	}

@@ -117,7 +117,8 @@ func TestR5_Cancel(t *testing.T) {
 	after, err := s.Balances(ctx, parts.PacketID)
 	must(t, err)
 	amount := before.ByAccount[payout.AccountOwed]
-	if after.ByAccount[payout.AccountOwed] != 0 || after.ByAccount[payout.AccountRefunding] != before.ByAccount[payout.AccountRefunding]+amount || amount == 0 {
+	if after.ByAccount[payout.AccountOwed] != 0 || after.ByAccount[payout.AccountRefunding] != before.ByAccount[payout.AccountRefunding]+
+		amount || amount == 0 {
 		t.Errorf("before %v, after %v", before.ByAccount, after.ByAccount)
 	}
 	refund, err := s.PaymentOf(ctx, payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1))
@@ -174,7 +175,8 @@ func TestMarkPaid(t *testing.T) {
 	if b.ByAccount[payout.AccountOutside] != d.Amount || b.ByAccount[payout.AccountOwed] != 0 || d.Failure != nil {
 		t.Errorf("%v, %+v", b.ByAccount, d.Row)
 	}
-	if got := query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got, "bank slip 4711") {
+	if got := query[string](t, s, "SELECT after_is FROM audit WHERE subject = ? ORDER BY seq LIMIT 1", id); !strings.Contains(got,
+		"bank slip 4711") {
 		t.Errorf("audit keeps %s", got)
 	}
 	// Its number is asked about once more; a success is a break, in suspense.
@@ -386,7 +388,8 @@ func TestExpiredDecisionsWaitForNobody(t *testing.T) {
 		must(t, NewVitals(s).Read(t.Context(), v))
 		listed, err := s.Approvals(t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)
-		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) || v.Approvals.Oldest.IsZero() != (want == 0) {
+		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) ||
+			v.Approvals.Oldest.IsZero() != (want == 0) {
 			t.Errorf("%s: listed %d, overview %+v, figures %+v, want %d", when, len(listed), o.Approvals, v.Approvals, want)
 		}
 	}

@@ -66,14 +66,16 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 	if err != nil {
 		return fmt.Errorf("encode audit: %w", err)
 	}
-	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, Action: action, Subject: subject,
-		Reason: w.Reason, Before: string(b), After: string(a)}
+	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, Action: action,
+		Subject: subject,
+		Reason:  w.Reason, Before: string(b), After: string(a)}
 	var prev payout.AuditHash
 	copy(prev[:], head.Hash)
 	if e.Hash, err = e.Sum(prev); err != nil {
 		return err
 	}
-	err = tx.Exec("INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	err = tx.Exec("INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (?, ?, ?, ?, ?, ?, "+
+		"?, ?, ?, ?)",
 		e.Seq, e.At, e.Actor, e.Role, e.Action, e.Subject, e.Reason, b, a, e.Hash[:]).Error
 	if err != nil {
 		return err
@@ -148,7 +150,8 @@ func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err er
 		return check, err
 	}
 	copy(check.Head.Hash[:], hash)
-	rows, err := tx.QueryContext(ctx, "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq")
+	rows, err := tx.QueryContext(ctx, "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY "+
+		"seq")
 	if err != nil {
 		return check, err
 	}

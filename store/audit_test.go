@@ -39,7 +39,8 @@ func audited(t testing.TB, s *Store) payout.AuditCheck {
 // somebody can do who owns the database.
 func unguarded(t testing.TB, s *Store) {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND event_object_table IN ('audit', 'audit_head')")
+	rows, err := s.sql.QueryContext(t.Context(), "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE() "+
+		"AND event_object_table IN ('audit', 'audit_head')")
 	must(t, err)
 	var names []string
 	for rows.Next() {
@@ -111,7 +112,8 @@ func TestVerifyAudit(t *testing.T) {
 		if check.FirstBad == nil || *check.FirstBad != bad || check.Entries != rows {
 			t.Errorf("%s: %+v, want first bad entry %d of %d", statements, check, bad, rows)
 		}
-		for _, text := range []string{"DELETE FROM audit", "DELETE FROM audit_head", "INSERT INTO audit SELECT * FROM audit_kept", "INSERT INTO audit_head SELECT * FROM head_kept"} {
+		for _, text := range []string{"DELETE FROM audit", "DELETE FROM audit_head", "INSERT INTO audit SELECT * FROM audit_kept",
+			"INSERT INTO audit_head SELECT * FROM head_kept"} {
 			_, err := s.sql.ExecContext(ctx, text)
 			must(t, err)
 		}
@@ -120,7 +122,8 @@ func TestVerifyAudit(t *testing.T) {
 		t.Errorf("put back: %+v", again)
 	}
 	// Cut off together with its head, only a head that was kept elsewhere tells.
-	for _, text := range []string{"DELETE FROM audit WHERE seq > 4", "UPDATE audit_head SET seq = 4, hash = (SELECT hash FROM audit WHERE seq = 4)"} {
+	for _, text := range []string{"DELETE FROM audit WHERE seq > 4", "UPDATE audit_head SET seq = 4, hash = (SELECT hash FROM audit WHERE " +
+		"seq = 4)"} {
 		_, err := s.sql.ExecContext(ctx, text)
 		must(t, err)
 	}
@@ -139,7 +142,8 @@ func TestVerifyAuditWhileItGrows(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range 60 {
-			if err := s.inTx(t.Context(), crash.Administration, func(tx tx) error { return tx.audit(staff(fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
+			if err := s.inTx(t.Context(), crash.Administration,
+				func(tx tx) error { return tx.audit(staff(fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
 				errs <- err
 				return
 			}
@@ -190,7 +194,8 @@ func TestAuditList(t *testing.T) {
 	}
 	// Some at the same moment.
 	unguarded(t, s)
-	_, err := s.sql.ExecContext(t.Context(), "UPDATE audit SET at = (SELECT at FROM (SELECT at FROM audit WHERE seq = 15) x) WHERE seq BETWEEN 15 AND 18")
+	_, err := s.sql.ExecContext(t.Context(), "UPDATE audit SET at = (SELECT at FROM (SELECT at FROM audit WHERE seq = 15) x) WHERE seq "+
+		"BETWEEN 15 AND 18")
 	must(t, err)
 	entry := func(seq int64) int { // its number among those of its call of appended
 		if seq > 12 {
@@ -210,7 +215,8 @@ func TestAuditList(t *testing.T) {
 		"both":    {payout.AuditFilter{Subject: "s3", Action: "cancel"}, func(n int64) bool { return entry(n)%5 == 3 && entry(n)%2 == 1 }},
 		"from":    {payout.AuditFilter{From: mid}, func(n int64) bool { return n > 12 }},
 		"to":      {payout.AuditFilter{To: mid}, func(n int64) bool { return n <= 12 }},
-		"within":  {payout.AuditFilter{Actor: "person 0", From: mid.Add(-time.Hour), To: mid}, func(n int64) bool { return n <= 12 && entry(n)%3 == 0 }},
+		"within": {payout.AuditFilter{Actor: "person 0", From: mid.Add(-time.Hour), To: mid},
+			func(n int64) bool { return n <= 12 && entry(n)%3 == 0 }},
 		"nothing": {payout.AuditFilter{From: mid, To: mid}, func(int64) bool { return false }},
 	} {
 		var want []int64
@@ -228,8 +234,10 @@ func TestAuditList(t *testing.T) {
 	page, err := s.Audit(t.Context(), payout.AuditFilter{Limit: 1})
 	must(t, err)
 	e := page[0]
-	if hash := query[string](t, s, "SELECT HEX(hash) FROM audit WHERE seq = 21"); e.Actor != "person 2" || e.Role != "finance" || e.Action != "retry" || e.Subject != "s3" ||
-		e.Reason != "因为 <&> \"\\ \u2028 🧧 " || e.Before != `{"status":"failed"}` || e.After != `{"n":8}` || !strings.EqualFold(hash, hex.EncodeToString(e.Hash[:])) {
+	if hash := query[string](t, s, "SELECT HEX(hash) FROM audit WHERE seq = 21"); e.Actor != "person 2" || e.Role != "finance" ||
+		e.Action != "retry" || e.Subject != "s3" ||
+		e.Reason != "因为 <&> \"\\ \u2028 🧧 " || e.Before != `{"status":"failed"}` || e.After != `{"n":8}` ||
+		!strings.EqualFold(hash, hex.EncodeToString(e.Hash[:])) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -239,13 +247,15 @@ func TestAuditListReadsOnePage(t *testing.T) {
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	_, err := raw.ExecContext(t.Context(), `
 INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
-	SELECT seq, NOW(3) - INTERVAL (6000 - seq) SECOND, IF(seq MOD 3, 'giant', CONCAT('a', seq)), 'finance', IF(seq MOD 100, 'retry', 'cancel'), IF(seq MOD 2, 's', CONCAT('s', seq)), '', '{}', '{}', REPEAT('x', 32) FROM seq_1_to_6000;
+	SELECT seq, NOW(3) - INTERVAL (6000 - seq) SECOND, IF(seq MOD 3, 'giant', CONCAT('a', seq)), 'finance', IF(seq MOD 100, 'retry', 'cancel'),
+	IF(seq MOD 2, 's', CONCAT('s', seq)), '', '{}', '{}', REPEAT('x', 32) FROM seq_1_to_6000;
 ANALYZE TABLE audit`)
 	must(t, err)
 	rec := &recorder{Interface: logger.Discard}
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
 	hour := time.Now().Add(-time.Hour)
-	for _, f := range []payout.AuditFilter{{}, {Actor: "giant"}, {Action: "retry"}, {Action: "cancel"}, {Subject: "s"}, {Subject: "s2"}, {Actor: "a3"}, {Actor: "nobody"}} {
+	for _, f := range []payout.AuditFilter{{}, {Actor: "giant"}, {Action: "retry"}, {Action: "cancel"}, {Subject: "s"}, {Subject: "s2"},
+		{Actor: "a3"}, {Actor: "nobody"}} {
 		for _, span := range [][2]time.Time{{}, {hour}, {{}, hour}} {
 			for _, after := range []time.Time{{}, hour} {
 				f.From, f.To, f.Limit, f.AfterTime = span[0], span[1], 51, after

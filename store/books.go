@@ -62,7 +62,8 @@ func (tx tx) lockBooks() (payout.Books, error) {
 	if err := tx.Raw(lock).Scan(&row).Error; err != nil || row.ID != 0 {
 		return row.books(), err
 	}
-	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 00:00:00')").Error; err != nil {
+	if err := tx.Exec("INSERT IGNORE INTO books (id, number, state, beat_at) VALUES (1, 0, 'normal', '2000-01-01 " +
+		"00:00:00')").Error; err != nil {
 		return payout.Books{}, err
 	}
 	err := tx.Raw(lock).Scan(&row).Error
@@ -143,7 +144,8 @@ func (tx tx) believed(packetID string) error {
 	}
 	undecided, err := tx.undecided(row, packetID)
 	if err == nil && undecided {
-		err = fmt.Errorf("packet %s: its break of kind %s is open: %w: %w", packetID, payout.BreakRestored, payout.ErrUndecided, payout.ErrBooksRestored)
+		err = fmt.Errorf("packet %s: its break of kind %s is open: %w: %w", packetID, payout.BreakRestored, payout.ErrUndecided,
+			payout.ErrBooksRestored)
 	}
 	return err
 }
@@ -174,7 +176,8 @@ func (tx tx) undecided(row booksRow, packetID string) (bool, error) {
 		return false, nil
 	}
 	var n int64
-	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ? AND resolved_at IS NULL", packetID, string(payout.BreakRestored)).Scan(&n).Error
+	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = ? AND resolved_at IS NULL", packetID,
+		string(payout.BreakRestored)).Scan(&n).Error
 	return n > 0, err
 }
 
@@ -205,11 +208,14 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 		Provider providerRow `gorm:"embedded;embeddedPrefix:p_"`
 		Books    booksRow    `gorm:"embedded;embeddedPrefix:b_"`
 	}
-	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at, p.released_at AS p_released_at,
-		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at, b.guarded AS b_guarded
+	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at,
+		p.released_at AS p_released_at,
+		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at,
+		b.guarded AS b_guarded
 		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, provider).Scan(&row).Error
 	if err == nil && row.Books.ID == 0 { // nothing has beaten yet
-		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM providers WHERE name = ?", provider).Scan(&row).Error
+		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM "+
+			"providers WHERE name = ?", provider).Scan(&row).Error
 	}
 	if err != nil {
 		return nil, false, err
@@ -226,7 +232,8 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 		return nil, false, err
 	}
 	if undecided {
-		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, true, nil
+		return &payout.Hold{By: "recover", Role: "system", Reason: "the recovery of the books left this packet to a person", Since: tx.now}, true,
+			nil
 	}
 	return row.Provider.state().Hold, row.Books.Guarded, nil
 }
@@ -246,7 +253,8 @@ func (tx tx) holding(p payout.Payment) (hold *payout.Hold, guarded bool, err err
 	err = tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND kind = ? AND resolved_at IS NULL",
 		payout.ID(payout.KindPayout, p.PacketID, parts.Number-1), string(payout.BreakSecondSuccess)).Scan(&n).Error
 	if n > 0 {
-		hold = &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: resolve the break first", Since: tx.now}
+		hold = &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: resolve the break first",
+			Since: tx.now}
 	}
 	return hold, guarded, err
 }

@@ -63,7 +63,8 @@ func TestR13_BooksBeat(t *testing.T) {
 	set(2)
 	fresh := another(t, s, dsn, Config{})
 	must(t, fresh.BooksBelieved(ctx)) // Redis was not asked, and nobody has noticed
-	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 || b.RestoredAt.IsZero() {
+	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 ||
+		b.RestoredAt.IsZero() {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	later := another(t, s, dsn, Config{})
@@ -192,10 +193,13 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 	cases := guardedCases(t, s)
 	sums := func() [4]int64 {
 		return [4]int64{
-			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"), query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"),
-			query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") + query[int64](t, s, "SELECT COUNT(*) FROM audit"),
-			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") + query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
-				query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") + query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
+			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"),
+			query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"), query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") +
+				query[int64](t, s, "SELECT COUNT(*) FROM audit"),
+			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") +
+				query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
+				query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") +
+				query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
 		}
 	}
 	refuse := func(t *testing.T, s *Store) {
@@ -266,7 +270,8 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	_, err = s.CloseBooks(ctx, other.ID, provider)
 	must(t, err)
 	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
-	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
 	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Order == nil {
 		t.Errorf("%+v, %v", b, err)
@@ -289,7 +294,8 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 				return tx.addBreak(p.ID, id, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "the provider has it"})
 			}))
 			w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"}
-			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"),
+				func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 		}
 	}
 	refund := payout.ID(payout.KindRefund, p.ID, 0)
@@ -339,10 +345,12 @@ func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE, restored_at = '2000-01-01' WHERE id = 1")
 	must(t, err)
 	must(t, s.inTx(ctx, crash.Administration, func(tx tx) error {
-		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1), Detail: "no usable answer"})
+		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1),
+			Detail: "no usable answer"})
 	}))
 	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
-	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"), func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
 	if err := reject(); !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), chargeID(p)) {
 		t.Fatalf("%v", err)
@@ -377,7 +385,8 @@ func TestR13_NumberSentAgain(t *testing.T) {
 	must(t, err)
 	for n, want := range []bool{true, false} {
 		put, err := again()
-		if st, serr := s.PaymentState(ctx, id); err != nil || put != want || serr != nil || st.Status != payout.StatusUnknown || st.Step.Do != payout.ActionAsk {
+		if st, serr := s.PaymentState(ctx, id); err != nil || put != want || serr != nil || st.Status != payout.StatusUnknown ||
+			st.Step.Do != payout.ActionAsk {
 			t.Errorf("time %d: %v, %v; %+v, %v", n, put, err, st, serr)
 		}
 	}

@@ -64,8 +64,10 @@ func breaksIndex(f payout.BreakFilter) string {
 
 // Breaks lists breaks, newest first. Errors: ErrUnavailable.
 func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
-	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = b.payment_id")
-	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID}, {"reconciliation_id", f.ReconciliationID}} {
+	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = " +
+		"b.payment_id")
+	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID},
+		{"reconciliation_id", f.ReconciliationID}} {
 		if eq.value != "" {
 			q = q.Where("b."+eq.column+" = ?", eq.value)
 		}
@@ -96,7 +98,8 @@ func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.Brea
 // in the same transaction; one that is resolved already stays as it is. It moves
 // nothing. The same key and body get the first answer again. Errors:
 // ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (payout.StaffAnswer, error) {
+func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
+	payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		var row breakRow
 		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
@@ -130,7 +133,8 @@ func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64,
 // Returns the last break it saw, 0 at the end. Errors: ErrUnavailable.
 func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error) {
 	var rows []breakRow
-	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ? AND kind IN ?
+	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ?
+		AND kind IN ?
 		ORDER BY id LIMIT ?`, r.Provider, after, payout.StatementBreaks, limit).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return 0, classify(err)

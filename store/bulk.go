@@ -108,7 +108,8 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command
 		return v, err
 	}
 	var waiting int64
-	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND expires_at > ?", id, t.now).Scan(&waiting).Error
+	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND expires_at > ?", id,
+		t.now).Scan(&waiting).Error
 	if err == nil && waiting > 0 {
 		return v, payout.ErrDecisionPending
 	}

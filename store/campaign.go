@@ -56,7 +56,8 @@ func (r campaignRow) campaign() (campaign.Campaign, error) {
 }
 
 // campaignColumns are those of every list: not the users who may grab, who may be many.
-const campaignColumns = `id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, body_hash, status, next_day, next_opens, revision, unsynced,
+const campaignColumns = `id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, body_hash, status,
+	next_day, next_opens, revision, unsynced,
 	created_at, updated_at, ended_at`
 
 // campaignsOf returns those that can be read, and the errors of the others.
@@ -121,9 +122,10 @@ func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made c
 		}
 		made.Status, made.NextDay, made.NextOpens = campaign.StatusActive, day, opens
 		made.CreatedAt, made.UpdatedAt, made.Revision = tx.now, tx.now, 1
-		return tx.Exec(`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash, status, next_day, next_opens, unsynced, created_at, updated_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, TRUE, ?, ?)`, c.ID, c.App, c.Name, c.Salt, c.Zone, c.Minute, string(made.StartsOn),
-			optString(string(c.EndsOn)), template, eligible, c.BodyHash, string(day), opens, tx.now, tx.now).Error
+		return tx.Exec(`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash,
+			status, next_day, next_opens, unsynced, created_at, updated_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, TRUE, ?, ?)`, c.ID, c.App, c.Name, c.Salt, c.Zone, c.Minute,
+			string(made.StartsOn), optString(string(c.EndsOn)), template, eligible, c.BodyHash, string(day), opens, tx.now, tx.now).Error
 	})
 	if duplicate(err) { // two requests at once: the other one wrote it
 		return s.CreateCampaign(ctx, c)
@@ -145,7 +147,8 @@ func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, err
 
 // Campaigns lists those of an app after a place, newest first; app "": of all; status "":
 // of any. Errors: ErrUnavailable.
-func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign, error) {
+func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign,
+	error) {
 	index := "campaigns_created"
 	switch {
 	case app != "":
@@ -190,7 +193,8 @@ func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) 
 // StopCampaign is SetCampaign by staff, with its place in the audit: to pause a campaign
 // of any app, or to end it. That it has ended is an answer, and remembered; render makes
 // them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status, render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
+func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
+	render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
 		before, err := tx.campaign(id)
 		if err != nil {
@@ -245,7 +249,8 @@ func (tx tx) resumed(c campaign.Campaign, to campaign.Status) (day payout.Day, o
 		return day, opens, err
 	}
 	var decided int64
-	if err := tx.Raw("SELECT COUNT(*) FROM campaign_days WHERE campaign_id = ? AND day = ?", c.ID, string(day)).Scan(&decided).Error; err != nil || decided == 0 {
+	if err := tx.Raw("SELECT COUNT(*) FROM campaign_days WHERE campaign_id = ? AND day = ?", c.ID,
+		string(day)).Scan(&decided).Error; err != nil || decided == 0 {
 		return day, opens, err
 	}
 	return c.After(day)

@@ -19,7 +19,8 @@ type campaignDayRow struct {
 func campaignDaysOf(rows []campaignDayRow) []campaign.Day {
 	out := make([]campaign.Day, len(rows))
 	for i, r := range rows {
-		out[i] = campaign.Day{Day: payout.Day(r.Day), Status: campaign.DayStatus(r.Status), PacketID: r.PacketID, OpensAt: r.OpensAt.UTC(), DecidedAt: r.DecidedAt.UTC()}
+		out[i] = campaign.Day{Day: payout.Day(r.Day), Status: campaign.DayStatus(r.Status), PacketID: r.PacketID, OpensAt: r.OpensAt.UTC(),
+			DecidedAt: r.DecidedAt.UTC()}
 	}
 	return out
 }
@@ -42,7 +43,8 @@ func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, 
 // decided yet, oldest first. Errors: ErrUnavailable.
 func (s *Store) DaysInTheMaking(ctx context.Context, id string, limit int) ([]campaign.Day, error) {
 	var rows []campaignDayRow
-	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) WHERE status = 'making' AND campaign_id = ? ORDER BY day LIMIT ?",
+	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) "+
+		"WHERE status = 'making' AND campaign_id = ? ORDER BY day LIMIT ?",
 		id, limit).Scan(&rows).Error
 	return campaignDaysOf(rows), classify(err)
 }
@@ -63,7 +65,8 @@ func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok b
 			return err
 		}
 		d = campaign.Day{Day: c.NextDay, Status: campaign.DayMaking, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}
-		if err := tx.Exec("INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, 'making', ?, ?, ?) ON DUPLICATE KEY UPDATE day = day",
+		if err := tx.Exec("INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, 'making', ?, "+
+			"?, ?) ON DUPLICATE KEY UPDATE day = day",
 			id, string(d.Day), d.PacketID, d.OpensAt.UTC(), tx.now).Error; err != nil {
 			return err
 		}
@@ -94,7 +97,8 @@ func (s *Store) DecideDay(ctx context.Context, id string, day payout.Day, status
 			}
 		}
 		var rows []campaignDayRow
-		if err := tx.Raw("SELECT status FROM campaign_days WHERE campaign_id = ? AND day = ? FOR UPDATE", id, string(day)).Scan(&rows).Error; err != nil {
+		if err := tx.Raw("SELECT status FROM campaign_days WHERE campaign_id = ? AND day = ? FOR UPDATE", id,
+			string(day)).Scan(&rows).Error; err != nil {
 			return err
 		}
 		if len(rows) == 0 {

@@ -18,8 +18,10 @@ import (
 func sampleCampaign() campaign.Campaign {
 	p := samplePacket(100, 2)
 	id := campaign.NewID([]byte(rand.Text()), "key")
-	return campaign.Campaign{ID: id, App: "app", Name: "evening rain 🧧", Salt: campaign.NewSalt([]byte("salt"), id), Zone: "Asia/Shanghai", Minute: 20 * 60, BodyHash: strings.Repeat("c", 64),
-		Template: campaign.Template{Life: 3600, Eligible: []string{"u1", "用户"}, Packet: packet.Packet{SenderID: "sender", Currency: p.Currency, TotalAmount: 100, ShareCount: 2,
+	return campaign.Campaign{ID: id, App: "app", Name: "evening rain 🧧", Salt: campaign.NewSalt([]byte("salt"), id), Zone: "Asia/Shanghai",
+		Minute: 20 * 60, BodyHash: strings.Repeat("c", 64),
+		Template: campaign.Template{Life: 3600, Eligible: []string{"u1", "用户"}, Packet: packet.Packet{SenderID: "sender", Currency: p.Currency,
+			TotalAmount: 100, ShareCount: 2,
 			Split: p.Split, MinShare: 1, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: 2}}}
 }
 
@@ -36,13 +38,15 @@ func TestCreateCampaign(t *testing.T) {
 	want := sampleCampaign()
 	made, existed, err := s.CreateCampaign(t.Context(), want)
 	must(t, err)
-	if existed || made.Status != campaign.StatusActive || made.StartsOn != "2026-02-17" || made.NextDay != "2026-02-17" || !made.NextOpens.Equal(time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)) {
+	if existed || made.Status != campaign.StatusActive || made.StartsOn != "2026-02-17" || made.NextDay != "2026-02-17" ||
+		!made.NextOpens.Equal(time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)) {
 		t.Fatalf("%+v", made)
 	}
 	clock.pass(48 * time.Hour)
 	again, existed, err := s.CreateCampaign(t.Context(), want)
 	must(t, err)
-	if !existed || again.NextDay != made.NextDay || !again.CreatedAt.Equal(made.CreatedAt) || again.Template.Eligible[1] != "用户" || again.Template.Life != 3600 || *again.Template.Packet.GroupID != "group" {
+	if !existed || again.NextDay != made.NextDay || !again.CreatedAt.Equal(made.CreatedAt) || again.Template.Eligible[1] != "用户" ||
+		again.Template.Life != 3600 || *again.Template.Packet.GroupID != "group" {
 		t.Errorf("again: %+v", again)
 	}
 	other := want
@@ -129,7 +133,8 @@ func TestReserveDay(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	clock.pass(50 * time.Hour)
-	if second, third := reserved(t, s, c), reserved(t, s, c); second.Day != "2026-02-18" || third.Day != "2026-02-19" || !third.OpensAt.Equal(c.NextOpens.AddDate(0, 0, 2)) {
+	if second, third := reserved(t, s, c), reserved(t, s, c); second.Day != "2026-02-18" || third.Day != "2026-02-19" ||
+		!third.OpensAt.Equal(c.NextOpens.AddDate(0, 0, 2)) {
 		t.Errorf("%+v, %+v", second, third)
 	}
 	nothingDue(t, s, c)
@@ -229,7 +234,8 @@ func TestSetCampaign(t *testing.T) {
 	if again := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t); again.Revision != 2 {
 		t.Errorf("paused twice: %+v", again)
 	}
-	if resumed := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-18" || resumed.Status != campaign.StatusActive {
+	if resumed := made(s.SetCampaign(t.Context(), c.ID, campaign.StatusActive))(t); resumed.NextDay != "2026-02-18" ||
+		resumed.Status != campaign.StatusActive {
 		t.Errorf("resumed: %+v", resumed)
 	}
 	made(s.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
@@ -325,7 +331,8 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 	if got := ids(s.UnsyncedCampaigns(t.Context(), "", 5)); got != low+" "+high {
 		t.Errorf("unsynced: %s", got)
 	}
-	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{}, 5)) + ids(s.Campaigns(t.Context(), "another", campaign.StatusEnded, packet.Place{}, 5)); got != a.ID {
+	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{}, 5)) +
+		ids(s.Campaigns(t.Context(), "another", campaign.StatusEnded, packet.Place{}, 5)); got != a.ID {
 		t.Errorf("lists: %s", got)
 	}
 	if got := ids(s.Campaigns(t.Context(), "app", "", packet.Place{At: a.CreatedAt, ID: a.ID}, 5)); got != "" {
@@ -409,7 +416,9 @@ func TestTooManyCampaigns(t *testing.T) {
 	s, _ := campaignClock(t, -time.Hour)
 	first, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	must(t, s.db.Exec("INSERT INTO campaigns SELECT CONCAT('c', seq), app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash, status, next_day, next_opens, revision, unsynced, created_at, updated_at, ended_at FROM campaigns, seq_1_to_999").Error)
+	must(t, s.db.Exec("INSERT INTO campaigns SELECT CONCAT('c', seq), app_id, name, salt, zone, opens_minute, starts_on, ends_on, "+
+		"template, eligible, body_hash, status, next_day, next_opens, revision, unsynced, created_at, updated_at, ended_at FROM campaigns, "+
+		"seq_1_to_999").Error)
 	_, _, err = s.CreateCampaign(t.Context(), sampleCampaign())
 	wantErr(t, err, campaign.ErrTooMany)
 	again := sampleCampaign()

@@ -31,7 +31,8 @@ func (s *Store) LateCampaigns(ctx context.Context, after string, limit int) ([]c
 		return nil, err
 	}
 	return s.someCampaigns(ctx, `campaigns JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
-		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late WHERE id > ? ORDER BY id LIMIT ?`, opens, opens, after, limit)
+		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late WHERE id > ? ORDER BY id LIMIT ?`,
+		opens, opens, after, limit)
 }
 
 // lateOpening is when packets open that should have been made campaign.Late ago.
@@ -64,7 +65,8 @@ func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
 		return err
 	}
 	var late backlogRow
-	err = r.store.read(ctx).Raw(`SELECT COUNT(*) AS n, MIN(opens) AS oldest FROM (SELECT next_opens AS opens FROM campaigns WHERE status = 'active' AND next_opens < ?
+	err = r.store.read(ctx).Raw(`SELECT COUNT(*) AS n, MIN(opens) AS oldest FROM (SELECT next_opens AS opens FROM campaigns
+		WHERE status = 'active' AND next_opens < ?
 		UNION ALL SELECT opens_at FROM campaign_days WHERE status = 'making' AND opens_at < ?) l`, opens, opens).Scan(&late).Error
 	if err != nil {
 		return err
@@ -72,11 +74,12 @@ func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
 	if v.Campaigns = late.backlog(); late.N > 0 {
 		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.Lead)
 	}
-	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not open before it expired, is closed as long as it
-	// may live after its day was decided.
+	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not
+	// open before it expired, is closed as long as it may live after its day was decided.
 	var lost []backlogRow
 	told := opens.Add(campaign.Late - campaign.Lead - lostSpan)
-	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined', 'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
+	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined',
+		'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
 		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
 		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
 			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,

@@ -57,7 +57,8 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 // While the provider is held, or the books were restored, nothing is booked either:
 // Held is all it returns.
 // Errors: as RecordClaim, ErrLate (see Late; nothing is booked), and what encode returns.
-func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
 		out = payout.Begun{}
@@ -118,7 +119,8 @@ func (tx tx) claimShare(c packet.Claim, provider string, lanes int) (p *payout.P
 		Late   bool
 	}
 	lane, since := lateSince(c, lanes)
-	err = tx.Raw(`SELECT id, app_id, currency, books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open' AND epoch > ?) AS late
+	err = tx.Raw(`SELECT id, app_id, currency, books_closed_at, EXISTS (SELECT 1 FROM pool_lanes WHERE lane = ? AND state = 'open'
+		AND epoch > ?) AS late
 		FROM packets WHERE id = ? LOCK IN SHARE MODE`, lane, since, c.PacketID).Scan(&found).Error
 	if err != nil {
 		return nil, false, err
@@ -172,9 +174,9 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 		return nil, err
 	}
 	return &payout.Payment{
-		ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID, UserID: c.UserID,
-		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
-		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+		ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID, App: row.AppID,
+		UserID: c.UserID, ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID),
+		Provider: provider, Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	}, nil
 }
 
@@ -182,7 +184,8 @@ func (tx tx) claimOf(c packet.Claim, row packetRow, provider string) (*payout.Pa
 // when it is his already, otherwise when it is free.
 func (tx tx) whyNotClaimed(c packet.Claim, otherwise error) error {
 	var share shareRow
-	if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID, c.ShareIndex).Scan(&share).Error; err != nil {
+	if err := tx.Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index = ? FOR UPDATE", c.PacketID,
+		c.ShareIndex).Scan(&share).Error; err != nil {
 		return err
 	}
 	switch {
@@ -237,7 +240,8 @@ func (tx tx) closeBooks(row packetRow) (money.Fen, error) {
 		Sum  int64
 		Last *int
 	}
-	err := tx.Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(share_index) AS last FROM shares WHERE packet_id = ? AND user_id IS NOT NULL",
+	err := tx.Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(share_index) AS last FROM shares WHERE packet_id = ? AND "+
+		"user_id IS NOT NULL",
 		row.ID).Scan(&claimed).Error
 	if err != nil {
 		return 0, err

@@ -26,20 +26,26 @@ func TestR3_BeginClaim(t *testing.T) {
 	claim(t, s, p, 0, "u0")
 	slow := begin(t, s, payoutID(p, 0))
 	b := beginClaim(t, s, claimOf(p, 1, "u1"))
-	if b.Order == nil || b.Held != nil || b.State.Status != payout.StatusSending || b.State.Step.Do != payout.ActionAsk || b.State.Step.OrderNo != b.Order.OrderNo {
+	if b.Order == nil || b.Held != nil || b.State.Status != payout.StatusSending || b.State.Step.Do != payout.ActionAsk ||
+		b.State.Step.OrderNo != b.Order.OrderNo {
 		t.Fatalf("%+v", b)
 	}
 	if b.Order.OrderNo != payout.OrderNo(payoutID(p, 1), 1) || b.Order.Send != slow.Send || b.Order.Op != slow.Op {
 		t.Errorf("%+v, by two steps %+v", b.Order, slow)
 	}
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountHolding: 100, payout.AccountOwed: 200})
-	if stored := query[[]byte](t, s, "SELECT request FROM attempts WHERE order_no = ?", b.Order.OrderNo); string(stored) != string(b.Order.Request) || len(stored) == 0 {
+	if stored := query[[]byte](t, s, "SELECT request FROM attempts WHERE order_no = ?", b.Order.OrderNo); string(stored) != string(
+		b.Order.Request) || len(stored) == 0 {
 		t.Errorf("stored %q, to be sent %q", stored, b.Order.Request)
 	}
-	same := query[int](t, s, `SELECT COUNT(*) FROM payments p JOIN attempts a ON a.payment_id = p.id JOIN payments q ON q.id = ? JOIN attempts b ON b.payment_id = q.id
-		WHERE p.id = ? AND p.status = q.status AND p.attempt = q.attempt AND p.account = 'u1' AND p.currency = q.currency AND p.remark = q.remark AND p.app_id = q.app_id
-		AND a.no = b.no AND a.sends = b.sends AND TIMESTAMPDIFF(SECOND, a.started_at, a.noted_until) = TIMESTAMPDIFF(SECOND, b.started_at, b.noted_until)
-		AND TIMESTAMPDIFF(SECOND, a.started_at, a.ask_until) = TIMESTAMPDIFF(SECOND, b.started_at, b.ask_until) AND a.next_action = b.next_action AND a.op = b.op`,
+	same := query[int](t, s, `SELECT COUNT(*) FROM payments p JOIN attempts a ON a.payment_id = p.id JOIN payments q ON q.id = ?
+		JOIN attempts b ON b.payment_id = q.id
+		WHERE p.id = ? AND p.status = q.status AND p.attempt = q.attempt AND p.account = 'u1' AND p.currency = q.currency AND p.remark = q.remark
+		AND p.app_id = q.app_id
+		AND a.no = b.no AND a.sends = b.sends AND TIMESTAMPDIFF(SECOND, a.started_at, a.noted_until) = TIMESTAMPDIFF(SECOND, b.started_at,
+		b.noted_until)
+		AND TIMESTAMPDIFF(SECOND, a.started_at, a.ask_until) = TIMESTAMPDIFF(SECOND, b.started_at, b.ask_until) AND a.next_action = b.next_action
+		AND a.op = b.op`,
 		payoutID(p, 0), payoutID(p, 1))
 	if same != 1 {
 		t.Error("the rows differ from those of the two steps")
@@ -53,11 +59,13 @@ func TestR3_BeginClaim(t *testing.T) {
 		if st, err := s.RecordClaim(ctx, claimOf(p, 1, "u1"), provider); err != nil || unread(st) != unread(b.State) {
 			t.Errorf("the regular step: %+v, %v", st, err)
 		}
-		if next, err := s.BeginSend(ctx, payoutID(p, 1), limits, encode); err != nil || next.Order != nil || next.State.Step.Do != payout.ActionAsk {
+		if next, err := s.BeginSend(ctx, payoutID(p, 1), limits, encode); err != nil || next.Order != nil ||
+			next.State.Step.Do != payout.ActionAsk {
 			t.Errorf("a noted send is sent again: %+v, %v", next, err)
 		}
 		settle(t, s, payout.SourceSend, b.Order.OrderNo, payout.ObsSucceeded)
-		if paid := beginClaim(t, s, claimOf(p, 1, "u1")); paid.Order != nil || paid.State.Status != payout.StatusPaid || paid.State.Step.Do != payout.ActionEnd {
+		if paid := beginClaim(t, s, claimOf(p, 1, "u1")); paid.Order != nil || paid.State.Status != payout.StatusPaid ||
+			paid.State.Step.Do != payout.ActionEnd {
 			t.Errorf("after it was paid: %+v", paid)
 		}
 		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE packet_id = ? AND kind = 'claim'", p.ID); n != 2 {
@@ -67,7 +75,8 @@ func TestR3_BeginClaim(t *testing.T) {
 	t.Run("booked before by its own step", func(t *testing.T) {
 		q := funded(t, s, 100, 1)
 		claim(t, s, q, 0, "u")
-		if b := beginClaim(t, s, claimOf(q, 0, "u")); b.Order != nil || b.State.Status != payout.StatusPending || b.State.Step.Do != payout.ActionSend {
+		if b := beginClaim(t, s, claimOf(q, 0, "u")); b.Order != nil || b.State.Status != payout.StatusPending ||
+			b.State.Step.Do != payout.ActionSend {
 			t.Errorf("%+v", b)
 		}
 	})

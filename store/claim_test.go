@@ -183,7 +183,8 @@ func TestR8_LargestAmount(t *testing.T) {
 	must(t, err)
 	d, err := s.Payment(ctx, payoutID(p, 0))
 	must(t, err)
-	if rec.TotalAmount != money.Max || rec.ClaimedAmount != money.Max || d.Amount != money.Max || !strings.Contains(string(d.Attempts[0].Request), " 9007199254740991 ") {
+	if rec.TotalAmount != money.Max || rec.ClaimedAmount != money.Max || d.Amount != money.Max ||
+		!strings.Contains(string(d.Attempts[0].Request), " 9007199254740991 ") {
 		t.Errorf("%d %d %d %q", rec.TotalAmount, rec.ClaimedAmount, d.Amount, d.Attempts[0].Request)
 	}
 	balanced(t, s, p, nil)

@@ -59,7 +59,9 @@ func TestFinalDayOutlivesAClockSetBack(t *testing.T) {
 	}
 	x.c.pass(-time.Hour)
 	x.closing()
-	if after := x.close(first); !after.FinalAt.Equal(before.FinalAt) || !slices.Equal(after.Closing.Apps(), before.Closing.Apps()) || after.Closing.Entries() != before.Closing.Entries() {
-		t.Errorf("final at %s with %d entries, before at %s with %d", after.FinalAt, after.Closing.Entries(), before.FinalAt, before.Closing.Entries())
+	if after := x.close(first); !after.FinalAt.Equal(before.FinalAt) || !slices.Equal(after.Closing.Apps(), before.Closing.Apps()) ||
+		after.Closing.Entries() != before.Closing.Entries() {
+		t.Errorf("final at %s with %d entries, before at %s with %d", after.FinalAt, after.Closing.Entries(), before.FinalAt,
+			before.Closing.Entries())
 	}
 }

@@ -52,7 +52,8 @@ func (s *Store) LedgerAt(ctx context.Context, at time.Time) (payout.Totals, erro
 // none, nothing at the beginning.
 func (s *Store) lastMark(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
 	var row markRow
-	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1", at.UTC()).Scan(&row).Error
+	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1",
+		at.UTC()).Scan(&row).Error
 	if err != nil || row.Totals == nil {
 		return payout.Totals{}, ledgerBegin, classify(err)
 	}
@@ -69,7 +70,8 @@ func (s *Store) nextPosting(ctx context.Context, from, to time.Time) (time.Time,
 	return orZero(at), classify(err)
 }
 
-const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n, SUM(t.amount) AS sum
+const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
+	SUM(t.amount) AS sum
 	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
 	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY k.app_id, t.kind, payment`
 
@@ -161,6 +163,7 @@ func (s *Store) forgetAhead(ctx context.Context, settled time.Time) error {
 	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {
 		return classify(err)
 	}
-	slog.WarnContext(ctx, "Sums of the ledger are of moments to come: MySQL's clock was set back. They are added up anew.", slog.Int64("sums", n))
+	slog.WarnContext(ctx, "Sums of the ledger are of moments to come: MySQL's clock was set back. They are added up anew.",
+		slog.Int64("sums", n))
 	return s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.Exec("DELETE"+ahead, settled.UTC()).Error })
 }

@@ -149,17 +149,21 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
 	}
 	wantBalances(t, "opening", c.Opening, nil)
-	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostCharge: sums(3, 1800), payout.PostClaim: sums(5, 1100),
-		payout.PostPaid: sums(2, 350), payout.PostClose: sums(1, 200), payout.PostRefunded: sums(1, 200)})
-	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500), payout.AccountOwed: sums(3, 750)}
+	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostCharge: sums(3, 1800),
+		payout.PostClaim: sums(5, 1100),
+		payout.PostPaid:  sums(2, 350), payout.PostClose: sums(1, 200), payout.PostRefunded: sums(1, 200)})
+	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
+		payout.AccountOwed: sums(3, 750)}
 	wantBalances(t, "closing", c.Closing, atMidnight)
-	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500), payout.AccountHolding: sums(0, 500)})
+	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+		payout.AccountHolding: sums(0, 500)})
 	if ops := c.Tie.Ops; ops[0] != (payout.TieOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
 		ops[1] != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
 		ops[2] != (payout.TieOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
-	if d := c.Tie.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 || d[0].Ours != 0 ||
+	if d := c.Tie.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
+		d[0].Ours != 0 ||
 		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
 		t.Errorf("%+v", d)
 	}
@@ -182,7 +186,8 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if op := c.Tie.Ops[1]; op != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
 		t.Errorf("%+v", op)
 	}
-	if len(c.Tie.Sums) != 2 || c.Tie.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
+	if len(c.Tie.Sums) != 2 ||
+		c.Tie.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
 		c.Tie.Sums[1] != (payout.DifferenceSum{Kind: payout.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
 		t.Errorf("%+v", c.Tie.Sums)
 	}
@@ -190,7 +195,8 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
 		t.Fatalf("%+v", c.Tie.Differences)
 	}
-	_, err := x.s.ResolveBreak(t.Context(), staff("resolve", "h"), b[0].ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	_, err := x.s.ResolveBreak(t.Context(), staff("resolve", "h"), b[0].ID,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.closing() // too soon after the last look
 	if c := x.close(second); !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) {
@@ -201,7 +207,8 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if c = x.close(second); len(c.Pending) != 0 || c.FinalAt.IsZero() || c.Tie.OpenBreaks != 0 || c.Tie.Differences[1].Breaks[0].Open {
 		t.Errorf("pending %v, %+v", c.Pending, c.Tie)
 	}
-	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500), payout.AccountHolding: sums(0, 500)})
+	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+		payout.AccountHolding: sums(0, 500)})
 	soundLedger(t, x.s)
 }
 
@@ -382,10 +389,12 @@ func TestClosesReadIndexes(t *testing.T) {
 	x.packet("app", 100, 1)
 	at := x.s.Now()
 	_, err := raw.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
-		SELECT LPAD(seq, 20, '0'), 'charge', 'provider', 'holding', 5, CONCAT('c', LPAD(seq, 20, '0'), '000001'), CONCAT('c', LPAD(seq, 20, '0'), '000001:charge'),
+		SELECT LPAD(seq, 20, '0'), 'charge', 'provider', 'holding', 5, CONCAT('c', LPAD(seq, 20, '0'), '000001'), CONCAT('c', LPAD(seq, 20, '0'),
+		'000001:charge'),
 		? + INTERVAL seq SECOND FROM seq_1_to_20000;
 		INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
-		SELECT 'sandbox', CONCAT('f', seq), DATE(? + INTERVAL seq SECOND), 'charge', CONCAT('c', LPAD(seq, 20, '0'), '000001'), 'a', 5, ? + INTERVAL seq SECOND, ?, 'r' FROM seq_1_to_20000;
+		SELECT 'sandbox', CONCAT('f', seq), DATE(? + INTERVAL seq SECOND), 'charge', CONCAT('c', LPAD(seq, 20, '0'), '000001'), 'a', 5,
+		? + INTERVAL seq SECOND, ?, 'r' FROM seq_1_to_20000;
 		INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		SELECT 'mismatch', 'p', CONCAT('c', LPAD(seq, 20, '0'), '0000'), CONCAT('c', LPAD(seq, 20, '0'), '000001'), '', ?, ? FROM seq_1_to_3000;
 		INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, started_at, ended_at, due_at)

@@ -17,7 +17,8 @@ const approvalLife = 24 * time.Hour
 // staffWrite runs fn once a key, in one transaction with the answer it gives:
 // the same key and body get the first answer again. Errors: what fn returns,
 // payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
+	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
 	run := func(tx tx) error {
 		out = payout.StaffAnswer{}
@@ -44,7 +45,8 @@ func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffW
 // R3 and R5). Refusals that come from the state are answers and remembered
 // too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused,
 // payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
 		row, attempts, err := tx.load(id, true)
 		if err != nil {
@@ -61,7 +63,8 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 }
 
 // answerDecision renders what was decided, or why the state refuses it.
-func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error, render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	if err != nil && !refusedByState(err) {
 		return payout.StaffAnswer{}, err
 	}
@@ -80,7 +83,8 @@ func refusedByState(err error) bool {
 }
 
 // decide returns the payment as it is afterwards.
-func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment, error) {
+func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment,
+	error) {
 	p := row.payment()
 	if err := payout.Permits(p, attempts, c.Kind); err != nil {
 		return p, err
@@ -98,7 +102,8 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err := tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence, created_at, ended_at)
+	err := tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence,
+		created_at, ended_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
 		optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), tx.now, optTime(d.EndedAt)).Error
 	if err != nil {
@@ -267,7 +272,8 @@ func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, err
 		Status   int
 		Body     []byte
 	}
-	err := tx.Raw("SELECT body_hash, status, body FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route, w.Key).Scan(&rows).Error
+	err := tx.Raw("SELECT body_hash, status, body FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route,
+		w.Key).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}

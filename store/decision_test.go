@@ -19,7 +19,8 @@ const approveFrom = money.Fen(100_000)
 var retryCommand = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
 
 func staff(key, body string) payout.StaffWrite {
-	return payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body, Reason: "确认过"}
+	return payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
+		Reason: "确认过"}
 }
 
 // render is the answer of the tests: status by outcome, body with the decision.
@@ -190,7 +191,8 @@ func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16
 	for _, err := range together(4, func(i int) error {
-		return s.inTx(t.Context(), crash.Administration, func(tx tx) error { return tx.audit(staff("first", "h"), "first", fmt.Sprint(i), nil, nil) })
+		return s.inTx(t.Context(), crash.Administration,
+			func(tx tx) error { return tx.audit(staff("first", "h"), "first", fmt.Sprint(i), nil, nil) })
 	}) {
 		must(t, err)
 	}
@@ -216,7 +218,8 @@ func TestAuditAtOnce(t *testing.T) {
 // verifyAudit recomputes the chain from what is stored.
 func verifyAudit(t testing.TB, s *Store, least int) {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq")
+	rows, err := s.sql.QueryContext(t.Context(), "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM "+
+		"audit ORDER BY seq")
 	must(t, err)
 	defer rows.Close()
 	prev := make([]byte, 32)
@@ -239,7 +242,8 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 	if n < int64(least) {
 		t.Errorf("%d entries, want at least %d", n, least)
 	}
-	if head := query[[]byte](t, s, "SELECT hash FROM audit_head"); !bytes.Equal(head, prev) || query[int64](t, s, "SELECT seq FROM audit_head") != n {
+	if head := query[[]byte](t, s, "SELECT hash FROM audit_head"); !bytes.Equal(head, prev) ||
+		query[int64](t, s, "SELECT seq FROM audit_head") != n {
 		t.Error("the head is not the last entry")
 	}
 }

@@ -64,7 +64,8 @@ func (s *Store) AddPoolLanes(ctx context.Context, lanes []packet.LaneRow) error 
 			values = append(values, l.Lane, l.Epoch, string(l.State), l.Seen, l.SeenGrabs, optString(string(l.Reason)), shutAt, tx.now)
 		}
 		rows := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?), ", len(lanes)), ", ")
-		return tx.Exec("INSERT IGNORE INTO pool_lanes (lane, epoch, state, seen, seen_grabs, reason, shut_at, updated_at) VALUES "+rows, values...).Error
+		return tx.Exec("INSERT IGNORE INTO pool_lanes (lane, epoch, state, seen, seen_grabs, reason, shut_at, updated_at) VALUES "+rows,
+			values...).Error
 	})
 }
 
@@ -75,7 +76,8 @@ func (s *Store) OpenNewPoolLanes(ctx context.Context, lanes []int) error {
 		return nil
 	}
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
-		return tx.Exec("UPDATE pool_lanes SET state = ?, reason = NULL, shut_at = NULL, updated_at = ? WHERE lane IN ? AND state = ? AND reason = ?",
+		return tx.Exec("UPDATE pool_lanes SET state = ?, reason = NULL, shut_at = NULL, updated_at = ? WHERE lane IN ? AND state = ? AND "+
+			"reason = ?",
 			string(packet.LaneOpen), tx.now, lanes, string(packet.LaneShut), string(packet.LaneNew)).Error
 	})
 }
@@ -139,7 +141,8 @@ func (s *Store) RecoverPoolLane(ctx context.Context, l packet.LaneRow) error {
 		if to.State != packet.LaneOpen {
 			shutAt = &tx.now
 		}
-		return tx.Exec(`UPDATE pool_lanes SET epoch = ?, state = ?, seen = ?, seen_grabs = ?, reason = ?, shut_at = ?, holder = NULL, lease_until = NULL, updated_at = ?
+		return tx.Exec(`UPDATE pool_lanes SET epoch = ?, state = ?, seen = ?, seen_grabs = ?, reason = ?, shut_at = ?, holder = NULL,
+			lease_until = NULL, updated_at = ?
 			WHERE lane = ?`, to.Epoch, string(to.State), to.Seen, to.SeenGrabs, optString(string(to.Reason)), shutAt, tx.now, l.Lane).Error
 	})
 }
@@ -171,7 +174,8 @@ func (s *Store) NoteSeen(ctx context.Context, seen []packet.LaneSeen) error {
 	}
 	cases := strings.Repeat("WHEN ? THEN ? ", len(seen))
 	pairs := strings.TrimSuffix(strings.Repeat("(?, ?), ", len(seen)), ", ")
-	statement := fmt.Sprintf(`UPDATE pool_lanes SET seen = GREATEST(seen, CASE lane %sEND), seen_grabs = GREATEST(seen_grabs, CASE lane %sEND), updated_at = ?
+	statement := fmt.Sprintf(`UPDATE pool_lanes SET seen = GREATEST(seen, CASE lane %sEND), seen_grabs = GREATEST(seen_grabs, CASE lane %sEND),
+		updated_at = ?
 		WHERE (lane, epoch) IN (%s)`, cases, cases, pairs)
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		return tx.Exec(statement, append(append(append(seqs, grabs...), tx.now), ids...)...).Error

@@ -29,7 +29,8 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 	first := packet.LaneRow{Lane: 7, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
 	must(t, s.AddPoolLanes(ctx, nil))
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{first}))
-	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, Seen: 5, SeenGrabs: 4}, {Lane: 8, Epoch: 1, State: packet.LaneOpen, Seen: 2, SeenGrabs: 1}}))
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, Seen: 5, SeenGrabs: 4},
+		{Lane: 8, Epoch: 1, State: packet.LaneOpen, Seen: 2, SeenGrabs: 1}}))
 	if l := laneOf(t, s, 8); l.State != packet.LaneOpen || l.Seen != 2 || l.SeenGrabs != 1 || !l.ShutAt.IsZero() {
 		t.Errorf("put in open: %+v", l)
 	}
@@ -91,7 +92,8 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 		{"same epoch, lacks claims", lane(3, open, 9, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LanePoolBehind)},
 		{"shut already", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LaneSeqBehind)},
 		{"shut already, found whole", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, open, 5, ""), lane(3, shut, 9, packet.LaneSeqBehind)},
-		{"new, and to be made", lane(1, shut, 0, packet.LaneNew), lane(1, shut, 0, packet.LanePoolBehind), lane(1, shut, 0, packet.LanePoolBehind)},
+		{"new, and to be made", lane(1, shut, 0, packet.LaneNew), lane(1, shut, 0, packet.LanePoolBehind),
+			lane(1, shut, 0, packet.LanePoolBehind)},
 	} {
 		c.have.Lane, c.found.Lane = i, i
 		switch have := c.have; {
@@ -107,7 +109,8 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 			must(t, s.RecoverPoolLane(ctx, c.found))
 		}
 		l := laneOf(t, s, i)
-		if got := lane(l.Epoch, l.State, l.Seen, l.Reason); got != c.want || l.SeenGrabs != l.Seen || l.ShutAt.IsZero() != (l.State == open) || l.Holder != "" {
+		if got := lane(l.Epoch, l.State, l.Seen, l.Reason); got != c.want || l.SeenGrabs != l.Seen || l.ShutAt.IsZero() != (l.State == open) ||
+			l.Holder != "" {
 			t.Errorf("%s: %+v, want %+v", c.name, l, c.want)
 		}
 	}

@@ -121,7 +121,8 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, asker, id st
 			old.ExpiresAt = end
 		}
 		old.ReplacedBy = made.ID
-		if err := tx.Exec("UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE id = ?", old.ExpiresAt, old.ReplacedBy, id).Error; err != nil {
+		if err := tx.Exec("UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE id = ?", old.ExpiresAt, old.ReplacedBy,
+			id).Error; err != nil {
 			return out, err
 		}
 		if err := tx.audit(w, "rotate_key", "key/"+id, before, keyNote(old)); err != nil {

@@ -38,7 +38,8 @@ func (s *Store) Lapse(ctx context.Context, id string) (payout.State, error) {
 			return err
 		}
 		out = tx.state(p, attempts)
-		return tx.addEvent(id, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "the packet has expired, and nothing was sent"})
+		return tx.addEvent(id, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code,
+			What: "the packet has expired, and nothing was sent"})
 	})
 	return out, err
 }
@@ -54,8 +55,10 @@ func (tx tx) expiredUnsent(p payout.Payment) (bool, error) {
 		ExpiresAt  time.Time
 		RestoredAt *time.Time
 	}
-	err := tx.Raw("SELECT p.status, p.created_at, p.expires_at, b.restored_at FROM packets p LEFT JOIN books b ON b.id = 1 WHERE p.id = ?", p.PacketID).Scan(&of).Error
-	if err != nil || of.Status != string(packet.StatusFunding) || tx.now.Before(of.ExpiresAt) || of.RestoredAt != nil && !of.CreatedAt.After(*of.RestoredAt) {
+	err := tx.Raw("SELECT p.status, p.created_at, p.expires_at, b.restored_at FROM packets p LEFT JOIN books b ON b.id = 1 WHERE p.id = ?",
+		p.PacketID).Scan(&of).Error
+	if err != nil || of.Status != string(packet.StatusFunding) || tx.now.Before(of.ExpiresAt) || of.RestoredAt != nil &&
+		!of.CreatedAt.After(*of.RestoredAt) {
 		return false, err
 	}
 	if err := tx.mayReject(p.PacketID); !errors.Is(err, payout.ErrBooksRestored) {

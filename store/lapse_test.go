@@ -40,7 +40,8 @@ func TestR2_UnsentChargeLapses(t *testing.T) {
 	if b, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || b.Order != nil || b.State.Status != payout.StatusFailed {
 		t.Errorf("sent all the same: %+v, %v", b, err)
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id, payout.FailureLapsed); n != 1 {
+	if n := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND source = 'ledger' AND code = ?", id,
+		payout.FailureLapsed); n != 1 {
 		t.Errorf("%d entries of the timeline", n)
 	}
 	must(t, s.RejectPacket(t.Context(), p.ID, packet.Failure{Code: st.Failure.Code, Message: st.Failure.Message}))

@@ -22,7 +22,8 @@ func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
 		return err
 	}
 	var refunds int64
-	if err := tx.Raw("SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Scan(&refunds).Error; err != nil || refunds > 0 {
+	if err := tx.Raw("SELECT COUNT(*) FROM payments WHERE id = ?", payout.ID(payout.KindRefund, row.ID, 0)).Scan(&refunds).Error; err != nil ||
+		refunds > 0 {
 		return err
 	}
 	return tx.owedRefund(row, money.Fen(was.Amount), was.Provider)

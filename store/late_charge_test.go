@@ -28,7 +28,8 @@ func TestLateChargeGoesBack(t *testing.T) {
 	}
 	refund, err := s.PaymentOf(ctx, refundID(p))
 	must(t, err)
-	if refund.Status != payout.StatusPending || refund.Amount != 100 || refund.Account != p.SenderID || query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {
+	if refund.Status != payout.StatusPending || refund.Amount != 100 || refund.Account != p.SenderID ||
+		query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {
 		t.Fatalf("%+v", refund)
 	}
 	check := func(remaining, refunding int64) {

@@ -55,7 +55,8 @@ func TestR12_LedgerBalances(t *testing.T) {
 	check("refund came back", map[payout.Account]money.Fen{payout.AccountRefunding: 250})
 	b, err := s.Balances(ctx, p.ID)
 	must(t, err)
-	kinds := map[payout.PostingKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250, "refunded": 250, "refund_returned": 250}
+	kinds := map[payout.PostingKind]money.Fen{"charge": 1000, "claim": 750, "paid": 500, "returned": 250, "second_success": 250, "close": 250,
+		"refunded": 250, "refund_returned": 250}
 	if !maps.Equal(b.ByKind, kinds) {
 		t.Errorf("by kind %v", b.ByKind)
 	}

@@ -15,7 +15,8 @@ func (tx tx) leftToPeople(guarded bool, a payout.Attempt) (bool, error) {
 		return false, nil
 	}
 	var n int64
-	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND order_no = ? AND kind = ?", a.PaymentID, a.OrderNo, string(payout.BreakRestored)).Scan(&n).Error
+	err := tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND order_no = ? AND kind = ?", a.PaymentID, a.OrderNo,
+		string(payout.BreakRestored)).Scan(&n).Error
 	return n > 0, err
 }
 
@@ -38,7 +39,8 @@ func (tx tx) askAboutLeft(row paymentRow, p payout.Payment, a payout.Attempt, li
 	if err := tx.casPayment(row, p); err != nil {
 		return payout.State{}, err
 	}
-	if err := tx.recovered(p.ID, a.OrderNo, "a recovery had left this number to people: the provider is asked about it before anything is sent"); err != nil {
+	if err := tx.recovered(p.ID, a.OrderNo, "a recovery had left this number to people: the provider is asked about it before anything is "+
+		"sent"); err != nil {
 		return payout.State{}, err
 	}
 	return tx.stateOf(p.ID)
@@ -53,10 +55,12 @@ func (tx tx) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
 	}
 	refund := payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
 	var left bool
-	err := tx.Raw("SELECT EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = ? AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at)",
+	err := tx.Raw("SELECT EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = ? AND k.order_no = ? "+
+		"AND k.kind = ? AND k.last_seen >= b.restored_at)",
 		refund, payout.OrderNo(refund, 1), string(payout.BreakRestored)).Scan(&left).Error
 	if err == nil && left {
-		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrCancelLeft, payout.ErrBooksRestored)
+		err = fmt.Errorf("payment %s: the recovery left the refund of its cancel to people, recover again: %w: %w", p.ID, payout.ErrCancelLeft,
+			payout.ErrBooksRestored)
 	}
 	return err
 }
@@ -70,7 +74,8 @@ type chargeState struct {
 
 func (tx tx) chargeOf(packetID string) (charge chargeState, err error) {
 	id := payout.ID(payout.KindCharge, packetID, 0)
-	err = tx.Raw(`SELECT p.id, p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
+	err = tx.Raw(`SELECT p.id, p.status, EXISTS (SELECT 1 FROM books b JOIN breaks k WHERE b.id = 1 AND b.guarded AND k.payment_id = p.id
+		AND k.order_no = ? AND k.kind = ? AND k.last_seen >= b.restored_at) AS left_behind
 		FROM payments p WHERE p.id = ?`, payout.OrderNo(id, 1), string(payout.BreakRestored), id).Scan(&charge).Error
 	return charge, err
 }

@@ -54,7 +54,8 @@ func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Re
 }
 
 // storedStatuses are those a row can have, in the order of a packet's life.
-var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing, packet.StatusClosed}
+var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing,
+	packet.StatusClosed}
 
 // firstRows orders rows and keeps the first of them. A packet that is there
 // twice has moved on between two reads; the later one counts.

@@ -204,8 +204,9 @@ func TestSums(t *testing.T) {
 		except []string
 		want   packet.Sums
 	}{
-		"all":         {"u", nil, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 3, ReceivedAmount: 153, BestLuckCount: 2}},
-		"but one":     {"u", []string{live.ID}, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 2, ReceivedAmount: 102, BestLuckCount: 2}},
+		"all": {"u", nil, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 3, ReceivedAmount: 153, BestLuckCount: 2}},
+		"but one": {"u", []string{live.ID}, packet.Sums{SentCount: 3, SentAmount: 303, ReceivedCount: 2, ReceivedAmount: 102,
+			BestLuckCount: 2}},
 		"other case":  {"U", nil, packet.Sums{}},
 		"other space": {"u ", nil, packet.Sums{}},
 	} {
@@ -217,11 +218,17 @@ func TestSums(t *testing.T) {
 
 // giants are one user, one sender and one packet that hold most of the tables.
 const giants = `
-INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share, last_share, closed_at, updated_at)
-	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', 'sold_out', NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3), 0, 1, 0, 0, NOW(3), NOW(3) FROM seq_1_to_6000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100, 'app', 'giant', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_6000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT 'g0000000000000000001', seq, 1, 'app', CONCAT('u', seq), NOW(3) FROM seq_1_to_6000;
-INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL AND packet_id LIKE 'g%';
+INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
+commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share,
+last_share, closed_at, updated_at)
+	SELECT CONCAT('g', LPAD(seq, 19, '0')), 'app', 'giant', 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'closed', 'sold_out',
+	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3), 0, 1, 0, 0, NOW(3), NOW(3) FROM seq_1_to_6000;
+INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('g', LPAD(seq, 19, '0')), 0, 100, 'app',
+'giant', NOW(3) - INTERVAL seq SECOND FROM seq_1_to_6000;
+INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT 'g0000000000000000001', seq, 1, 'app', CONCAT('u',
+seq), NOW(3) FROM seq_1_to_6000;
+INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at
+FROM shares WHERE user_id IS NOT NULL AND packet_id LIKE 'g%';
 ANALYZE TABLE packets, shares, claims;`
 
 // TestListsReadOnePage explains what the lists ask of MySQL on full tables: no
@@ -237,9 +244,11 @@ func TestListsReadOnePage(t *testing.T) {
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
 	after := packet.Place{At: time.Now().Add(-time.Hour), ID: "g0000000000000003600"}
 	for _, sender := range []string{"", "s7", "giant", "nobody"} {
-		for _, stored := range [][]packet.Status{nil, {packet.StatusOpen, packet.StatusClosing}, {packet.StatusClosed}, {packet.StatusFunding}, {packet.StatusRejected}} {
+		for _, stored := range [][]packet.Status{nil, {packet.StatusOpen, packet.StatusClosing}, {packet.StatusClosed}, {packet.StatusFunding},
+			{packet.StatusRejected}} {
 			for _, from := range []packet.Place{{}, after} {
-				_, err := s.Packets(ctx, packet.RecordFilter{App: "app", SenderID: sender, Stored: stored, AfterTime: from.At, AfterID: from.ID, Limit: 51})
+				_, err := s.Packets(ctx, packet.RecordFilter{App: "app", SenderID: sender, Stored: stored, AfterTime: from.At, AfterID: from.ID,
+					Limit: 51})
 				must(t, err)
 			}
 		}
@@ -307,7 +316,8 @@ func readsAtMost(t *testing.T, raw *sql.DB, text string, most int) {
 	must(t, rows.Close())
 	var read int
 	must(t, conn.QueryRowContext(t.Context(),
-		"SELECT SUM(variable_value) FROM information_schema.session_status WHERE variable_name LIKE 'Handler_read%' AND variable_name <> 'Handler_read_rnd_deleted'").Scan(&read))
+		"SELECT SUM(variable_value) FROM information_schema.session_status WHERE variable_name LIKE 'Handler_read%' AND variable_name <> "+
+			"'Handler_read_rnd_deleted'").Scan(&read))
 	if read > most {
 		t.Errorf("%d reads for a page: %s", read, text)
 	}

@@ -66,7 +66,8 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 	err := s.inTx(ctx, crash.OutboxTake, func(tx tx) error {
 		out = out[:0]
 		var rows []outboxRow
-		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now, limit).Scan(&rows).Error
+		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
+			tx.now, limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,8 @@ func (tx tx) takeOutbox(r outboxRow) (p payout.Payment, due bool, err error) {
 }
 
 func (tx tx) putOff(r outboxRow, pause time.Duration) error {
-	return tx.Exec("UPDATE outbox SET tries = tries + 1, due_at = ? WHERE payment_id = ? AND kind = ?", tx.now.Add(pause), r.PaymentID, r.Kind).Error
+	return tx.Exec("UPDATE outbox SET tries = tries + 1, due_at = ? WHERE payment_id = ? AND kind = ?", tx.now.Add(pause), r.PaymentID,
+		r.Kind).Error
 }
 
 func (tx tx) outboxMoved(kind string, p payout.Payment, attempts []payout.Attempt) (bool, error) {

@@ -244,7 +244,8 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsReturned); st.Status != payout.StatusReturned || st.Step.Do != payout.ActionEnd {
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsReturned); st.Status != payout.StatusReturned ||
+		st.Step.Do != payout.ActionEnd {
 		t.Errorf("%+v", st)
 	}
 }
@@ -325,7 +326,8 @@ func TestOutboxRowWithoutPayment(t *testing.T) {
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
-	must(t, s.db.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)", c.now().Add(-time.Minute), c.now()).Error)
+	must(t, s.db.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)",
+		c.now().Add(-time.Minute), c.now()).Error)
 	decide(t, s, id)
 	due, err := s.DueOutbox(t.Context(), 10)
 	if err != nil || len(due) != 1 || due[0].Payment.ID != id {

@@ -67,7 +67,8 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		Oldest       *time.Time
 	}
 	// An app may ask for any amount: together they may be more than 64 bits hold.
-	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments FORCE INDEX (payments_status) WHERE "+
+	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments "+
+		"FORCE INDEX (payments_status) WHERE "+
 		unfinished+" GROUP BY kind, status", int64(money.Max)).Scan(&rows).Error
 	if err != nil {
 		return out, classify(err)
@@ -77,7 +78,8 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
 	}
 	var breaks backlogRow
-	if err := s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL").Scan(&breaks).Error; err != nil {
+	if err := s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL").Scan(
+		&breaks).Error; err != nil {
 		return out, classify(err)
 	}
 	out.Breaks = payout.Pile{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
@@ -98,7 +100,8 @@ func (s *Store) lateRefunds(ctx context.Context) (payout.Pile, error) {
 	}
 	var row backlogRow
 	by := now.Add(-payout.LateAfter)
-	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = 'r' AND "+lateRefund,
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = "+
+		"'r' AND "+lateRefund,
 		unfinishedStatuses, by, by).Scan(&row).Error
 	return payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}, err
 }
@@ -116,7 +119,8 @@ func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
 		return err
 	}
 	var settled int64
-	err = s.read(ctx).Raw("SELECT id FROM transfers FORCE INDEX (transfers_created) WHERE created_at < ? ORDER BY created_at DESC, id DESC LIMIT 1",
+	err = s.read(ctx).Raw("SELECT id FROM transfers FORCE INDEX (transfers_created) WHERE created_at < ? ORDER BY created_at DESC, id DESC "+
+		"LIMIT 1",
 		now.Add(-ledgerSettled)).Scan(&settled).Error
 	if err != nil {
 		return err
@@ -178,7 +182,8 @@ func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
 // sumPostings adds up the postings behind after, up to and with upTo; nil: to the newest.
 // What is more than 64 bits hold is the largest that they do.
 func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
-	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum", int64(math.MaxInt64)).Where("id > ?", after)
+	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum",
+		int64(math.MaxInt64)).Where("id > ?", after)
 	if upTo != nil {
 		q = q.Where("id <= ?", *upTo)
 	}
@@ -188,7 +193,8 @@ func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]le
 
 // balancesOf turns sums of postings into balances.
 func balancesOf(rows []ledgerSum) payout.Balances {
-	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{}, Promised: map[payout.PostingKind]money.Fen{}}
+	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{},
+		Promised: map[payout.PostingKind]money.Fen{}}
 	for _, r := range rows {
 		b.ByKind[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
 		b.ByAccount[payout.Account(r.Key.Debit)] -= money.Fen(r.Sum)
@@ -221,7 +227,8 @@ func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum
 		}
 		var row struct{ N, Sum int64 }
 		found := q.Select("p.amount").Order("p.created_at DESC, p.id DESC").Limit(f.Limit)
-		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS sum", int64(money.Max)).Scan(&row).Error; err != nil {
+		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS sum",
+			int64(money.Max)).Scan(&row).Error; err != nil {
 			return sum, more, classify(err)
 		}
 		sum.Count += row.N

@@ -120,8 +120,10 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 	s, _ := newStore(t)
 	recorded(t, s, samplePacket(money.Max, 1))
 	const more = 1100 // 1,024 such amounts are more than an int64 holds
-	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at)
-		SELECT CONCAT('c', LPAD(n.seq, 20, '0'), '0000'), kind, LPAD(n.seq, 20, '0'), app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, updated_at
+	must(t, s.read(t.Context()).Exec(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency,
+		remark, provider, status, created_at, updated_at)
+		SELECT CONCAT('c', LPAD(n.seq, 20, '0'), '0000'), kind, LPAD(n.seq, 20, '0'), app_id, user_id, share_index, account, amount, currency,
+		remark, provider, status, created_at, updated_at
 		FROM payments JOIN seq_1_to_1100 n`).Error)
 	o, err := s.Overview(t.Context())
 	must(t, err)
@@ -165,7 +167,8 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 		p := funded(t, s, money.Max, 1)
 		const more = 1100 // 1,024 such amounts are more than an int64 holds
 		must(t, s.read(t.Context()).Exec(`INSERT INTO transfers (packet_id, debit, credit, amount, order_no, kind, reference, created_at)
-			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at FROM transfers JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
+			SELECT n.id, debit, credit, amount, CONCAT('c', n.id, '000001'), kind, CONCAT('c', n.id, '000001:charge'), created_at FROM transfers
+			JOIN (SELECT LPAD(seq, 20, '0') AS id FROM seq_1_to_1100) n`).Error)
 		if settled {
 			c.pass(2 * ledgerSettled)
 		}
@@ -177,8 +180,10 @@ func TestLedgerOfHugeAmounts(t *testing.T) {
 			}
 		}
 		year := packet.Span{From: p.CreatedAt.Add(-time.Hour), To: p.CreatedAt.Add(time.Hour)}
-		must(t, s.read(t.Context()).Exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed,
-			status, created_at, opens_at, expires_at, updated_at) SELECT LPAD(seq, 20, '0'), app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
+		must(t, s.read(t.Context()).Exec(`INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share,
+			max_share, greeting, metadata, body_hash, commitment, sealed_seed,
+			status, created_at, opens_at, expires_at, updated_at) SELECT LPAD(seq, 20, '0'), app_id, sender_id, currency, total_amount, share_count,
+			split, min_share, max_share, greeting, metadata, body_hash,
 			commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at FROM packets JOIN seq_1_to_1100`).Error)
 		sums, err := s.Sums(t.Context(), p.App, p.SenderID, year, nil)
 		if err != nil || sums.SentCount != more+1 || sums.SentAmount != money.Max {

@@ -68,7 +68,8 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
 		Metadata: meta, Eligible: list, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
-		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
+		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(),
+		UpdatedAt: now,
 	}, nil
 }
 
@@ -76,8 +77,9 @@ func (r packetRow) record() (packet.Record, error) {
 	rec := packet.Record{
 		Packet: packet.Packet{
 			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
-			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting, GroupID: r.GroupID,
-			Tickets: r.Tickets, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(), OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
+			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
+			GroupID: r.GroupID, Tickets: r.Tickets, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
+			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 		},
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
 		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
@@ -108,7 +110,8 @@ func (r packetRow) record() (packet.Record, error) {
 // in one transaction. A repeat with the same body hash changes nothing. Returns
 // the row's status. Errors: ErrConflict when the id is taken by another body,
 // ErrUnavailable.
-func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error) {
+func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status,
+	error) {
 	status := packet.StatusFunding
 	err := s.inTx(ctx, crash.CreateRecord, func(tx tx) error {
 		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
@@ -182,7 +185,8 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 			return err
 		}
 		if sum, err := money.Sum(amounts...); err != nil || int64(sum) != row.TotalAmount || len(amounts) != row.ShareCount {
-			return fmt.Errorf("packet %s: %d shares of %d fen, not %d of %d: %w", id, len(amounts), sum, row.ShareCount, row.TotalAmount, ErrConflict)
+			return fmt.Errorf("packet %s: %d shares of %d fen, not %d of %d: %w", id, len(amounts), sum, row.ShareCount, row.TotalAmount,
+				ErrConflict)
 		}
 		if err := tx.movePacket(id, packet.StatusFunding, packet.StatusOpen, nil); err != nil {
 			return err
@@ -296,7 +300,8 @@ func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.Close
 // CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
 func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
 	return s.inTx(ctx, crash.CloseReason, func(tx tx) error {
-		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id, string(reason)).Error
+		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id,
+			string(reason)).Error
 	})
 }
 
@@ -339,8 +344,8 @@ func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen,
 
 func (tx tx) owedRefund(row packetRow, amount money.Fen, provider string) error {
 	refund := payout.Payment{
-		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID, ShareIndex: -1,
-		Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID), Provider: provider,
+		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
+		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID), Provider: provider,
 		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
 	}
 	if err := tx.insertPayment(refund); err != nil {

@@ -53,7 +53,8 @@ func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
 	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ?", rec.ID).Scan(&last).Error; err != nil || last == nil {
 		return classify(err)
 	}
-	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND user_id IS NOT NULL",
+	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
+		"user_id IS NOT NULL",
 		rec.ID, *last).Scan(&claimed).Error
 	if err != nil {
 		return classify(err)
@@ -71,7 +72,8 @@ func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fe
 		PacketID string
 		Sum      int64
 	}
-	err := s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', 'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
+	err := s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', "+
+		"'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
 	out := map[string]money.Fen{}
 	for _, r := range refunds {
 		out[r.PacketID] = money.Fen(r.Sum)
@@ -87,8 +89,9 @@ type claimRow struct {
 
 func (c claimRow) paid() packet.Paid {
 	r := c.Share
-	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount), ClaimedAt: orZero(r.ClaimedAt),
-		Profile: packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: orEmpty(r.Recipient)}}
+	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount),
+		ClaimedAt: orZero(r.ClaimedAt),
+		Profile:   packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: orEmpty(r.Recipient)}}
 	id := payout.ID(payout.KindPayout, r.PacketID, r.ShareIndex)
 	status := string(payout.StatusPending)
 	if c.Status != nil {
@@ -150,7 +153,8 @@ func (s *Store) Unrecorded(ctx context.Context, packetID string, claims []packet
 		Promised   bool
 	}
 	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS promised FROM claims WHERE packet_id = ? AND user_id IN ?
-		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&rows).Error
+		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID,
+		users).Scan(&rows).Error
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -192,7 +196,8 @@ func (s *Store) free(ctx context.Context, packetID string, claims []packet.Claim
 		indexes[i] = c.ShareIndex
 	}
 	var taken []int
-	err := s.read(ctx).Raw("SELECT share_index FROM shares WHERE packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID, indexes).Scan(&taken).Error
+	err := s.read(ctx).Raw("SELECT share_index FROM shares WHERE packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID,
+		indexes).Scan(&taken).Error
 	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
 }
 
@@ -210,7 +215,8 @@ func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields
 		content = []byte(fmt.Sprintf("%q", fmt.Sprint(fields)))
 	}
 	return s.inTx(ctx, crash.RelayQuarantine, func(tx tx) error {
-		return tx.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE error = VALUES(error)",
+		return tx.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE "+
+			"error = VALUES(error)",
 			lane, entryID, content, clip(strings.ToValidUTF8(cause, "?"), 500), tx.now).Error
 	})
 }

@@ -30,7 +30,8 @@ func TestRecordPacket(t *testing.T) {
 	if !reflect.DeepEqual(rec.Packet, p) {
 		t.Errorf("read   %+v\nwrote %+v", rec.Packet, p)
 	}
-	if rec.Stored != packet.StatusFunding || string(rec.SealedSeed) != "sealed" || !slices.Equal(rec.Eligible, eligible) || rec.First != nil || rec.Failure != nil {
+	if rec.Stored != packet.StatusFunding || string(rec.SealedSeed) != "sealed" || !slices.Equal(rec.Eligible, eligible) || rec.First != nil ||
+		rec.Failure != nil {
 		t.Errorf("%+v", rec)
 	}
 	charge, err := s.PaymentOf(t.Context(), chargeID(p))
@@ -106,7 +107,8 @@ func TestFund(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	if n, sum := query[int](t, s, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", p.ID), query[int](t, s, "SELECT SUM(amount) FROM shares WHERE packet_id = ?", p.ID); n != 3 || sum != 1000 {
+	if n, sum := query[int](t, s, "SELECT COUNT(*) FROM shares WHERE packet_id = ?", p.ID),
+		query[int](t, s, "SELECT SUM(amount) FROM shares WHERE packet_id = ?", p.ID); n != 3 || sum != 1000 {
 		t.Errorf("%d shares of %d fen", n, sum)
 	}
 	_, err = s.Fund(ctx, newID(), nil)
@@ -273,7 +275,8 @@ func TestClosing(t *testing.T) {
 	}
 	rec, err := s.Packet(ctx, p.ID)
 	must(t, err)
-	if rec.Stored != packet.StatusClosed || rec.Reason != packet.CloseSoldOut || rec.Remainder != 750 || rec.ClosedAt.IsZero() || rec.BooksClosedAt.IsZero() ||
+	if rec.Stored != packet.StatusClosed || rec.Reason != packet.CloseSoldOut || rec.Remainder != 750 || rec.ClosedAt.IsZero() ||
+		rec.BooksClosedAt.IsZero() ||
 		rec.First == nil || *rec.First != (packet.FirstAnswer{HTTPStatus: 201, RequestID: "r"}) {
 		t.Errorf("%+v", rec)
 	}

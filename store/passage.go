@@ -30,7 +30,8 @@ func (s *Store) Passage(ctx context.Context, d payout.Detail) (payout.Passage, e
 		CreatedAt, DueAt time.Time
 		Tries            int
 	}
-	if err := t.Raw("SELECT kind, created_at, due_at, tries FROM outbox WHERE payment_id = ? ORDER BY kind", d.ID).Scan(&rows).Error; err != nil {
+	if err := t.Raw("SELECT kind, created_at, due_at, tries FROM outbox WHERE payment_id = ? ORDER BY kind",
+		d.ID).Scan(&rows).Error; err != nil {
 		return out, classify(err)
 	}
 	for _, r := range rows {

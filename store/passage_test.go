@@ -15,7 +15,8 @@ func TestPassage(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 100, 2)
 	at := c.now().Add(-3 * time.Second).Truncate(time.Millisecond)
-	_, err := s.RecordClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: 0, Amount: 50, ClaimedAt: at, Epoch: 3, Seq: 17}, "sandbox")
+	_, err := s.RecordClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: 0, Amount: 50, ClaimedAt: at, Epoch: 3, Seq: 17},
+		"sandbox")
 	must(t, err)
 	id := payoutID(p, 0)
 	of := func(id string) payout.Passage {
@@ -36,11 +37,13 @@ func TestPassage(t *testing.T) {
 	c.pass(time.Second)
 	must(t, s.NoteNotification(ctx, "sandbox", "evt-0", order, []byte("{}")))
 	got := of(id)
-	if n := got.Notices; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order || n[1].At.Sub(n[0].At) < time.Second {
+	if n := got.Notices; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
+		n[1].At.Sub(n[0].At) < time.Second {
 		t.Fatalf("notices %+v", n)
 	}
 	first := got.Notices[0].At
-	if len(got.Errands) != 1 || got.Errands[0].Kind != outboxAsk || got.Errands[0].Tries != 0 || !got.Errands[0].Since.Equal(first) || got.Errands[0].DueAt.Before(first) {
+	if len(got.Errands) != 1 || got.Errands[0].Kind != outboxAsk || got.Errands[0].Tries != 0 || !got.Errands[0].Since.Equal(first) ||
+		got.Errands[0].DueAt.Before(first) {
 		t.Errorf("errands %+v", got.Errands)
 	}
 	if _, err := s.DueOutbox(ctx, 10); err != nil {

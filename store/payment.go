@@ -56,10 +56,10 @@ func newPaymentRow(p payout.Payment) paymentRow {
 
 func (r paymentRow) payment() payout.Payment {
 	p := payout.Payment{
-		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex, Account: r.Account,
-		Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider, Status: payout.Status(r.Status), Attempt: r.Attempt,
-		DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding), NewNumberAgreed: r.NewNumberAgreed,
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
+		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
+		Status: payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding),
+		NewNumberAgreed: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
 		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
@@ -83,10 +83,11 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 			settled = &tx.now
 		}
 	}
-	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?, new_number_agreed = ?,
+	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
+		new_number_agreed = ?,
 		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ? WHERE id = ? AND status = ? AND version = ?`,
-		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now, settled,
-		old.ID, old.Status, old.Version)
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now,
+		settled, old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -131,19 +132,20 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 	return attemptRow{
 		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
-		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt), AskRequested: a.AskRequested,
-		Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen), ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512),
-		StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(), EndedAt: optTime(a.EndedAt),
+		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt),
+		AskRequested: a.AskRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
+		ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512), StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(),
+		EndedAt: optTime(a.EndedAt),
 	}
 }
 
 func (r attemptRow) attempt() payout.Attempt {
 	return payout.Attempt{
 		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
-		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused, Booked: r.Booked,
-		ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt), AskRequested: r.AskRequested,
-		Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef, Token: r.Token,
-		StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
+		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused,
+		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt),
+		AskRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef,
+		Token: r.Token, StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
 	}
 }
 
@@ -210,7 +212,8 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // the payment to sending. Order is nil when nothing may be sent; State then says
 // what to do instead. Held is set when nothing is sent because a person has
 // stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound, ErrUnavailable, what encode returns.
-func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
+	payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.Of(id, crash.ChargeBegin, crash.PayoutBegin, crash.RefundBegin), func(tx tx) error {
 		out = payout.Begun{}

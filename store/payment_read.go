@@ -19,7 +19,8 @@ type listedRow struct {
 }
 
 func (r listedRow) row() payout.Row {
-	return payout.Row{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef), AttemptCount: r.Payment.Attempt}
+	return payout.Row{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), ProviderRef: orEmpty(r.ProviderRef),
+		AttemptCount: r.Payment.Attempt}
 }
 
 // listed is the row as lists show it, with the reference of the current attempt.
@@ -32,7 +33,8 @@ func (r paymentRow) listed(attempts []payout.Attempt) payout.Row {
 }
 
 // unfinishedStatuses are those of payments that are not at their end.
-var unfinishedStatuses = []payout.Status{payout.StatusPending, payout.StatusSending, payout.StatusUnknown, payout.StatusAwaitingRecipient, payout.StatusFailed, payout.StatusReturned}
+var unfinishedStatuses = []payout.Status{payout.StatusPending, payout.StatusSending, payout.StatusUnknown, payout.StatusAwaitingRecipient,
+	payout.StatusFailed, payout.StatusReturned}
 
 // lateRefund is true of refunds p in one of these statuses that were due by a time,
 // which is given twice. A remainder's number is 0 (payout.ID).
@@ -148,7 +150,8 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 		return nil, false, err
 	}
 	q = s.read(ctx).Table("payments p"+paymentsIndex(f, rare)).Where("p.kind = ?", string(f.Kind))
-	for _, eq := range []struct{ column, value string }{{"packet_id", f.PacketID}, {"user_id", f.UserID}, {"status", string(f.Status)}, {"failure_code", f.FailureCode}} {
+	for _, eq := range []struct{ column, value string }{{"packet_id", f.PacketID}, {"user_id", f.UserID}, {"status", string(f.Status)},
+		{"failure_code", f.FailureCode}} {
 		if eq.value != "" {
 			q = q.Where("p."+eq.column+" = ?", eq.value)
 		}
@@ -159,7 +162,8 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 		if err != nil {
 			return nil, false, nil //nolint:nilerr // what cannot be a number finds nothing
 		}
-		q = q.Where("p.id = ? AND (p.order_no = ? OR EXISTS (SELECT 1 FROM attempts x WHERE x.order_no = ?))", parts.PaymentID, f.OrderNo, f.OrderNo)
+		q = q.Where("p.id = ? AND (p.order_no = ? OR EXISTS (SELECT 1 FROM attempts x WHERE x.order_no = ?))", parts.PaymentID, f.OrderNo,
+			f.OrderNo)
 	}
 	if f.ProviderRef != "" {
 		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", f.ProviderRef)
@@ -186,7 +190,8 @@ func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 		return d, classify(err)
 	}
 	for _, r := range rows {
-		d.Events = append(d.Events, payout.Event{At: r.At.UTC(), Source: r.Source, Op: r.Op, OrderNo: r.OrderNo, Outcome: r.Outcome, Code: r.Code, What: r.What,
+		d.Events = append(d.Events, payout.Event{At: r.At.UTC(), Source: r.Source, Op: r.Op, OrderNo: r.OrderNo, Outcome: r.Outcome, Code: r.Code,
+			What:      r.What,
 			StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt)})
 	}
 	return d, nil

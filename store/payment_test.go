@@ -65,13 +65,16 @@ func TestPaymentThroughTheRows(t *testing.T) {
 	if d.OrderNo != o.OrderNo || d.ProviderRef != "ref" || d.AttemptCount != 1 || len(d.Attempts) != 1 || len(d.Events) != 3 {
 		t.Errorf("%+v", d)
 	}
-	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Asks != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() || a.Message != "ok" {
+	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Asks != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() ||
+		a.Message != "ok" {
 		t.Errorf("%+v", a)
 	}
-	if e := d.Events[2]; e.Outcome != "succeeded" || e.Op != "send" || e.OrderNo != o.OrderNo || e.StartedAt.IsZero() || e.Source != "provider" {
+	if e := d.Events[2]; e.Outcome != "succeeded" || e.Op != "send" || e.OrderNo != o.OrderNo || e.StartedAt.IsZero() ||
+		e.Source != "provider" {
 		t.Errorf("%+v", e)
 	}
-	if b, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 || b[0].ProviderRef != "ref" {
+	if b, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 ||
+		b[0].ProviderRef != "ref" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -109,7 +112,8 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 		t.Errorf("read   %+v\nwrote %+v", got, want)
 	}
 	zero := payoutID(samplePacket(100, 1), 0)
-	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{}, StartedAt: at, AskUntil: at}
+	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{},
+		StartedAt: at, AskUntil: at}
 	row = newAttemptRow(want)
 	must(t, s.db.Create(&row).Error)
 	back = attemptRow{}
@@ -293,7 +297,8 @@ func TestSettleIsRepeatable(t *testing.T) {
 // would stay where it is for ever because of a word.
 func TestSettleTakesAnyText(t *testing.T) {
 	s, _ := newStore(t)
-	for i, text := range []string{"余额不足", strings.Repeat("长", 600), "\xff\xfe", "a\x00b", "🧧", strings.Repeat("x", 70_000), "' OR 1=1 --", "\u2028\u202e"} {
+	for i, text := range []string{"余额不足", strings.Repeat("长", 600), "\xff\xfe", "a\x00b", "🧧", strings.Repeat("x", 70_000), "' OR 1=1 --",
+		"\u2028\u202e"} {
 		id := owing(t, s)
 		o := begin(t, s, id)
 		obs := observation(payout.SourceSend, o.OrderNo, payout.ObsDeclined)
@@ -308,7 +313,8 @@ func TestSettleTakesAnyText(t *testing.T) {
 			t.Errorf("%d: %+v, %v", i, st, err)
 		}
 		if kept, err := s.PaymentState(t.Context(), id); err != nil || *st.Failure != *kept.Failure {
-			t.Errorf("%d: the run is told code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure, err)
+			t.Errorf("%d: the run is told code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure,
+				err)
 		}
 		obs.ID, obs.OrderNo = "mismatch", text
 		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
@@ -362,7 +368,8 @@ func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
 	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
 		t.Errorf("sent %+v, the row says it is refused", again)
 	}
-	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown || st.Step.Do != payout.ActionSend {
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||
+		st.Step.Do != payout.ActionSend {
 		t.Errorf("%+v", st)
 	}
 }

@@ -43,7 +43,8 @@ func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provid
 	return s.noteShareConflict(ctx, c, provider, detail, tx.restoredOnly)
 }
 
-func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State, error) {
+func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State,
+	error) {
 	var out payout.State
 	err := s.inTx(ctx, crash.ClaimConflict, func(tx tx) error {
 		// Numbers are given one after the other, and no claim is being booked beside.
@@ -84,7 +85,8 @@ func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider,
 // none. The packet's row is locked.
 func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
 	var id string
-	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID, c.UserID).Scan(&id).Error; err != nil || id != "" {
+	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID,
+		c.UserID).Scan(&id).Error; err != nil || id != "" {
 		return id, err
 	}
 	var last *string
@@ -113,7 +115,8 @@ func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (
 	if err != nil {
 		return "", err
 	}
-	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not booked: " + detail})
+	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not booked: " +
+		detail})
 }
 
 // promisedRow names its embedded row: gorm skips unexported embedded fields.
@@ -126,8 +129,9 @@ type promisedRow struct {
 func (r promisedRow) paid() packet.Paid {
 	m := r.Promise
 	return packet.Paid{
-		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount), ClaimedAt: m.ClaimedAt.UTC(),
-			Profile: packet.Profile{Nickname: m.Nickname, AvatarURL: m.AvatarURL, Recipient: orEmpty(m.Recipient)}},
+		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
+			ClaimedAt: m.ClaimedAt.UTC(),
+			Profile:   packet.Profile{Nickname: m.Nickname, AvatarURL: m.AvatarURL, Recipient: orEmpty(m.Recipient)}},
 		PayoutID: m.PaymentID, PayoutStatus: r.Status,
 	}
 }
@@ -177,7 +181,8 @@ func (s *Store) PayoutProgress(ctx context.Context, claims []payout.Claimed) (ma
 }
 
 // promised adds the payouts of promises to the claims that have none yet.
-func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Progress, claims []payout.Claimed, packets, users []string) error {
+func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Progress, claims []payout.Claimed, packets,
+	users []string) error {
 	if len(packets) == 0 {
 		return nil
 	}
@@ -197,7 +202,8 @@ func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Prog
 // Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
 func (s *Store) Promises(ctx context.Context, packetID string) (payout.Promises, error) {
 	var sums struct{ Count, Amount, Free int64 }
-	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)), 0) AS free
+	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
+		0) AS free
 		FROM promises m JOIN payments y ON y.id = m.payment_id LEFT JOIN shares s ON s.packet_id = m.packet_id AND s.share_index = m.share_index
 		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
 	return payout.Promises{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)

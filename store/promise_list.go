@@ -12,7 +12,8 @@ import (
 
 // besideClaims are the promises of users who have no share of the same packet:
 // one packet is once in a user's list.
-const besideClaims = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
+const besideClaims = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS
+	(SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
 
 // toldRow is a promise with what its user is told of the packet.
 type toldRow struct {
@@ -42,7 +43,8 @@ func (s *Store) userPromises(ctx context.Context, app, user string, after packet
 }
 
 // withPromises puts the promises of a user among his claims.
-func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
+func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app, user string, after packet.Place,
+	limit int) ([]packet.Received, error) {
 	told, err := s.userPromises(ctx, app, user, after, limit)
 	if err != nil || len(told) == 0 {
 		return claims, err

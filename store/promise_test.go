@@ -70,7 +70,8 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
 	} {
 		asked := packet.Claim{PacketID: p.ID, UserID: c.name, ShareIndex: c.share}
-		if left, err := s.Unrecorded(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}); err != nil || slices.Contains(left, asked) != c.want || len(left) > 1 {
+		if left, err := s.Unrecorded(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}); err != nil ||
+			slices.Contains(left, asked) != c.want || len(left) > 1 {
 			t.Errorf("share %d of %s: %+v, %v", c.share, c.name, left, err)
 		}
 	}
@@ -88,7 +89,8 @@ func TestR10_PromiseIsKept(t *testing.T) {
 	taken.Nickname, taken.Recipient = ptr("小红"), "wallet"
 	for range 3 {
 		st := notBooked(t, s, taken)
-		if st.PaymentID != payout.ID(payout.KindHonour, p.ID, 1) || st.Status != payout.StatusFailed || st.Failure.Code != payout.FailureShareConflict ||
+		if st.PaymentID != payout.ID(payout.KindHonour, p.ID, 1) || st.Status != payout.StatusFailed ||
+			st.Failure.Code != payout.FailureShareConflict ||
 			!st.Failure.Retryable || st.Step.Do != payout.ActionEnd {
 			t.Fatalf("%+v", st)
 		}
@@ -112,7 +114,8 @@ func TestR10_PromiseIsKept(t *testing.T) {
 	}
 	told, err := s.Claim(ctx, p.ID, "v")
 	must(t, err)
-	if told.Amount != 100 || told.ShareIndex != 0 || *told.Nickname != "小红" || told.Recipient != "wallet" || !told.ClaimedAt.Equal(taken.ClaimedAt) ||
+	if told.Amount != 100 || told.ShareIndex != 0 || *told.Nickname != "小红" || told.Recipient != "wallet" ||
+		!told.ClaimedAt.Equal(taken.ClaimedAt) ||
 		told.PayoutID != payout.ID(payout.KindHonour, p.ID, 1) || told.PayoutStatus != "failed" {
 		t.Errorf("%+v", told)
 	}
@@ -150,7 +153,8 @@ func TestR10_PromisesAtOnce(t *testing.T) {
 		}
 	}
 	slices.Sort(ids)
-	if got := slices.Compact(ids); len(got) != 10 || got[0] != payout.ID(payout.KindHonour, p.ID, 1) || got[9] != payout.ID(payout.KindHonour, p.ID, 10) {
+	if got := slices.Compact(ids); len(got) != 10 || got[0] != payout.ID(payout.KindHonour, p.ID, 1) ||
+		got[9] != payout.ID(payout.KindHonour, p.ID, 10) {
 		t.Errorf("%q", got)
 	}
 	if n, err := s.AccountedFor(t.Context(), p.ID); err != nil || n != 11 {
@@ -198,7 +202,8 @@ func TestR10_Honoured(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100, payout.AccountHouse: -100})
 	b, err := s.Balances(ctx, p.ID)
 	must(t, err)
-	if own := b.Own(); own.ByAccount[payout.AccountOwed] != 100 || own.ByAccount[payout.AccountHouse] != 0 || own.ByKind[payout.PostPaid] != 0 ||
+	if own := b.Own(); own.ByAccount[payout.AccountOwed] != 100 || own.ByAccount[payout.AccountHouse] != 0 ||
+		own.ByKind[payout.PostPaid] != 0 ||
 		own.ByAccount[payout.AccountProvider] != -100 || b.Promised[payout.PostPaid] != 100 || b.Imbalanced() {
 		t.Errorf("%+v, of its own %+v", b, own)
 	}

@@ -52,7 +52,8 @@ func (s *Store) ProviderState(ctx context.Context, name string) (payout.Provider
 // A provider that is held stays held by whom it was, one that is not stays as
 // it is; both are audited. The same key and body get the first answer again.
 // Errors: payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool, render payout.ProviderAnswer) (payout.StaffAnswer, error) {
+func (s *Store) HoldProvider(ctx context.Context, w payout.StaffWrite, name string, hold bool,
+	render payout.ProviderAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.ProviderHold, w, func(tx tx) (payout.StaffAnswer, error) {
 		// The row is there before it is locked: two first holds must not both insert.
 		if err := tx.Exec("INSERT IGNORE INTO providers (name) VALUES (?)", name).Error; err != nil {

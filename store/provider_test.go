@@ -16,7 +16,8 @@ func holding(who, key, reason string, hold bool) payout.StaffWrite {
 	if hold {
 		action = "hold"
 	}
-	return payout.StaffWrite{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason, Reason: reason}
+	return payout.StaffWrite{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason,
+		Reason: reason}
 }
 
 func renderProvider(p payout.ProviderState) (int, []byte) {
@@ -45,7 +46,8 @@ func TestHoldProvider(t *testing.T) {
 		t.Errorf("%d %s", first.Status, first.Body)
 	}
 	state, err = s.ProviderState(ctx, provider)
-	if err != nil || state.Hold == nil || state.Hold.By != "ann" || state.Hold.Role != "ops" || state.Hold.Since.IsZero() || !state.ReleasedAt.IsZero() {
+	if err != nil || state.Hold == nil || state.Hold.By != "ann" || state.Hold.Role != "ops" || state.Hold.Since.IsZero() ||
+		!state.ReleasedAt.IsZero() {
 		t.Fatalf("held: %+v %v", state, err)
 	}
 	since := state.Hold.Since
@@ -83,7 +85,8 @@ func TestHoldProvider(t *testing.T) {
 	})
 	t.Run("audit", func(t *testing.T) {
 		verifyAudit(t, s, 4)
-		got := query[string](t, s, "SELECT GROUP_CONCAT(CONCAT(actor, ' ', action, ' ', reason) ORDER BY seq SEPARATOR '; ') FROM audit WHERE subject = 'provider/sandbox'")
+		got := query[string](t, s, "SELECT GROUP_CONCAT(CONCAT(actor, ' ', action, ' ', reason) ORDER BY seq SEPARATOR '; ') FROM audit WHERE "+
+			"subject = 'provider/sandbox'")
 		if want := "ann hold 对账不平; bob hold me too; bob release solved; ann release again"; got != want {
 			t.Errorf("audit says %q, want %q", got, want)
 		}
@@ -139,7 +142,8 @@ func TestHoldStopsSends(t *testing.T) {
 	encoded = 0
 	for range 3 {
 		b := begin(payoutID(p, 1))
-		if b.Order != nil || b.Held == nil || b.Held.By != "ops" || b.State.Status != payout.StatusPending || b.State.Step.Do != payout.ActionSend {
+		if b.Order != nil || b.Held == nil || b.Held.By != "ops" || b.State.Status != payout.StatusPending ||
+			b.State.Step.Do != payout.ActionSend {
 			t.Fatalf("while held: %+v", b)
 		}
 	}

@@ -172,7 +172,8 @@ func TestAccess(t *testing.T) {
 	if len(apps) != 1 || !reflect.DeepEqual(apps[0], app) {
 		t.Errorf("apps %+v", apps)
 	}
-	if i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == keyID }); len(keys) != 2 || i < 0 || !reflect.DeepEqual(keys[i], key) || !keys[i].Matches([]byte(token)) {
+	if i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == keyID }); len(keys) != 2 || i < 0 ||
+		!reflect.DeepEqual(keys[i], key) || !keys[i].Matches([]byte(token)) {
 		t.Errorf("keys %+v", keys)
 	}
 	_, err = s.sql.ExecContext(ctx, "UPDATE api_keys SET revoked_at = NOW(3) WHERE id = ?", keyID)
@@ -202,22 +203,39 @@ func (r *recorder) Trace(_ context.Context, _ time.Time, fc func() (string, int6
 // crowd fills the tables the money path reads with some thousand rows, so that
 // the optimizer has a reason to use an index.
 const crowd = `
-INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
-	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open', NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
-INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, 'app', CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
-INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL;
-INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, created_at, updated_at, settled_at)
-	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'p', CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('u', seq MOD 500), 0, 'a', 100, 'CNY', '', 'sandbox', 'paid', 1, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action, ask_requested, observed, code, message, provider_ref, token, started_at, ask_until, ended_at)
-	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', '', 1, 0, 'succeeded', 0, 1, 0, 'ask', 0, '', '', '', '', '', NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3) FROM seq_1_to_4000;
-INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), NOW(3), 'provider', 'send', '', 'succeeded', '', '' FROM seq_1_to_4000;
-INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'begin', NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
-INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at, ended_at) SELECT CONCAT('d', seq), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'retry', '', '', '', 'carried_out', NOW(3), NOW(3) FROM seq_1_to_4000;
-INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) SELECT 'finance', 'r', seq, '', 200, '', NOW(3) FROM seq_1_to_4000;
-INSERT INTO notifications (provider, event_id, order_no, known, body, received_at) SELECT 'sandbox', seq, '', 0, '', NOW(3) FROM seq_1_to_4000;
-INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'mismatch', CONCAT('k', LPAD(seq, 19, '0')), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), '', '', NOW(3), NOW(3) FROM seq_1_to_4000;
-ANALYZE TABLE breaks, packets, shares, claims, payments, attempts, transfers, payment_events, outbox, decisions, staff_idempotency, notifications;`
+INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
+commitment, sealed_seed, status, created_at, opens_at, expires_at, updated_at)
+	SELECT CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('s', seq MOD 500), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's', 'open',
+	NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, NOW(3) FROM seq_1_to_4000;
+INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at) SELECT CONCAT('k', LPAD(seq, 19, '0')), 0, 100, 'app',
+CONCAT('u', seq MOD 500), NOW(3) FROM seq_1_to_4000;
+INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at) SELECT packet_id, user_id, share_index, app_id, claimed_at
+FROM shares WHERE user_id IS NOT NULL;
+INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
+order_no, created_at, updated_at, settled_at)
+	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'p', CONCAT('k', LPAD(seq, 19, '0')), 'app', CONCAT('u', seq MOD 500), 0, 'a', 100, 'CNY',
+	'', 'sandbox', 'paid', 1, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) FROM seq_1_to_4000;
+INSERT INTO attempts (order_no, payment_id, no, op, request, sends, asks, statement, refused, booked, return_booked, next_action,
+ask_requested, observed, code, message, provider_ref, token, started_at, ask_until, ended_at)
+	SELECT CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 1, 'transfer', '', 1, 0, 'succeeded', 0, 1, 0,
+	'ask', 0, '', '', '', '', '', NOW(3), NOW(3), NOW(3) FROM seq_1_to_4000;
+INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) SELECT CONCAT('k', LPAD(seq, 19, '0')),
+'paid', 'owed', 'provider', 100, CONCAT('pk', LPAD(seq, 19, '0'), '000001'), CONCAT('pk', LPAD(seq, 19, '0'), '000001:paid'), NOW(3)
+FROM seq_1_to_4000;
+INSERT INTO payment_events (payment_id, at, source, op, order_no, outcome, code, what) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'),
+NOW(3), 'provider', 'send', '', 'succeeded', '', '' FROM seq_1_to_4000;
+INSERT INTO outbox (payment_id, kind, due_at, created_at) SELECT CONCAT('pk', LPAD(seq, 19, '0'), '0000'), 'begin', NOW(3) + INTERVAL 1 DAY,
+NOW(3) FROM seq_1_to_4000;
+INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, created_at, ended_at) SELECT CONCAT('d', seq), CONCAT('pk',
+LPAD(seq, 19, '0'), '0000'), 'retry', '', '', '', 'carried_out', NOW(3), NOW(3) FROM seq_1_to_4000;
+INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) SELECT 'finance', 'r', seq, '', 200, '', NOW(3)
+FROM seq_1_to_4000;
+INSERT INTO notifications (provider, event_id, order_no, known, body, received_at) SELECT 'sandbox', seq, '', 0, '', NOW(3)
+FROM seq_1_to_4000;
+INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) SELECT 'mismatch', CONCAT('k', LPAD(seq, 19,
+'0')), CONCAT('pk', LPAD(seq, 19, '0'), '0000'), '', '', NOW(3), NOW(3) FROM seq_1_to_4000;
+ANALYZE TABLE breaks, packets, shares, claims, payments, attempts, transfers, payment_events, outbox, decisions, staff_idempotency,
+notifications;`
 
 // TestStatementsUseAnIndex lives payments through every path on full tables and
 // explains each statement that was run: none may read a table from end to end.
@@ -274,13 +292,15 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	_, err = s.FinishPacket(ctx, p.ID, nil)
 	must(t, err)
 	after := time.Now().Add(-time.Minute)
-	for _, f := range []payout.Filter{{}, {PacketID: p.ID}, {UserID: "u7"}, {Status: payout.StatusFailed}, {FailureCode: "declined"}, {OrderNo: o.OrderNo},
+	for _, f := range []payout.Filter{{}, {PacketID: p.ID}, {UserID: "u7"}, {Status: payout.StatusFailed}, {FailureCode: "declined"},
+		{OrderNo: o.OrderNo},
 		{AfterTime: after, AfterID: "p"}, {AmountMin: money.Fen(5), Status: payout.StatusPaid, AfterTime: after, AfterID: "p"}} {
 		f.Kind, f.Limit = payout.KindPayout, 50
 		_, err := s.Payments(ctx, f)
 		must(t, err)
 	}
-	for _, f := range []packet.RecordFilter{{}, {App: "app"}, {App: "app", SenderID: "s7"}, {App: "app", SenderID: "s7", AfterTime: after, AfterID: "k"}} {
+	for _, f := range []packet.RecordFilter{{}, {App: "app"}, {App: "app", SenderID: "s7"},
+		{App: "app", SenderID: "s7", AfterTime: after, AfterID: "k"}} {
 		f.Limit = 50
 		_, err := s.Packets(ctx, f)
 		must(t, err)

@@ -54,7 +54,8 @@ func (r rebuildRow) rebuild() packet.Rebuild {
 // whether the lane was taken: not one that is open, was never open, is behind books
 // that are older than Redis (rule R13), or is held by another. Errors:
 // payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (b packet.Rebuild, taken bool, err error) {
+func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (b packet.Rebuild,
+	taken bool, err error) {
 	err = s.inTx(ctx, crash.RebuildBegin, func(tx tx) error {
 		taken = false
 		if err := tx.believed(""); err != nil {
@@ -72,7 +73,8 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 		switch {
 		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder:
 		case l.State == packet.LaneRebuilding && (l.Holder == holder || tx.now.After(l.LeaseUntil)):
-			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane, l.Epoch).Scan(&began).Error; err != nil {
+			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane,
+				l.Epoch).Scan(&began).Error; err != nil {
 				return err
 			}
 		default:
@@ -88,7 +90,8 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 			return err
 		}
 		b, taken = began.rebuild(), true
-		return tx.Exec("UPDATE pool_lanes SET state = ?, epoch = ?, seen = 0, seen_grabs = 0, holder = ?, lease_until = ?, updated_at = ? WHERE lane = ?",
+		return tx.Exec("UPDATE pool_lanes SET state = ?, epoch = ?, seen = 0, seen_grabs = 0, holder = ?, lease_until = ?, updated_at = ? "+
+			"WHERE lane = ?",
 			string(packet.LaneRebuilding), began.Epoch, holder, tx.now.Add(lease), tx.now, lane).Error
 	})
 	return b, taken, err
@@ -112,7 +115,8 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 		if err := tx.believed(""); err != nil {
 			return err
 		}
-		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = GREATEST(seen, ?)",
+		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = "+
+			"GREATEST(seen, ?)",
 			string(packet.LaneOpen), b.Lost, tx.now, packet.RebuiltSeq)
 		if err != nil {
 			return err
@@ -123,7 +127,8 @@ func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
 			return err
 		}
 		return tx.addBreak("", fmt.Sprintf("lane/%d", b.Lane), payout.Break{Kind: payout.BreakPoolLost, OrderNo: fmt.Sprintf("epoch/%d", b.From),
-			Detail: fmt.Sprintf("Redis lost lane %d (%s): up to %d grabs that were acknowledged are gone and cannot be paid", b.Lane, b.Reason, b.Lost)})
+			Detail: fmt.Sprintf("Redis lost lane %d (%s): up to %d grabs that were acknowledged are gone and cannot be paid", b.Lane, b.Reason,
+				b.Lost)})
 	})
 }
 

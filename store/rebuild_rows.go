@@ -18,7 +18,8 @@ const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
 // PoolsOfLane lists packets of a lane in one stored status that have a pool, the
 // oldest first, after the given place (time of creation and id). What was claimed is
 // filled in. Errors: ErrUnavailable.
-func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored, error) {
+func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored,
+	error) {
 	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
 	if err != nil {
 		return nil, err
@@ -32,10 +33,13 @@ func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.
 	return out, nil
 }
 
-func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packetRow, error) {
+func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Place,
+	limit int) ([]packetRow, error) {
 	var rows []packetRow
-	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND (created_at > ? OR id > ?) AND "+idsOfLane+
-		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.Prefixes(lane, lanes), limit).Scan(&rows).Error
+	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND "+
+		"(created_at > ? OR id > ?) AND "+idsOfLane+
+		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.Prefixes(lane, lanes),
+		limit).Scan(&rows).Error
 	return rows, classify(err)
 }
 
@@ -63,7 +67,8 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, e
 	}
 	// Nobody has a share behind the last one that was claimed: those need no look.
 	err = s.read(ctx).Raw(`SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(claimed_at) AS last FROM shares
-		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ?) AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
+		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ?)
+		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
 	if err != nil {
 		return r, classify(err)
 	}
@@ -73,7 +78,8 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, e
 			return r, classify(err)
 		}
 		var amount int64
-		if err := s.read(ctx).Raw("SELECT amount FROM shares WHERE packet_id = ? AND share_index = ?", r.ID, *r.BestShare).Scan(&amount).Error; err != nil {
+		if err := s.read(ctx).Raw("SELECT amount FROM shares WHERE packet_id = ? AND share_index = ?", r.ID,
+			*r.BestShare).Scan(&amount).Error; err != nil {
 			return r, classify(err)
 		}
 		r.BestAmount = money.Fen(amount)
@@ -90,7 +96,8 @@ func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, e
 func (s *Store) promisedClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
 	var rows []promisedRow
 	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
-		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
+		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id
+		AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
 	var out []packet.Claim
 	for _, r := range rows {
 		out = append(out, r.paid().Claim)
@@ -102,7 +109,8 @@ func (s *Store) promisedClaims(ctx context.Context, packetID string) ([]packet.C
 // Errors: ErrUnavailable.
 func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
 	var rows []shareRow
-	err := s.read(ctx).Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index > ? ORDER BY share_index LIMIT ?", packetID, index, limit).Scan(&rows).Error
+	err := s.read(ctx).Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index > ? ORDER BY share_index LIMIT ?", packetID, index,
+		limit).Scan(&rows).Error
 	out := make([]packet.Share, len(rows))
 	for i, r := range rows {
 		out[i] = packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
@@ -118,7 +126,8 @@ func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit i
 // and ended after the given time, the oldest first, after the given place. A packet
 // that was created more than two months before it ended may be missing: a late repeat
 // of its create request is answered from its row. Errors: ErrUnavailable.
-func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place, limit int) (stones []packet.Tombstone, last packet.Place, err error) {
+func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration,
+	after packet.Place, limit int) (stones []packet.Tombstone, last packet.Place, err error) {
 	states := map[packet.Status]packet.PoolState{packet.StatusClosed: packet.PoolClosed, packet.StatusRejected: packet.PoolRejected}
 	state, ok := states[status]
 	if !ok {
@@ -127,7 +136,8 @@ func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status pa
 	if after.At.IsZero() {
 		after.At = ended.Add(-60 * 24 * time.Hour)
 	}
-	rows, err := s.laneRows(ctx, "id, app_id, body_hash, first_status, first_request_id, created_at, closed_at, updated_at", lane, lanes, status, after, limit)
+	rows, err := s.laneRows(ctx, "id, app_id, body_hash, first_status, first_request_id, created_at, closed_at, updated_at", lane, lanes,
+		status, after, limit)
 	for _, r := range rows {
 		last = r.place()
 		at := r.UpdatedAt
@@ -162,7 +172,8 @@ func (s *Store) ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq in
 				return 0, err
 			}
 			var some int64
-			err = s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch, seq).Scan(&some).Error
+			err = s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch,
+				seq).Scan(&some).Error
 			if err != nil {
 				return 0, classify(err)
 			}
@@ -180,7 +191,8 @@ func (s *Store) nextClaims(ctx context.Context, from, end string) (string, error
 		offset int
 	}{{">=", behindPage}, {">", 0}} { // the second: one packet has more claims than a page
 		var ids []string
-		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 OFFSET ?", from, end, page.offset).Scan(&ids).Error
+		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 "+
+			"OFFSET ?", from, end, page.offset).Scan(&ids).Error
 		switch {
 		case err != nil:
 			return "", classify(err)

@@ -14,7 +14,8 @@ import (
 // answer of status 0 says to go on, recall, and end with EndRecall, which a repeat
 // after a crash does too; any other is the first answer, or what look has refused.
 // Errors: what look returns, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
-func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (payout.StaffAnswer, error) {
+func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
+	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
 	found, err := tx{DB: s.read(ctx)}.remembered(w, &out)
 	if err != nil || found {
@@ -40,7 +41,8 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 			out = seen.Undecided
 			return tx.remember(w, out)
 		}
-		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before}, map[string]string{"status": seen.After}); err != nil {
+		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before},
+			map[string]string{"status": seen.After}); err != nil {
 			return err
 		}
 		return tx.remember(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})

@@ -31,7 +31,8 @@ func TestPlanRecall(t *testing.T) {
 		t.Errorf("%d entries after %d looks", entries(), looks)
 	}
 	for _, body := range []string{"first", "second"} {
-		if a, err := s.EndRecall(ctx, w, payout.StaffAnswer{Status: 202, Body: []byte(body)}); err != nil || string(a.Body) != "first" || a.Replayed != (body == "second") {
+		if a, err := s.EndRecall(ctx, w, payout.StaffAnswer{Status: 202, Body: []byte(body)}); err != nil || string(a.Body) != "first" ||
+			a.Replayed != (body == "second") {
 			t.Errorf("%s: %+v, %v", body, a, err)
 		}
 	}

@@ -26,7 +26,8 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
 	}
-	return tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id, created_at, last_seen)
+	return tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id,
+		created_at, last_seen)
 		VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE seen = seen + IF(reconciliation_id = VALUES(reconciliation_id), 0, 1), last_seen = VALUES(last_seen),
 		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
@@ -37,14 +38,16 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 
 // askAbout has the provider asked about an order number, as a notification does:
 // it moves nothing by itself. unless says of which attempts it need not be.
-func (s *Store) askAbout(ctx context.Context, orderNo, source, why string, unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
+func (s *Store) askAbout(ctx context.Context, orderNo, source, why string,
+	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
 	parts, err := payout.Parse(orderNo)
 	if err != nil {
 		return fmt.Errorf("ask about %q: %w", orderNo, err)
 	}
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
 		p, attempts, err := tx.load(parts.PaymentID, true)
-		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested || unless(tx, p.payment(), attempts[parts.Attempt-1]) {
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested ||
+			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
 			return err
 		}
 		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
@@ -104,7 +107,8 @@ func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after
 	for _, j := range all {
 		if j.verdict.Ask {
 			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
-			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why, func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
+			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why,
+				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
 				return 0, err
 			}
 		}
@@ -145,7 +149,8 @@ func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, aga
 // day's postings says there were, from behind the posting after on. Days that
 // have to be read first are told; nothing is noted of their postings. It may be
 // repeated. Errors: ErrUnavailable.
-func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace, limit int) (payout.PostingPage, error) {
+func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
+	limit int) (payout.PostingPage, error) {
 	var page payout.PostingPage
 	from, to := r.Day.Span(zone)
 	if r.StartedAt.Before(to) {
@@ -226,7 +231,8 @@ func (tx tx) readDays(provider string, last payout.Day) (func(payout.Day) time.T
 		Day    string
 		ReadAt time.Time
 	}
-	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? AND day <= ? ORDER BY day DESC LIMIT 100", provider, string(last)).Scan(&rows).Error
+	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? AND day <= ? ORDER BY day DESC LIMIT 100", provider,
+		string(last)).Scan(&rows).Error
 	read := make(map[payout.Day]time.Time, len(rows))
 	for _, row := range rows {
 		read[payout.Day(row.Day)] = row.ReadAt.UTC()

@@ -55,14 +55,16 @@ func (r *Vitals) reconciled(ctx context.Context, v *observe.Vitals) error {
 		return err
 	}
 	var days backlogRow
-	err = r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS oldest FROM (SELECT MIN(f.ended_at) AS since"+uncovered+" GROUP BY f.provider, f.day) days",
+	err = r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS oldest FROM (SELECT MIN(f.ended_at) AS since"+uncovered+
+		" GROUP BY f.provider, f.day) days",
 		now.AddDate(0, 0, -tieDays)).Scan(&days).Error
 	if err != nil {
 		return err
 	}
 	v.Unreconciled = days.backlog()
 	var last struct{ EndedAt *time.Time }
-	err = r.store.read(ctx).Raw("SELECT ended_at FROM reconciliations FORCE INDEX (reconciliations_created) WHERE status = 'done' ORDER BY created_at DESC, id DESC LIMIT 1").Scan(&last).Error
+	err = r.store.read(ctx).Raw("SELECT ended_at FROM reconciliations FORCE INDEX (reconciliations_created) WHERE status = 'done' ORDER BY " +
+		"created_at DESC, id DESC LIMIT 1").Scan(&last).Error
 	if v.Reconciled = orZero(last.EndedAt); err == nil && last.EndedAt == nil {
 		v.Reconciled, err = r.store.Installed(ctx)
 	}

@@ -24,7 +24,8 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	}
 	older := func(by time.Duration) {
 		t.Helper()
-		must(t, s.db.Exec("UPDATE reconciliations SET ended_at = ended_at - INTERVAL ? SECOND WHERE ended_at IS NOT NULL", int(by.Seconds())).Error)
+		must(t, s.db.Exec("UPDATE reconciliations SET ended_at = ended_at - INTERVAL ? SECOND WHERE ended_at IS NOT NULL",
+			int(by.Seconds())).Error)
 	}
 	again := func(want int) {
 		t.Helper()
@@ -36,7 +37,8 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 		t.Helper()
 		v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 		must(t, NewVitals(s).Read(ctx, &v))
-		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 && s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
+		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
+			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
 			t.Fatalf("told %+v, want %d days since %v", v.Unreconciled, days, oldest)
 		}
 	}

@@ -34,7 +34,8 @@ func newStatement(t *testing.T) *statement {
 func (x *statement) add(op payout.Op, orderNo, account string, amount money.Fen, at time.Time) {
 	x.refs++
 	day := payout.DayOf(at, time.UTC)
-	x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint(x.refs), Op: op, OrderNo: orderNo, Account: account, Amount: amount, At: at})
+	x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint(x.refs), Op: op, OrderNo: orderNo, Account: account,
+		Amount: amount, At: at})
 }
 
 // paid is a payout that was sent and booked, moved at the provider right before.
@@ -184,7 +185,8 @@ func TestReconcileHugeAmounts(t *testing.T) {
 	const lines = 3 // of amounts that stand for those of hundreds
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	for i := range lines {
-		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign", Account: "a", Amount: 1 << 62, At: x.s.Now()})
+		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign",
+			Account: "a", Amount: 1 << 62, At: x.s.Now()})
 	}
 	r := x.reconcile(day)
 	for _, sum := range r.Sums {
@@ -234,7 +236,8 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 	x.c.pass(2 * payout.InFlight)
 	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
 	x.want(x.breaks(false), "not_booked "+o.OrderNo)
-	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 || sum.Books.Amount != 0 {
+	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 ||
+		sum.Books.Amount != 0 {
 		t.Errorf("%+v", first)
 	}
 	id := parse(t, o.OrderNo).PaymentID
@@ -317,7 +320,8 @@ func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
 	old := x.superseded()
 	x.c.pass(2 * payout.InFlight)
 	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
-	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+payout.OrderNo(later, 2),
+	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+
+		payout.OrderNo(later, 2),
 		"op_differs "+chargeOf(o.OrderNo), "superseded "+old)
 	if r.Breaks != 6 {
 		t.Errorf("%+v", r)
@@ -357,7 +361,8 @@ func (x *statement) superseded() string {
 // TestReconcileCutAtMidnight: the provider moved before midnight what we booked
 // after it, and the other way round for clocks that differ.
 func TestReconcileCutAtMidnight(t *testing.T) {
-	for name, moved := range map[string]time.Duration{"booked after midnight": -3 * time.Second, "the provider's clock is ahead": 3 * time.Second} {
+	for name, moved := range map[string]time.Duration{"booked after midnight": -3 * time.Second,
+		"the provider's clock is ahead": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			x := newStatement(t)
 			midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
@@ -376,7 +381,8 @@ func TestReconcileCutAtMidnight(t *testing.T) {
 				t.Errorf("%d days were read, want both", n)
 			}
 			// The day with the line counts it, on both sides.
-			if r := x.reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 || x.sums(r, payout.OpTransfer).Books != (payout.Sum{Count: 1, Amount: 100}) {
+			if r := x.reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 ||
+				x.sums(r, payout.OpTransfer).Books != (payout.Sum{Count: 1, Amount: 100}) {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -446,7 +452,8 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	w.Key = "k3"
 	_, err = x.s.ResolveBreak(t.Context(), w, 1<<40, render)
 	wantErr(t, err, ErrNotFound)
-	if n := query[int](t, x.s, "SELECT COUNT(*) FROM audit WHERE action = 'resolve_break' AND actor = 'li.na' AND reason = 'they paid it back by bank'"); n != 1 {
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM audit WHERE action = 'resolve_break' AND actor = 'li.na' AND reason = 'they paid it "+
+		"back by bank'"); n != 1 {
 		t.Errorf("%d audit entries", n)
 	}
 	if r := x.reconcile(day); r.Breaks != 0 {
@@ -525,7 +532,8 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 	if err != nil || len(rest) != 1 || rest[0].ID != ids[0] {
 		t.Errorf("%+v, %v", rest, err)
 	}
-	if failed, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Status: payout.ReconciliationFailed, Provider: provider, Limit: 10}); err != nil || len(failed) != 1 {
+	if failed, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Status: payout.ReconciliationFailed, Provider: provider,
+		Limit: 10}); err != nil || len(failed) != 1 {
 		t.Errorf("%+v, %v", failed, err)
 	}
 }
@@ -629,7 +637,8 @@ func TestBreakOfManyLines(t *testing.T) {
 		x.reconcile(first)
 		amounts(want)
 	}
-	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text, "3 lines, 675 fen together; one: transfer of ") {
+	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text,
+		"3 lines, 675 fen together; one: transfer of ") {
 		t.Errorf("%q", text)
 	}
 	x.c.pass(24 * time.Hour)

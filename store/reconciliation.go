@@ -58,7 +58,8 @@ func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, 
 		if err != nil {
 			return out, err
 		}
-		if err := tx.audit(w, "reconcile", r.ID, map[string]bool{"active": !made}, map[string]string{"provider": provider, "day": string(day)}); err != nil {
+		if err := tx.audit(w, "reconcile", r.ID, map[string]bool{"active": !made},
+			map[string]string{"provider": provider, "day": string(day)}); err != nil {
 			return out, err
 		}
 		out.Status, out.Body = render(r)
@@ -110,7 +111,8 @@ func (s *Store) WantedReconciliations(ctx context.Context, again time.Duration, 
 	err := s.inTx(ctx, crash.Administration, func(tx tx) error {
 		out = out[:0]
 		var rows []reconciliationRow
-		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now, limit).Scan(&rows).Error
+		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now,
+			limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}

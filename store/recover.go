@@ -75,7 +75,8 @@ func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payou
 // one. Errors: ErrUnavailable.
 func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error) {
 	var rows []shareRow
-	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL ORDER BY share_index LIMIT ?",
+	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
+		"ORDER BY share_index LIMIT ?",
 		packetID, after, limit).Scan(&rows).Error
 	out := make([]payout.ShareLeft, len(rows))
 	for i, r := range rows {
@@ -90,7 +91,8 @@ func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit in
 // provider had never received it by the time of the backup: it was sent again.
 // put says whether anything changed. Errors: ErrNotFound, ErrMoved when it is not
 // the next number, payout.ErrUndecided, ErrUnavailable, what encode returns.
-func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
+func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = s.inTx(ctx, crash.RecoverNumber, func(tx tx) error {
 		put = false
 		if err := tx.restoredOnly(); err != nil {
@@ -300,7 +302,8 @@ func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known 
 // keeps report. found is how the recovery found them: books that were restored once more
 // since do not have what it has put back. Books that are normal stay as they are. Errors:
 // ErrMoved when these are other books, ErrUnavailable.
-func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string, report any) (payout.Books, error) {
+func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string,
+	report any) (payout.Books, error) {
 	var out payout.Books
 	err := s.inTx(ctx, crash.RecoverEnd, func(tx tx) error {
 		b, err := tx.lockBooks()
@@ -318,7 +321,8 @@ func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payo
 			return err
 		}
 		// Payments that are parked go on when their provider is let go; it is as if it were.
-		err = tx.Exec("INSERT INTO providers (name, released_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE released_at = IF(held_at IS NULL, VALUES(released_at), released_at)",
+		err = tx.Exec("INSERT INTO providers (name, released_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE released_at = IF(held_at IS NULL, "+
+			"VALUES(released_at), released_at)",
 			provider, tx.now).Error
 		if err != nil {
 			return err

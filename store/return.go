@@ -15,17 +15,18 @@ import (
 // Errors: ErrUnavailable.
 func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error) {
 	was := payout.ReturnLeft
-	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested", func(tx tx, p payout.Payment, a payout.Attempt) bool {
-		switch {
-		case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
-			was = payout.ReturnLeft
-		case tx.now.Sub(a.AskedAt) < stands:
-			was = payout.ReturnAnswered
-		default:
-			was = payout.ReturnAsked
-		}
-		return was != payout.ReturnAsked
-	})
+	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested",
+		func(tx tx, p payout.Payment, a payout.Attempt) bool {
+			switch {
+			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
+				was = payout.ReturnLeft
+			case tx.now.Sub(a.AskedAt) < stands:
+				was = payout.ReturnAnswered
+			default:
+				was = payout.ReturnAsked
+			}
+			return was != payout.ReturnAsked
+		})
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not of ours: a difference
 		return payout.ReturnLeft, nil
@@ -48,7 +49,8 @@ func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string
 		AskRequested bool
 		Status       string
 	}
-	err := s.read(ctx).Raw(`SELECT a.order_no, a.booked, a.return_booked, a.ask_requested, p.status FROM attempts a JOIN payments p ON p.id = a.payment_id
+	err := s.read(ctx).Raw(`SELECT a.order_no, a.booked, a.return_booked, a.ask_requested, p.status FROM attempts a
+		JOIN payments p ON p.id = a.payment_id
 		WHERE a.order_no IN ?`, orderNos).Scan(&rows).Error
 	if err != nil {
 		return nil, classify(err)

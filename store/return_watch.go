@@ -55,7 +55,8 @@ func (s *Store) returnsSeen(ctx context.Context) (time.Time, error) {
 // ok is false when another worker has moved it: then nothing changes. Errors: ErrUnavailable.
 func (s *Store) KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error {
-		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? AND place = ?",
+		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? "+
+			"AND place = ?",
 			optString(string(now.Day)), now.After, optTime(now.Until), tx.now.Add(next), was.Provider, string(was.Day), was.After)
 		ok = res.RowsAffected == 1
 		return res.Error

@@ -61,7 +61,8 @@ func TestFundInterrupted(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := s.Fund(ctx, p.ID, even(p)); done <- err }()
 	deadline := time.Now().Add(time.Minute)
-	for query[int](t, s, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?", insertShares) == 0 {
+	for query[int](t, s, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?",
+		insertShares) == 0 {
 		select {
 		case err := <-done:
 			t.Fatalf("not held up: %v", err)

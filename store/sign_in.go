@@ -19,7 +19,8 @@ func (s *Store) EndSignIn(ctx context.Context, e access.EndedSignIn) error {
 			return err
 		}
 		// Bytes right after a parenthesis would be taken for a list.
-		return tx.Exec("INSERT IGNORE INTO ended_sign_ins (key_id, id, ended_at, until_at) VALUES (?, ?, ?, ?)", e.KeyID, e.ID, tx.now, e.Until.UTC()).Error
+		return tx.Exec("INSERT IGNORE INTO ended_sign_ins (key_id, id, ended_at, until_at) VALUES (?, ?, ?, ?)", e.KeyID, e.ID, tx.now,
+			e.Until.UTC()).Error
 	})
 }
 
@@ -35,7 +36,8 @@ func (s *Store) EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error) 
 		KeyID   string
 		UntilAt time.Time
 	}
-	if err := s.read(ctx).Raw("SELECT id, key_id, until_at FROM ended_sign_ins FORCE INDEX (ended_sign_ins_until) WHERE until_at >= ?", now).Scan(&rows).Error; err != nil {
+	if err := s.read(ctx).Raw("SELECT id, key_id, until_at FROM ended_sign_ins FORCE INDEX (ended_sign_ins_until) WHERE until_at >= ?",
+		now).Scan(&rows).Error; err != nil {
 		return nil, classify(err)
 	}
 	out := make([]access.EndedSignIn, len(rows))

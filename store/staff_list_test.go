@@ -24,17 +24,27 @@ const staffRows = 120_000
 // archive has one packet, one recipient and one sender that hold half of
 // everything, among many small ones.
 var archive = fmt.Sprintf(`
-INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, order_no, failure_code, created_at, updated_at, settled_at)
-	SELECT CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0')), 'p', packet, 'app', IF(seq MOD 4 < 2, 'giant', CONCAT('u', seq MOD 5000)), seq, 'a', 1 + seq MOD 1000, 'CNY', '', 'sandbox', status, 1,
-		CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0'), '01'), IF(status IN ('failed', 'returned'), ELT(1 + seq MOD 2, 'declined', 'account_frozen'), NULL), NOW(3) - INTERVAL seq SECOND, NOW(3),
+INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
+order_no, failure_code, created_at, updated_at, settled_at)
+	SELECT CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0')), 'p', packet, 'app', IF(seq MOD 4 < 2, 'giant', CONCAT('u', seq MOD 5000)),
+	seq, 'a', 1 + seq MOD 1000, 'CNY', '', 'sandbox', status, 1,
+		CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0'), '01'), IF(status IN ('failed', 'returned'), ELT(1 + seq MOD 2, 'declined',
+		'account_frozen'), NULL), NOW(3) - INTERVAL seq SECOND, NOW(3),
 		IF(status IN ('unknown', 'pending'), NULL, NOW(3))
-	FROM (SELECT seq, IF(seq MOD 2, '%[2]s', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet, IF(seq MOD 100, 'paid', ELT(1 + seq DIV 100 MOD 4, 'failed', 'unknown', 'returned', 'pending')) AS status FROM seq_1_to_%[1]d) x;
-INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt, created_at, updated_at, settled_at)
-	SELECT CONCAT('r', packet, LPAD(CONV(seq, 10, 32), 4, '0')), 'r', packet, 'app', IF(seq MOD 2, 'giant', CONCAT('s', seq)), -1, 'a', 1 + seq MOD 1000, 'CNY', '', 'sandbox', 'paid', 0, NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3)
+	FROM (SELECT seq, IF(seq MOD 2, '%[2]s', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet, IF(seq MOD 100, 'paid',
+	ELT(1 + seq DIV 100 MOD 4, 'failed', 'unknown', 'returned', 'pending')) AS status FROM seq_1_to_%[1]d) x;
+INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, attempt,
+created_at, updated_at, settled_at)
+	SELECT CONCAT('r', packet, LPAD(CONV(seq, 10, 32), 4, '0')), 'r', packet, 'app', IF(seq MOD 2, 'giant', CONCAT('s', seq)), -1, 'a',
+	1 + seq MOD 1000, 'CNY', '', 'sandbox', 'paid', 0, NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3)
 	FROM (SELECT seq, IF(seq MOD 2, '%[2]s', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet FROM seq_1_to_%[3]d) x;
-INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash, commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, closed_at, updated_at)
-	SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), CONCAT('app', seq MOD 3), IF(seq MOD 2, 'giant', CONCAT('s', seq MOD 500)), 'CNY', 100, 1, 'equal', 1, 0, '', '{}', 'h', 'c', 's',
-		IF(seq MOD 100, 'closed', 'open'), IF(seq MOD 100, 'expired', NULL), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY, IF(seq MOD 100, NOW(3), NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, NOW(3), NULL), NOW(3)
+INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting, metadata, body_hash,
+commitment, sealed_seed, status, close_reason, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, closed_at,
+updated_at)
+	SELECT LPAD(LOWER(CONV(seq, 10, 32)), 20, '0'), CONCAT('app', seq MOD 3), IF(seq MOD 2, 'giant', CONCAT('s', seq MOD 500)), 'CNY', 100, 1,
+	'equal', 1, 0, '', '{}', 'h', 'c', 's',
+		IF(seq MOD 100, 'closed', 'open'), IF(seq MOD 100, 'expired', NULL), NOW(3) - INTERVAL seq SECOND, NOW(3), NOW(3) + INTERVAL 1 DAY,
+		IF(seq MOD 100, NOW(3), NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, 0, NULL), IF(seq MOD 100, NOW(3), NULL), NOW(3)
 	FROM seq_1_to_%[3]d;
 ANALYZE TABLE payments, packets`, staffRows, giantPacket, staffRows/10)
 
@@ -73,10 +83,12 @@ func TestStaffListsReadOnePage(t *testing.T) {
 	}
 	small := payout.Filter{PacketID: "00000000000000000004"}
 	for name, f := range map[string]payout.Filter{
-		"all": {}, "status": {Status: payout.StatusPaid}, "rare status": {Status: payout.StatusUnknown}, "failure": {FailureCode: "declined"}, "user": {UserID: "giant"}, "small user": {UserID: "u42"},
-		"nobody": {UserID: "nobody"}, "packet": {PacketID: giantPacket}, "small packet": small, "order": {OrderNo: "p" + giantPacket + "000101"}, "older": {CreatedTo: hour},
-		"older status": {Status: payout.StatusPaid, CreatedTo: hour}, "older user": {UserID: "giant", CreatedTo: hour}, "older packet": {PacketID: giantPacket, CreatedTo: hour},
-		"amount": {AmountMin: 10, AmountMax: 990}, "user of packet": {PacketID: giantPacket, UserID: "giant"}, "failed with code": {Status: payout.StatusFailed, FailureCode: "declined"},
+		"all": {}, "status": {Status: payout.StatusPaid}, "rare status": {Status: payout.StatusUnknown}, "failure": {FailureCode: "declined"},
+		"user": {UserID: "giant"}, "small user": {UserID: "u42"}, "nobody": {UserID: "nobody"}, "packet": {PacketID: giantPacket},
+		"small packet": small, "order": {OrderNo: "p" + giantPacket + "000101"}, "older": {CreatedTo: hour},
+		"older status": {Status: payout.StatusPaid, CreatedTo: hour}, "older user": {UserID: "giant", CreatedTo: hour},
+		"older packet": {PacketID: giantPacket, CreatedTo: hour}, "amount": {AmountMin: 10, AmountMax: 990},
+		"user of packet": {PacketID: giantPacket, UserID: "giant"}, "failed with code": {Status: payout.StatusFailed, FailureCode: "declined"},
 		"status of packet": {PacketID: giantPacket, Status: payout.StatusPaid}, "status of user": {UserID: "giant", Status: payout.StatusPaid},
 	} {
 		for _, kind := range []payout.Kind{payout.KindPayout, payout.KindRefund} {
@@ -89,7 +101,8 @@ func TestStaffListsReadOnePage(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range []packet.RecordFilter{{}, {App: "app1"}, {SenderID: "giant"}, {SenderID: "s42"}, {SenderID: "nobody"}, {App: "app1", SenderID: "giant"}} {
+	for _, f := range []packet.RecordFilter{{}, {App: "app1"}, {SenderID: "giant"}, {SenderID: "s42"}, {SenderID: "nobody"},
+		{App: "app1", SenderID: "giant"}} {
 		for _, stored := range [][]packet.Status{nil, {packet.StatusOpen, packet.StatusClosing}, {packet.StatusClosed}, {packet.StatusFunding}} {
 			for _, span := range [][2]time.Time{{}, {hour}, {{}, hour}, {deep, hour}} {
 				for _, after := range []time.Time{{}, hour} {
@@ -162,7 +175,8 @@ func TestAmountsRareAndCommon(t *testing.T) {
 		}
 		sum, more, err := s.PaymentSum(t.Context(), f)
 		must(t, err)
-		where := fmt.Sprintf("kind = 'p' AND amount >= %d AND (%d = 0 OR amount <= %d) AND ('%s' = '' OR status = '%s')", f.AmountMin, f.AmountMax, f.AmountMax, f.Status, f.Status)
+		where := fmt.Sprintf("kind = 'p' AND amount >= %d AND (%d = 0 OR amount <= %d) AND ('%s' = '' OR status = '%s')", f.AmountMin,
+			f.AmountMax, f.AmountMax, f.Status, f.Status)
 		var ids []string
 		list, err := raw.QueryContext(t.Context(), "SELECT id FROM payments WHERE "+where+" ORDER BY created_at DESC, id DESC LIMIT 51")
 		must(t, err)

@@ -34,7 +34,8 @@ type lineRow struct {
 }
 
 func (r lineRow) line() payout.StatementLine {
-	return payout.StatementLine{Ref: r.Ref, Op: payout.Op(r.Op), OrderNo: r.OrderNo, Account: r.Account, Amount: money.Fen(r.Amount), At: r.MovedAt.UTC()}
+	return payout.StatementLine{Ref: r.Ref, Op: payout.Op(r.Op), OrderNo: r.OrderNo, Account: r.Account, Amount: money.Fen(r.Amount),
+		At: r.MovedAt.UTC()}
 }
 
 var errLineRef = errors.New("statement line has no usable reference")
@@ -50,7 +51,8 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 		return err
 	}
 	var text strings.Builder
-	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id) VALUES `)
+	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
+		VALUES `)
 	args := make([]any, 0, 10*len(lines))
 	for i, l := range lines {
 		if l.Ref == "" || len(l.Ref) > 64 {
@@ -60,10 +62,12 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 			text.WriteString(", ")
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), clipBytes(l.OrderNo, 64), clipBytes(l.Account, 255), int64(l.Amount), l.At.UTC(), now, runID)
+		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), clipBytes(l.OrderNo, 64), clipBytes(l.Account, 255),
+			int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE
-		created_at = IF(op <> VALUES(op) OR order_no <> VALUES(order_no) OR account <> VALUES(account) OR amount <> VALUES(amount), VALUES(created_at), created_at),
+		created_at = IF(op <> VALUES(op) OR order_no <> VALUES(order_no) OR account <> VALUES(account)
+			OR amount <> VALUES(amount), VALUES(created_at), created_at),
 		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
 		amount = VALUES(amount), moved_at = VALUES(moved_at), reconciliation_id = VALUES(reconciliation_id)`)
 	return s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.Exec(text.String(), args...).Error })
@@ -110,7 +114,8 @@ func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
 		return o, nil
 	}
 	var lines []lineRow
-	err := tx.Raw("SELECT * FROM statement_lines WHERE provider = ? AND order_no IN ? ORDER BY moved_at, id", provider, numbers).Scan(&lines).Error
+	err := tx.Raw("SELECT * FROM statement_lines WHERE provider = ? AND order_no IN ? ORDER BY moved_at, id", provider,
+		numbers).Scan(&lines).Error
 	for _, l := range lines {
 		o.lines[l.OrderNo] = append(o.lines[l.OrderNo], l)
 	}

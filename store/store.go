@@ -84,7 +84,8 @@ type connector struct {
 // does: MySQL would round them otherwise, and show a moment that was not answered and
 // may still be to come. MariaDB cuts without being told, and takes what is between
 // the marks for a comment.
-const sqlMode = "CONCAT('STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION' /*!80000 , ',TIME_TRUNCATE_FRACTIONAL' */)"
+const sqlMode = "CONCAT('STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION' /*!80000 , " +
+	"',TIME_TRUNCATE_FRACTIONAL' */)"
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -173,13 +174,14 @@ func Open(cfg Config) (*Store, error) {
 	pool.SetMaxOpenConns(cfg.MaxOpenConns)
 	pool.SetMaxIdleConns(cfg.MaxOpenConns)
 	pool.SetConnMaxIdleTime(cfg.IdleLimit / 2) // we let go of it first; the driver notices when not
-	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true, DisableWithReturning: true}), &gorm.Config{
-		SkipDefaultTransaction: true,
-		TranslateError:         true,
-		DisableAutomaticPing:   true,
-		NowFunc:                func() time.Time { return time.Time{} }, // what was not stamped by MySQL's clock is refused
-		Logger:                 logger.Discard,
-	})
+	db, err := gorm.Open(gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true, DisableWithReturning: true}),
+		&gorm.Config{
+			SkipDefaultTransaction: true,
+			TranslateError:         true,
+			DisableAutomaticPing:   true,
+			NowFunc:                func() time.Time { return time.Time{} }, // what was not stamped by MySQL's clock is refused
+			Logger:                 logger.Discard,
+		})
 	if err != nil {
 		_ = pool.Close()
 		return nil, fmt.Errorf("open gorm: %w", err)
@@ -260,7 +262,8 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, payout.ErrBooksRestored, gorm.ErrDuplicatedKey} {
+	for _, own := range []error{ErrNotFound, ErrUnavailable, ErrConflict, ErrMoved, ErrBooksClosed, payout.ErrBooksRestored,
+		gorm.ErrDuplicatedKey} {
 		if errors.Is(err, own) {
 			return err
 		}
@@ -278,7 +281,8 @@ func classify(err error) error {
 	}
 	var net interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, sql.ErrTxDone),
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, sql.ErrConnDone),
+		errors.Is(err, sql.ErrTxDone),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &net):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

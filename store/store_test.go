@@ -155,7 +155,8 @@ func even(p packet.Packet) []money.Fen {
 }
 
 func claimOf(p packet.Packet, share int, user string) packet.Claim {
-	return packet.Claim{PacketID: p.ID, UserID: user, ShareIndex: share, Amount: even(p)[share], ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	return packet.Claim{PacketID: p.ID, UserID: user, ShareIndex: share, Amount: even(p)[share],
+		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 }
 
 func claim(t testing.TB, s *Store, p packet.Packet, share int, user string) payout.State {
@@ -293,7 +294,8 @@ func TestReadCommitted(t *testing.T) {
 		}
 		defer conn.Close()
 		var name, level string
-		if err := conn.QueryRowContext(t.Context(), "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')").Scan(&name, &level); err != nil {
+		if err := conn.QueryRowContext(t.Context(), "SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')").Scan(&name,
+			&level); err != nil {
 			return err
 		}
 		if level != "READ-COMMITTED" {

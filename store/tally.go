@@ -51,7 +51,8 @@ func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err erro
 	var row struct{ Looked, N, Bare, Sum int64 }
 	args := append([]any{int64(money.Max) + 1}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
-	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+
+		"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
 		c.fits.all()+") AS fits, "+c.columns+" FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
 	t.Count, t.Amount, t.Without, t.More = row.N, money.Fen(row.Sum), row.Bare, row.Looked > tallyLimit
 	return t, classify(err)
@@ -124,7 +125,8 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 	if err != nil {
 		return payout.Tally{}, err
 	}
-	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x", join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
+	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x",
+		join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
 	if f.Status != "" {
 		c.fits.and("approval_id IS NOT NULL") // most decisions need no second person
 	}
@@ -197,7 +199,8 @@ func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Ta
 func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error) {
 	index := auditIndex(f)
 	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
-	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor}, {"audit_action", "action", f.Action}} {
+	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor},
+		{"audit_action", "action", f.Action}} {
 		switch {
 		case eq.value == "":
 		case eq.index == index:

@@ -23,17 +23,24 @@ import (
 // kind, and an audit of which one person wrote most.
 const desks = `
 INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at, ended_at)
-	SELECT CONCAT('x', payment), payment, 'cancel', 'why', 'li-na', 'finance', status, IF(two, CONCAT('y', payment), NULL), IF(two, NOW(3) + INTERVAL IF(seq MOD 100 = 2, -1, 1) HOUR, NULL),
-		IF(two AND status IN ('open', 'carried_out', 'rejected'), 'wang-wei', NULL), NOW(3) - INTERVAL seq SECOND, IF(status IN ('waiting', 'open'), NULL, NOW(3))
+	SELECT CONCAT('x', payment), payment, 'cancel', 'why', 'li-na', 'finance', status, IF(two, CONCAT('y', payment), NULL), IF(two,
+	NOW(3) + INTERVAL IF(seq MOD 100 = 2, -1, 1) HOUR, NULL),
+		IF(two AND status IN ('open', 'carried_out', 'rejected'), 'wang-wei', NULL), NOW(3) - INTERVAL seq SECOND, IF(status IN ('waiting',
+		'open'), NULL, NOW(3))
 	FROM (SELECT seq, seq MOD 2 = 0 AS two, CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0')) AS payment,
 		CASE seq MOD 100 WHEN 0 THEN 'waiting' WHEN 2 THEN 'waiting' WHEN 4 THEN 'expired' WHEN 6 THEN 'overtaken' WHEN 8 THEN 'open' WHEN 10 THEN 'carried_out' ELSE IF(seq MOD 2, 'carried_out', 'rejected') END AS status
 		FROM (SELECT seq, IF(seq MOD 2, 'ggggggggggggggggggg0', LPAD(LOWER(CONV(seq, 10, 32)), 20, '0')) AS packet FROM seq_1_to_24000) x) y;
-INSERT INTO breaks (kind, packet_id, payment_id, order_no, amount, detail, created_at, last_seen, resolved_at, resolved_by, reason, reconciliation_id)
+INSERT INTO breaks (kind, packet_id, payment_id, order_no, amount, detail, created_at, last_seen, resolved_at, resolved_by, reason,
+reconciliation_id)
 	SELECT IF(seq MOD 100, 'not_in_statement', 'mismatch'), IF(seq MOD 300, 'ggggggggggggggggggg0', '00000000000000000004'),
-		CASE seq MOD 6 WHEN 1 THEN CONCAT('pggggggggggggggggggg0', LPAD(CONV(seq, 10, 32), 4, '0')) WHEN 3 THEN 'pggggggggggggggggggg00001' ELSE CONCAT('p', seq) END, seq, ELT(seq MOD 6, NULL, seq, NULL, 7, 0), 'seen', NOW(3) - INTERVAL seq SECOND, NOW(3),
-		IF(seq MOD 10, NOW(3), NULL), IF(seq MOD 10, 'li-na', NULL), IF(seq MOD 10, 'found', NULL), ELT(seq MOD 3, 'run1', 'run2') FROM seq_1_to_12000;
+		CASE seq MOD 6 WHEN 1 THEN CONCAT('pggggggggggggggggggg0', LPAD(CONV(seq, 10, 32), 4,
+		'0')) WHEN 3 THEN 'pggggggggggggggggggg00001' ELSE CONCAT('p', seq) END, seq, ELT(seq MOD 6, NULL, seq, NULL, 7, 0), 'seen',
+		NOW(3) - INTERVAL seq SECOND, NOW(3),
+		IF(seq MOD 10, NOW(3), NULL), IF(seq MOD 10, 'li-na', NULL), IF(seq MOD 10, 'found', NULL), ELT(seq MOD 3, 'run1', 'run2')
+		FROM seq_1_to_12000;
 INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
-	SELECT seq, NOW(3) - INTERVAL seq SECOND, IF(seq MOD 12, 'li-na', 'wang-wei'), 'finance', IF(seq MOD 5, 'ask', 'retry'), CONCAT('p', seq MOD 6000), '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_12000;
+	SELECT seq, NOW(3) - INTERVAL seq SECOND, IF(seq MOD 12, 'li-na', 'wang-wei'), 'finance', IF(seq MOD 5, 'ask', 'retry'), CONCAT('p',
+	seq MOD 6000), '', 'null', 'null', REPEAT('h', 32) FROM seq_1_to_12000;
 ANALYZE TABLE decisions, breaks, audit`
 
 // tallies compares counts with what the lists themselves show.
@@ -132,40 +139,47 @@ func (x tallies) in(t *testing.T) *tallies {
 
 func (x *tallies) packets() {
 	hour := time.Now().Add(-time.Hour)
-	_, err := x.raw.ExecContext(x.t.Context(), "UPDATE packets SET opens_at = created_at, expires_at = created_at + INTERVAL 1 HOUR WHERE status = 'open' AND created_at < ?", hour)
+	_, err := x.raw.ExecContext(x.t.Context(), "UPDATE packets SET opens_at = created_at, expires_at = created_at + INTERVAL 1 HOUR WHERE "+
+		"status = 'open' AND created_at < ?", hour)
 	must(x.t, err)
 	closed, late := []packet.Status{packet.StatusClosed}, []packet.Status{packet.StatusFunding, packet.StatusOpen, packet.StatusClosing}
 	for _, tc := range []struct {
 		f    packet.RecordFilter
 		more bool
 	}{
-		{packet.RecordFilter{}, true}, {packet.RecordFilter{Stored: closed}, true}, {packet.RecordFilter{From: hour}, false}, {packet.RecordFilter{To: hour}, false},
-		{packet.RecordFilter{Stored: closed, From: hour}, false}, {packet.RecordFilter{App: "app1"}, false}, {packet.RecordFilter{App: "app1", Stored: closed, To: hour}, false},
-		{packet.RecordFilter{SenderID: "giant"}, false}, {packet.RecordFilter{SenderID: "s42", From: hour}, false}, {packet.RecordFilter{SenderID: "nobody"}, false},
-		{packet.RecordFilter{SenderID: "giant", Stored: closed}, false}, {packet.RecordFilter{App: "app1", SenderID: "giant"}, false}, {packet.RecordFilter{App: "app2", SenderID: "giant", Stored: closed}, false},
-		{packet.RecordFilter{Stored: late, ExpiresBefore: time.Now()}, false}, {packet.RecordFilter{Stored: late, ExpiresBefore: time.Now(), App: "app1", To: hour.Add(-time.Hour)}, false},
+		{packet.RecordFilter{}, true}, {packet.RecordFilter{Stored: closed}, true}, {packet.RecordFilter{From: hour}, false},
+		{packet.RecordFilter{To: hour}, false}, {packet.RecordFilter{Stored: closed, From: hour}, false},
+		{packet.RecordFilter{App: "app1"}, false}, {packet.RecordFilter{App: "app1", Stored: closed, To: hour}, false},
+		{packet.RecordFilter{SenderID: "giant"}, false}, {packet.RecordFilter{SenderID: "s42", From: hour}, false},
+		{packet.RecordFilter{SenderID: "nobody"}, false}, {packet.RecordFilter{SenderID: "giant", Stored: closed}, false},
+		{packet.RecordFilter{App: "app1", SenderID: "giant"}, false}, {packet.RecordFilter{App: "app2", SenderID: "giant", Stored: closed},
+			false}, {packet.RecordFilter{Stored: late, ExpiresBefore: time.Now()}, false},
+		{packet.RecordFilter{Stored: late, ExpiresBefore: time.Now(), App: "app1", To: hour.Add(-time.Hour)}, false},
 		{packet.RecordFilter{Stored: late[:1], ExpiresBefore: time.Now(), SenderID: "s100"}, false},
 	} {
-		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.PacketTally(x.t.Context(), tc.f) }, func() (sum payout.Sum) {
-			tc.f.Limit = everything
-			rows, err := x.s.Packets(x.t.Context(), tc.f)
-			must(x.t, err)
-			for _, r := range rows {
-				sum = sum.Plus(payout.Sum{Count: 1, Amount: r.TotalAmount})
-			}
-			return sum
-		})
+		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.PacketTally(x.t.Context(), tc.f) },
+			func() (sum payout.Sum) {
+				tc.f.Limit = everything
+				rows, err := x.s.Packets(x.t.Context(), tc.f)
+				must(x.t, err)
+				for _, r := range rows {
+					sum = sum.Plus(payout.Sum{Count: 1, Amount: r.TotalAmount})
+				}
+				return sum
+			})
 	}
 	_, err = x.raw.ExecContext(x.t.Context(), "UPDATE packets SET total_amount = ? WHERE sender_id = 'giant'", int64(money.Max))
 	must(x.t, err)
-	if got, err := x.s.PacketTally(x.t.Context(), packet.RecordFilter{SenderID: "giant"}); err != nil || got.Count != 6000 || got.Amount <= money.Max || got.More {
+	if got, err := x.s.PacketTally(x.t.Context(), packet.RecordFilter{SenderID: "giant"}); err != nil || got.Count != 6000 ||
+		got.Amount <= money.Max || got.More {
 		x.t.Errorf("more than an amount can be: %+v, %v", got, err)
 	}
 }
 
 func (x *tallies) approvals() {
-	for status, more := range map[payout.DecisionStatus]bool{"": true, payout.DecisionWaiting: false, payout.DecisionOpen: false, payout.DecisionCarriedOut: true,
-		payout.DecisionOvertaken: false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
+	for status, more := range map[payout.DecisionStatus]bool{"": true, payout.DecisionWaiting: false, payout.DecisionOpen: false,
+		payout.DecisionCarriedOut: true,
+		payout.DecisionOvertaken:  false, payout.DecisionRejected: true, payout.DecisionExpired: false} {
 		x.same(string(status), more, func() (payout.Tally, error) {
 			return x.s.ApprovalTally(x.t.Context(), payout.ApprovalFilter{Status: status})
 		}, func() (sum payout.Sum) {
@@ -195,12 +209,16 @@ func (x *tallies) breaks() {
 		f    payout.BreakFilter
 		more bool
 	}{
-		{payout.BreakFilter{}, true}, {payout.BreakFilter{Resolved: &no}, false}, {payout.BreakFilter{Resolved: &yes}, true}, {payout.BreakFilter{Kind: "mismatch"}, true},
-		{payout.BreakFilter{Kind: "mismatch", Resolved: &no}, false}, {payout.BreakFilter{CreatedTo: hour}, false}, {payout.BreakFilter{CreatedTo: hour, Kind: "mismatch"}, false},
-		{payout.BreakFilter{CreatedTo: hour, Resolved: &no}, false}, {payout.BreakFilter{CreatedTo: hour, Resolved: &yes}, true}, {payout.BreakFilter{PacketID: giantPacket}, true},
-		{payout.BreakFilter{PacketID: "00000000000000000004"}, false}, {payout.BreakFilter{PacketID: "00000000000000000004", Resolved: &no, Kind: "mismatch"}, false},
-		{payout.BreakFilter{PacketID: giantPacket, Kind: "mismatch", CreatedTo: hour}, false}, {payout.BreakFilter{ReconciliationID: "run1"}, false}, {payout.BreakFilter{ReconciliationID: "nothing"}, false},
-		{payout.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false}, {payout.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
+		{payout.BreakFilter{}, true}, {payout.BreakFilter{Resolved: &no}, false}, {payout.BreakFilter{Resolved: &yes}, true},
+		{payout.BreakFilter{Kind: "mismatch"}, true}, {payout.BreakFilter{Kind: "mismatch", Resolved: &no}, false},
+		{payout.BreakFilter{CreatedTo: hour}, false}, {payout.BreakFilter{CreatedTo: hour, Kind: "mismatch"}, false},
+		{payout.BreakFilter{CreatedTo: hour, Resolved: &no}, false}, {payout.BreakFilter{CreatedTo: hour, Resolved: &yes}, true},
+		{payout.BreakFilter{PacketID: giantPacket}, true}, {payout.BreakFilter{PacketID: "00000000000000000004"}, false},
+		{payout.BreakFilter{PacketID: "00000000000000000004", Resolved: &no, Kind: "mismatch"}, false},
+		{payout.BreakFilter{PacketID: giantPacket, Kind: "mismatch", CreatedTo: hour}, false},
+		{payout.BreakFilter{ReconciliationID: "run1"}, false}, {payout.BreakFilter{ReconciliationID: "nothing"}, false},
+		{payout.BreakFilter{ReconciliationID: "run2", Resolved: &yes, Kind: "mismatch"}, false},
+		{payout.BreakFilter{ReconciliationID: "run2", PacketID: "00000000000000000004"}, false},
 	} {
 		var got payout.Tally
 		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (t payout.Tally, err error) {
@@ -261,9 +279,11 @@ func (x *tallies) audit() {
 		f    payout.AuditFilter
 		more bool
 	}{
-		{payout.AuditFilter{}, true}, {payout.AuditFilter{From: hour}, false}, {payout.AuditFilter{To: hour}, false}, {payout.AuditFilter{Actor: "li-na"}, true}, {payout.AuditFilter{Actor: "wang-wei"}, false},
-		{payout.AuditFilter{Actor: "nobody"}, false}, {payout.AuditFilter{Actor: "li-na", Action: "retry"}, true}, {payout.AuditFilter{Actor: "li-na", Action: "retry", From: hour}, false},
-		{payout.AuditFilter{Actor: "wang-wei", Action: "retry"}, false}, {payout.AuditFilter{Action: "ask"}, false}, {payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
+		{payout.AuditFilter{}, true}, {payout.AuditFilter{From: hour}, false}, {payout.AuditFilter{To: hour}, false},
+		{payout.AuditFilter{Actor: "li-na"}, true}, {payout.AuditFilter{Actor: "wang-wei"}, false}, {payout.AuditFilter{Actor: "nobody"}, false},
+		{payout.AuditFilter{Actor: "li-na", Action: "retry"}, true}, {payout.AuditFilter{Actor: "li-na", Action: "retry", From: hour}, false},
+		{payout.AuditFilter{Actor: "wang-wei", Action: "retry"}, false}, {payout.AuditFilter{Action: "ask"}, false},
+		{payout.AuditFilter{Action: "retry", To: hour}, false}, {payout.AuditFilter{Subject: "p42"}, false},
 		{payout.AuditFilter{Subject: "p42", Actor: "li-na", Action: "ask"}, false}, {payout.AuditFilter{Subject: "p42", From: hour}, false},
 	} {
 		x.same(fmt.Sprintf("%+v", tc.f), tc.more, func() (payout.Tally, error) { return x.s.AuditTally(x.t.Context(), tc.f) }, func() payout.Sum {

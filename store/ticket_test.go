@@ -63,7 +63,8 @@ func TestTicketKeys(t *testing.T) {
 	}
 	first, err := end("6", "admin", "kid1")
 	must(t, err)
-	if again, err := end("7", "admin", "kid1"); err != nil || first.RevokedAt.IsZero() || !again.RevokedAt.Equal(first.RevokedAt) || again.Status() != access.KeyRevoked {
+	if again, err := end("7", "admin", "kid1"); err != nil || first.RevokedAt.IsZero() || !again.RevokedAt.Equal(first.RevokedAt) ||
+		again.Status() != access.KeyRevoked {
 		t.Errorf("%+v, again %+v, %v", first, again, err)
 	}
 	if _, err := end("8", "admin", "kid3"); !errors.Is(err, ErrNotFound) {

@@ -39,7 +39,8 @@ func (s *Store) tieDay(ctx context.Context, r payout.Reconciliation, zone *time.
 	t := &tying{store: s, tie: payout.NewTie(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.tie.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
-	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider, string(r.Day)).Scan(&read).Error; err != nil {
+	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider,
+		string(r.Day)).Scan(&read).Error; err != nil {
 		return nil, classify(err)
 	}
 	t.tie.ReadAt = orZero(read.ReadAt)
@@ -70,14 +71,16 @@ func (r tieLineRow) line() payout.DatedLine {
 
 func (r transferRow) dated() payout.DatedPosting {
 	kind := payout.PostingKind(r.Kind)
-	return payout.DatedPosting{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount), At: r.CreatedAt.UTC()}
+	return payout.DatedPosting{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
+		At: r.CreatedAt.UTC()}
 }
 
 // lines goes through the lines of the day.
 func (t *tying) lines(ctx context.Context) error {
 	for after := int64(0); ; {
 		var rows []tieLineRow
-		err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict FROM statement_lines FORCE INDEX (statement_lines_day)
+		err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
+			FROM statement_lines FORCE INDEX (statement_lines_day)
 			WHERE provider = ? AND day = ? AND id > ? ORDER BY id LIMIT ?`, t.tie.Provider, string(t.tie.Day), after, tieStep).Scan(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
@@ -130,13 +133,15 @@ func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout
 		return nil
 	}
 	var lineRows []tieLineRow
-	err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict FROM statement_lines FORCE INDEX (statement_lines_order)
+	err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
+		FROM statement_lines FORCE INDEX (statement_lines_order)
 		WHERE provider = ? AND order_no IN ?`, t.tie.Provider, numbers).Scan(&lineRows).Error
 	if err != nil {
 		return err
 	}
 	var postRows []transferRow
-	if err := t.store.read(ctx).Raw("SELECT * FROM transfers FORCE INDEX (transfers_order) WHERE order_no IN ?", numbers).Scan(&postRows).Error; err != nil {
+	if err := t.store.read(ctx).Raw("SELECT * FROM transfers FORCE INDEX (transfers_order) WHERE order_no IN ?",
+		numbers).Scan(&postRows).Error; err != nil {
 		return err
 	}
 	lines, posts := make([]payout.DatedLine, len(lineRows)), make([]payout.DatedPosting, len(postRows))
@@ -195,7 +200,8 @@ func (t *tying) note(b breakRow) {
 // foundByRun counts the breaks, too, that the reconciliation saw last.
 func (t *tying) foundByRun(ctx context.Context) error {
 	var rows []breakRow
-	err := t.store.read(ctx).Raw(`SELECT id, resolved_at FROM breaks FORCE INDEX (breaks_reconciliation) WHERE reconciliation_id = ? AND resolved_at IS NULL
+	err := t.store.read(ctx).Raw(`SELECT id, resolved_at FROM breaks FORCE INDEX (breaks_reconciliation) WHERE reconciliation_id = ?
+		AND resolved_at IS NULL
 		LIMIT 10000`, t.tie.ReconciliationID).Scan(&rows).Error
 	for _, b := range rows {
 		t.note(b)
@@ -252,7 +258,8 @@ func (s *Store) daysToTie(ctx context.Context, provider string, today payout.Day
 // where none has.
 func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (payout.Reconciliation, error) {
 	var row reconciliationRow
-	err := s.read(ctx).Raw(`SELECT * FROM reconciliations FORCE INDEX (reconciliations_active) WHERE provider = ? AND day = ? AND active IS NULL
+	err := s.read(ctx).Raw(`SELECT * FROM reconciliations FORCE INDEX (reconciliations_active) WHERE provider = ? AND day = ?
+		AND active IS NULL
 		AND status = 'done' ORDER BY started_at DESC, id LIMIT 1`, provider, string(day)).Scan(&row).Error
 	if err != nil || row.ID == "" {
 		return payout.Reconciliation{}, classify(err)
@@ -292,7 +299,8 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 		final = &now
 	}
 	return true, s.inTx(ctx, crash.Administration, func(tx tx) error {
-		return tx.Exec("UPDATE ledger_closes SET tie = ?, tied_at = ?, final_at = ? WHERE closed_to = ? AND final_at IS NULL", text, now, final, before.ClosedTo).Error
+		return tx.Exec("UPDATE ledger_closes SET tie = ?, tied_at = ?, final_at = ? WHERE closed_to = ? AND final_at IS NULL", text, now, final,
+			before.ClosedTo).Error
 	})
 }
 
@@ -318,7 +326,8 @@ type tieRow struct {
 func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) (tieRow, error) {
 	var row tieRow
 	_, to := day.Span(zone)
-	if err := s.read(ctx).Raw("SELECT closed_to, tie, tied_at, final_at FROM ledger_closes WHERE closed_to = ?", to).Scan(&row).Error; err != nil {
+	if err := s.read(ctx).Raw("SELECT closed_to, tie, tied_at, final_at FROM ledger_closes WHERE closed_to = ?",
+		to).Scan(&row).Error; err != nil {
 		return row, classify(err)
 	}
 	row.ClosedTo = row.ClosedTo.UTC()

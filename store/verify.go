@@ -102,7 +102,8 @@ func (c *ledgerCheck) transfersBy(column, index string, of func(transferRow) str
 			err = c.db.Raw(query+order, verifyRows).Scan(&rows).Error
 			return rows, err
 		}
-		err = c.db.Raw(query+"WHERE ("+column+" = ? AND id > ?) OR "+column+" > ?"+order, of(*last), last.ID, of(*last), verifyRows).Scan(&rows).Error
+		err = c.db.Raw(query+"WHERE ("+column+" = ? AND id > ?) OR "+column+" > ?"+order, of(*last), last.ID, of(*last),
+			verifyRows).Scan(&rows).Error
 		return rows, err
 	}}
 }
@@ -123,9 +124,10 @@ type ledgerPacketRow struct {
 }
 
 func (r ledgerPacketRow) packet() payout.LedgerPacket {
-	p := payout.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status, BooksClosedAt: orZero(r.BooksClosedAt),
-		ClosedAt: orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed, ClaimedAmount: money.Fen(r.ClaimedShare),
-		ClaimRows: r.ClaimRows, ClaimStrays: r.ClaimStrays}
+	p := payout.LedgerPacket{ID: r.ID, Total: money.Fen(r.TotalAmount), Shares: r.ShareCount, Status: r.Status,
+		BooksClosedAt: orZero(r.BooksClosedAt),
+		ClosedAt:      orZero(r.ClosedAt), ShareRows: r.Count, ShareSum: money.Fen(r.ShareSum), ClaimedCount: r.Claimed,
+		ClaimedAmount: money.Fen(r.ClaimedShare), ClaimRows: r.ClaimRows, ClaimStrays: r.ClaimStrays}
 	if r.Remainder != nil {
 		p.Remainder = money.Fen(*r.Remainder)
 	}
@@ -156,7 +158,8 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 			Total, ClaimedPart int64
 		}
 		err = c.db.Raw(`SELECT packet_id, COUNT(*) AS n, COUNT(user_id) AS claimed, SUM(amount) AS total,
-			SUM(CASE WHEN user_id IS NULL THEN 0 ELSE amount END) AS claimed_part FROM shares WHERE packet_id IN ? GROUP BY packet_id`, ids).Scan(&shares).Error
+			SUM(CASE WHEN user_id IS NULL THEN 0 ELSE amount END) AS claimed_part FROM shares WHERE packet_id IN ?
+			GROUP BY packet_id`, ids).Scan(&shares).Error
 		for _, s := range shares {
 			r := at[s.PacketID]
 			r.Count, r.Claimed, r.ShareSum, r.ClaimedShare = s.N, s.Claimed, s.Total, s.ClaimedPart
@@ -168,7 +171,8 @@ func (c *ledgerCheck) packets() *pages[ledgerPacketRow] {
 			PacketID string
 			N, Fit   int
 		}
-		err = c.db.Raw(`SELECT c.packet_id, COUNT(*) AS n, COALESCE(SUM(s.user_id = c.user_id AND s.app_id = c.app_id AND s.claimed_at = c.claimed_at), 0) AS fit
+		err = c.db.Raw(`SELECT c.packet_id, COUNT(*) AS n, COALESCE(SUM(s.user_id = c.user_id AND s.app_id = c.app_id
+			AND s.claimed_at = c.claimed_at), 0) AS fit
 			FROM claims c LEFT JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
 			WHERE c.packet_id IN ? GROUP BY c.packet_id`, ids).Scan(&claims).Error
 		for _, n := range claims {
@@ -187,7 +191,8 @@ func (c *ledgerCheck) byPacket() error {
 		if err != nil {
 			return err
 		}
-		if err := c.strangers(transfers, func(r transferRow) bool { return p == nil || r.PacketID < p.ID }, "its packet is not there"); err != nil {
+		if err := c.strangers(transfers, func(r transferRow) bool { return p == nil || r.PacketID < p.ID },
+			"its packet is not there"); err != nil {
 			return err
 		}
 		if p == nil {

@@ -103,7 +103,8 @@ func (c *ledgerCheck) byPayment() error {
 		if err != nil {
 			return err
 		}
-		if err := c.strangers(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) }, "its payment is not there"); err != nil {
+		if err := c.strangers(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) },
+			"its payment is not there"); err != nil {
 			return err
 		}
 		if err := c.lostAttempts(attempts, row); err != nil || row == nil {
@@ -154,7 +155,8 @@ func (c *ledgerCheck) lostAttempts(attempts *pages[ledgerAttemptRow], next *ledg
 			return err
 		}
 		parts, _ := payout.Parse(a.OrderNo) // of a number that is not ours the packet stays empty
-		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo, Detail: "an attempt, and its payment is not there"}
+		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
+			Detail: "an attempt, and its payment is not there"}
 		if err := c.tell([]payout.Violation{v}); err != nil {
 			return err
 		}

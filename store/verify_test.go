@@ -64,7 +64,8 @@ func TestR12_VerifyLedger(t *testing.T) {
 		manyLives(t, s)
 	}
 	v, found := verified(t, s)
-	if len(found) != 0 || v.Packets != 12 || v.Payments == 0 || v.Attempts == 0 || v.Suspense != 600 || v.OpenBreaks[payout.BreakSecondSuccess] != 3 {
+	if len(found) != 0 || v.Packets != 12 || v.Payments == 0 || v.Attempts == 0 || v.Suspense != 600 ||
+		v.OpenBreaks[payout.BreakSecondSuccess] != 3 {
 		t.Fatalf("%+v, found %v", v, found)
 	}
 	var rows int64
@@ -79,17 +80,29 @@ func TestR12_VerifyLedger(t *testing.T) {
 		name, do, undo string
 		want           payout.Rule
 	}{
-		{"paid row without posting", "UPDATE payments SET status = 'paid', version = version + 1000, failure_code = NULL WHERE status = 'returned'",
-			"UPDATE payments SET status = 'returned', version = version - 1000, failure_code = 'returned' WHERE version >= 1000", payout.RulePayment},
-		{"claim lost", "UPDATE shares SET amount = amount + 1 WHERE user_id = 'u0'", "UPDATE shares SET amount = amount - 1 WHERE user_id = 'u0'", payout.RuleClaims},
-		{"claim not listed", "UPDATE claims SET packet_id = CONCAT('z', SUBSTRING(packet_id, 2)) WHERE user_id = 'u0'", "UPDATE claims c JOIN shares s USING (user_id, share_index, claimed_at) SET c.packet_id = s.packet_id WHERE c.packet_id LIKE 'z%'", payout.RuleClaims},
-		{"claim listed with another share", "UPDATE claims SET share_index = share_index + 1000 WHERE user_id = 'u0'", "UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", payout.RuleClaims},
-		{"remainder changed", "UPDATE packets SET remainder = remainder + 1 WHERE remainder IS NOT NULL", "UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", payout.RuleRemainder},
-		{"booked without posting", "UPDATE attempts SET booked = 1, asks = asks + 1000 WHERE booked = 0", "UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", payout.RuleAttempt},
-		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'", "UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", payout.RuleUnknown},
-		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, refused, booked, return_booked, next_action, next_at, asked_at, ask_requested, observed, code, message, provider_ref, token, started_at, ask_until, ended_at, forgotten FROM attempts LIMIT 1",
+		{"paid row without posting", "UPDATE payments SET status = 'paid', version = version + 1000, failure_code = NULL WHERE status = " +
+			"'returned'",
+			"UPDATE payments SET status = 'returned', version = version - 1000, failure_code = 'returned' WHERE version >= 1000",
+			payout.RulePayment},
+		{"claim lost", "UPDATE shares SET amount = amount + 1 WHERE user_id = 'u0'", "UPDATE shares SET amount = amount - 1 WHERE user_id = 'u0'",
+			payout.RuleClaims},
+		{"claim not listed", "UPDATE claims SET packet_id = CONCAT('z', SUBSTRING(packet_id, 2)) WHERE user_id = 'u0'",
+			"UPDATE claims c JOIN shares s USING (user_id, share_index, claimed_at) SET c.packet_id = s.packet_id WHERE c.packet_id LIKE 'z%'",
+			payout.RuleClaims},
+		{"claim listed with another share", "UPDATE claims SET share_index = share_index + 1000 WHERE user_id = 'u0'",
+			"UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", payout.RuleClaims},
+		{"remainder changed", "UPDATE packets SET remainder = remainder + 1 WHERE remainder IS NOT NULL",
+			"UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", payout.RuleRemainder},
+		{"booked without posting", "UPDATE attempts SET booked = 1, asks = asks + 1000 WHERE booked = 0",
+			"UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", payout.RuleAttempt},
+		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'",
+			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", payout.RuleUnknown},
+		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, " +
+			"refused, booked, return_booked, next_action, next_at, asked_at, ask_requested, observed, code, message, provider_ref, token, " +
+			"started_at, ask_until, ended_at, forgotten FROM attempts LIMIT 1",
 			"DELETE FROM attempts WHERE order_no = 'x'", payout.RuleUnknown},
-		{"status without time", "UPDATE payments SET settled_at = NULL WHERE id = '" + paid + "'", "UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", payout.RuleSettled},
+		{"status without time", "UPDATE payments SET settled_at = NULL WHERE id = '" + paid + "'",
+			"UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", payout.RuleSettled},
 	} {
 		tamper(t, raw, tc.do)
 		if _, found := verified(t, s); !slices.ContainsFunc(found, func(v payout.Violation) bool { return v.Rule == tc.want }) {
@@ -161,8 +174,10 @@ func TestVitals(t *testing.T) {
 	c.pass(48 * time.Hour)
 	must(t, s.NoteRepair(t.Context(), "packet_without_run", "x"))
 	must(t, s.NoteRepair(t.Context(), "packet_without_run", "y"))
-	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', NULL, NULL, NULL, NULL)")
-	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen}, {Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
+	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', "+
+		"NULL, NULL, NULL, NULL)")
+	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
+		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
 	r := NewVitals(s)
 	v := newVitals()
 	must(t, r.Read(t.Context(), v))
@@ -173,7 +188,8 @@ func TestVitals(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if found["charge pending"] != 1 || found["charge failed"] != 0 || found["payout pending"] != 1 || found["payout returned"] != 1 || len(found) != 24 {
+	if found["charge pending"] != 1 || found["charge failed"] != 0 || found["payout pending"] != 1 || found["payout returned"] != 1 ||
+		len(found) != 24 {
 		t.Errorf("payments %v", found)
 	}
 	if len(v.Overdue) != 3 || v.Overdue[0].Waiting != 1 || v.Overdue[1].Waiting != 1 || v.Overdue[2].Waiting != 0 {
@@ -194,7 +210,8 @@ func TestVitals(t *testing.T) {
 	if v.Repairs["packet_without_run"] != 2 || v.Imbalanced != 0 || v.Suspense != 200 {
 		t.Errorf("%+v", v)
 	}
-	if len(v.Gates) != 3 || v.Gates[0].Waiting != 1 || v.Gates[1].Waiting != 1 || v.Gates[1].Oldest.IsZero() || !v.Gates[0].Oldest.IsZero() || v.Gates[2].Waiting != 0 || v.LostGrabs != 0 {
+	if len(v.Gates) != 3 || v.Gates[0].Waiting != 1 || v.Gates[1].Waiting != 1 || v.Gates[1].Oldest.IsZero() || !v.Gates[0].Oldest.IsZero() ||
+		v.Gates[2].Waiting != 0 || v.LostGrabs != 0 {
 		t.Errorf("gates %+v, %d lost", v.Gates, v.LostGrabs)
 	}
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
@@ -239,12 +256,18 @@ func TestVitalsReadIndexes(t *testing.T) {
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	manyLives(t, s)
 	for query, index := range map[string]string{
-		"SELECT kind, status, COUNT(*) FROM payments FORCE INDEX (payments_status) WHERE " + unfinished + " GROUP BY kind, status":                                            "payments_status",
-		"SELECT COUNT(*), MIN(expires_at) FROM packets FORCE INDEX (packets_status) WHERE status = 'open' AND expires_at < NOW() + INTERVAL 9 DAY":                            "packets_status",
-		"SELECT id, packet_id FROM transfers WHERE id > 5 ORDER BY id DESC LIMIT 2000":                                                                                        "PRIMARY",
-		selectTransfers + "FORCE INDEX (transfers_packet) WHERE (packet_id = 'a' AND id > 5) OR packet_id > 'a' ORDER BY packet_id, id LIMIT 5000":                            "transfers_packet",
-		selectTransfers + "FORCE INDEX (transfers_order) WHERE (order_no = 'a' AND id > 5) OR order_no > 'a' ORDER BY order_no, id LIMIT 5000":                                "transfers_order",
-		selectUnfinished + " WHERE k.status = 'open' AND (k.expires_at > '2026-01-01' OR (k.expires_at = '2026-01-01' AND k.id > 'a')) ORDER BY k.expires_at, k.id LIMIT 100": "packets_status",
+		"SELECT kind, status, COUNT(*) FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
+			" GROUP BY kind, status": "payments_status",
+		"SELECT COUNT(*), MIN(expires_at) FROM packets FORCE INDEX (packets_status) WHERE status = 'open' AND expires_at < NOW() + INTERVAL 9 " +
+			"DAY": "packets_status",
+		"SELECT id, packet_id FROM transfers WHERE id > 5 ORDER BY id DESC LIMIT " +
+			"2000": "PRIMARY",
+		selectTransfers + "FORCE INDEX (transfers_packet) WHERE (packet_id = 'a' AND id > 5) OR packet_id > 'a' ORDER BY packet_id, id LIMIT " +
+			"5000": "transfers_packet",
+		selectTransfers + "FORCE INDEX (transfers_order) WHERE (order_no = 'a' AND id > 5) OR order_no > 'a' ORDER BY order_no, id LIMIT " +
+			"5000": "transfers_order",
+		selectUnfinished + " WHERE k.status = 'open' AND (k.expires_at > '2026-01-01' OR (k.expires_at = '2026-01-01' AND k.id > 'a')) ORDER " +
+			"BY k.expires_at, k.id LIMIT 100": "packets_status",
 	} {
 		rows, err := raw.QueryContext(t.Context(), "EXPLAIN "+query)
 		must(t, err)

@@ -40,11 +40,13 @@ func (r backlogRow) backlog() observe.Backlog {
 }
 
 // paymentKinds are the names of kinds in metrics.
-var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund", payout.KindHonour: "honour"}
+var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
+	payout.KindHonour: "honour"}
 
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
-	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.held, r.gates, r.repairs, r.ledger, r.books, r.reconciled, r.campaigns} {
+	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.held, r.gates, r.repairs,
+		r.ledger, r.books, r.reconciled, r.campaigns} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)
 		}
@@ -57,7 +59,8 @@ func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
 // too: a series that is there can be alarmed on.
 func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 	var rows []backlogRow
-	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished + " GROUP BY kind, status").Scan(&rows).Error
+	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
+		" GROUP BY kind, status").Scan(&rows).Error
 	if err != nil {
 		return err
 	}
@@ -74,7 +77,8 @@ func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
 			if status.Open() || status == payout.StatusFailed || status == payout.StatusReturned {
-				v.Payments = append(v.Payments, observe.PaymentBacklog{Kind: paymentKinds[kind], Status: string(status), Backlog: found[[2]string{string(kind), string(status)}]})
+				v.Payments = append(v.Payments, observe.PaymentBacklog{Kind: paymentKinds[kind], Status: string(status),
+					Backlog: found[[2]string{string(kind), string(status)}]})
 			}
 		}
 	}
@@ -101,7 +105,8 @@ func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, er
 		N           int
 		Since, Last *time.Time
 	}
-	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS since, MAX(created_at) AS last FROM ("+selectSince+") oldest", kind, status, vitalsOldest).Scan(&row).Error
+	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS since, MAX(created_at) AS last FROM ("+selectSince+") oldest", kind,
+		status, vitalsOldest).Scan(&row).Error
 	if row.N == vitalsOldest && row.Last.Before(*row.Since) {
 		row.Since = row.Last
 	}
@@ -111,9 +116,11 @@ func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, er
 // selectTroubles finds payments under way that the provider has not taken: what is to be
 // sent again was refused, or not answered, and of what is being asked about nothing was
 // ever said. While a send is on its way its payment is neither.
-const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low WHEN a.code = @rate THEN @rate ELSE @none END AS why,
+const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low
+	WHEN a.code = @rate THEN @rate ELSE @none END AS why,
 	COUNT(*) AS n, MIN(a.started_at) AS oldest
-	FROM (SELECT provider, order_no, status FROM payments FORCE INDEX (payments_status) WHERE kind = @kind AND status = @status ORDER BY created_at, id LIMIT @most) p
+	FROM (SELECT provider, order_no, status FROM payments FORCE INDEX (payments_status) WHERE kind = @kind AND status = @status
+	ORDER BY created_at, id LIMIT @most) p
 	JOIN attempts a ON a.order_no = p.order_no
 	WHERE a.next_action = 'send' OR p.status = 'unknown' AND a.statement = '' AND NOT a.forgotten GROUP BY p.provider, why`
 
@@ -145,7 +152,8 @@ func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
 	}
 	for _, status := range []string{"funding", "open", "closing"} {
 		var row backlogRow
-		err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(expires_at) AS oldest FROM packets FORCE INDEX (packets_status) WHERE status = ? AND expires_at < ?", status, now).Scan(&row).Error
+		err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(expires_at) AS oldest FROM packets FORCE INDEX (packets_status) WHERE status "+
+			"= ? AND expires_at < ?", status, now).Scan(&row).Error
 		if err != nil {
 			return err
 		}
@@ -157,7 +165,8 @@ func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
 // breaks counts those that wait for people, by kind, zeros too.
 func (r *Vitals) breaks(ctx context.Context, v *observe.Vitals) error {
 	var rows []backlogRow
-	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind").Scan(&rows).Error
+	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY " +
+		"kind").Scan(&rows).Error
 	found := map[string]observe.Backlog{}
 	for _, kind := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
 		found[string(kind)] = observe.Backlog{}
@@ -194,7 +203,8 @@ func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
 	}
 	v.Approvals = waiting.backlog()
 	var outbox backlogRow
-	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(IF(reached_at IS NULL, created_at, due_at)) AS oldest FROM outbox WHERE reached_at IS NULL OR due_at < ?", now).Scan(&outbox).Error; err != nil {
+	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(IF(reached_at IS NULL, created_at, due_at)) AS oldest FROM outbox WHERE "+
+		"reached_at IS NULL OR due_at < ?", now).Scan(&outbox).Error; err != nil {
 		return err
 	}
 	v.Outbox = outbox.backlog()
@@ -225,7 +235,8 @@ func (r *Vitals) gates(ctx context.Context, v *observe.Vitals) error {
 // selectLost adds up what was lost by breaks that nobody has dealt with. A lane's last
 // rebuild would not do: the next one, seconds later perhaps, may have lost nothing.
 const selectLost = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
-	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/', -1) AS UNSIGNED)
+	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/',
+	-1) AS UNSIGNED)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
 func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
@@ -272,7 +283,8 @@ func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
 		ID       int64
 		PacketID string
 	}
-	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted, vitalsTransfers).Scan(&rows).Error
+	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted,
+		vitalsTransfers).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
@@ -294,7 +306,8 @@ func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
 		r.posted = rows[0].ID
 	}
 	v.Imbalanced = int64(len(r.off))
-	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Max), string(payout.PostSecondSuccess), string(payout.PostSecondReturned),
+	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Max), string(payout.PostSecondSuccess),
+		string(payout.PostSecondReturned),
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }
 
@@ -302,7 +315,8 @@ func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
 // with, less what came back. Every such posting has one; whoever gets the money back by
 // other means says so there, and no posting ever would.
 const selectTwice = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
-	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no AND t.kind IN (?, ?)
+	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no
+	AND t.kind IN (?, ?)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
 func (r *Vitals) addUp(ctx context.Context, packetID string) error {

@@ -122,8 +122,10 @@ func TestVitalsSinceWhenOfMany(t *testing.T) {
 	id := owing(t, s)
 	made := query[time.Time](t, s, "SELECT created_at FROM payments WHERE id = ?", id)
 	copies := func(from, to int, minutes int) {
-		tamper(t, s.sql, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, decided_at, created_at, updated_at)
-			SELECT CONCAT('p', LPAD(n.seq, 24, '0')), kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status, created_at, created_at - INTERVAL %d MINUTE, updated_at
+		tamper(t, s.sql, fmt.Sprintf(`INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark,
+			provider, status, decided_at, created_at, updated_at)
+			SELECT CONCAT('p', LPAD(n.seq, 24, '0')), kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider,
+			status, created_at, created_at - INTERVAL %d MINUTE, updated_at
 			FROM payments, seq_%d_to_%d n WHERE id = '%s'`, minutes, from, to, id))
 	}
 	oldest := func() time.Time {
@@ -144,7 +146,8 @@ func TestVitalsSinceWhenOfMany(t *testing.T) {
 	if got, want := oldest(), made.Add(-30*time.Minute); !got.Equal(want) {
 		t.Errorf("of more: since %v, want %v", got, want)
 	}
-	rows, err := s.sql.QueryContext(t.Context(), "EXPLAIN FORMAT=JSON "+strings.NewReplacer("p.kind = ?", "p.kind = 'p'", "p.status = ?", "p.status = 'pending'", "LIMIT ?", "LIMIT 5000").Replace(selectSince))
+	rows, err := s.sql.QueryContext(t.Context(), "EXPLAIN FORMAT=JSON "+strings.NewReplacer("p.kind = ?", "p.kind = 'p'", "p.status = ?",
+		"p.status = 'pending'", "LIMIT ?", "LIMIT 5000").Replace(selectSince))
 	must(t, err)
 	defer rows.Close()
 	var plan string

@@ -19,14 +19,17 @@ type waitingRow struct {
 
 // WaitingPayments lists payments of one kind in one status, the oldest first,
 // after the given place (time of creation and id). Errors: ErrUnavailable.
-func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error) {
+func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place,
+	limit int) ([]payout.Waiting, error) {
 	var rows []waitingRow
-	err := s.read(ctx).Raw(`SELECT p.*, a.next_at, a.next_action FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
+	err := s.read(ctx).Raw(`SELECT p.*, a.next_at, a.next_action FROM payments p FORCE INDEX (payments_status) LEFT
+		JOIN attempts a ON a.order_no = p.order_no
 		WHERE p.kind = ? AND p.status = ? AND (p.created_at > ? OR (p.created_at = ? AND p.id > ?))
 		ORDER BY p.created_at, p.id LIMIT ?`, string(kind), string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
 	out := make([]payout.Waiting, len(rows))
 	for i, r := range rows {
-		out[i] = payout.Waiting{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt), Next: payout.Action(orEmpty(r.NextAction))}
+		out[i] = payout.Waiting{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
+			Next: payout.Action(orEmpty(r.NextAction))}
 	}
 	return out, classify(err)
 }

@@ -96,7 +96,8 @@ func TestUnfinishedPackets(t *testing.T) {
 			}
 		}
 	}
-	if len(found[packet.StatusFunding]) != 3 || found[packet.StatusFunding][0] != early.ID || found[packet.StatusFunding][1] != late.ID || len(found[packet.StatusOpen]) != 1 {
+	if len(found[packet.StatusFunding]) != 3 || found[packet.StatusFunding][0] != early.ID || found[packet.StatusFunding][1] != late.ID ||
+		len(found[packet.StatusOpen]) != 1 {
 		t.Errorf("%v, want %s, then %s", found, early.ID, late.ID)
 	}
 	// One whose books are closed tells of its refund.

@@ -38,8 +38,9 @@ func TestParseKey(t *testing.T) {
 	}
 	secret := text("PRIVATE KEY", private, x509.MarshalPKCS8PrivateKey)
 	for what, s := range map[string]string{
-		"nothing": "", "a word": "x", "a private key": secret, "both": good + secret, "two": good + good, "another kind of key": text("PUBLIC KEY", &other.PublicKey, x509.MarshalPKIXPublicKey),
-		"cut off": good[:60], "another name": strings.ReplaceAll(good, "PUBLIC", "PRIVATE"), "bytes alone": string(public), "long": good + strings.Repeat("\n", MaxPEM),
+		"nothing": "", "a word": "x", "a private key": secret, "both": good + secret, "two": good + good,
+		"another kind of key": text("PUBLIC KEY", &other.PublicKey, x509.MarshalPKIXPublicKey), "cut off": good[:60],
+		"another name": strings.ReplaceAll(good, "PUBLIC", "PRIVATE"), "bytes alone": string(public), "long": good + strings.Repeat("\n", MaxPEM),
 	} {
 		key, err := ParseKey(s)
 		if !errors.Is(err, ErrKey) || key != nil {

@@ -131,7 +131,8 @@ func Check(text, packetID, userID string, now time.Time, find func(kid string) (
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForged, err)
 	}
-	ours := jwt.NewValidator(jwt.WithAudience(audience), jwt.WithSubject(userID), jwt.WithExpirationRequired(), jwt.WithTimeFunc(func() time.Time { return now }))
+	ours := jwt.NewValidator(jwt.WithAudience(audience), jwt.WithSubject(userID), jwt.WithExpirationRequired(),
+		jwt.WithTimeFunc(func() time.Time { return now }))
 	err = ours.Validate(&said)
 	switch {
 	case said.PacketID != packetID, said.Subject != userID, len(said.Audience) == 0, errors.Is(err, jwt.ErrTokenInvalidAudience):

@@ -91,7 +91,8 @@ func (r *relay) lost(ctx context.Context, l *laneReader, pending int) bool {
 	before := l.more
 	l.more = !l.knows(pending)
 	if before && l.more {
-		r.logger.WarnContext(ctx, "Hand-offs were given to somebody else under this worker's name; it reads them again.", slog.Int("lane", l.lane), slog.Int("pending", pending))
+		r.logger.WarnContext(ctx, "Hand-offs were given to somebody else under this worker's name; it reads them again.",
+			slog.Int("lane", l.lane), slog.Int("pending", pending))
 	}
 	return before && l.more
 }

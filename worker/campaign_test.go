@@ -41,12 +41,15 @@ func (r *rig) makeCampaignPackets(id string) error {
 }
 
 // campaign makes one whose packet opens in some whole minutes from now, in UTC.
-func (r *rig) campaign(t *testing.T, sender string, in time.Duration, change func(c *campaign.Campaign, opens time.Time)) campaign.Campaign {
+func (r *rig) campaign(t *testing.T, sender string, in time.Duration,
+	change func(c *campaign.Campaign, opens time.Time)) campaign.Campaign {
 	t.Helper()
 	opens := must(r.store.Clock(t.Context()))(t).Truncate(time.Minute).Add(in)
 	id := campaign.NewID([]byte(rand.Text()), "key")
-	c := campaign.Campaign{ID: id, App: "app", Name: "evening rain", Salt: campaign.NewSalt([]byte("salt"), id), Zone: "UTC", Minute: opens.Hour()*60 + opens.Minute(), BodyHash: id,
-		Template: campaign.Template{Life: 3600, Packet: packet.Packet{SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 1000, ShareCount: 10, Split: packet.SplitRandom, MinShare: 1}}}
+	c := campaign.Campaign{ID: id, App: "app", Name: "evening rain", Salt: campaign.NewSalt([]byte("salt"), id), Zone: "UTC",
+		Minute: opens.Hour()*60 + opens.Minute(), BodyHash: id,
+		Template: campaign.Template{Life: 3600, Packet: packet.Packet{SenderID: sender, Currency: packet.CurrencyCNY, TotalAmount: 1000,
+			ShareCount: 10, Split: packet.SplitRandom, MinShare: 1}}}
 	if change != nil {
 		change(&c, opens)
 	}
@@ -244,7 +247,8 @@ func TestCampaignDayWaitsForTheRow(t *testing.T) {
 	if err := r.makeCampaignPackets(c.ID); err == nil {
 		t.Fatal("a step succeeds while nobody writes rows")
 	}
-	if days := must(r.store.CampaignDays(t.Context(), c.ID, "", 5))(t); len(days) != 1 || days[0].Status != campaign.DayMaking || days[0].PacketID != c.PacketID(c.NextDay) {
+	if days := must(r.store.CampaignDays(t.Context(), c.ID, "", 5))(t); len(days) != 1 || days[0].Status != campaign.DayMaking ||
+		days[0].PacketID != c.PacketID(c.NextDay) {
 		t.Errorf("%+v", days)
 	}
 	if view := must(r.pool.View(t.Context(), c.PacketID(c.NextDay)))(t); view.State != packet.PoolFunding {
@@ -324,7 +328,8 @@ func TestScheduleOfAnEarlierChange(t *testing.T) {
 	paused := must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusPaused))(t)
 	ended := must(r.store.SetCampaign(t.Context(), c.ID, campaign.StatusEnded))(t)
 	for _, late := range []campaign.Campaign{ended, c, paused} {
-		if err := errors.Join(r.starter.ScheduleCampaign(t.Context(), late), r.store.CampaignSynced(t.Context(), late.ID, late.Revision)); err != nil {
+		if err := errors.Join(r.starter.ScheduleCampaign(t.Context(), late),
+			r.store.CampaignSynced(t.Context(), late.ID, late.Revision)); err != nil {
 			t.Fatal(err)
 		}
 	}

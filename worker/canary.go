@@ -50,7 +50,8 @@ func (w *Worker) oneCanary(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, canaryWithin)
 	defer cancel()
 	run, err := w.cfg.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: canaryID + rand.Text(), TaskQueue: workflows.TaskQueue, WorkflowExecutionTimeout: 10 * time.Second, StaticSummary: "is the worker there?",
+		ID: canaryID + rand.Text(), TaskQueue: workflows.TaskQueue, WorkflowExecutionTimeout: 10 * time.Second,
+		StaticSummary: "is the worker there?",
 	}, workflows.CanaryWorkflow, "chirp")
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func TestBusyWorkerIsReady(t *testing.T) {
 	r := newParts(t, stacktest.Redis(t), stacktest.MariaDB(t), addr, namespace)
 	var backlog queueing
 	r.change = func(r *rig, cfg *worker.Config) {
-		cfg.Client = must(worker.Dial(addr, namespace, r.logger, func(o *client.Options) { o.Interceptors = append(o.Interceptors, &backlog) }))(t)
+		cfg.Client = must(worker.Dial(addr, namespace, r.logger, func(o *client.Options) { o.Interceptors = append(o.Interceptors, &backlog) }))(
+			t)
 		t.Cleanup(cfg.Client.Close)
 	}
 	w, _ := r.startWorker(t)
@@ -56,7 +57,8 @@ func TestBusyWorkerIsReady(t *testing.T) {
 		t.Error("ready without a canary, and without work")
 	}
 	wait.Until(t, "ready with work", func() bool {
-		run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}, workflows.CanaryWorkflow, "work")
+		run, err := r.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: workflows.TaskQueue}, workflows.CanaryWorkflow,
+			"work")
 		return err == nil && run.Get(t.Context(), nil) == nil && w.Ready()
 	})
 }

@@ -57,7 +57,8 @@ const resourceHeader = "temporal-resource-id"
 // asciiHeaders percent-encodes the resource header where the id, and so the user
 // id in it, is not visible ASCII: gRPC refuses the whole call otherwise, and a
 // user called 大伟 would never be paid. The request itself carries the id as it is.
-func asciiHeaders(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func asciiHeaders(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	for i, value := range md.Get(resourceHeader) {
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {

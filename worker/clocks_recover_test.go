@@ -96,7 +96,8 @@ func TestR13_RecoverByTheBooksClock(t *testing.T) {
 		}
 		stop()
 		found := must(r.store.Books(t.Context()))(t)
-		if _, err := r.store.EndRestored(t.Context(), payout.StaffWrite{Owner: "operator", Role: "operator", Reason: "test"}, found, 0, "sandbox", nil); err != nil {
+		if _, err := r.store.EndRestored(t.Context(), payout.StaffWrite{Owner: "operator", Role: "operator", Reason: "test"}, found, 0, "sandbox",
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}

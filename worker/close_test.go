@@ -160,17 +160,20 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	owed := ice.Amount + slow.Amount + late.Amount
 	c := r.closedDay(t, d, first)
 	wantMovements(t, c, map[payout.PostingKind]payout.Sum{payout.PostCharge: fen(2, 4300), payout.PostClaim: fen(5, 4000+small.Amount),
-		payout.PostPaid: fen(2, anna.Amount+small.Amount), payout.PostClose: fen(1, 300-small.Amount), payout.PostRefunded: fen(1, 300-small.Amount)})
+		payout.PostPaid: fen(2, anna.Amount+small.Amount), payout.PostClose: fen(1, 300-small.Amount),
+		payout.PostRefunded: fen(1, 300-small.Amount)})
 	if got := c.Closing.Balance(payout.AccountOwed); got != fen(3, owed) {
 		t.Errorf("in flight at midnight: %+v, want 3 of %d", got, owed)
 	}
 	if got := c.Closing.Of("demo").Balance(payout.AccountProvider).Amount; got != -owed {
 		t.Errorf("with the provider: %d, want %d", got, -owed)
 	}
-	if op := c.Tie.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) || op.Differ != fen(1, late.Amount) {
+	if op := c.Tie.Ops[1]; op.Ours != fen(2, anna.Amount+small.Amount) || op.Theirs != fen(3, anna.Amount+small.Amount+late.Amount) ||
+		op.Differ != fen(1, late.Amount) {
 		t.Errorf("transfers: %+v", op)
 	}
-	if diff := c.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferLate || diff[0].OrderNo != lateNo || diff[0].Theirs != late.Amount {
+	if diff := c.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferLate || diff[0].OrderNo != lateNo ||
+		diff[0].Theirs != late.Amount {
 		t.Errorf("%+v", diff)
 	}
 	before := must(json.Marshal(c))(t)
@@ -178,7 +181,8 @@ func TestClosesTieToTheProvider(t *testing.T) {
 	r.off.Store(int64(25 * time.Hour))
 	second := r.closedDay(t, d, first.Add(1))
 	wantMovements(t, second, map[payout.PostingKind]payout.Sum{payout.PostPaid: fen(3, owed)})
-	if diff := second.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferMovedEarlier || diff[0].OrderNo != lateNo || diff[0].Ours != late.Amount {
+	if diff := second.Tie.Differences; len(diff) != 1 || diff[0].Kind != payout.DifferMovedEarlier || diff[0].OrderNo != lateNo ||
+		diff[0].Ours != late.Amount {
 		t.Errorf("%+v", diff)
 	}
 	for _, a := range payout.Accounts {

@@ -33,7 +33,8 @@ type Examination struct {
 }
 
 // attributes are the search attributes that runs carry.
-var attributes = []string{workflows.AttrApp.GetName(), workflows.AttrPacketID.GetName(), workflows.AttrUserID.GetName(), workflows.AttrProvider.GetName(),
+var attributes = []string{workflows.AttrApp.GetName(), workflows.AttrPacketID.GetName(), workflows.AttrUserID.GetName(),
+	workflows.AttrProvider.GetName(),
 	workflows.AttrPayoutStatus.GetName(), workflows.AttrFailureCode.GetName()}
 
 // recentPoll is longer than one poll takes, and shorter than Temporal remembers

@@ -21,7 +21,8 @@ func TestFatalEndsTheWorker(t *testing.T) {
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes, Logger: r.logger,
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes,
+		Logger: r.logger,
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(t.Context()) }()

@@ -143,7 +143,8 @@ var decisionRows = []faultRow{
 		},
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.release(); s.agree("cancel") },
 		calls: refusedTwice + "; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
-	{what: "the money moves while a cancel waits for the second person: his word comes too late", ops: transfers, suffix: "~pending", set: lies,
+	{what: "the money moves while a cancel waits for the second person: his word comes too late", ops: transfers, suffix: "~pending",
+		set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			approval := s.propose("cancel")
@@ -163,7 +164,8 @@ var decisionRows = []faultRow{
 			lands(s)
 			s.awaitBreak("second_success")
 		},
-		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusCancelled, money: "once", breaks: "contradiction, second_success"},
+		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusCancelled, money: "once",
+		breaks: "contradiction, second_success"},
 	{what: "success after mark-paid", ops: transfers, suffix: "~pending", set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
@@ -172,8 +174,10 @@ var decisionRows = []faultRow{
 			lands(s)
 			s.awaitBreak("second_success")
 		},
-		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusPaidOutside, money: "once", breaks: "contradiction, second_success"},
-	{what: "not found past `ask_until`; one person alone can do nothing, two mark it as paid", ops: transfers, limits: forgetting, set: loseSends, loose: true,
+		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusPaidOutside, money: "once",
+		breaks: "contradiction, second_success"},
+	{what: "not found past `ask_until`; one person alone can do nothing, two mark it as paid", ops: transfers, limits: forgetting,
+		set: loseSends, loose: true,
 		then: func(s *scene) {
 			askedAfterForgetting(s)
 			if got, _ := s.decide(0, "cancel"); got != http.StatusConflict {
@@ -182,7 +186,8 @@ var decisionRows = []faultRow{
 			s.agree("mark-paid")
 		},
 		calls: "send internal; ...; ask order_not_found", status: payout.StatusPaidOutside, money: "never"},
-	{what: "not found past `ask_until`; two persons take a new number, then a send of before lands", ops: transfers, limits: forgetting, set: loseFirst, loose: true,
+	{what: "not found past `ask_until`; two persons take a new number, then a send of before lands", ops: transfers, limits: forgetting,
+		set: loseFirst, loose: true,
 		then: func(s *scene) {
 			askedAfterForgetting(s)
 			s.r.limits.Delete(s.packet.ID) // the new number is remembered as usual
@@ -195,7 +200,8 @@ var decisionRows = []faultRow{
 			}
 			s.awaitBreak("second_success")
 		},
-		calls: "send internal; ask order_not_found; ...; #2 send succeeded; ...", status: payout.StatusPaid, money: "twice", breaks: "second_success", tries: 2},
+		calls: "send internal; ask order_not_found; ...; #2 send succeeded; ...", status: payout.StatusPaid, money: "twice",
+		breaks: "second_success", tries: 2},
 }
 
 // loseFirst loses every send of the first number until release.

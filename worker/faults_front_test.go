@@ -204,7 +204,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	x := &exchange{Send: !asks, Kind: parts.Kind, OrderNo: orderNo, Attempt: parts.Attempt, Body: body, path: r.URL.RequestURI(), gone: r.Context().Done()}
+	x := &exchange{Send: !asks, Kind: parts.Kind, OrderNo: orderNo, Attempt: parts.Attempt, Body: body, path: r.URL.RequestURI(),
+		gone: r.Context().Done()}
 	l.begin(x)
 	forward := func() reply { return l.forward(r.Context(), r.Method, x.path, body) }
 	var a reply
@@ -287,7 +288,8 @@ func (a reply) says() string {
 	return fmt.Sprintf("http %d", a.status)
 }
 
-var direct = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var direct = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // forward hands a call to the provider; an error on the way is silence.
 func (l *line) forward(ctx context.Context, method, uri string, body []byte) reply {

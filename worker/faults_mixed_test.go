@@ -24,13 +24,16 @@ var (
 // What mixtures are drawn from. The rest of the kinds act on notifications, too,
 // and are in sendKinds.
 var (
-	sendKinds = []string{"error_before", "error_after", "timeout_before", "timeout_after", "rate_limit", "decline", "pending", "pending_forever",
+	sendKinds = []string{"error_before", "error_after", "timeout_before", "timeout_after", "rate_limit", "decline", "pending",
+		"pending_forever",
 		"notify_never", "notify_twice", "notify_late", "not_found_yet", "contradict", "low_balance"}
-	askKinds  = []string{"error_before", "error_after", "timeout_before", "rate_limit", "pending", "pending_forever", "not_found_yet", "contradict"}
+	askKinds = []string{"error_before", "error_after", "timeout_before", "rate_limit", "pending", "pending_forever", "not_found_yet",
+		"contradict"}
 	mixSuffix = map[payout.Op][]string{
-		payout.OpCharge:   {"", "", "~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"},
-		payout.OpTransfer: {"", "", "~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned", "~broke"},
-		payout.OpRefund:   {"", "", "~flaky", "~lost_reply", "~lost_request", "~pending"},
+		payout.OpCharge: {"", "", "~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"},
+		payout.OpTransfer: {"", "", "~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned",
+			"~broke"},
+		payout.OpRefund: {"", "", "~flaky", "~lost_reply", "~lost_request", "~pending"},
 	}
 )
 

@@ -85,7 +85,8 @@ var alteredRows = []faultRow{
 			s.awaitCalls("send succeeded of another amount; ask succeeded of another amount; ask succeeded of another amount+")
 			s.release()
 		},
-		calls: "send succeeded of another amount; ask succeeded of another amount+" + oneAsk, status: payout.StatusPaid, money: "once", breaks: "mismatch"},
+		calls: "send succeeded of another amount; ask succeeded of another amount+" + oneAsk, status: payout.StatusPaid, money: "once",
+		breaks: "mismatch"},
 	{what: "answer with another account", ops: everyOp, set: alter(false, member("account", "somebody~else")),
 		calls: "send succeeded of another account" + oneAsk, status: payout.StatusPaid, money: "once", breaks: "mismatch"},
 	{what: "answer about another order", ops: everyOp, set: alter(false, member("order_no", "p00000000000000000000000001")),
@@ -99,14 +100,16 @@ var alteredRows = []faultRow{
 	{what: "amount as a fraction", ops: transfers, set: alter(false, member("amount", rowAmount+0.5)),
 		calls: "send succeeded of another amount" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "refusal of another amount", ops: transfers, suffix: "~declined", set: alter(false, member("amount", rowAmount+1)),
-		calls: "send declined of another amount; ask declined; ask declined", status: payout.StatusFailed, money: "never", code: "payee_declined", breaks: "mismatch"},
+		calls: "send declined of another amount; ask declined; ask declined", status: payout.StatusFailed, money: "never", code: "payee_declined",
+		breaks: "mismatch"},
 	{what: "200 with a page of HTML", ops: everyOp, set: alter(false, instead(200, "HTML", "text/html", "<html>It works!</html>")),
 		calls: "send HTML" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "200 without a body", ops: transfers, set: alter(false, instead(200, "nothing", "application/json", "")),
 		calls: "send nothing" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "200 with an empty object", ops: transfers, set: alter(false, instead(200, "{}", "application/json", "{}")),
 		calls: "send {}" + oneAsk, status: payout.StatusPaid, money: "once"},
-	{what: "answer cut off in its middle", ops: everyOp, set: alter(false, func(a reply) reply { a.cut, a.label = true, "half an answer"; return a }),
+	{what: "answer cut off in its middle", ops: everyOp,
+		set:   alter(false, func(a reply) reply { a.cut, a.label = true, "half an answer"; return a }),
 		calls: "send half an answer" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "302 to elsewhere: not followed, nothing is sent there", ops: everyOp, set: redirect,
 		calls: "send 302" + oneAsk, status: payout.StatusPaid, money: "once"},
@@ -116,13 +119,17 @@ var alteredRows = []faultRow{
 		calls: "send 502" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "503 after the money moved", ops: transfers, set: alter(false, instead(503, "503", "text/plain", "busy")),
 		calls: "send 503" + oneAsk, status: payout.StatusPaid, money: "once"},
-	{what: "400 with a code that nobody has heard of, after the money moved", ops: everyOp, set: alter(false, instead(400, "400 strange", "application/json", `{"code":"strange"}`)),
+	{what: "400 with a code that nobody has heard of, after the money moved", ops: everyOp,
+		set:   alter(false, instead(400, "400 strange", "application/json", `{"code":"strange"}`)),
 		calls: "send 400 strange" + oneAsk, status: payout.StatusPaid, money: "once"},
-	{what: "404 to a send, after the money moved", ops: transfers, set: alter(false, instead(404, "404 order_not_found", "application/json", `{"code":"order_not_found"}`)),
+	{what: "404 to a send, after the money moved", ops: transfers,
+		set:   alter(false, instead(404, "404 order_not_found", "application/json", `{"code":"order_not_found"}`)),
 		calls: "send 404 order_not_found" + oneAsk, status: payout.StatusPaid, money: "once"},
-	{what: "409 conflict, after the money moved", ops: everyOp, set: alter(false, instead(409, "order_conflict", "application/json", `{"code":"order_conflict"}`)),
+	{what: "409 conflict, after the money moved", ops: everyOp,
+		set:   alter(false, instead(409, "order_conflict", "application/json", `{"code":"order_conflict"}`)),
 		calls: "send order_conflict; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "contradiction"},
-	{what: "500 that calls itself a refusal, after the money moved", ops: transfers, set: alter(false, instead(500, "500 invalid_request", "application/json", `{"code":"invalid_request"}`)),
+	{what: "500 that calls itself a refusal, after the money moved", ops: transfers,
+		set:   alter(false, instead(500, "500 invalid_request", "application/json", `{"code":"invalid_request"}`)),
 		calls: "send 500 invalid_request" + oneAsk, status: payout.StatusPaid, money: "once"},
 	{what: "refused as invalid, nothing stored under the number", ops: everyOp, set: refuses(1, 422, "invalid_request"),
 		calls: "send invalid_request; ask order_not_found", status: payout.StatusFailed, money: "never", code: "never_received"},
@@ -139,7 +146,8 @@ var alteredRows = []faultRow{
 			}
 		},
 		calls: "send internal; ask no_such_page" + oneAsk, status: payout.StatusPaid, money: "once"},
-	{what: "our key is refused: sent again, same number, after a longer pause", ops: transfers, slow: true, set: refuses(1, 401, "unauthenticated"),
+	{what: "our key is refused: sent again, same number, after a longer pause", ops: transfers, slow: true,
+		set:   refuses(1, 401, "unauthenticated"),
 		calls: "send unauthenticated; send succeeded", status: payout.StatusPaid, money: "once"},
 }
 
@@ -180,7 +188,8 @@ func (s *scene) mustLand(x *exchange, want string) {
 
 // declinedOrder is the provider's refusal of an order, as a liar would word it.
 func (s *scene) declinedOrder(x *exchange) reply {
-	body, _ := json.Marshal(map[string]any{"order_no": x.OrderNo, "op": s.op, "account": s.account, "amount": rowAmount, "currency": "CNY", "remark": "",
+	body, _ := json.Marshal(map[string]any{"order_no": x.OrderNo, "op": s.op, "account": s.account, "amount": rowAmount, "currency": "CNY",
+		"remark": "",
 		"status": "declined", "provider_ref": "sbx-1", "code": "declined", "message": "The order was refused."})
 	return reply{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}, body: body}
 }
@@ -276,7 +285,8 @@ var lateRows = []faultRow{
 			}
 			s.mustLand(x, "succeeded")
 		},
-		calls: "send silence; ask order_not_found; send invalid_request; ask order_not_found+; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction"},
+		calls: "send silence; ask order_not_found; send invalid_request; ask order_not_found+; ask succeeded+", status: payout.StatusPaid,
+		money: "once", breaks: "contradiction"},
 	{what: "send lost for good, the second one is refused as invalid: failed once the first one cannot land any more", ops: transfers,
 		set: keepFirst(func(s *scene, x *exchange, forward func() reply) reply {
 			if x.Send && x.N == 2 {
@@ -284,18 +294,22 @@ var lateRows = []faultRow{
 			}
 			return forward()
 		}),
-		calls: "send silence; ask order_not_found; send invalid_request; ask order_not_found+", status: payout.StatusFailed, money: "never", code: "never_received"},
-	{what: "not found past `ask_until`: nothing is sent any more", ops: everyOp, limits: forgetting, set: loseSends, then: askedAfterForgetting, loose: true,
+		calls: "send silence; ask order_not_found; send invalid_request; ask order_not_found+", status: payout.StatusFailed, money: "never",
+		code: "never_received"},
+	{what: "not found past `ask_until`: nothing is sent any more", ops: everyOp, limits: forgetting, set: loseSends,
+		then: askedAfterForgetting, loose: true,
 		calls: "send internal; ...; ask order_not_found; ask order_not_found", status: payout.StatusUnknown, money: "never"},
 	{what: "not found past `ask_until`, then a send of before lands", ops: transfers, limits: forgetting, set: loseSends, loose: true,
 		then:  func(s *scene) { askedAfterForgetting(s); s.mustLand(s.heldSend(), "succeeded") },
 		calls: "send internal; ...; ask order_not_found; ask order_not_found; ask succeeded+", status: payout.StatusPaid, money: "once"},
 	{what: "returned before paid is known", ops: []payout.Op{payout.OpTransfer}, suffix: "~returned",
 		set:   loseSuccess,
-		calls: "send succeeded, lost; ask succeeded, lost*; ask returned+", status: payout.StatusReturned, money: "once, came back", code: "returned"},
+		calls: "send succeeded, lost; ask succeeded, lost*; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		code: "returned"},
 	{what: "the charge came back before its success is known: the packet is rejected", ops: charges, suffix: "~returned",
 		set:   loseSuccess,
-		calls: "send succeeded, lost; ask succeeded, lost*; ask returned; ask returned", status: payout.StatusFailed, money: "once, came back", code: "returned", breaks: "contradiction", adrift: true},
+		calls: "send succeeded, lost; ask succeeded, lost*; ask returned; ask returned", status: payout.StatusFailed, money: "once, came back",
+		code: "returned", breaks: "contradiction", adrift: true},
 	{what: "says refused twice though the money moved; finance retries", ops: transfers,
 		set: func(s *scene) {
 			s.line.between = func(x *exchange, forward func() reply) reply {
@@ -315,9 +329,11 @@ var lateRows = []faultRow{
 			s.release()
 			s.mustLand(s.heldSend(), "processing")
 		},
-		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
-	{what: "says refused twice, the packet is rejected, then the money moves and a notification comes: all of it goes back", ops: charges, suffix: "~pending",
-		set: lies,
+		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once",
+		breaks: "contradiction, late_success"},
+	{what: "says refused twice, the packet is rejected, then the money moves and a notification comes: all of it goes back", ops: charges,
+		suffix: "~pending",
+		set:    lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
 			s.awaitPacket(packet.StatusRejected)
@@ -325,7 +341,8 @@ var lateRows = []faultRow{
 			s.mustLand(s.heldSend(), "processing")
 			s.awaitRefund()
 		},
-		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success", ends: packet.StatusRejected},
+		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once",
+		breaks: "contradiction, late_success", ends: packet.StatusRejected},
 	{what: "refused, finance retries, then the superseded number succeeds after all", ops: transfers, suffix: "~pending",
 		set: lies,
 		then: func(s *scene) {

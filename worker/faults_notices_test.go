@@ -17,7 +17,8 @@ import (
 // signed makes a notification about an order, as the holder of a secret would.
 func (s *scene) signed(secret, orderNo, status string, at time.Time) notice {
 	s.Helper()
-	n := notice{EventID: "evt_" + rand.Text(), OrderNo: orderNo, Type: "order." + status, header: http.Header{"Content-Type": {"application/json"}}}
+	n := notice{EventID: "evt_" + rand.Text(), OrderNo: orderNo, Type: "order." + status,
+		header: http.Header{"Content-Type": {"application/json"}}}
 	n.body = must(json.Marshal(map[string]string{"event_id": n.EventID, "type": n.Type, "order_no": orderNo, "status": status,
 		"created_at": at.UTC().Format(time.RFC3339)}))(s)
 	hook := must(standardwebhooks.NewWebhook(secret))(s)
@@ -106,7 +107,8 @@ var noticeRows = []faultRow{
 			}
 		},
 		calls: "send processing; ask processing*; ask succeeded+", status: payout.StatusPaid, money: "once"},
-	{what: "out of order: returned is told before succeeded", ops: transfers, suffix: "~returned", rules: []rule{fault("", "pending", 1)}, set: keepNotices,
+	{what: "out of order: returned is told before succeeded", ops: transfers, suffix: "~returned", rules: []rule{fault("", "pending", 1)},
+		set: keepNotices,
 		then: func(s *scene) {
 			first, second := s.heldNotice(), s.heldNotice()
 			if first.Type != "order.succeeded" || second.Type != "order.returned" {
@@ -116,13 +118,18 @@ var noticeRows = []faultRow{
 			s.await(payout.StatusReturned)
 			s.deliver(first, http.StatusNoContent)
 		},
-		calls: "send processing; ask processing*; ask succeeded*; ask returned+", status: payout.StatusReturned, money: "once, came back", code: "returned"},
-	{what: "of a return; the question finds nothing three times", ops: transfers, suffix: "~returned", rules: []rule{fault("", "not_found_yet", 3)},
+		calls: "send processing; ask processing*; ask succeeded*; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		code: "returned"},
+	{what: "of a return; the question finds nothing three times", ops: transfers, suffix: "~returned",
+		rules:  []rule{fault("", "not_found_yet", 3)},
 		calls:  "send succeeded; ask order_not_found; ask order_not_found; ask order_not_found; ask returned+",
 		status: payout.StatusReturned, money: "once, came back", code: "returned", breaks: "forgotten"},
-	{what: "of a return; the question is answered with processing, twice", ops: transfers, suffix: "~returned", rules: []rule{fault("query", "pending", 2)},
-		calls: "send succeeded; ask processing; ask processing; ask returned+", status: payout.StatusReturned, money: "once, came back", code: "returned"},
-	{what: "about the refused number, after finance's retry has paid", ops: transfers, suffix: "~frozen", rules: []rule{fault("", "pending", 1)}, set: keepNotices,
+	{what: "of a return; the question is answered with processing, twice", ops: transfers, suffix: "~returned",
+		rules: []rule{fault("query", "pending", 2)},
+		calls: "send succeeded; ask processing; ask processing; ask returned+", status: payout.StatusReturned, money: "once, came back",
+		code: "returned"},
+	{what: "about the refused number, after finance's retry has paid", ops: transfers, suffix: "~frozen",
+		rules: []rule{fault("", "pending", 1)}, set: keepNotices,
 		then: func(s *scene) {
 			n := s.heldNotice()
 			s.await(payout.StatusFailed)
@@ -192,7 +199,8 @@ var noticeRows = []faultRow{
 	forgedRow("the body was changed", func(s *scene, n *notice) {
 		n.body = []byte(strings.Replace(string(n.body), "succeeded", "returned", 1))
 	}, webhookSecret, 0),
-	forgedRow("under the id of another event", func(_ *scene, n *notice) { n.header.Set(standardwebhooks.HeaderWebhookID, "evt_other") }, webhookSecret, 0),
+	forgedRow("under the id of another event", func(_ *scene, n *notice) { n.header.Set(standardwebhooks.HeaderWebhookID, "evt_other") },
+		webhookSecret, 0),
 	forgedRow("a new date on an old signature", func(_ *scene, n *notice) {
 		n.header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(time.Now().Unix(), 10))
 	}, webhookSecret, 10*time.Minute),

@@ -71,7 +71,8 @@ func newFaultRig(t testing.TB) *faultRig {
 	r.openPool(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.front = newFront(t)
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.front.url, APIKey: "k", WebhookSecret: webhookSecret, Timeout: providerTimeout}))(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.front.url, APIKey: "k", WebhookSecret: webhookSecret,
+		Timeout: providerTimeout}))(t)
 	r.temporal = must(worker.Dial(temporal.Addr, namespace, r.logger))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
@@ -83,13 +84,15 @@ func (r *faultRig) startAPI(t testing.TB) {
 	t.Helper()
 	for _, person := range []string{"finance", "finance2"} {
 		token, id := access.NewToken(access.RoleFinance)
-		if err := r.store.EnsureKey(t.Context(), access.Key{ID: id, Role: access.RoleFinance, Owner: person, SecretHash: access.HashOf(token)}); err != nil {
+		if err := r.store.EnsureKey(t.Context(),
+			access.Key{ID: id, Role: access.RoleFinance, Owner: person, SecretHash: access.HashOf(token)}); err != nil {
 			t.Fatal(err)
 		}
 		r.keys = append(r.keys, token)
 	}
 	server := must(api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: r.store, Provider: r.provider,
-		SeedKey: r.seedKey, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test", Refresh: 100 * time.Millisecond}))(t)
+		SeedKey: r.seedKey, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test",
+		Refresh: 100 * time.Millisecond}))(t)
 	if err := server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +115,8 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
 		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: pay},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes, Logger: r.logger,
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes,
+		Logger: r.logger,
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -133,14 +137,16 @@ type ownLimits struct {
 	rows *sync.Map
 }
 
-func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
+	payout.Begun, error) {
 	if own, ok := o.rows.Load(packetOf(id)); ok {
 		limits = own.(payout.Limits)
 	}
 	return o.Store.BeginSend(ctx, id, limits, encode)
 }
 
-func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	if own, ok := o.rows.Load(c.PacketID); ok {
 		limits = own.(payout.Limits)
 	}
@@ -195,10 +201,13 @@ func (t *rowT) lostStep() bool {
 	if s == nil {
 		return false
 	}
-	for _, id := range []string{workflows.PacketID(s.packet.ID), workflows.PayoutID(s.packet.ID, s.account), workflows.RefundID(s.packet.ID, 0), workflows.ChargeID(s.packet.ID)} {
-		runs := must(s.r.temporal.ListWorkflow(s.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = %q", id)}))(t)
+	for _, id := range []string{workflows.PacketID(s.packet.ID), workflows.PayoutID(s.packet.ID, s.account),
+		workflows.RefundID(s.packet.ID, 0), workflows.ChargeID(s.packet.ID)} {
+		runs := must(s.r.temporal.ListWorkflow(s.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = %q", id)}))(t)
 		for _, run := range runs.GetExecutions() {
-			events := s.r.temporal.GetWorkflowHistory(s.Context(), id, run.GetExecution().GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+			events := s.r.temporal.GetWorkflowHistory(s.Context(), id, run.GetExecution().GetRunId(), false,
+				enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 			for events.HasNext() {
 				if given(must(events.Next())(t)) {
 					return true
@@ -378,7 +387,8 @@ func (s *scene) propose(what string) string {
 // answer is the second person's word.
 func (s *scene) answer(person int, approval, word string) int {
 	s.Helper()
-	return s.r.http(s, http.MethodPost, s.r.staff+"/v1/staff/approvals/"+approval+"/"+word, s.r.keys[person], map[string]string{"reason": "looked at it"}, nil)
+	return s.r.http(s, http.MethodPost, s.r.staff+"/v1/staff/approvals/"+approval+"/"+word, s.r.keys[person],
+		map[string]string{"reason": "looked at it"}, nil)
 }
 
 // agree makes a decision that needs two persons.

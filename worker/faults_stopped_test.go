@@ -49,7 +49,8 @@ func TestWorkerProcess(t *testing.T) {
 	r := &faultRig{limits: &sync.Map{}, rig: &rig{seedKey: [32]byte{7}, logger: quietLogger()}}
 	r.store = must(store.Open(store.Config{DSN: cfg.DSN}))(t)
 	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: cfg.Redis, Lanes: testLanes, Logger: r.logger}))(t)
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: "k", WebhookSecret: webhookSecret, Timeout: providerTimeout}))(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: "k", WebhookSecret: webhookSecret,
+		Timeout: providerTimeout}))(t)
 	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, r.logger))(t)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
 	r.work(t, gated{r.provider, cfg.Gate})
@@ -177,7 +178,8 @@ func (l *line) underWay() (n int) {
 // spawn starts a worker in a process of its own.
 func (r *faultRig) spawn(t testing.TB, gate string) *osexec.Cmd {
 	t.Helper()
-	raw := must(json.Marshal(processSettings{Redis: r.redis, DSN: r.dsn, Temporal: r.address, Namespace: r.namespace, Provider: r.front.url, Gate: gate}))(t)
+	raw := must(json.Marshal(processSettings{Redis: r.redis, DSN: r.dsn, Temporal: r.address, Namespace: r.namespace, Provider: r.front.url,
+		Gate: gate}))(t)
 	cmd := osexec.Command(os.Args[0], "-test.run=^TestWorkerProcess$", "-test.timeout="+strconv.Itoa(int(5*time.Minute/time.Second))+"s")
 	cmd.Env = append(os.Environ(), processEnv+"="+string(raw))
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

@@ -75,9 +75,11 @@ var faultTable = []struct {
 	{"Answers to a send", "The provider's own faults (`PUT /_faults`), on the send.", sendRows},
 	{"Answers to a question", "The answer to a send was lost, and the answer to the question about it is spoilt as well.", queryRows},
 	{"Accounts", "What the suffix of an account does, as recipient, as sender, and as sender whom the remainder goes back to.", accountRows},
-	{"Answers that are not what they should be", "Something between us and the provider alters the answer; the provider itself works.", alteredRows},
+	{"Answers that are not what they should be", "Something between us and the provider alters the answer; the provider itself works.",
+		alteredRows},
 	{"Late, lost and too late", "The network holds calls and delivers them later, or a person decides in between.", lateRows},
-	{"Decisions", "Finance retries, cancels and marks as paid, two persons where it is needed, while the provider has its own view.", decisionRows},
+	{"Decisions", "Finance retries, cancels and marks as paid, two persons where it is needed, while the provider has its own view.",
+		decisionRows},
 	{"Notifications", "A notification moves nothing: it is stored once and causes a question.", noticeRows},
 }
 
@@ -168,11 +170,13 @@ func (r *faultRig) play(t testing.TB, row faultRow, op payout.Op) (again func(te
 	}
 	want := callPattern(row.calls)
 	settled := func() bool {
-		return s.payment().Status == row.status && want.MatchString(s.line.seen(s.id)) && s.quiet() && moneyOf(s.line.moved(s, s.packet.ID, s.id)) == row.money
+		return s.payment().Status == row.status && want.MatchString(s.line.seen(s.id)) && s.quiet() &&
+			moneyOf(s.line.moved(s, s.packet.ID, s.id)) == row.money
 	}
 	wait.Within(t, rowWithin, func() string {
 		p := s.payment()
-		return fmt.Sprintf("the row is settled:\n  calls  %q\n  want   %q\n  status %s %+v, want %s\n  money  %s, want %s\n  breaks %s", s.line.seen(s.id), row.calls,
+		return fmt.Sprintf("the row is settled:\n  calls  %q\n  want   %q\n  status %s %+v, want %s\n  money  %s, want %s\n  breaks %s",
+			s.line.seen(s.id), row.calls,
 			p.Status, p.Failure, row.status, moneyOf(s.line.moved(s, s.packet.ID, s.id)), row.money, s.breaks())
 	}, settled)
 	s.checkFinance(row)
@@ -221,7 +225,8 @@ func (r *faultRig) newScene(t testing.TB, row faultRow, op payout.Op) *scene {
 	if row.limits != (payout.Limits{}) {
 		r.limits.Store(s.packet.ID, row.limits)
 	}
-	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout, payout.OpRefund: payout.KindRefund}[op]
+	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout,
+		payout.OpRefund: payout.KindRefund}[op]
 	s.id = payout.ID(kind, s.packet.ID, 0)
 	if row, ok := t.(*rowT); ok {
 		row.scene = s
@@ -349,7 +354,8 @@ func (s *scene) checkFinance(row faultRow) {
 		}
 	}
 	calls := "; " + s.line.seen(s.id)
-	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose && (told["send"] < sent || told["send"]-unanswered > sent || told["ask"] > asked) {
+	if sent, asked := strings.Count(calls, "send "), strings.Count(calls, "ask "); !row.loose &&
+		(told["send"] < sent || told["send"]-unanswered > sent || told["ask"] > asked) {
 		s.Errorf("the timeline tells of %d sends and %d questions, the provider saw %d and %d", told["send"], told["ask"], sent, asked)
 	}
 	if s.op == payout.OpTransfer {
@@ -466,10 +472,12 @@ func (s *scene) tied() {
 	if in+out != s.packet.TotalAmount || k[payout.PostCharge] != s.packet.TotalAmount {
 		s.Errorf("the ledger sums to %d, the total is %d: %v", in+out, s.packet.TotalAmount, b)
 	}
-	if a[payout.AccountHolding] < 0 || a[payout.AccountOwed] < 0 || a[payout.AccountRefunding] < 0 || a[payout.AccountSuspense] != -k[payout.PostSecondSuccess] {
+	if a[payout.AccountHolding] < 0 || a[payout.AccountOwed] < 0 || a[payout.AccountRefunding] < 0 ||
+		a[payout.AccountSuspense] != -k[payout.PostSecondSuccess] {
 		s.Errorf("an account is overdrawn: %v", b)
 	}
-	want := payout.ProviderTotals{Charged: k[payout.PostCharge], Transferred: k[payout.PostPaid], Returned: k[payout.PostReturned] + k[payout.PostRefundReturned],
+	want := payout.ProviderTotals{Charged: k[payout.PostCharge], Transferred: k[payout.PostPaid], Returned: k[payout.PostReturned] +
+		k[payout.PostRefundReturned],
 		Refunded: k[payout.PostRefunded]}
 	if s.op == payout.OpRefund {
 		want.Refunded += k[payout.PostSecondSuccess]
@@ -495,7 +503,8 @@ second order number. Repeated sends of a number are the same byte for byte. **Mo
 payment's numbers. **Finance sees** is what the list of payments and the list of breaks show.
 `)
 	for _, section := range faultTable {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| fault | of | calls | status | money | finance sees |\n|---|---|---|---|---|---|\n", section.title, section.about)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| fault | of | calls | status | money | finance sees |\n|---|---|---|---|---|---|\n", section.title,
+			section.about)
 		for _, row := range section.rows {
 			var ops []string
 			for _, op := range row.ops {

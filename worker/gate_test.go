@@ -42,7 +42,8 @@ func TestR9_PoolBehindTheBooks(t *testing.T) {
 	c := r.grab(t, p.ID, "c").Claim
 	r.awaitPayout(t, c, payout.StatusPaid)
 	var epoch, seq int64
-	if err := r.sql(t).QueryRowContext(ctx, "SELECT epoch, seq FROM claims WHERE packet_id = ? AND user_id = 'c'", p.ID).Scan(&epoch, &seq); err != nil {
+	if err := r.sql(t).QueryRowContext(ctx, "SELECT epoch, seq FROM claims WHERE packet_id = ? AND user_id = 'c'", p.ID).Scan(&epoch,
+		&seq); err != nil {
 		t.Fatal(err)
 	}
 	if e := must(r.pool.ReadEpoch(ctx, lane))(t); epoch != e.Number || epoch < 2 || seq < 1 || seq > e.Seq {

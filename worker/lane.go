@@ -43,7 +43,8 @@ type laneReader struct {
 
 func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneReader {
 	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, room: semaphore.NewWeighted(laneLimit),
-		underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1), toAck: make(chan struct{}, 1)}
+		underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1),
+		toAck: make(chan struct{}, 1)}
 }
 
 // read takes what is pending under our name first (an earlier life may have left

@@ -72,7 +72,8 @@ func (l *laneReader) readLater(ctx context.Context) error {
 		for packetID, id := l.nextLater(); id != ""; packetID, id = l.nextLater() {
 			batch, err := l.relay.handoffs.ReadOwnPending(ctx, l.lane, l.consumer, entryBefore(id), 1)
 			if err != nil {
-				l.relay.logger.WarnContext(ctx, "Hand-offs left for later could not be read; tried again.", slog.Int("lane", l.lane), slog.Any("error", err))
+				l.relay.logger.WarnContext(ctx, "Hand-offs left for later could not be read; tried again.", slog.Int("lane", l.lane),
+					slog.Any("error", err))
 				if !pause(ctx, 200*time.Millisecond) {
 					return ctx.Err()
 				}

@@ -40,10 +40,14 @@ const (
 func NewMetrics() *Metrics {
 	waits := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	m := &Metrics{slots: map[string]*prometheus.GaugeVec{}, waits: map[string]prometheus.Histogram{
-		sdkActivityWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricActivityWait, Help: "How long activities waited for a worker.", Buckets: waits}),
-		sdkTaskWait:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricTaskWait, Help: "How long workflow tasks waited for a worker.", Buckets: waits}),
-	}, failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricTaskFailed, Help: "Workflow tasks that failed and are tried again."}, []string{tagReason})}
-	for name, help := range map[string]string{observe.MetricSlotsFree: "Tasks that this process could take on beside those it works on.", observe.MetricSlotsUsed: "Tasks that this process works on."} {
+		sdkActivityWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricActivityWait,
+			Help: "How long activities waited for a worker.", Buckets: waits}),
+		sdkTaskWait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricTaskWait,
+			Help: "How long workflow tasks waited for a worker.", Buckets: waits}),
+	}, failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricTaskFailed,
+		Help: "Workflow tasks that failed and are tried again."}, []string{tagReason})}
+	for name, help := range map[string]string{observe.MetricSlotsFree: "Tasks that this process could take on beside those it works on.",
+		observe.MetricSlotsUsed: "Tasks that this process works on."} {
 		m.slots[name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{tagQueue, tagWorker})
 	}
 	for _, reason := range []string{"NonDeterminismError", "WorkflowError"} {

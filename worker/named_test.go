@@ -24,8 +24,10 @@ func TestStepsNameTheirLines(t *testing.T) {
 		args     []any
 		want     string
 	}{
-		{"payout/" + packetID + "/u", []any{packet.Claim{PacketID: packetID, ShareIndex: 3}}, "workflow_id=payout/" + packetID + "/u packet_id=" + packetID + " payment_id=p" + packetID + "0003"},
-		{"refund/" + packetID + "/0", []any{"r" + packetID + "000001"}, "workflow_id=refund/" + packetID + "/0 packet_id=" + packetID + " payment_id=r" + packetID + "0000"},
+		{"payout/" + packetID + "/u", []any{packet.Claim{PacketID: packetID, ShareIndex: 3}}, "workflow_id=payout/" + packetID + "/u packet_id=" +
+			packetID + " payment_id=p" + packetID + "0003"},
+		{"refund/" + packetID + "/0", []any{"r" + packetID + "000001"}, "workflow_id=refund/" + packetID + "/0 packet_id=" + packetID +
+			" payment_id=r" + packetID + "0000"},
 		{"packet/" + packetID, []any{packetID, "expired"}, "workflow_id=packet/" + packetID + " packet_id=" + packetID},
 		{"canary/x", nil, "workflow_id=canary/x"},
 	} {

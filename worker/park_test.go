@@ -177,7 +177,8 @@ func (r *parkRig) metric(t testing.TB, name string, labels ...string) float64 {
 
 func (r *parkRig) hold(t testing.TB, hold bool, key string) {
 	t.Helper()
-	w := payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h", Reason: "statement does not tie"}
+	w := payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
+		Reason: "statement does not tie"}
 	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +324,8 @@ func (r *rig) runsReached(t testing.TB) {
 	defer func() { _ = db.Close() }()
 	all, reached := 0, 0
 	wait.Until(t, "the runs of all rows of the outbox are reached", func() bool {
-		return db.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(reached_at) FROM outbox").Scan(&all, &reached) == nil && all > 0 && all == reached
+		return db.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(reached_at) FROM outbox").Scan(&all, &reached) == nil && all > 0 &&
+			all == reached
 	})
 }
 

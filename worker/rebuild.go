@@ -36,7 +36,8 @@ type RebuildRows interface {
 	PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored, error)
 	PoolOf(ctx context.Context, id string) (packet.Restored, bool, error)
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
-	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place, limit int) ([]packet.Tombstone, packet.Place, error)
+	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place,
+		limit int) ([]packet.Tombstone, packet.Place, error)
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ClaimBook
@@ -77,7 +78,8 @@ type RebuildPace struct {
 }
 
 // DefaultRebuildPace is the pace of a worker.
-var DefaultRebuildPace = RebuildPace{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second, Patience: 2 * time.Minute}
+var DefaultRebuildPace = RebuildPace{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second,
+	Patience: 2 * time.Minute}
 
 // RebuildConfig is what a rebuilder is made of.
 type RebuildConfig struct {
@@ -120,7 +122,8 @@ func NewRebuilder(cfg RebuildConfig) *Rebuilder {
 	if cfg.Underway == nil {
 		cfg.Underway = func(int) int { return 0 }
 	}
-	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()), step: func(int, string) {}, runs: openRuns{starter: cfg.Starter},
+	return &Rebuilder{cfg: cfg, holder: fmt.Sprintf("%d-%s", os.Getpid(), rand.Text()), step: func(int, string) {},
+		runs:  openRuns{starter: cfg.Starter},
 		heavy: semaphore.NewWeighted(makesAtOnce), busy: map[int]bool{}, again: map[int]time.Time{}}
 }
 
@@ -185,7 +188,8 @@ func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 	if r.busy[l.Lane] || time.Now().Before(r.again[l.Lane]) {
 		return false
 	}
-	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt) >= r.cfg.Pace.After && (l.State == packet.LaneShut || l.Holder == r.holder || now.After(l.LeaseUntil))
+	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt) >= r.cfg.Pace.After &&
+		(l.State == packet.LaneShut || l.Holder == r.holder || now.After(l.LeaseUntil))
 	return r.busy[l.Lane]
 }
 
@@ -222,11 +226,13 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	if err != nil {
 		return b, false, err
 	}
-	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease, packet.LaneSeen{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
+	b, taken, err := r.cfg.Books.BeginRebuild(ctx, lane, r.holder, r.cfg.Pace.Lease,
+		packet.LaneSeen{Lane: lane, Epoch: found.Number, Seq: found.Seq, Grabs: found.Grabs})
 	if err != nil || !taken {
 		return b, false, err
 	}
-	r.cfg.Logger.WarnContext(ctx, "Lane is rebuilt from the books.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)), slog.Int64("epoch", b.Epoch))
+	r.cfg.Logger.WarnContext(ctx, "Lane is rebuilt from the books.", slog.Int("lane", lane), slog.String("reason", string(b.Reason)),
+		slog.Int64("epoch", b.Epoch))
 	r.step(lane, "begun")
 	ctx, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
@@ -261,7 +267,8 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		level = slog.LevelWarn
 	}
 	r.cfg.Logger.Log(ctx, level, "Lane is open again.", slog.Int("lane", lane), slog.Int64("epoch", b.Epoch), slog.Int("packets", b.Packets),
-		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Seen.Grabs), slog.Int64("found_grabs", b.Found.Grabs), slog.Int64("recorded", b.Recorded), slog.Int64("lost", b.Lost))
+		slog.Int("unknown", b.Unknown), slog.Int64("seen_grabs", b.Seen.Grabs), slog.Int64("found_grabs", b.Found.Grabs),
+		slog.Int64("recorded", b.Recorded), slog.Int64("lost", b.Lost))
 	return b, true, nil
 }
 

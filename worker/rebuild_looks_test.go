@@ -30,7 +30,8 @@ type longList struct {
 	during func()
 }
 
-func (l *longList) ListWorkflow(ctx context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (l *longList) ListWorkflow(ctx context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (
+	*workflowservice.ListWorkflowExecutionsResponse, error) {
 	out, err := l.Client.ListWorkflow(ctx, in)
 	if err == nil && strings.Contains(in.GetQuery(), "Running") {
 		l.first.Do(l.during)
@@ -53,7 +54,8 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	if err := db.QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0", p.ID).Scan(&amount); err != nil {
 		t.Fatal(err)
 	}
-	held := packet.Claim{PacketID: p.ID, UserID: "held", Amount: money.Fen(amount), ClaimedAt: time.Now().UTC().Truncate(time.Millisecond), Epoch: 1, Seq: 2}
+	held := packet.Claim{PacketID: p.ID, UserID: "held", Amount: money.Fen(amount), ClaimedAt: time.Now().UTC().Truncate(time.Millisecond),
+		Epoch: 1, Seq: 2}
 	release := heldRow(t, db, p.ID)
 	r.flush(t)
 	r.awaitShut(t, lane)

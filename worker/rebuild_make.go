@@ -97,7 +97,8 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 				continue
 			}
 			if out[p.ID] = true; !view.Retired {
-				stones = append(stones, packet.Tombstone{ID: p.ID, App: p.App, BodyHash: p.BodyHash, State: packet.PoolRejected, Until: now.Add(packet.TombstoneLife),
+				stones = append(stones, packet.Tombstone{ID: p.ID, App: p.App, BodyHash: p.BodyHash, State: packet.PoolRejected,
+					Until: now.Add(packet.TombstoneLife),
 					First: cmp.Or(p.First, view.First, &packet.FirstAnswer{HTTPStatus: http.StatusPaymentRequired})})
 			}
 		}
@@ -107,7 +108,8 @@ func (r *Rebuilder) makeRejected(ctx context.Context, b *packet.Rebuild) (map[st
 	}
 }
 
-func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool, done map[string]packet.Status) error {
+func (r *Rebuilder) makeStatus(ctx context.Context, b *packet.Rebuild, status packet.Status, rejected map[string]bool,
+	done map[string]packet.Status) error {
 	var after packet.Place
 	for {
 		page, err := r.cfg.Rows.PoolsOfLane(ctx, b.Lane, r.cfg.Lanes, status, after, rebuildPackets)

@@ -426,7 +426,8 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 		t.Fatalf("rebuilt: %+v, %v, %v", b, did, err)
 	}
 	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
-	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex || again.Claim.Amount != g.Claim.Amount {
+	if again := r.grab(t, p.ID, "first"); again.Result != packet.GrabReplayed || again.Claim.ShareIndex != g.Claim.ShareIndex ||
+		again.Claim.Amount != g.Claim.Amount {
 		t.Errorf("told %+v, then %+v", g, again)
 	}
 	if second := r.grab(t, p.ID, "second"); second.Result != packet.GrabWon || second.Claim.ShareIndex == g.Claim.ShareIndex {

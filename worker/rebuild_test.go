@@ -148,7 +148,8 @@ func (c *grabbers) judge(t testing.TB) (gone int) {
 			}
 			last := told[len(told)-1]
 			if last.ShareIndex != b.ShareIndex || last.Amount != b.Amount {
-				t.Errorf("user %s of packet %s was told share %d of %d last, has %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex, b.Amount)
+				t.Errorf("user %s of packet %s was told share %d of %d last, has %d of %d", user, p.ID, last.ShareIndex, last.Amount, b.ShareIndex,
+					b.Amount)
 			}
 		}
 		for key, told := range c.told {

@@ -113,7 +113,8 @@ func (w *Worker) repeatReconciliations(ctx context.Context) error {
 		provider := r.Steps.Provider.Name()
 		asked, err := r.Wishes.RepeatReconciliations(ctx, provider)
 		if asked > 0 {
-			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider), slog.Int("days", asked))
+			w.cfg.Logger.InfoContext(ctx, "Days that could not be reconciled are tried again.", slog.String("provider", provider),
+				slog.Int("days", asked))
 		}
 		if err != nil && ctx.Err() == nil {
 			w.cfg.Logger.WarnContext(ctx, "Failed reconciliations could not be asked for again; it is tried again.", slog.Any("error", err))

@@ -22,7 +22,8 @@ import (
 
 // reconcile is what a worker of the rig carries out reconciliations with.
 func (r *rig) reconcile() *worker.Reconcile {
-	return &worker.Reconcile{Steps: &activities.Reconciliations{Book: r.store, Provider: r.provider}, Wishes: r.store, Closes: r.store, Hour: 4, Minute: 10}
+	return &worker.Reconcile{Steps: &activities.Reconciliations{Book: r.store, Provider: r.provider}, Wishes: r.store, Closes: r.store,
+		Hour: 4, Minute: 10}
 }
 
 func today() payout.Day { return payout.DayOf(time.Now(), time.UTC) }
@@ -139,7 +140,8 @@ func TestReconcileFindsReturnNobodyToldOf(t *testing.T) {
 		t.Fatalf("payout is %s before anybody asked", got)
 	}
 	got := r.reconcileDay(t, today())
-	if got.Status != payout.ReconciliationDone || !got.Provisional || got.InFlight != 0 || got.Lines < 3 || got.Repaired != 1 || got.Matched != got.Lines {
+	if got.Status != payout.ReconciliationDone || !got.Provisional || got.InFlight != 0 || got.Lines < 3 || got.Repaired != 1 ||
+		got.Matched != got.Lines {
 		t.Errorf("%+v", got)
 	}
 	if st := r.payoutOf(t, c).Status; st != payout.StatusReturned {
@@ -182,7 +184,8 @@ func TestReconcileEveryBreak(t *testing.T) {
 	// Everything was booked long ago, apart from what the rows below say.
 	exec(t, db, 1+6+6+1, "UPDATE transfers SET created_at = created_at - INTERVAL 2 MINUTE")
 	first := r.reconcileDay(t, today())
-	if first.Status != payout.ReconciliationDone || first.Lines != 8 || first.Matched != 8 || first.Breaks != 0 || first.Repaired != 0 || first.InFlight != 0 {
+	if first.Status != payout.ReconciliationDone || first.Lines != 8 || first.Matched != 8 || first.Breaks != 0 || first.Repaired != 0 ||
+		first.InFlight != 0 {
 		t.Fatalf("before anything was done: %+v", first)
 	}
 	for _, sum := range first.Sums {
@@ -193,8 +196,10 @@ func TestReconcileEveryBreak(t *testing.T) {
 
 	// Repaired: the books lost that it was paid. A return lost likewise.
 	exec(t, db, 1, "DELETE FROM transfers WHERE reference = ?", order("unbooked")+":paid")
-	exec(t, db, 1, "UPDATE attempts SET booked = FALSE, statement = 'pending', ended_at = NULL, next_action = 'ask' WHERE order_no = ?", order("unbooked"))
-	exec(t, db, 1, "UPDATE payments SET status = 'sending', settled_at = NULL, updated_at = updated_at + INTERVAL 1 DAY WHERE id = ?", claims["unbooked"])
+	exec(t, db, 1, "UPDATE attempts SET booked = FALSE, statement = 'pending', ended_at = NULL, next_action = 'ask' WHERE order_no = ?",
+		order("unbooked"))
+	exec(t, db, 1, "UPDATE payments SET status = 'sending', settled_at = NULL, updated_at = updated_at + INTERVAL 1 DAY WHERE id = ?",
+		claims["unbooked"])
 	exec(t, db, 1, "DELETE FROM transfers WHERE reference = ?", order("last~returned")+":returned")
 	exec(t, db, 1, "UPDATE attempts SET return_booked = FALSE, statement = 'succeeded' WHERE order_no = ?", order("last~returned"))
 	exec(t, db, 1, "UPDATE payments SET status = 'paid', failure_code = NULL, failure_message = NULL WHERE id = ?", claims["last~returned"])
@@ -286,7 +291,8 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 		var d *client.ScheduleDescription
 		wait.Until(t, "schedule is as configured", func() bool { // Temporal takes a moment to show an update
 			d = must(handle.Describe(t.Context()))(t)
-			return len(d.Schedule.Spec.Calendars) == 1 && len(d.Schedule.Spec.Calendars[0].Minute) == 1 && d.Schedule.Spec.Calendars[0].Minute[0].Start == minute
+			return len(d.Schedule.Spec.Calendars) == 1 && len(d.Schedule.Spec.Calendars[0].Minute) == 1 &&
+				d.Schedule.Spec.Calendars[0].Minute[0].Start == minute
 		})
 		spec := d.Schedule.Spec
 		if len(spec.Calendars) != 1 || len(spec.Intervals) != 0 || spec.TimeZoneName != zone {
@@ -330,7 +336,8 @@ func TestReconciliationsAreScheduled(t *testing.T) {
 	}
 	wait.Until(t, "the day before is reconciled", func() bool {
 		list, err := r.store.Reconciliations(t.Context(), payout.ReconciliationFilter{Day: today().Add(-1), Limit: 5})
-		return err == nil && len(list) == 1 && list[0].Status == payout.ReconciliationDone && list[0].RequestedBy == payout.BySchedule && !list[0].Provisional
+		return err == nil && len(list) == 1 && list[0].Status == payout.ReconciliationDone && list[0].RequestedBy == payout.BySchedule &&
+			!list[0].Provisional
 	})
 	wait.Until(t, "its run has ended", func() bool { return r.runs(t, workflows.ReconcileID("sandbox", today().Add(-1))) == "Completed" })
 	asked := must(handle.Describe(t.Context()))(t).Info.RecentActions

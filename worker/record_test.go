@@ -182,9 +182,10 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	wait.Until(t, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
-	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(*payout.Decision, payout.Row, error) (int, []byte) {
-		return 202, []byte("{}")
-	}); err != nil {
+	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
+		func(*payout.Decision, payout.Row, error) (int, []byte) {
+			return 202, []byte("{}")
+		}); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitPayout(t, c, payout.StatusPaid)
@@ -198,10 +199,12 @@ func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	r.awaitStatus(t, p.ID, packet.StatusRejected)
 	wait.Until(t, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h", Reason: "the sender says it was taken"}
-	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk}, func(*payout.Decision, payout.Row, error) (int, []byte) {
-		return 202, []byte("{}")
-	}); err != nil {
+	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
+		Reason: "the sender says it was taken"}
+	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk},
+		func(*payout.Decision, payout.Row, error) (int, []byte) {
+			return 202, []byte("{}")
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return workflows.ChargeID(p.ID), "Completed"
@@ -219,7 +222,8 @@ func liveReconciled(t *testing.T, r *rig) (string, string) {
 func (r *rig) history(t *testing.T, workflowID string) *historypb.History {
 	t.Helper()
 	h := &historypb.History{}
-	for iter := r.temporal.GetWorkflowHistory(t.Context(), workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext(); {
+	all := enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT
+	for iter := r.temporal.GetWorkflowHistory(t.Context(), workflowID, "", false, all); iter.HasNext(); {
 		event, err := iter.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +238,8 @@ func replay(t *testing.T, h *historypb.History) {
 	replayer := sdk.NewWorkflowReplayer()
 	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
 		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge,
-		workflows.ReconcileWorkflow: workflows.Reconcile, workflows.DailyReconcileWorkflow: workflows.DailyReconcile, workflows.CampaignWorkflow: workflows.Campaign} {
+		workflows.ReconcileWorkflow: workflows.Reconcile, workflows.DailyReconcileWorkflow: workflows.DailyReconcile,
+		workflows.CampaignWorkflow: workflows.Campaign} {
 		replayer.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
 	}
 	if err := replayer.ReplayWorkflowHistory(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)), h); err != nil {

@@ -119,7 +119,8 @@ func (r *Recover) undecided(ctx context.Context, packetID, subject, why string) 
 	if told {
 		return nil
 	}
-	r.Logger.WarnContext(ctx, "The recovery leaves something to a person.", slog.String("packet_id", packetID), slog.String("subject", subject), slog.String("why", why))
+	r.Logger.WarnContext(ctx, "The recovery leaves something to a person.", slog.String("packet_id", packetID),
+		slog.String("subject", subject), slog.String("why", why))
 	r.note(func(v *Recovery) { v.Undecided = append(v.Undecided, subject+": "+why) })
 	return r.Store.NoteUndecided(ctx, packetID, subject, why)
 }

@@ -162,16 +162,19 @@ func (r *Recover) share(ctx context.Context, id string, share payout.ShareLeft) 
 		return err
 	}
 	if seen.Account == "" || seen.Amount != 0 && seen.Amount != share.Amount {
-		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q", share.Index, share.Amount, seen.Amount, seen.Account))
+		return r.undecided(ctx, id, no, fmt.Sprintf("nobody has share %d of %d fen in the books; the provider has an order of %d fen to %q",
+			share.Index, share.Amount, seen.Amount, seen.Account))
 	}
 	at := r.lines[id][no].first
 	if at.IsZero() {
 		at = r.began
 	}
-	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: at.UTC().Truncate(time.Millisecond)}
+	c := packet.Claim{PacketID: id, UserID: seen.Account, ShareIndex: share.Index, Amount: share.Amount,
+		ClaimedAt: at.UTC().Truncate(time.Millisecond)}
 	_, err = r.Store.RecoverClaim(ctx, c, r.Provider.Name())
 	if errors.Is(err, packet.ErrConflict) || errors.Is(err, packet.ErrBooksClosed) {
-		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account, err))
+		return r.undecided(ctx, id, no, fmt.Sprintf("share %d was paid to account %q, which cannot be given it: %v", share.Index, seen.Account,
+			err))
 	}
 	if err == nil {
 		r.note(func(v *Recovery) { v.Claims++; v.Guessed++ })

@@ -150,7 +150,8 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 	}
 	if p.ID == "" {
 		if _, moved := r.lines[id]; moved {
-			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved its money, and neither Redis nor Temporal knows the packet")
+			return rec, false, r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "the provider moved its money, and neither Redis nor "+
+				"Temporal knows the packet")
 		}
 		return rec, false, nil
 	}

@@ -223,7 +223,8 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 			return err
 		}
 		if left := rec.TotalAmount - rec.ClaimedAmount; left > 0 {
-			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that the books leave", left))
+			return r.undecided(ctx, id, refund, fmt.Sprintf("it was closed, and the provider has not refunded the %d fen that the books leave",
+				left))
 		}
 	}
 	if err != nil {
@@ -320,5 +321,6 @@ func (r *Recover) remembered(ctx context.Context, id string) error {
 	if err != nil || rec.Stored == packet.StatusClosed && len(open) == 0 {
 		return err
 	}
-	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: what was sent and when has to be looked up")
+	return r.undecided(ctx, id, payout.ID(payout.KindCharge, id, 0), "it is older than the provider's memory of order numbers: what was "+
+		"sent and when has to be looked up")
 }

@@ -25,15 +25,16 @@ type Why string
 
 // The reasons, and how each is known.
 const (
-	WhyAuthority   Why = "the certificate of the Temporal server comes from no authority that is trusted" // x509.UnknownAuthorityError, x509.SystemRootsError
-	WhyName        Why = "the certificate of the Temporal server is for another name"                     // x509.HostnameError
-	WhyCertificate Why = "the certificate of the Temporal server is not valid"                            // any other tls.CertificateVerificationError
-	WhyHandshake   Why = "the Temporal server refuses the TLS connection"                                 // an alert from the server
-	WhyNotTLS      Why = "the Temporal server does not speak TLS"                                         // tls.RecordHeaderError
-	WhyNotHTTP2    Why = "what answers TLS at the address of Temporal does not speak HTTP/2"              // ALPN
-	WhyTLS         Why = "the Temporal server asks for TLS"                                               // it answers a handshake
-	WhyKey         Why = "the Temporal server does not know who asks"                                     // gRPC Unauthenticated
-	WhyPermission  Why = "the Temporal server does not permit what is asked"                              // gRPC PermissionDenied
+	// x509.UnknownAuthorityError, x509.SystemRootsError
+	WhyAuthority   Why = "the certificate of the Temporal server comes from no authority that is trusted"
+	WhyName        Why = "the certificate of the Temporal server is for another name"        // x509.HostnameError
+	WhyCertificate Why = "the certificate of the Temporal server is not valid"               // any other tls.CertificateVerificationError
+	WhyHandshake   Why = "the Temporal server refuses the TLS connection"                    // an alert from the server
+	WhyNotTLS      Why = "the Temporal server does not speak TLS"                            // tls.RecordHeaderError
+	WhyNotHTTP2    Why = "what answers TLS at the address of Temporal does not speak HTTP/2" // ALPN
+	WhyTLS         Why = "the Temporal server asks for TLS"                                  // it answers a handshake
+	WhyKey         Why = "the Temporal server does not know who asks"                        // gRPC Unauthenticated
+	WhyPermission  Why = "the Temporal server does not permit what is asked"                 // gRPC PermissionDenied
 )
 
 // Refusal is a Temporal server that does not take us, or that is not to be trusted.
@@ -171,7 +172,8 @@ func answersTLS(err error) *Refusal {
 // hiding keeps a key out of errors, and so out of logs: a gateway may repeat in its
 // refusal what it was sent.
 func hiding(key string) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		err := invoker(ctx, method, req, reply, cc, opts...)
 		told := status.Convert(err)
 		if !strings.Contains(told.Message(), key) {

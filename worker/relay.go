@@ -168,7 +168,8 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	var jobs []job
 	if h.Created != nil {
 		p := *h.Created
-		jobs = append(jobs, job{packetID: p.ID, do: around(crash.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
+		jobs = append(jobs, job{packetID: p.ID,
+			do: around(crash.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
 	}
 	for _, c := range h.Claims {
 		jobs = append(jobs, job{packetID: c.PacketID, do: around(crash.RelayPayout, func(ctx context.Context) error {

@@ -22,7 +22,8 @@ func TestR9_RowAfterTheRebuild(t *testing.T) {
 	for _, user := range []string{"u", "v"} {
 		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid)
 	}
-	if again := must(r.store.Rebuilds(ctx, 10))(t); len(again) != 1 || again[0].Lane != packet.Lane(p.ID, testLanes) || again[0].Reason != packet.LanePoolBehind || again[0].Lost != 0 {
+	if again := must(r.store.Rebuilds(ctx, 10))(t); len(again) != 1 || again[0].Lane != packet.Lane(p.ID, testLanes) ||
+		again[0].Reason != packet.LanePoolBehind || again[0].Lost != 0 {
 		t.Errorf("rebuilds: %+v", again)
 	}
 	r.awaitStatus(t, p.ID, packet.StatusClosed)

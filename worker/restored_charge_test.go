@@ -103,7 +103,8 @@ func TestR13_RefusedIsRejectedAgain(t *testing.T) {
 // goesBack has all of a packet go back that was rejected, and charged after all.
 func (r *rig) goesBack(t *testing.T, p packet.Packet) {
 	t.Helper()
-	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected || rec.Failure == nil || rec.Failure.Code != "payer_declined" {
+	if rec := must(r.store.Packet(t.Context(), p.ID))(t); rec.Stored != packet.StatusRejected || rec.Failure == nil ||
+		rec.Failure.Code != "payer_declined" {
 		t.Fatalf("%s, %+v", rec.Stored, rec.Failure)
 	}
 	back := r.awaitRefund(t, p.ID, 0, payout.StatusAwaitingRecipient) // this sender's account is like that

@@ -15,7 +15,8 @@ import (
 func (r *rig) idle(t testing.TB, id string) bool {
 	t.Helper()
 	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-	return err == nil && d.GetWorkflowExecutionInfo().GetStatus().String() == "Running" && d.GetPendingWorkflowTask() == nil && len(d.GetPendingActivities()) == 0
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus().String() == "Running" && d.GetPendingWorkflowTask() == nil &&
+		len(d.GetPendingActivities()) == 0
 }
 
 // TestR13_RunHearsOfTheEnd: a packet was sold out and closed after the backup, so that its

@@ -48,7 +48,8 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
 		t.Errorf("a grab: %v", err)
 	}
-	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, testLanes)); did || !errors.Is(err, payout.ErrBooksRestored) {
+	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, testLanes)); did ||
+		!errors.Is(err, payout.ErrBooksRestored) {
 		t.Errorf("rebuilt from restored books: %v, %v", did, err)
 	}
 }
@@ -212,7 +213,8 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	rebuilder.OnStep(func(_ int, done string) {
 		if done == "settled" { // to a moment before the claim
 			for _, undo := range []string{"DELETE FROM claims WHERE packet_id = ?",
-				"UPDATE shares SET app_id = NULL, user_id = NULL, nickname = NULL, avatar_url = NULL, recipient = NULL, claimed_at = NULL WHERE packet_id = ?"} {
+				"UPDATE shares SET app_id = NULL, user_id = NULL, nickname = NULL, avatar_url = NULL, recipient = NULL, claimed_at = NULL WHERE " +
+					"packet_id = ?"} {
 				if _, err := r.sql(t).ExecContext(ctx, undo, p.ID); err != nil {
 					t.Error(err)
 				}

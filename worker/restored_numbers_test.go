@@ -28,7 +28,8 @@ func TestR13_PaidUnderTheEarlierNumber(t *testing.T) {
 	})
 	for i, kind := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsSucceeded, payout.ObsReturned} {
 		now := must(r.store.Clock(t.Context()))(t)
-		o := payout.Observation{ID: "told/" + string(rune('1'+i)), Source: payout.SourceAsk, Kind: kind, OrderNo: payout.OrderNo(id, 1), StartedAt: now, EndedAt: now}
+		o := payout.Observation{ID: "told/" + string(rune('1'+i)), Source: payout.SourceAsk, Kind: kind, OrderNo: payout.OrderNo(id, 1),
+			StartedAt: now, EndedAt: now}
 		if _, err := r.store.Settle(t.Context(), o, o.OrderNo); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func TestR13_PromiseAfterTheEnd(t *testing.T) {
 	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	dsn := old.backup(t)
 	until := must(old.store.Books(t.Context()))(t).Number
-	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: 1, Amount: back.Amount, ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: 1, Amount: back.Amount,
+		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	if err := old.starter.StartPayout(t.Context(), late, "demo"); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func TestR13_PromiseAfterTheEnd(t *testing.T) {
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)
 	}
-	if c, err := r.store.Claim(t.Context(), p.ID, late.UserID); err != nil || c.PayoutID[0] != 'h' || c.PayoutStatus != string(payout.StatusFailed) || c.Amount != late.Amount {
+	if c, err := r.store.Claim(t.Context(), p.ID, late.UserID); err != nil || c.PayoutID[0] != 'h' ||
+		c.PayoutStatus != string(payout.StatusFailed) || c.Amount != late.Amount {
 		t.Errorf("what he was told: %+v, %v", c, err)
 	}
 	if got := r.movements(t, p.ID); len(got) != len(want) {

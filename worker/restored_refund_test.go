@@ -43,7 +43,8 @@ func TestR13_RefundedUnderANewNumber(t *testing.T) {
 	}
 	old.awaitStatus(t, p.ID, packet.StatusClosed)
 	var share int64
-	if err := old.sql(t).QueryRowContext(t.Context(), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0", p.ID).Scan(&share); err != nil {
+	if err := old.sql(t).QueryRowContext(t.Context(), "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0",
+		p.ID).Scan(&share); err != nil {
 		t.Fatal(err)
 	}
 	late := packet.Claim{PacketID: p.ID, UserID: "late", Amount: money.Fen(share), ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
@@ -102,7 +103,8 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 	}
 	back := old.awaitRefund(t, p.ID, 0, payout.StatusPaid)
 	old.awaitStatus(t, p.ID, packet.StatusClosed)
-	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: 1, Amount: back.Amount, ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: 1, Amount: back.Amount,
+		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	if err := old.starter.StartPayout(t.Context(), late, "demo"); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,8 @@ func TestR13_LateBesideThePaid(t *testing.T) {
 			return false
 		}
 		pending := d.GetPendingActivities()
-		return len(pending) == 1 && pending[0].GetAttempt() > 1 && pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() == activities.TypeUnavailable
+		return len(pending) == 1 && pending[0].GetAttempt() > 1 &&
+			pending[0].GetLastFailure().GetApplicationFailureInfo().GetType() == activities.TypeUnavailable
 	})
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || told.Closed != 1 || len(told.Undecided) != 0 {

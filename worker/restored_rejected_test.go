@@ -44,7 +44,8 @@ func TestR13_LateChargeOfARejectedPacket(t *testing.T) {
 	now := must(r.store.Clock(t.Context()))(t)
 	recovery.Since = now.Add(-time.Hour)
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	recovery.Provider = charged{recovery.Provider.(*stepped), payout.StatementLine{Ref: "late", Op: payout.OpCharge, OrderNo: payout.OrderNo(charge, 1), Account: p.SenderID, Amount: 100, At: now}}
+	recovery.Provider = charged{recovery.Provider.(*stepped),
+		payout.StatementLine{Ref: "late", Op: payout.OpCharge, OrderNo: payout.OrderNo(charge, 1), Account: p.SenderID, Amount: 100, At: now}}
 	told, err := recovery.Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)

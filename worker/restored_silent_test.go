@@ -56,7 +56,8 @@ func TestR13_RecoverSilentOrder(t *testing.T) {
 	recovery := r.recovery(t)
 	recovery.Provider = mute{recovery.Provider, no}
 	told, err := recovery.Run(t.Context())
-	if told.Ended || told.Claims != 3 || !errors.Is(err, worker.ErrSilent) || !strings.Contains(err.Error(), no) || strings.Count(err.Error(), p.ID) != 1 {
+	if told.Ended || told.Claims != 3 || !errors.Is(err, worker.ErrSilent) || !strings.Contains(err.Error(), no) ||
+		strings.Count(err.Error(), p.ID) != 1 {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
@@ -66,14 +67,16 @@ func TestR13_RecoverSilentOrder(t *testing.T) {
 		t.Errorf("left to people by nobody: %+v", left)
 	}
 	recovery.Leave = []string{no}
-	if told, err = recovery.Run(t.Context()); err != nil || !told.Ended || len(told.Undecided) != 1 || !strings.Contains(told.Undecided[0], no) {
+	if told, err = recovery.Run(t.Context()); err != nil || !told.Ended || len(told.Undecided) != 1 ||
+		!strings.Contains(told.Undecided[0], no) {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	r.watchFast(t)
 	r.paid(t, other, "after")
-	if got := must(r.store.Claim(t.Context(), p.ID, "silent"))(t); got.Amount != silent.Amount || got.PayoutStatus == string(payout.StatusPaid) {
+	if got := must(r.store.Claim(t.Context(), p.ID, "silent"))(t); got.Amount != silent.Amount ||
+		got.PayoutStatus == string(payout.StatusPaid) {
 		t.Errorf("%+v", got)
 	}
 	r.resolve(t, payout.BreakRestored, p.ID)

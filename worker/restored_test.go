@@ -102,7 +102,8 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 	t.Helper()
 	back := *r
 	back.dsn = dsn
-	back.store = must(store.Open(store.Config{DSN: dsn, AwaitBooks: true, ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
+	back.store = must(store.Open(store.Config{DSN: dsn, AwaitBooks: true,
+		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = back.store.Close() })
 	_ = r.pool.Close()
 	back.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: back.store, Logger: r.logger}))(t)
@@ -142,7 +143,8 @@ func (r *rig) recovery(t testing.TB) *worker.Recover {
 	adapter.off.Store(int64(-10 * time.Minute))
 	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Observe: true, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = pools.Close() })
-	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: testLanes, SeedKey: r.seedKey, By: "operator", Logger: r.logger,
+	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: testLanes, SeedKey: r.seedKey,
+		By: "operator", Logger: r.logger,
 		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}}
 }
 
@@ -348,7 +350,8 @@ func TestR13_Recover(t *testing.T) {
 	}
 	t.Logf("%+v", told)
 	var early int
-	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
+	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE "+
+		"a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
 		t.Errorf("%d numbers were asked about before their payments were there, %v", early, err)
 	}
 	// From here on the workers go on: with the packet of which a share was grabbed meanwhile.
@@ -471,7 +474,8 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
-	account, outside, aged := old.create(t, spec{total: 300, count: 3}), old.create(t, spec{total: 300, count: 2}), old.create(t, spec{total: 300, count: 2})
+	account, outside, aged := old.create(t, spec{total: 300, count: 3}), old.create(t, spec{total: 300, count: 2}),
+		old.create(t, spec{total: 300, count: 2})
 	for _, p := range []packet.Packet{account, outside, aged} {
 		old.awaitOpen(t, p.ID)
 	}
@@ -479,7 +483,8 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	slip := old.grab(t, outside.ID, "broken~declined").Claim
 	bad := old.awaitPayout(t, slip, payout.StatusFailed)
 	// Recorded, not charged; then refused without a trace at the provider, and rejected.
-	refused := packet.Packet{ID: packet.NewID([]byte("salt"), "refused "+rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
+	refused := packet.Packet{ID: packet.NewID([]byte("salt"), "refused "+rand.Text()), App: "demo", SenderID: "s",
+		Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
 		Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
 	refused.Commitment = packet.Commitment(packet.DeriveSeed(old.seedKey, refused.ID))
 	old.occupied(t, workflows.PacketID(refused.ID))
@@ -488,8 +493,10 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	dsn := old.backup(t)
-	exec(t, old.sql(t), 1, "UPDATE payments SET status = 'failed', failure_code = 'payer_declined', settled_at = NOW(6) WHERE id = ?", payout.ID(payout.KindCharge, refused.ID, 0))
-	exec(t, old.sql(t), 1, "UPDATE packets SET status = 'rejected', failure_code = 'payer_declined', failure_message = 'm' WHERE id = ?", refused.ID)
+	exec(t, old.sql(t), 1, "UPDATE payments SET status = 'failed', failure_code = 'payer_declined', settled_at = NOW(6) WHERE id = ?",
+		payout.ID(payout.KindCharge, refused.ID, 0))
+	exec(t, old.sql(t), 1, "UPDATE packets SET status = 'rejected', failure_code = 'payer_declined', failure_message = 'm' WHERE id = ?",
+		refused.ID)
 	if err := old.pool.Reject(t.Context(), refused.ID, packet.Failure{Code: "payer_declined", Message: "m"}); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func TestR13_ToldToTwo(t *testing.T) {
 	dsn := old.backup(t)
 	until := must(old.store.Books(t.Context()))(t).Number
 	paid := old.won(t, p, "paid")
-	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: paid.ShareIndex, Amount: paid.Amount, ClaimedAt: paid.ClaimedAt.Add(-time.Millisecond)}
+	late := packet.Claim{PacketID: p.ID, UserID: "late", ShareIndex: paid.ShareIndex, Amount: paid.Amount,
+		ClaimedAt: paid.ClaimedAt.Add(-time.Millisecond)}
 	if err := old.starter.StartPayout(t.Context(), late, "demo"); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func TestR13_ToldToTwo(t *testing.T) {
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Errorf("%+v, %v", told, err)
 	}
-	if c, err := r.store.Claim(t.Context(), p.ID, "paid"); err != nil || c.PayoutID != payout.ID(payout.KindPayout, p.ID, paid.ShareIndex) || c.PayoutStatus != string(payout.StatusPaid) {
+	if c, err := r.store.Claim(t.Context(), p.ID, "paid"); err != nil || c.PayoutID != payout.ID(payout.KindPayout, p.ID, paid.ShareIndex) ||
+		c.PayoutStatus != string(payout.StatusPaid) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if !promised(r) {

@@ -59,7 +59,8 @@ func (w *Worker) watchReturns(ctx context.Context) error {
 	for pause(ctx, watcher.every) {
 		err := watcher.turn(ctx)
 		if err != nil && !watcher.failed && ctx.Err() == nil {
-			w.cfg.Logger.WarnContext(ctx, "Returned payments could not be searched; retrying.", slog.String("provider", watcher.from.Name()), slog.Any("error", err))
+			w.cfg.Logger.WarnContext(ctx, "Returned payments could not be searched; retrying.", slog.String("provider", watcher.from.Name()),
+				slog.Any("error", err))
 		}
 		watcher.failed = err != nil
 	}

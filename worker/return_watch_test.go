@@ -35,7 +35,8 @@ func TestReturnWithoutNotification(t *testing.T) {
 	// The line of the charge came before theirs: it was read as often.
 	db := r.sql(t)
 	var seen int
-	if err := db.QueryRowContext(t.Context(), "SELECT seen FROM breaks WHERE kind = ? AND payment_id = ?", string(payout.BreakContradiction), charge).Scan(&seen); err != nil || seen != 1 {
+	if err := db.QueryRowContext(t.Context(), "SELECT seen FROM breaks WHERE kind = ? AND payment_id = ?", string(payout.BreakContradiction),
+		charge).Scan(&seen); err != nil || seen != 1 {
 		t.Errorf("that the charge came back was found %d times, %v", seen, err)
 	}
 	exec(t, db, 1, "UPDATE breaks SET resolved_at = NOW(3), resolved_by = 'lina', reason = 'known' WHERE payment_id = ?", charge)
@@ -51,9 +52,11 @@ func TestReturnWithoutNotification(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM breaks WHERE resolved_at IS NULL").Scan(&open); err != nil || open != 0 {
 		t.Errorf("%d breaks are open, %v", open, err)
 	}
-	for id, want := range map[string]int{charge: 0, payout.ID(payout.KindPayout, p.ID, silent.ShareIndex): 1, payout.ID(payout.KindPayout, p.ID, told.ShareIndex): 0} {
+	for id, want := range map[string]int{charge: 0, payout.ID(payout.KindPayout, p.ID, silent.ShareIndex): 1,
+		payout.ID(payout.KindPayout, p.ID, told.ShareIndex): 0} {
 		var n int
-		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'returned without a notification%'", id).Scan(&n)
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'returned without a "+
+			"notification%'", id).Scan(&n)
 		if err != nil || n != want {
 			t.Errorf("%s: asked about %d times, want %d: %v", id, n, want, err)
 		}

@@ -97,9 +97,11 @@ func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, ch
 // newParts is newRig without a worker.
 func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	t.Helper()
-	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, off: new(atomic.Int64), logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, off: new(atomic.Int64),
+		logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	stacktest.Migrate(t, dsn)
-	r.store = must(store.Open(store.Config{DSN: dsn, Lanes: testLanes, ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
+	r.store = must(store.Open(store.Config{DSN: dsn, Lanes: testLanes,
+		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = r.store.Close() })
 	r.openPool(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
@@ -142,14 +144,16 @@ func (r *rig) startProvider(t testing.TB) {
 	}))
 	t.Cleanup(hook.Close)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k", WebhookURL: hook.URL,
+	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k",
+		WebhookURL:    hook.URL,
 		WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 3 * time.Second}))(t)
 	r.url = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(ctx) }()
 	t.Cleanup(func() { cancel(); <-done; _ = server.Close() })
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.url, APIKey: "k", WebhookSecret: webhookSecret, Timeout: time.Second}))(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.url, APIKey: "k", WebhookSecret: webhookSecret,
+		Timeout: time.Second}))(t)
 }
 
 // startWorker starts a worker; stop ends it cleanly.
@@ -176,12 +180,15 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 
 func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	cfg := worker.Config{
-		Client:   r.temporal,
-		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger), Pools: r.pool},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store, Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: testLanes, Logger: r.logger,
-		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter, Lanes: testLanes,
-			Pace: rebuildPace, Logger: r.logger},
+		Client:  r.temporal,
+		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger),
+			Pools: r.pool},
+		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
+		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: testLanes, Logger: r.logger,
+		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter,
+			Lanes: testLanes,
+			Pace:  rebuildPace, Logger: r.logger},
 	}
 	if r.change != nil {
 		r.change(r, &cfg)
@@ -193,7 +200,8 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 }
 
 // rebuildPace is that of a worker, in less time.
-var rebuildPace = worker.RebuildPace{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second, Settle: 1500 * time.Millisecond, Patience: 30 * time.Second}
+var rebuildPace = worker.RebuildPace{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second,
+	Settle: 1500 * time.Millisecond, Patience: 30 * time.Second}
 
 var shared struct {
 	once sync.Once
@@ -251,7 +259,8 @@ func (r *rig) createFor(t testing.TB, guests []string, opensAt *time.Time, s spe
 	if s.life == 0 {
 		s.life = time.Hour
 	}
-	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count, Split: packet.SplitRandom,
+	p := packet.Packet{ID: id, App: "demo", SenderID: s.sender, Currency: packet.CurrencyCNY, TotalAmount: s.total, ShareCount: s.count,
+		Split:    packet.SplitRandom,
 		MinShare: 1, BodyHash: "h", Commitment: packet.Commitment(packet.DeriveSeed(r.seedKey, id)), Metadata: map[string]string{}}
 	var staged packet.Staged
 	r.throughGate(t, "create", func() (err error) {

@@ -100,7 +100,8 @@ func statusName(s enumspb.WorkflowExecutionStatus) string {
 // it has failed: then no code can carry the run on.
 func pendingSteps(d *workflowservice.DescribeWorkflowExecutionResponse) (steps []payout.PendingStep) {
 	for _, a := range d.GetPendingActivities() {
-		step := payout.PendingStep{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()), LastFailure: clipped(a.GetLastFailure().GetMessage())}
+		step := payout.PendingStep{Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
+			LastFailure: clipped(a.GetLastFailure().GetMessage())}
 		switch a.GetState() {
 		case enumspb.PENDING_ACTIVITY_STATE_STARTED:
 			step.State = "started"

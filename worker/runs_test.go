@@ -46,7 +46,9 @@ func TestRuns(t *testing.T) {
 
 	start := func(id string, stuck bool) client.WorkflowRun {
 		t.Helper()
-		run, err := temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}, "runs", stuck)
+		run, err := temporal.ExecuteWorkflow(t.Context(),
+			client.StartWorkflowOptions{ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE}, "runs",
+			stuck)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +58,8 @@ func TestRuns(t *testing.T) {
 		return run
 	}
 	runs := worker.NewRuns(temporal, ns)
-	for name, user := range map[string]string{"plain": "alice", "quote": `o'hara' OR WorkflowType = 'runs' -- 抢%_`, "backslash": `b\' OR WorkflowType = 'runs`, "double quote": `d"x'y`} {
+	for name, user := range map[string]string{"plain": "alice", "quote": `o'hara' OR WorkflowType = 'runs' -- 抢%_`,
+		"backslash": `b\' OR WorkflowType = 'runs`, "double quote": `d"x'y`} {
 		t.Run(name, func(t *testing.T) {
 			id := "payout/" + queue + "/" + user
 			first := start(id, false)
@@ -81,7 +84,8 @@ func TestRuns(t *testing.T) {
 				if now.ID != second.GetRunID() || now.Status != "running" || !now.ClosedAt.IsZero() {
 					t.Errorf("second %+v", now)
 				}
-				if step.Name != "Refuses" || !strings.HasPrefix(step.LastFailure, "the books are far") || !strings.HasSuffix(step.LastFailure, "…") || step.LastAt.IsZero() {
+				if step.Name != "Refuses" || !strings.HasPrefix(step.LastFailure, "the books are far") || !strings.HasSuffix(step.LastFailure, "…") ||
+					step.LastAt.IsZero() {
 					t.Errorf("%+v", step)
 				}
 				return true

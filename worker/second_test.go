@@ -33,7 +33,8 @@ func TestR10_SecondShare(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = rdb.Close() }()
 	var amount int64
-	if err := r.sql(t).QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 1", p.ID).Scan(&amount); err != nil {
+	if err := r.sql(t).QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 1",
+		p.ID).Scan(&amount); err != nil {
 		t.Fatal(err)
 	}
 	winners := must(rdb.Keys(ctx, "hb:{*}:packet:"+p.ID+":winners").Result())(t)
@@ -61,7 +62,8 @@ func TestR10_SecondShare(t *testing.T) {
 	})
 	id := payout.ID(payout.KindHonour, p.ID, 1)
 	promise, err := r.store.PaymentOf(ctx, id)
-	if err != nil || promise.UserID != first.UserID || int64(promise.Amount) != amount || promise.Status != payout.StatusFailed || promise.Failure.Code != payout.FailureShareConflict {
+	if err != nil || promise.UserID != first.UserID || int64(promise.Amount) != amount || promise.Status != payout.StatusFailed ||
+		promise.Failure.Code != payout.FailureShareConflict {
 		t.Fatalf("%+v, %v", promise, err)
 	}
 	if open := r.openBreaks(t); len(open) != 1 || len(open[payout.BreakShareConflict]) != 1 {

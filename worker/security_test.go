@@ -165,7 +165,8 @@ func TestTemporalRefused(t *testing.T) {
 	mutual12 := server(func(c *tls.Config) {
 		c.ClientAuth, c.ClientCAs, c.MaxVersion = tls.RequireAndVerifyClientCert, theirs.Pool, tls.VersionTLS12
 	})
-	other, foreign, expired := newVault(t, nobody.PEM, nobody.Issue(t, "client", time.Hour)), newVault(t, ours.PEM, nobody.Issue(t, "client", time.Hour)), newVault(t, ours.PEM, theirs.Issue(t, "client", -time.Hour))
+	other, foreign, expired := newVault(t, nobody.PEM, nobody.Issue(t, "client", time.Hour)),
+		newVault(t, ours.PEM, nobody.Issue(t, "client", time.Hour)), newVault(t, ours.PEM, theirs.Issue(t, "client", -time.Hour))
 	right := worker.Server{Namespace: ns, TLS: true, CAFile: v.ca, ServerName: host}
 	with := func(address string, change func(s *worker.Server)) worker.Server {
 		s := right
@@ -194,12 +195,14 @@ func TestTemporalRefused(t *testing.T) {
 		{"authorities of the system", with(plain, func(s *worker.Server) { s.CAFile = "" }), worker.WhyAuthority},
 		{"name of the address", with(plain, func(s *worker.Server) { s.ServerName = "" }), worker.WhyName},
 		{"other name", with(plain, func(s *worker.Server) { s.ServerName = "other.test" }), worker.WhyName},
-		{"server's certificate has ended", with(server(func(c *tls.Config) { c.Certificates[0] = ours.Issue(t, host, -time.Hour).TLS(t) }), same), worker.WhyCertificate},
+		{"server's certificate has ended", with(server(func(c *tls.Config) { c.Certificates[0] = ours.Issue(t, host, -time.Hour).TLS(t) }), same),
+			worker.WhyCertificate},
 		{"no client certificate", with(mutual, same), worker.WhyHandshake},
 		{"no client certificate, TLS 1.2", with(mutual12, same), worker.WhyHandshake},
 		{"client certificate of another authority", with(mutual, shows(foreign)), worker.WhyHandshake},
 		{"client certificate has ended", with(mutual, shows(expired)), worker.WhyHandshake},
-		{"TLS 1.1", with(server(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), same), worker.WhyHandshake},
+		{"TLS 1.1", with(server(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }), same),
+			worker.WhyHandshake},
 		{"server without TLS", with(backend, same), worker.WhyNotTLS},
 		{"server without HTTP/2", with(server(func(c *tls.Config) { c.NextProtos = []string{} }), same), worker.WhyNotHTTP2},
 		{"server asks for TLS", worker.Server{Address: plain, Namespace: ns}, worker.WhyTLS},
@@ -238,15 +241,18 @@ func TestTemporalKey(t *testing.T) {
 	temporal, ns := stacktest.FreshTemporal(t)
 	authority := stacktest.NewAuthority(t)
 	key, reader := "key-"+rand.Text(), "reader-"+rand.Text()
-	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}}, key, reader)
-	right := worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca, ServerName: host, APIKey: key}
+	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
+		key, reader)
+	right := worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca, ServerName: host,
+		APIKey: key}
 	parts := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
 
 	for name, want := range map[string]struct {
 		key  string
 		why  worker.Why
 		code codes.Code
-	}{"None": {"", worker.WhyKey, codes.Unauthenticated}, "Unknown": {"wrong-" + rand.Text(), worker.WhyKey, codes.Unauthenticated}, "OfReaders": {reader, worker.WhyPermission, codes.PermissionDenied}} {
+	}{"None": {"", worker.WhyKey, codes.Unauthenticated}, "Unknown": {"wrong-" + rand.Text(), worker.WhyKey, codes.Unauthenticated},
+		"OfReaders": {reader, worker.WhyPermission, codes.PermissionDenied}} {
 		t.Run(name, func(t *testing.T) {
 			var said locked
 			r := *parts
@@ -283,7 +289,8 @@ func TestTemporalKey(t *testing.T) {
 	}
 	bare := right
 	bare.Namespace = "temporal-system" // which has none of our attributes
-	if seen, err := worker.Examine(t.Context(), bare); err != nil || !slices.Equal(seen.Missing, []string{"App", "PacketID", "UserID", "Provider", "PayoutStatus", "FailureCode"}) {
+	if seen, err := worker.Examine(t.Context(), bare); err != nil ||
+		!slices.Equal(seen.Missing, []string{"App", "PacketID", "UserID", "Provider", "PayoutStatus", "FailureCode"}) {
 		t.Errorf("examined: %+v, %v", seen, err)
 	}
 }
@@ -295,9 +302,11 @@ func TestTemporalShortKey(t *testing.T) {
 	temporal, ns := stacktest.FreshTemporal(t)
 	authority := stacktest.NewAuthority(t)
 	const key = "execution"
-	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}}, key, "")
+	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
+		key, "")
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
-	r.reach(t, worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca, ServerName: host, APIKey: key})
+	r.reach(t, worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca,
+		ServerName: host, APIKey: key})
 	p := packet.Packet{ID: packet.NewID([]byte("salt"), "key"), App: "a", SenderID: "s"}
 	for want := range 2 {
 		if started, err := r.starter.RestartPacket(t.Context(), p); err != nil || started != (want == 0) {
@@ -313,7 +322,8 @@ func TestTemporalComesRefusing(t *testing.T) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	backend, ns := stacktest.Temporal(t)
-	config := &tls.Config{Certificates: []tls.Certificate{stacktest.NewAuthority(t).Issue(t, host, time.Hour).TLS(t)}, NextProtos: []string{"h2"}}
+	config := &tls.Config{Certificates: []tls.Certificate{stacktest.NewAuthority(t).Issue(t, host, time.Hour).TLS(t)},
+		NextProtos: []string{"h2"}}
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), backend, ns)
 	r.reach(t, worker.Server{Address: listener.Addr().String(), Namespace: ns, TLS: true, ServerName: host})
 	var waits locked
@@ -355,7 +365,8 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	temporal, _ := stacktest.FreshTemporal(t)
 	const bare = "bare"
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, bare)
-	_, err := r.temporal.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: bare, WorkflowExecutionRetentionPeriod: durationpb.New(7 * 24 * time.Hour)})
+	_, err := r.temporal.WorkflowService().RegisterNamespace(t.Context(),
+		&workflowservice.RegisterNamespaceRequest{Namespace: bare, WorkflowExecutionRetentionPeriod: durationpb.New(7 * 24 * time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +375,8 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	r.supervised(t)
 	p := r.create(t, spec{total: 100, count: 1})
 	wait.Until(t, "the hand-off is refused", func() bool {
-		return strings.Contains(said.String(), "Temporal did not take a hand-off; it waits.") && strings.Contains(said.String(), "search attribute")
+		return strings.Contains(said.String(), "Temporal did not take a hand-off; it waits.") &&
+			strings.Contains(said.String(), "search attribute")
 	})
 	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal.Addr, Namespace: bare})
 	if err != nil || len(seen.Missing) != 6 {
@@ -374,7 +386,8 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	for _, name := range seen.Missing {
 		attributes[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
 	}
-	if _, err := r.temporal.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{Namespace: bare, SearchAttributes: attributes}); err != nil {
+	if _, err := r.temporal.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{Namespace: bare,
+		SearchAttributes: attributes}); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitOpen(t, p.ID)

@@ -81,7 +81,8 @@ func (c *crowd) gather(t *testing.T, n int, at time.Time) {
 	group.SetLimit(16)
 	for i := range n {
 		group.Go(func() error {
-			_, err := c.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%d", c.queue, i), TaskQueue: c.queue}, "wait", at)
+			_, err := c.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s/%d", c.queue, i), TaskQueue: c.queue},
+				"wait", at)
 			return err
 		})
 	}
@@ -174,7 +175,8 @@ func TestStallIsSeen(t *testing.T) {
 func TestPollersScale(t *testing.T) {
 	scaling := reflect.TypeOf(sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{}))
 	o := worker.Options()
-	for what, pollers := range map[string]sdk.PollerBehavior{"workflow tasks": o.WorkflowTaskPollerBehavior, "activities": o.ActivityTaskPollerBehavior} {
+	for what, pollers := range map[string]sdk.PollerBehavior{"workflow tasks": o.WorkflowTaskPollerBehavior,
+		"activities": o.ActivityTaskPollerBehavior} {
 		if reflect.TypeOf(pollers) != scaling {
 			t.Errorf("pollers for %s are %T", what, pollers)
 		}

@@ -87,7 +87,8 @@ type endedRun struct{ workflowID, runID string }
 func (s *Starter) endedByHand(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	query := fmt.Sprintf("ExecutionStatus IN ('Terminated', 'Canceled', 'TimedOut') AND CloseTime > '%s'", since.UTC().Format(time.RFC3339Nano))
+	query := fmt.Sprintf("ExecutionStatus IN ('Terminated', 'Canceled', 'TimedOut') AND CloseTime > '%s'",
+		since.UTC().Format(time.RFC3339Nano))
 	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: int32(limit), Query: query})
 	if err != nil {
 		return nil, fmt.Errorf("list runs ended by hand: %w", err)
@@ -126,7 +127,8 @@ const runsPage = 1000
 func (s *Starter) listRuns(ctx context.Context, query string, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: runsPage, Query: query, NextPageToken: token})
+	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: runsPage, Query: query,
+		NextPageToken: token})
 	if err != nil {
 		return nil, fmt.Errorf("list open runs: %w", err)
 	}

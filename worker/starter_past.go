@@ -49,7 +49,8 @@ const (
 
 // patientList asks for a page again while Temporal is busy or away, up to listPatience: a
 // recovery that gave up would begin with the first packet again.
-func (s *Starter) patientList(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (s *Starter) patientList(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
+	*workflowservice.ListWorkflowExecutionsResponse, error) {
 	for until := time.Now().Add(listPatience); ; {
 		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
 		page, err := s.client.ListWorkflow(callCtx, request)
@@ -99,7 +100,8 @@ func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string
 
 // ClaimsOf returns the claims of a packet with which payouts were started, but for
 // those of users that known reports: a user's id is part of the run's.
-func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim, error) {
+func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim,
+	error) {
 	runs, users := map[string][]string{}, []string{}
 	query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s'", workflows.PayoutWorkflow, workflows.AttrPacketID.GetName(), packetID)
 	err := s.past(ctx, query, func(id, runID string) error {

@@ -122,12 +122,13 @@ func (b *books) confirm(t testing.TB, orderNo string) {
 func (r *rig) retry(t testing.TB, id string) {
 	t.Helper()
 	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "unfrozen"}
-	_, err := r.store.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000}, func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
-		if err != nil || d.Status != payout.DecisionCarriedOut {
-			t.Errorf("decision %+v, %v", d, err)
-		}
-		return 202, []byte("{}")
-	})
+	_, err := r.store.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
+		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
+			if err != nil || d.Status != payout.DecisionCarriedOut {
+				t.Errorf("decision %+v, %v", d, err)
+			}
+			return 202, []byte("{}")
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +343,17 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	const packets = 250 // more than two pages
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	for range packets {
-		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 2,
-			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}, CreatedAt: now, OpensAt: now, ExpiresAt: now.Add(time.Hour)}
+		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			TotalAmount: 100, ShareCount: 2,
+			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}, CreatedAt: now, OpensAt: now,
+			ExpiresAt: now.Add(time.Hour)}
 		must(r.store.RecordPacket(t.Context(), p, []byte("seed"), nil, r.provider.Name()))(t)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
-		Pace: worker.Pace{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
+	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: testLanes,
+		Logger: r.logger,
+		Pace:   worker.Pace{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
 	if err := w.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func temporalOlder(t *testing.T, goesOn bool) {
 	b.confirm(t, payout.OrderNo(waits.ID, 1))
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(frozen.Account), nil, nil)
 	wait.Until(t, "runs failed", func() bool {
-		return r.runs(t, workflows.PayoutID(open.ID, frozen.UserID)) == "Failed" && r.runs(t, workflows.PayoutID(open.ID, void.UserID)) == "Failed"
+		return r.runs(t, workflows.PayoutID(open.ID, frozen.UserID)) == "Failed" &&
+			r.runs(t, workflows.PayoutID(open.ID, void.UserID)) == "Failed"
 	})
 	r.retry(t, frozen.ID)
 	b.void[void.ID] = true
@@ -93,10 +94,12 @@ func temporalOlder(t *testing.T, goesOn bool) {
 			t.Error(err)
 		}
 	}
-	for _, id := range []string{workflows.PacketID(soldOut.ID), workflows.PacketID(recalled.ID), workflows.PayoutID(open.ID, waits.UserID), workflows.PayoutID(open.ID, unknown.UserID)} {
+	for _, id := range []string{workflows.PacketID(soldOut.ID), workflows.PacketID(recalled.ID), workflows.PayoutID(open.ID, waits.UserID),
+		workflows.PayoutID(open.ID, unknown.UserID)} {
 		wait.Until(t, id+" ends", func() bool { return r.runs(t, id) == "Completed" })
 	}
-	wait.Until(t, "a packet of which Temporal knows nothing has a run again", func() bool { return r.runs(t, workflows.PacketID(born.ID)) == "Running" })
+	wait.Until(t, "a packet of which Temporal knows nothing has a run again",
+		func() bool { return r.runs(t, workflows.PacketID(born.ID)) == "Running" })
 	if got := r.allMoves(t, all); !slices.Equal(got, want) {
 		t.Errorf("moved by runs that woke up:\n%v\nwas\n%v", got, want)
 	}

@@ -51,7 +51,8 @@ func (w *Worker) unpark(ctx context.Context) error {
 		}
 		if err := w.wakeParked(ctx, state); err != nil {
 			if ctx.Err() == nil {
-				w.cfg.Logger.WarnContext(ctx, "Payments of a released provider could not all be woken; they come back by themselves.", slog.Any("error", err))
+				w.cfg.Logger.WarnContext(ctx, "Payments of a released provider could not all be woken; they come back by themselves.",
+					slog.Any("error", err))
 			}
 			continue
 		}
@@ -65,7 +66,8 @@ func (w *Worker) wakeParked(ctx context.Context, state payout.ProviderState) err
 	if err != nil {
 		return err
 	}
-	w.cfg.Logger.InfoContext(ctx, "Provider was released; its payments go on.", slog.String("provider", state.Name), slog.Int("waiting", len(waiting)))
+	w.cfg.Logger.InfoContext(ctx, "Provider was released; its payments go on.", slog.String("provider", state.Name),
+		slog.Int("waiting", len(waiting)))
 	var group errgroup.Group
 	group.SetLimit(dispatchParallel)
 	for _, p := range waiting {

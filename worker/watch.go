@@ -75,7 +75,8 @@ type Pace struct {
 }
 
 // DefaultPace is the pace of a worker.
-var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute, Pages: 10 * time.Second}
+var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute,
+	Pages: 10 * time.Second}
 
 // WatchConfig is what a watch is made of.
 type WatchConfig struct {
@@ -193,7 +194,8 @@ const (
 )
 
 // Repairs lists what the watch puts right.
-var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairUnheard, RepairUnretired, RepairAsked}
+var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairUnheard, RepairUnretired,
+	RepairAsked}
 
 // repaired tells of a repair: in the log, and counted for good in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {

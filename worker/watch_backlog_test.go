@@ -98,7 +98,8 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 
 	const grace = time.Second
 	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes,
+		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +146,8 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	}
 
 	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes,
+		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -153,7 +155,8 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	go func() { defer close(done); _ = w.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	const rounds = 40
-	wait.Until(t, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes }) // rounds of several seconds beside all other tests
+	// rounds of several seconds beside all other tests
+	wait.Until(t, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes })
 	// Once at first, and then after five, ten, twenty seconds.
 	if n := pools.claims.Load(); n < 1 || n > rounds/4 {
 		t.Errorf("all winners were read %d times in %d rounds", n, pools.lanes.Load()/testLanes)

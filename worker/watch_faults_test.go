@@ -30,7 +30,8 @@ func (h half) UnfinishedPackets(ctx context.Context, status packet.Status, after
 }
 
 // WaitingPayments implements worker.WatchedPayments.
-func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting, error) {
+func (h half) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place, limit int) ([]payout.Waiting,
+	error) {
 	if kind == payout.KindCharge {
 		return nil, errHalf
 	}
@@ -53,7 +54,8 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	share := must(r.store.SharesLeft(t.Context(), p.ID, -1, 1))(t)[0]
-	c := packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: share.Index, Amount: share.Amount, ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	c := packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: share.Index, Amount: share.Amount,
+		ClaimedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	must(r.store.RecordClaim(t.Context(), c, r.provider.Name()))(t)
 	if _, err := r.store.BeginClosing(t.Context(), p.ID, packet.CloseExpired); err != nil {
 		t.Fatal(err)
@@ -62,7 +64,8 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	r.exec(t, "UPDATE payments SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE packet_id = ?", p.ID)
 
 	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: quietLogger(),
-		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider}, Pace: worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
+		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
+		Pace:     worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()

@@ -147,7 +147,8 @@ func TestR3_ClosingUnheard(t *testing.T) {
 			return err == nil && v.Retired
 		})
 		// The row is back at open; a new run reads it, and then it moves on.
-		r.exec(t, "UPDATE packets SET status = 'open', close_reason = NULL, closed_at = NULL, books_closed_at = NULL, remainder = NULL, claimed_count = NULL, updated_at = NOW(6) WHERE id = ?", p.ID)
+		r.exec(t, "UPDATE packets SET status = 'open', close_reason = NULL, closed_at = NULL, books_closed_at = NULL, remainder = NULL, "+
+			"claimed_count = NULL, updated_at = NOW(6) WHERE id = ?", p.ID)
 		wait.Until(t, "a new run waits for the end", func() bool { // the watch may start it, too; and the old one has to end
 			_, err := r.starter.RestartPacket(t.Context(), p)
 			if err != nil {
@@ -155,7 +156,8 @@ func TestR3_ClosingUnheard(t *testing.T) {
 			}
 			return r.idle(t, workflows.PacketID(p.ID))
 		})
-		r.exec(t, "UPDATE packets SET status = 'closing', close_reason = 'sold_out', books_closed_at = NOW(6), remainder = 0, claimed_count = 1, updated_at = NOW(6) WHERE id = ?", p.ID)
+		r.exec(t, "UPDATE packets SET status = 'closing', close_reason = 'sold_out', books_closed_at = NOW(6), remainder = 0, claimed_count = "+
+			"1, updated_at = NOW(6) WHERE id = ?", p.ID)
 		r.awaitStatus(t, p.ID, packet.StatusClosed)
 	})
 }
@@ -250,7 +252,8 @@ func TestR3_PacketRunLost(t *testing.T) {
 		r.awaitStatus(t, p.ID, packet.StatusFunding)
 		hands["delete"](t, r, workflows.PacketID(p.ID))
 		r.exec(t, `UPDATE packets p JOIN payments c ON c.id = ? SET p.status = 'rejected', p.failure_code = 'x', p.failure_message = 'y',
-			c.status = 'failed', c.failure_code = 'x', c.failure_message = 'y', c.settled_at = c.updated_at WHERE p.id = ?`, payout.ID(payout.KindCharge, p.ID, 0), p.ID)
+			c.status = 'failed', c.failure_code = 'x', c.failure_message = 'y', c.settled_at = c.updated_at
+			WHERE p.id = ?`, payout.ID(payout.KindCharge, p.ID, 0), p.ID)
 		wait.Until(t, "pool rejected", func() bool {
 			v, err := r.pool.View(t.Context(), p.ID)
 			return err == nil && v.State == packet.PoolRejected
@@ -258,7 +261,8 @@ func TestR3_PacketRunLost(t *testing.T) {
 	})
 	t.Run("past its expiry, for a list of guests, pool lost", func(t *testing.T) {
 		t.Parallel()
-		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 2,
+		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			TotalAmount: 100, ShareCount: 2,
 			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}, EligibleCount: 2}
 		p.Commitment = packet.Commitment(packet.DeriveSeed(r.seedKey, p.ID))
 		if _, err := r.pool.Create(t.Context(), p, []string{"a", "b"}, nil, packet.MinLife, 5*time.Second); err != nil {

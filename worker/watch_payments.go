@@ -111,6 +111,7 @@ func (w *Watch) overdue(ctx context.Context, p payout.Waiting, overdue time.Dura
 // a pause is meant to be undone by a person.
 func (w *Watch) paused(ctx context.Context, id string, r run) {
 	if r.paused && w.patience.try("paused/"+id, time.Now()) {
-		w.cfg.Logger.WarnContext(ctx, "A run, or a step of it, is paused by hand; nothing happens until it is resumed.", slog.String("workflow_id", id))
+		w.cfg.Logger.WarnContext(ctx, "A run, or a step of it, is paused by hand; nothing happens until it is resumed.",
+			slog.String("workflow_id", id))
 	}
 }

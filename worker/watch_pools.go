@@ -274,7 +274,8 @@ func (l *laneWatch) behind(ctx context.Context, id string) (bool, error) {
 	case recorded <= claimed:
 		return false, nil
 	}
-	cfg.Logger.WarnContext(ctx, "The books know claims that the pool lacks.", slog.String("packet_id", id), slog.Int("recorded", recorded), slog.Int("claimed", claimed))
+	cfg.Logger.WarnContext(ctx, "The books know claims that the pool lacks.", slog.String("packet_id", id), slog.Int("recorded", recorded),
+		slog.Int("claimed", claimed))
 	return true, cfg.Pools.Distrust(ctx, l.lane, packet.LanePoolBehind)
 }
 
@@ -318,7 +319,8 @@ func (l *laneWatch) withheld(ctx context.Context, id string, view packet.PoolVie
 	if undecided, err := cfg.Store.Undecided(ctx, id); err != nil || undecided {
 		return err
 	}
-	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id), slog.Int("lane", l.lane))
+	cfg.Logger.WarnContext(ctx, "A packet that was withheld is decided; its lane is rebuilt.", slog.String("packet_id", id),
+		slog.Int("lane", l.lane))
 	return cfg.Pools.Distrust(ctx, l.lane, packet.LaneByHand)
 }
 

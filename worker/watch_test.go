@@ -32,7 +32,8 @@ func (r *rig) watchFast(t testing.TB) {
 	t.Helper()
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Pace:     worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second, Pages: 10 * time.Second}})
+		Pace: worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second,
+			Pages: 10 * time.Second}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()
@@ -72,7 +73,8 @@ func over(err error) bool {
 func (r *rig) reset(t testing.TB, id string) {
 	t.Helper()
 	var first int64
-	for iter := r.temporal.GetWorkflowHistory(t.Context(), id, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext() && first == 0; {
+	for iter := r.temporal.GetWorkflowHistory(t.Context(), id, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext() &&
+		first == 0; {
 		event, err := iter.Next()
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +84,8 @@ func (r *rig) reset(t testing.TB, id string) {
 		}
 	}
 	_, err := r.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: stacktest.Namespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "by hand", WorkflowTaskFinishEventId: first, RequestId: rand.Text()})
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "by hand", WorkflowTaskFinishEventId: first,
+		RequestId: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,8 @@ func TestR11_LostHandOffs(t *testing.T) {
 	})
 	t.Run("staged packet", func(t *testing.T) {
 		t.Parallel()
-		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY, TotalAmount: 100, ShareCount: 1,
+		p := packet.Packet{ID: packet.NewID([]byte("salt"), rand.Text()), App: "demo", SenderID: "s", Currency: packet.CurrencyCNY,
+			TotalAmount: 100, ShareCount: 1,
 			Split: packet.SplitRandom, MinShare: 1, BodyHash: "h", Metadata: map[string]string{}}
 		p.Commitment = packet.Commitment(packet.DeriveSeed(r.seedKey, p.ID))
 		r.occupied(t, workflows.PacketID(p.ID))

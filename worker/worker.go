@@ -62,7 +62,8 @@ type Worker struct {
 
 // New prepares a worker; Run does the work.
 func New(cfg Config) *Worker {
-	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments, Lanes: cfg.Lanes, Logger: cfg.Logger})
+	watch := NewWatch(WatchConfig{Store: cfg.Watch, Pools: cfg.Live, Backlog: cfg.Handoffs, Starter: cfg.Starter, Payments: cfg.Payments,
+		Lanes: cfg.Lanes, Logger: cfg.Logger})
 	w := &Worker{cfg: cfg, relay: newRelay(cfg), watch: watch, gone: make(chan error, 1)}
 	if cfg.Rebuild != nil {
 		rebuild := *cfg.Rebuild
@@ -121,7 +122,8 @@ func (w *Worker) Run(ctx context.Context) error {
 // Poller numbers for a small box. With fixed pollers all of them can sit on the
 // sticky queue on a stale backlog hint while the normal queue waits a minute.
 func pollers() sdk.PollerBehavior {
-	return sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 8})
+	return sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2,
+		MaximumNumberOfPollers: 8})
 }
 
 // startWorkers starts the workers of both task queues, waiting for Temporal as

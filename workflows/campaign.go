@@ -36,7 +36,8 @@ const campaignPatience = time.Hour
 // The schedule starts it, and the worker when the schedule did not; any run may be
 // repeated, and two may run at once.
 func Campaign(ctx workflow.Context, in CampaignInput) ([]campaign.Day, error) {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: campaignPatience,
-		HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "make the packets that are due"})
+	ctx = workflow.WithActivityOptions(ctx,
+		workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, ScheduleToCloseTimeout: campaignPatience,
+			HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: "make the packets that are due"})
 	return step[[]campaign.Day](ctx, campaigns.MakeCampaignPackets, in.ID)
 }

@@ -12,8 +12,10 @@ import (
 // PacketDetails is the longer description of a packet's workflow in the UI
 // (markdown). console is where the console is found; "": no link.
 func PacketDetails(p packet.Packet, console string) string {
-	return fmt.Sprintf("Packet `%s` of app `%s`, split `%s`, opens %s, expires %s.\n\n%sAPI: `GET /v1/packets/%s`, payouts: `GET /v1/staff/payouts?packet_id=%s`",
-		p.ID, p.App, p.Split, p.OpensAt.UTC().Format(time.RFC3339), p.ExpiresAt.UTC().Format(time.RFC3339), pageLink(console, "packets/"+p.ID), p.ID, p.ID)
+	return fmt.Sprintf("Packet `%s` of app `%s`, split `%s`, opens %s, expires %s.\n\n%sAPI: `GET /v1/packets/%s`, payouts: `GET "+
+		"/v1/staff/payouts?packet_id=%s`",
+		p.ID, p.App, p.Split, p.OpensAt.UTC().Format(time.RFC3339), p.ExpiresAt.UTC().Format(time.RFC3339), pageLink(console, "packets/"+p.ID),
+		p.ID, p.ID)
 }
 
 // PaymentDetails is the longer description of a payment's run in the UI
@@ -65,7 +67,8 @@ func endDetails(st payout.State, console string) string {
 // waitDetails tells what an open payment waits for (markdown).
 func waitDetails(st payout.State, console string) string {
 	at := st.Step.At.UTC().Format(time.RFC3339)
-	text := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.", st.Status, st.Step.Do, st.Step.OrderNo, at)
+	text := fmt.Sprintf("Status: **%s**. Next: %s order `%s` at %s, or at once when a notification comes.", st.Status, st.Step.Do,
+		st.Step.OrderNo, at)
 	if st.Step.Parked != payout.ParkedNot {
 		text = fmt.Sprintf("Status: **%s**. **Parked**: %s. Looks again at %s; it goes on by itself.", st.Status, st.Step.Parked, at)
 	}

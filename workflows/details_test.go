@@ -14,8 +14,10 @@ import (
 // do about it, and where it is found.
 func TestDetailsOfARun(t *testing.T) {
 	for status, says := range map[payout.Status][]string{
-		payout.StatusPaid:   {"**paid**", "GET /v1/staff/payouts/", "Console: [payouts/" + payoutID + "](https://desk.example/payouts/" + payoutID + ")"},
-		payout.StatusFailed: {"**failed**", "`account_frozen`", "**Next:** ", "GET /v1/staff/payouts/", "](https://desk.example/payouts/" + payoutID + ")"},
+		payout.StatusPaid: {"**paid**", "GET /v1/staff/payouts/", "Console: [payouts/" + payoutID + "](https://desk.example/payouts/" +
+			payoutID + ")"},
+		payout.StatusFailed: {"**failed**", "`account_frozen`", "**Next:** ", "GET /v1/staff/payouts/", "](https://desk.example/payouts/" +
+			payoutID + ")"},
 	} {
 		p := newSteps(t)
 		p.settle = func(payout.Observation) payout.State { return ended(status) }
@@ -46,7 +48,8 @@ func TestDetailsLeadToTheRightPath(t *testing.T) {
 		payout.KindRefund: "/v1/staff/refunds/r" + packetID + "0001", payout.KindCharge: "/v1/staff/packets/" + packetID,
 	} {
 		text := PaymentDetails(payout.ID(kind, packetID, 1), "")
-		if !strings.Contains(text, "`GET "+want+"`") || strings.Contains(text, "/retry") != (kind != payout.KindCharge) || strings.Contains(text, "/retry") && !strings.Contains(text, "`POST "+want+"/retry`") {
+		if !strings.Contains(text, "`GET "+want+"`") || strings.Contains(text, "/retry") != (kind != payout.KindCharge) ||
+			strings.Contains(text, "/retry") && !strings.Contains(text, "`POST "+want+"/retry`") {
 			t.Errorf("%c: %s", kind, text)
 		}
 	}
@@ -58,19 +61,22 @@ func TestDetailsLeadToTheConsole(t *testing.T) {
 	const packetID = "00000000000000000000"
 	p := packet.Packet{ID: packetID}
 	for kind, page := range map[payout.Kind]string{
-		payout.KindPayout: "payouts/p" + packetID + "0001", payout.KindHonour: "payouts/h" + packetID + "0001", payout.KindRefund: "refunds/r" + packetID + "0001",
+		payout.KindPayout: "payouts/p" + packetID + "0001", payout.KindHonour: "payouts/h" + packetID + "0001", payout.KindRefund: "refunds/r" +
+			packetID + "0001",
 		payout.KindCharge: "packets/" + packetID,
 	} {
 		id := payout.ID(kind, packetID, 1)
 		st := payout.State{PaymentID: id, Status: payout.StatusUnknown}
 		for _, console := range []string{"https://desk.example", "https://desk.example/", ""} {
 			link := "[" + page + "](https://desk.example/" + page + ")"
-			for what, text := range map[string]string{"static": PaymentDetails(id, console), "waiting": waitDetails(st, console), "ended": endDetails(st, console)} {
+			for what, text := range map[string]string{"static": PaymentDetails(id, console), "waiting": waitDetails(st, console),
+				"ended": endDetails(st, console)} {
 				if strings.Contains(text, link) != (console != "") || strings.Contains(text, "Console") != (console != "") {
 					t.Errorf("%s with console %q: %s", what, console, text)
 				}
 			}
-			if text := PacketDetails(p, console); strings.Contains(text, "[packets/"+packetID+"](https://desk.example/packets/"+packetID+")") != (console != "") {
+			if text := PacketDetails(p, console); strings.Contains(text, "[packets/"+packetID+"](https://desk.example/packets/"+packetID+
+				")") != (console != "") {
 				t.Errorf("packet with console %q: %s", console, text)
 			}
 		}

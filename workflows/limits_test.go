@@ -36,7 +36,8 @@ func TestTimeoutsNest(t *testing.T) {
 		t.Errorf("a payment within a workflow task may take %v of its %v", payNowTimeout, TaskTimeout)
 	}
 	if activities.PayNowCall+activities.PayNowBook >= payNowTimeout {
-		t.Errorf("a payment within a workflow task has %v, calling and booking may take %v", payNowTimeout, activities.PayNowCall+activities.PayNowBook)
+		t.Errorf("a payment within a workflow task has %v, calling and booking may take %v", payNowTimeout, activities.PayNowCall+
+			activities.PayNowBook)
 	}
 	if activities.PayNowCall > provider.SandboxLandingWindow {
 		t.Errorf("a send may be under way for %v, its window is %v", activities.PayNowCall, provider.SandboxLandingWindow)
@@ -56,9 +57,11 @@ func TestPaymentWorkflowIDs(t *testing.T) {
 		want string
 	}{
 		{"payout", payout.Payment{ID: payoutID, Kind: payout.KindPayout, PacketID: packetID, UserID: "Alice "}, "payout/" + packetID + "/Alice "},
-		{"honoured promise", payout.Payment{ID: "h" + packetID + "0001", Kind: payout.KindHonour, PacketID: packetID, UserID: "u"}, "honour/" + packetID + "/1"},
+		{"honoured promise", payout.Payment{ID: "h" + packetID + "0001", Kind: payout.KindHonour, PacketID: packetID, UserID: "u"}, "honour/" +
+			packetID + "/1"},
 		{"refund of the remainder", payout.Payment{ID: refundID, Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/0"},
-		{"refund of a cancelled payout", payout.Payment{ID: "r" + packetID + "0013", Kind: payout.KindRefund, PacketID: packetID}, "refund/" + packetID + "/35"},
+		{"refund of a cancelled payout", payout.Payment{ID: "r" + packetID + "0013", Kind: payout.KindRefund, PacketID: packetID}, "refund/" +
+			packetID + "/35"},
 		{"a charge belongs to its packet", payout.Payment{ID: "c" + packetID + "0000", Kind: payout.KindCharge, PacketID: packetID}, ""},
 		{"a malformed refund has none", payout.Payment{ID: "r", Kind: payout.KindRefund, PacketID: packetID}, ""},
 	} {

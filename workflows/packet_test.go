@@ -288,12 +288,14 @@ func TestR2_FundingEndsSomewhere(t *testing.T) {
 	t.Run("both are tried until expires_at, and no longer", func(t *testing.T) {
 		p := newSteps(t)
 		p.openNow = func() (activities.Opened, error) { // the charge takes 20 minutes to be known
-			return activities.Opened{Status: packet.StatusFunding, Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionAsk, at(20*time.Minute))})}, nil
+			return activities.Opened{Status: packet.StatusFunding,
+				Charge: outcome(activities.Outcome{State: ready(payout.StatusUnknown, payout.ActionAsk, at(20*time.Minute))})}, nil
 		}
 		p.env.ExecuteWorkflow(Packet, aPacket(time.Hour))
 		p.result(t)
 		for _, step := range []string{"Fund", "OpenPool"} {
-			if got := p.options[step]; got.ScheduleToCloseTimeout != 40*time.Minute || got.StartToCloseTimeout != bulkTimeout || got.HeartbeatTimeout != heartbeat {
+			if got := p.options[step]; got.ScheduleToCloseTimeout != 40*time.Minute || got.StartToCloseTimeout != bulkTimeout ||
+				got.HeartbeatTimeout != heartbeat {
 				t.Errorf("%s has %v in all, %v a try, a beat in %v", step, got.ScheduleToCloseTimeout, got.StartToCloseTimeout, got.HeartbeatTimeout)
 			}
 		}

@@ -70,7 +70,8 @@ type parts struct {
 func newParts(t *testing.T) *parts {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet())
-	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, options: map[string]activity.Info{}, row: packet.StatusFunding}
+	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, options: map[string]activity.Info{},
+		row: packet.StatusFunding}
 	p.env.SetStartTime(born)
 	p.env.SetTestTimeout(30 * time.Second)
 	p.env.RegisterActivity(p)

@@ -16,7 +16,8 @@ import (
 
 // sent is a payment whose send left and came to st.
 func sent(kind payout.ObservationKind, st payout.State) activities.Outcome {
-	return activities.Outcome{State: st, Observation: &payout.Observation{ID: "run/now", Source: payout.SourceSend, Kind: kind, OrderNo: payoutNo}}
+	return activities.Outcome{State: st, Observation: &payout.Observation{ID: "run/now", Source: payout.SourceSend, Kind: kind,
+		OrderNo: payoutNo}}
 }
 
 // TestPayNowCourses: a claim is paid by one step when that is possible. What did

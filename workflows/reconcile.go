@@ -48,7 +48,8 @@ const (
 
 // settlePauses are the pauses between looks at what asking the provider has
 // settled: a minute in all, after which what is left is for people.
-var settlePauses = []time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second, 15 * time.Second, 25 * time.Second}
+var settlePauses = []time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 5 * time.Second, 8 * time.Second,
+	15 * time.Second, 25 * time.Second}
 
 var reconciliations *activities.Reconciliations
 

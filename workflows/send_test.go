@@ -24,13 +24,16 @@ func TestSendIsOneStep(t *testing.T) {
 		upsert []string
 	}{
 		"paid": {sends: []activities.Outcome{sent(payout.ObsSucceeded, ended(payout.StatusPaid))}, upsert: []string{"paid"}},
-		"no answer: asked": {sends: []activities.Outcome{sent(payout.ObsNoAnswer, ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond)))},
+		"no answer: asked": {sends: []activities.Outcome{sent(payout.ObsNoAnswer,
+			ready(payout.StatusUnknown, payout.ActionAsk, at(500*time.Millisecond)))},
 			then: []string{"Ask", "Settle succeeded"}, timers: 1, upsert: []string{"unknown", "paid"}},
-		"repeated or late: the note is asked about": {sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}},
-			then: []string{"Ask", "Settle succeeded"}, upsert: []string{"paid"}},
+		"repeated or late: the note is asked about": {
+			sends: []activities.Outcome{{State: ready(payout.StatusSending, payout.ActionAsk, time.Time{})}},
+			then:  []string{"Ask", "Settle succeeded"}, upsert: []string{"paid"}},
 		"refused for now, or parked: sent again": {sends: []activities.Outcome{
 			sent(payout.ObsRetryAfter, ready(payout.StatusSending, payout.ActionSend, at(time.Second))),
-			{State: payout.State{PaymentID: payoutID, Status: payout.StatusSending, Step: payout.Step{Do: payout.ActionSend, At: at(time.Minute), Parked: payout.ParkedHeld}}},
+			{State: payout.State{PaymentID: payoutID, Status: payout.StatusSending, Step: payout.Step{Do: payout.ActionSend, At: at(time.Minute),
+				Parked: payout.ParkedHeld}}},
 			sent(payout.ObsSucceeded, ended(payout.StatusPaid))},
 			then: []string{"Send", "Send"}, timers: 2, upsert: []string{"paid"}},
 	} {

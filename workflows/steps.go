@@ -34,7 +34,8 @@ func bulkStep(ctx workflow.Context, summary string) workflow.Context {
 }
 
 func bulkOptions(summary string) workflow.ActivityOptions {
-	return workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary}
+	return workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(),
+		Summary: summary}
 }
 
 // sendStep returns options for a whole send: repeatable, because a repeat finds

@@ -82,7 +82,8 @@ func approvalRow(a *client.ApprovalItem) []any {
 	case a.Refund != nil:
 		about, sum, to = a.Refund.ID, shown(a.Refund.Amount), a.Refund.UserID
 	}
-	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), a.Status, orNone(a.AnsweredBy), when(a.ExpiresAt)}
+	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), a.Status, orNone(a.AnsweredBy),
+		when(a.ExpiresAt)}
 }
 
 // approvalAnswer is a method of the client that answers an approval.
@@ -133,12 +134,14 @@ func oneID(cmd *cobra.Command, args []string) error {
 
 func completeApprovals(env environment, f *staffFlags) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: true}, client.Page{Limit: 20})
+		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: true},
+			client.Page{Limit: 20})
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range list.Items {
-			found = append(found, cobra.CompletionWithDesc(a.ID, visible(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
+			found = append(found, cobra.CompletionWithDesc(a.ID,
+				visible(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
 		}
 		return found, nil
 	})

@@ -86,7 +86,8 @@ func tellAudit(out io.Writer, asJSON bool, v auditVerdict) error {
 	case asJSON:
 		err = encodeJSON(out, v)
 	case !v.Valid && v.FirstBad != nil:
-		err = printf(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number %d\n%d entries, head %s\n", *v.FirstBad, v.Entries, v.Head)
+		err = printf(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number %d\n%d entries, head %s\n",
+			*v.FirstBad, v.Entries, v.Head)
 	default:
 		err = printf(out, "The audit is as it was written.\n%d entries, head %s\n", v.Entries, v.Head)
 	}

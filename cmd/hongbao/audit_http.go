@@ -37,9 +37,10 @@ auditor. All filters have to fit. --json has what was before and after, too.`,
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.AuditEntry], error) {
 					return t.staff.ListAudit(ctx, filter, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"entry", "at", "who", "role", "what", "about", "why"}, func(e *client.AuditEntry) []any {
-					return []any{e.Seq, when(e.At), e.Actor, e.Role, e.Action, e.Subject, e.Reason}
-				})
+				return tellList(ctx, t.teller, page, fetch, []any{"entry", "at", "who", "role", "what", "about", "why"},
+					func(e *client.AuditEntry) []any {
+						return []any{e.Seq, when(e.At), e.Actor, e.Role, e.Action, e.Subject, e.Reason}
+					})
 			})
 		},
 	}

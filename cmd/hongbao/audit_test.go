@@ -38,7 +38,8 @@ func TestAuditVerify(t *testing.T) {
 	if out, err := run(); err != nil || !strings.HasPrefix(out, "The audit is as it was written.\n3 entries, head ") {
 		t.Errorf("%s%v", out, err)
 	}
-	if out, err := run("--json"); err != nil || !strings.HasPrefix(out, `{"valid":true,"entries":3,"head":"`) || !strings.HasSuffix(out, `","first_bad":null}`+"\n") {
+	if out, err := run("--json"); err != nil || !strings.HasPrefix(out, `{"valid":true,"entries":3,"head":"`) ||
+		!strings.HasSuffix(out, `","first_bad":null}`+"\n") {
 		t.Errorf("%s%v", out, err)
 	}
 	// The database refuses to forget; whoever owns it can make it.
@@ -52,10 +53,13 @@ func TestAuditVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := run(); !errors.Is(err, errSilent) || !strings.HasPrefix(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number 2\n2 entries, head ") {
+	if out, err := run(); !errors.Is(err, errSilent) ||
+		!strings.HasPrefix(out, "The audit is NOT as it was written: the first wrong, missing or additional entry is number 2\n2 entries, "+
+			"head ") {
 		t.Errorf("%s%v", out, err)
 	}
-	if out, err := run("--json"); !errors.Is(err, errSilent) || !strings.HasPrefix(out, `{"valid":false,"entries":2,`) || !strings.HasSuffix(out, `"first_bad":2}`+"\n") {
+	if out, err := run("--json"); !errors.Is(err, errSilent) || !strings.HasPrefix(out, `{"valid":false,"entries":2,`) ||
+		!strings.HasSuffix(out, `"first_bad":2}`+"\n") {
 		t.Errorf("%s%v", out, err)
 	}
 	if _, err := run("now"); err == nil {
@@ -68,12 +72,14 @@ func writeAudit(t *testing.T, db *sql.DB, n int64) {
 	t.Helper()
 	var prev payout.AuditHash
 	for seq := int64(1); seq <= n; seq++ {
-		e := payout.AuditEntry{Seq: seq, At: auditTime, Actor: "li.na", Role: "finance", Action: "retry", Subject: "p", Reason: "r", Before: "{}", After: "{}"}
+		e := payout.AuditEntry{Seq: seq, At: auditTime, Actor: "li.na", Role: "finance", Action: "retry", Subject: "p", Reason: "r", Before: "{}",
+			After: "{}"}
 		sum, err := e.Sum(prev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = db.ExecContext(t.Context(), "INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		_, err = db.ExecContext(t.Context(), "INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) "+
+			"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			e.Seq, e.At, e.Actor, e.Role, e.Action, e.Subject, e.Reason, e.Before, e.After, sum[:])
 		if err != nil {
 			t.Fatal(err)

@@ -41,11 +41,14 @@ Amounts are typed in fen (100 fen are one yuan), those of one packet, and shown 
 		newCampaignsDaysCommand(env),
 		newCampaignsCreateCommand(env),
 		newCampaignsChangeCommand(env, "pause", "Make no packets until the campaign is resumed",
-			"Pause a campaign: no packets are made until it is resumed, but for one that is being\nmade by then. Those that are made live on.", (*client.Client).PauseCampaign),
+			"Pause a campaign: no packets are made until it is resumed, but for one that is being\nmade by then. Those that are made live on.",
+			(*client.Client).PauseCampaign),
 		newCampaignsChangeCommand(env, "resume", "Go on with a campaign that is paused",
-			"Go on with a campaign that is paused, from the first day whose packet opens from now\non: days of the pause are not made up for. When no day is left, it ends.", (*client.Client).ResumeCampaign),
+			"Go on with a campaign that is paused, from the first day whose packet opens from now\non: days of the pause are not made up for. "+
+				"When no day is left, it ends.", (*client.Client).ResumeCampaign),
 		newCampaignsChangeCommand(env, "end", "Make no more packets, for ever",
-			"End a campaign, for ever: no more packets are made, but for one that is being made by\nthen. Those that are made live on.", (*client.Client).EndCampaign),
+			"End a campaign, for ever: no more packets are made, but for one that is being made by\nthen. Those that are made live on.",
+			(*client.Client).EndCampaign),
 		newCampaignsStaffCommand(env),
 	)
 	return cmd
@@ -78,7 +81,8 @@ func newCampaignsListCommand(env environment) *cobra.Command {
 				}
 				columns := []any{"campaign", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
 				return tellList(ctx, t, page, fetch, columns, func(c *client.Campaign) []any {
-					return []any{c.ID, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(c), whenever(c.NextOpensAt)}
+					return []any{c.ID, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(c),
+						whenever(c.NextOpensAt)}
 				})
 			})
 		},
@@ -184,8 +188,9 @@ func newCampaignsCreateCommand(env environment) *cobra.Command {
 ten minutes before it opens; where that is declined, the packet of that day is rejected,
 and the next one is made all the same. When the answer does not come, run it again with
 the --idempotency-key it prints: no second campaign is made.`,
-		Example: "  hongbao campaigns create --name 'evening rain' --opens-daily-at 20:00 --starts-on 2027-02-01 --ends-on 2027-02-28 --sender alice --total 10000 --shares 10",
-		Args:    noArgs,
+		Example: "  hongbao campaigns create --name 'evening rain' --opens-daily-at 20:00 --starts-on 2027-02-01 --ends-on 2027-02-28 " +
+			"--sender alice --total 10000 --shares 10",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.read(); err != nil {
 				return &usageError{err}
@@ -200,7 +205,8 @@ the --idempotency-key it prints: no second campaign is made.`,
 	flags.StringVar(&f.campaign.TimeZone, "time-zone", "", "the time zone of that time and of the days, an IANA `name`; empty = Asia/Shanghai")
 	flags.StringVar(&f.campaign.StartsOn, "starts-on", "", "the first `day`, YYYY-MM-DD; empty = the first whose packet opens from now on")
 	flags.StringVar(&f.campaign.EndsOn, "ends-on", "", "the last `day`, YYYY-MM-DD; empty = it goes on until it is ended")
-	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second campaign; empty = a new one")
+	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second campaign; empty "+
+		"= a new one")
 	for _, name := range []string{"name", "opens-daily-at", "time-zone", "starts-on", "ends-on", "idempotency-key"} {
 		complete(cmd, name)
 	}
@@ -220,7 +226,8 @@ func (f *campaignFlags) read() error {
 	p := f.request
 	f.campaign.Packet = client.CampaignPacket{
 		SenderID: p.SenderID, TotalAmount: p.TotalAmount, ShareCount: p.ShareCount, Split: p.Split, MinShare: p.MinShare, MaxShare: p.MaxShare,
-		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, Tickets: p.Tickets, GroupID: p.GroupID, Metadata: p.Metadata,
+		Greeting: p.Greeting, ExpiresInSeconds: p.ExpiresInSeconds, EligibleUserIDs: p.EligibleUserIDs, Tickets: p.Tickets, GroupID: p.GroupID,
+		Metadata: p.Metadata,
 	}
 	return problems
 }
@@ -234,7 +241,8 @@ func (f *campaignFlags) create(ctx context.Context, t *teller) error {
 }
 
 // newCampaignsChangeCommand is a command that changes the status of a campaign.
-func newCampaignsChangeCommand(env environment, verb, short, long string, change func(*client.Client, context.Context, string) (*client.Campaign, error)) *cobra.Command {
+func newCampaignsChangeCommand(env environment, verb, short, long string,
+	change func(*client.Client, context.Context, string) (*client.Campaign, error)) *cobra.Command {
 	var f packetsFlags
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id>",

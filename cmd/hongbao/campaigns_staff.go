@@ -21,9 +21,11 @@ or finance: HONGBAO_STAFF_URL and HONGBAO_OPS_KEY.`,
 	cmd.AddCommand(
 		newStaffCampaignsListCommand(env),
 		newStaffCampaignsStopCommand(env, "pause", "Pause a campaign of any app, until its app resumes it",
-			"Pause a campaign of any app, until its app resumes it: no packets are made, but for\none that is being made by then. It stands in the audit.", (*client.Staff).PauseCampaign),
+			"Pause a campaign of any app, until its app resumes it: no packets are made, but for\none that is being made by then. It stands in "+
+				"the audit.", (*client.Staff).PauseCampaign),
 		newStaffCampaignsStopCommand(env, "end", "End a campaign of any app, for ever",
-			"End a campaign of any app, for ever: no more packets are made, but for one that is\nbeing made by then, which \"hongbao packets recall\" stops. It stands in the audit.", (*client.Staff).EndCampaign),
+			"End a campaign of any app, for ever: no more packets are made, but for one that is\nbeing made by then, which \"hongbao packets "+
+				"recall\" stops. It stands in the audit.", (*client.Staff).EndCampaign),
 	)
 	return cmd
 }
@@ -47,7 +49,8 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 				}
 				columns := []any{"campaign", "app", "name", "status", "sender", "each packet", "shares", "opens daily", "next packet opens"}
 				return tellList(ctx, t.teller, page, fetch, columns, func(c *client.StaffCampaign) []any {
-					return []any{c.ID, c.App, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount, opensDaily(&c.Campaign), whenever(c.NextOpensAt)}
+					return []any{c.ID, c.App, clipped(c.Name), c.Status, c.Packet.SenderID, shown(c.Packet.TotalAmount), c.Packet.ShareCount,
+						opensDaily(&c.Campaign), whenever(c.NextOpensAt)}
 				})
 			})
 		},
@@ -60,7 +63,8 @@ func newStaffCampaignsListCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func newStaffCampaignsStopCommand(env environment, verb, short, long string, stop func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error)) *cobra.Command {
+func newStaffCampaignsStopCommand(env environment, verb, short, long string,
+	stop func(*client.Staff, context.Context, string, client.DecisionRequest) (*client.StaffCampaign, error)) *cobra.Command {
 	f := newOps()
 	cmd := &cobra.Command{
 		Use:               verb + " <campaign id> --reason <text>",

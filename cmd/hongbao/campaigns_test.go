@@ -20,20 +20,24 @@ func (d *desk) shop(want int, args ...string) (stdout, stderr string) {
 
 // rain is a command line that creates a campaign.
 func rain(more ...string) []string {
-	return append([]string{"create", "--name", "evening rain", "--opens-daily-at", "20:05", "--sender", "alice", "--total", "1000", "--shares", "4"}, more...)
+	return append([]string{"create", "--name", "evening rain", "--opens-daily-at", "20:05", "--sender", "alice", "--total", "1000", "--shares",
+		"4"}, more...)
 }
 
 // TestCampaigns is the life of a campaign at a shell, on the real API.
 func TestCampaigns(t *testing.T) {
 	d := newDeskTest(t)
-	full := rain("--time-zone", "Asia/Tokyo", "--starts-on", "2999-01-01", "--ends-on", "2999-01-20", "--split", "even", "--min", "2", "--max", "500", "--greeting", "恭喜",
+	full := rain("--time-zone", "Asia/Tokyo", "--starts-on", "2999-01-01", "--ends-on", "2999-01-20", "--split", "even", "--min", "2", "--max",
+		"500", "--greeting", "恭喜",
 		"--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--idempotency-key", "k1", "--json")
 	out, errs := d.shop(exitOK, full...)
 	var c client.Campaign
 	d.check(json.Unmarshal([]byte(out), &c))
 	p := c.Packet
-	if errs != "" || c.Name != "evening rain" || c.TimeZone != "Asia/Tokyo" || c.OpensDailyAt != "20:05" || c.StartsOn != "2999-01-01" || *c.EndsOn != "2999-01-20" ||
-		p.SenderID != "alice" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 || *p.MaxShare != 500 || p.Greeting != "恭喜" ||
+	if errs != "" || c.Name != "evening rain" || c.TimeZone != "Asia/Tokyo" || c.OpensDailyAt != "20:05" || c.StartsOn != "2999-01-01" ||
+		*c.EndsOn != "2999-01-20" ||
+		p.SenderID != "alice" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 ||
+		*p.MaxShare != 500 || p.Greeting != "恭喜" ||
 		p.ExpiresInSeconds != 60 || p.EligibleCount != 2 || *p.GroupID != "g" || len(p.Metadata) != 2 || p.Metadata["c"] != "d" {
 		t.Fatalf("%s%s", out, errs)
 	}
@@ -41,7 +45,8 @@ func TestCampaigns(t *testing.T) {
 		t.Errorf("asked for again under its key: %s, was %s", again, out)
 	}
 	out, _ = d.shop(exitOK, rain("--split", "equal", "--ends-on", "2998-12-31")...)
-	contains(t, out, "evening rain", "active", "20:05 Asia/Shanghai", "2998-12-31", "¥10.00 (1000 fen)", "4, equal, ¥0.01 or more each", "24h0m0s after it opens", "campaign/")
+	contains(t, out, "evening rain", "active", "20:05 Asia/Shanghai", "2998-12-31", "¥10.00 (1000 fen)", "4, equal, ¥0.01 or more each",
+		"24h0m0s after it opens", "campaign/")
 	out, _ = d.shop(exitOK, "show", c.ID)
 	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "恭喜", "4, even, ¥0.02 to ¥5.00 each", "1m0s after it opens", when(*c.NextOpensAt))
 	if strings.Contains(out, "decided") {
@@ -108,7 +113,8 @@ func (d *desk) decideDays(c client.Campaign, n int) {
 		if i == 0 {
 			status = campaign.DayMissed
 		}
-		stacktest.CampaignDay(d.t, d.dsn.Reveal(), c.ID, string(row.NextDay.Add(i)), string(status), fmt.Sprintf("packet%014d", i+1), row.NextOpens.AddDate(0, 0, i))
+		stacktest.CampaignDay(d.t, d.dsn.Reveal(), c.ID, string(row.NextDay.Add(i)), string(status), fmt.Sprintf("packet%014d", i+1),
+			row.NextOpens.AddDate(0, 0, i))
 	}
 }
 
@@ -143,8 +149,10 @@ func (d *desk) campaignRefusals(ended string) {
 		contains(d.t, errs, "campaign_not_found: ")
 	}
 	for says, args := range map[string][]string{
-		"opens_daily_at ": rain("--opens-daily-at", "24:00"), "time_zone ": rain("--time-zone", "Mars/Olympus"), "starts_on ": rain("--starts-on", "2027-02-30"), "ends_on ": rain("--ends-on", "2020-01-01"),
-		"packet.share_count ": rain("--shares", "-1"), "idempotency_key_reused": rain("--idempotency-key", "k1"), "status ": {"list", "--status", "asleep"},
+		"opens_daily_at ": rain("--opens-daily-at", "24:00"), "time_zone ": rain("--time-zone", "Mars/Olympus"),
+		"starts_on ": rain("--starts-on", "2027-02-30"), "ends_on ": rain("--ends-on", "2020-01-01"),
+		"packet.share_count ": rain("--shares", "-1"), "idempotency_key_reused": rain("--idempotency-key", "k1"),
+		"status ": {"list", "--status", "asleep"},
 	} {
 		_, errs := d.shop(exitUsage, args...)
 		contains(d.t, errs, says)
@@ -179,9 +187,11 @@ func TestCampaignsUsage(t *testing.T) {
 
 // TestCampaignsNotKnown: it may have been made, and under another key there would be a second one.
 func TestCampaignsNotKnown(t *testing.T) {
-	for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true, `201 <html>`: true, `403 {"code":"forbidden","detail":"d"}`: false} {
+	for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true, `201 <html>`: true,
+		`403 {"code":"forbidden","detail":"d"}`: false} {
 		code, stdout, stderr, c := asApp(t, map[string][]string{"POST /v1/campaigns": {answer}}, append([]string{"campaigns"}, rain()...)...)
-		if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK || stdout != "" || c.keys[0] == "" {
+		if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
+			stdout != "" || c.keys[0] == "" {
 			t.Errorf("%s: exit code %d, the key is told: %v\n%s%s", answer, code, got, stdout, stderr)
 		}
 	}
@@ -191,7 +201,8 @@ func TestCampaignsNotKnown(t *testing.T) {
 func TestCampaignsHostile(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		address := newTestServer(t, evilAPI{refuse})
-		for _, line := range []string{"list", "show x", "days x", "pause x", "resume x", "end x", "create --name=n --opens-daily-at=20:00 --sender=a --total=1 --shares=1", "list --json", "show x --json"} {
+		for _, line := range []string{"list", "show x", "days x", "pause x", "resume x", "end x",
+			"create --name=n --opens-daily-at=20:00 --sender=a --total=1 --shares=1", "list --json", "show x --json"} {
 			var out bytes.Buffer
 			code := execute(t.Context(), strings.Fields("campaigns "+line), []string{"HONGBAO_URL=" + address, "HONGBAO_APP_KEY=k"}, &out, &out)
 			if refuse == (code == exitOK) || !strings.Contains(out.String(), "forged") {
@@ -215,7 +226,9 @@ func TestCampaignsHelp(t *testing.T) {
 		}
 		contains(t, stdout, "--json", "--timeout", "--url", "env HONGBAO_URL", "--app-key", "env HONGBAO_APP_KEY", "hongbao campaigns "+name)
 	}
-	_, stdout, _, _ := asApp(t, map[string][]string{"GET /v1/campaigns?limit=20": {`200 {"items":[{"id":"c1","name":"ra\u001bin","status":"paused","time_zone":"UTC","opens_daily_at":"20:00"}],"next_cursor":null}`}},
+	_, stdout, _, _ := asApp(t,
+		map[string][]string{"GET /v1/campaigns?limit=20": {
+			`200 {"items":[{"id":"c1","name":"ra\u001bin","status":"paused","time_zone":"UTC","opens_daily_at":"20:00"}],"next_cursor":null}`}},
 		"__complete", "campaigns", "resume", "")
 	contains(t, stdout, "c1\tra\\x1bin, paused at 20:00 UTC\n")
 	_, stdout, _, _ = asApp(t, nil, "__complete", "campaigns", "list", "--status", "")

@@ -78,9 +78,10 @@ func oneDay(_ *cobra.Command, args []string) error {
 func newCloseShowCommand(env environment) *cobra.Command {
 	f := newDesk()
 	cmd := &cobra.Command{
-		Use:     "show <day>",
-		Short:   "Show the close of a day",
-		Long:    "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\nExit code: 0 it is final; 1 it is not, and says what it waits for.",
+		Use:   "show <day>",
+		Short: "Show the close of a day",
+		Long: "Show the close of a day, YYYY-MM-DD in the time zone of the provider's statement.\nExit code: 0 it is final; 1 it is not, " +
+			"and says what it waits for.",
 		Example: "  hongbao close show 2026-02-17",
 		Args:    oneDay,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,7 +111,8 @@ func (t *clerk) close(c *client.Close) {
 	t.facts([][]any{
 		{"day", c.Date}, {"status", c.Status}, {"waits for", strings.Join(c.Pending, ", ")}, {"from", when(c.From)}, {"to", when(c.To)},
 		{"closing balances at", when(c.At)}, {"final since", whenever(c.FinalAt)}, {"postings", c.Entries},
-		{"opening + movements = closing", yesNo(c.Checked)}, {"payouts in flight at the end", counted(c.Owed)}, {"refunds in flight at the end", counted(c.Refunding)},
+		{"opening + movements = closing", yesNo(c.Checked)}, {"payouts in flight at the end", counted(c.Owed)},
+		{"refunds in flight at the end", counted(c.Refunding)},
 	})
 	accounts := newGrid(t.out, "account", "opening", "debits", "credits", "closing")
 	for _, a := range c.Accounts {
@@ -147,7 +149,8 @@ func (t *clerk) close(c *client.Close) {
 			}
 			breaks = append(breaks, b.ID+" "+b.Kind+" "+state)
 		}
-		differences.row(d.Kind, d.Op, d.OrderNo, shown(d.Ours), shown(d.Theirs), whenever(d.BookedAt), whenever(d.MovedAt), strings.Join(breaks, ", "))
+		differences.row(d.Kind, d.Op, d.OrderNo, shown(d.Ours), shown(d.Theirs), whenever(d.BookedAt), whenever(d.MovedAt),
+			strings.Join(breaks, ", "))
 	}
 	differences.render()
 }

@@ -18,7 +18,8 @@ func (d *desk) testClose(t *testing.T) {
 	contains(t, out, day, "open", "waits for", "provider", "-¥", "holding", "charge", "claim", "payouts in flight at the end")
 	out, _ = d.sh(exitFailed, "close", "show", day, "--json")
 	var c client.Close
-	if err := json.Unmarshal([]byte(out), &c); err != nil || c.Date != day || c.Status != "open" || len(c.Accounts) != len(payout.Accounts) || c.Owed.Count < 1 {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || c.Date != day || c.Status != "open" || len(c.Accounts) != len(payout.Accounts) ||
+		c.Owed.Count < 1 {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, _ = d.sh(exitOK, "close", "list")

@@ -112,7 +112,8 @@ func value(s types.ServiceConfig, name string) string {
 
 // settingsCommand names the entry in the table of settings of a command line.
 var settingsCommand = map[string]string{
-	"hongbao api": cmdAPI, "hongbao worker": cmdWorker, "hongbao provider": cmdProvider, "hongbao migrate up": cmdMigrate, "hongbao keys ensure": cmdKeysHave,
+	"hongbao api": cmdAPI, "hongbao worker": cmdWorker, "hongbao provider": cmdProvider, "hongbao migrate up": cmdMigrate,
+	"hongbao keys ensure": cmdKeysHave,
 }
 
 // parseOurs parses a command line with the program's own tree and reads the
@@ -148,7 +149,8 @@ var composeRules = []composeRule{
 				}
 			}
 		},
-		breaks: [][2]string{{"mysql:8.4", "mysql"}, {"redis:8.2", "redis:latest"}, {"temporalio/ui:2.54.1", "temporalio/ui:stable"}, {"hongbao:${HB_VERSION:-local}", "hongbao"}},
+		breaks: [][2]string{{"mysql:8.4", "mysql"}, {"redis:8.2", "redis:latest"}, {"temporalio/ui:2.54.1", "temporalio/ui:stable"},
+			{"hongbao:${HB_VERSION:-local}", "hongbao"}},
 	},
 	{
 		name: "Temporal's server and tools have one version", why: "the tools carry the schema of their own version",
@@ -174,7 +176,8 @@ var composeRules = []composeRule{
 				offend("worker", "ports %v, volumes %v, host name %q", w.Ports, w.Volumes, w.Hostname)
 			}
 		},
-		breaks: [][2]string{{"command: [worker]", "command: [worker]\n    container_name: w"}, {"command: [worker]", "command: [worker]\n    ports: [\"127.0.0.1:8082:8082\"]"}},
+		breaks: [][2]string{{"command: [worker]", "command: [worker]\n    container_name: w"},
+			{"command: [worker]", "command: [worker]\n    ports: [\"127.0.0.1:8082:8082\"]"}},
 	},
 	{
 		name: "published ports", why: "only what people call, and only from this machine: the keys are public and there is no TLS",
@@ -203,7 +206,8 @@ var composeRules = []composeRule{
 		check: func(p *types.Project, offend func(string, string, ...any)) {
 			for _, s := range p.Services {
 				wanted := s.Name == "prometheus" || s.Name == "grafana"
-				if wanted != slices.Equal(s.Profiles, []string{"observability"}) || !wanted && (needs(p, s.Name, "prometheus") || needs(p, s.Name, "grafana")) {
+				if wanted != slices.Equal(s.Profiles, []string{"observability"}) || !wanted &&
+					(needs(p, s.Name, "prometheus") || needs(p, s.Name, "grafana")) {
 					offend(s.Name, "profiles %q, waits for %v", s.Profiles, s.DependsOn)
 				}
 			}
@@ -219,8 +223,10 @@ var composeRules = []composeRule{
 				}
 			}
 		},
-		breaks: [][2]string{{"    profiles: [observability]\n", ""}, {"HONGBAO_STAFF_LISTEN: 0.0.0.0:8081", "HONGBAO_STAFF_LISTEN: 0.0.0.0:8083"}, {"HONGBAO_WORKER_LISTEN: 0.0.0.0:8082", "HONGBAO_WORKER_LISTEN: 0.0.0.0:8084"},
-			{"      temporal: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget", "      prometheus: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget"}},
+		breaks: [][2]string{{"    profiles: [observability]\n", ""}, {"HONGBAO_STAFF_LISTEN: 0.0.0.0:8081", "HONGBAO_STAFF_LISTEN: 0.0.0.0:8083"},
+			{"HONGBAO_WORKER_LISTEN: 0.0.0.0:8082", "HONGBAO_WORKER_LISTEN: 0.0.0.0:8084"},
+			{"      temporal: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget",
+				"      prometheus: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, wget"}},
 	},
 	{
 		name: "dependencies", why: "a circle never starts; `up --wait` fails when nothing that runs waits for a one-shot",
@@ -272,7 +278,8 @@ var composeRules = []composeRule{
 					}
 				}
 				for _, word := range s.Entrypoint {
-					if strings.HasPrefix(word, "/deploy/") && !slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == word }) {
+					if strings.HasPrefix(word, "/deploy/") &&
+						!slices.ContainsFunc(s.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == word }) {
 						offend(s.Name, "runs %s, which is not mounted", word)
 					}
 				}
@@ -286,7 +293,8 @@ var composeRules = []composeRule{
 	{
 		name: "state is in volumes", why: "what is in a container goes with it",
 		check: func(p *types.Project, offend func(string, string, ...any)) {
-			for name, target := range map[string]string{"mysql": "/var/lib/mysql", "redis": "/data", "prometheus": "/prometheus", "grafana": "/var/lib/grafana", "provider": filepath.Dir(value(p.Services["provider"], "HONGBAO_PROVIDER_DB"))} {
+			for name, target := range map[string]string{"mysql": "/var/lib/mysql", "redis": "/data", "prometheus": "/prometheus",
+				"grafana": "/var/lib/grafana", "provider": filepath.Dir(value(p.Services["provider"], "HONGBAO_PROVIDER_DB"))} {
 				if !slices.ContainsFunc(p.Services[name].Volumes, func(v types.ServiceVolumeConfig) bool {
 					return v.Type == types.VolumeTypeVolume && v.Target == target
 				}) {
@@ -298,16 +306,20 @@ var composeRules = []composeRule{
 	},
 	{
 		name: "MySQL", why: "the store counts on READ COMMITTED, and on a user of its own",
-		check:  checkMySQL,
-		breaks: [][2]string{{"--transaction-isolation=READ-COMMITTED", "--transaction-isolation=REPEATABLE-READ"}, {"MYSQL_USER: hongbao", "MYSQL_USER: hb"}, {"SQL_PASSWORD: ${HB_TEMPORAL_MYSQL_PASSWORD", "SQL_PASSWORD: ${HB_MYSQL_PASSWORD:-x}${HB_TEMPORAL_MYSQL_PASSWORD"}, {"tcp(mysql:3306)/hongbao", "tcp(mysql:3306)/other"}},
+		check: checkMySQL,
+		breaks: [][2]string{{"--transaction-isolation=READ-COMMITTED", "--transaction-isolation=REPEATABLE-READ"},
+			{"MYSQL_USER: hongbao", "MYSQL_USER: hb"},
+			{"SQL_PASSWORD: ${HB_TEMPORAL_MYSQL_PASSWORD", "SQL_PASSWORD: ${HB_MYSQL_PASSWORD:-x}${HB_TEMPORAL_MYSQL_PASSWORD"},
+			{"tcp(mysql:3306)/hongbao", "tcp(mysql:3306)/other"}},
 	},
 	{
 		name: "our commands", why: "a container that ends at once tells nobody why",
 		check: checkCommands,
 		breaks: [][2]string{
-			{"command: [migrate, up]", "command: [migrate, upwards]"}, {"command: [worker]", "command: [worker, --lane=1]"}, {"command: [api]", "command: [api, now]"},
-			{"command: [api]", "command: [version]"}, {"command: [provider]", "command: [provider]\n    entrypoint: [/bin/sh]"},
-			{"HONGBAO_WORKER_LISTEN", "HONGBAO_WORKERS_LISTEN"}, {"HONGBAO_PROVIDER_DB: /data/provider.db", "HONGBAO_PROVIDER_DB: \"\""},
+			{"command: [migrate, up]", "command: [migrate, upwards]"}, {"command: [worker]", "command: [worker, --lane=1]"},
+			{"command: [api]", "command: [api, now]"}, {"command: [api]", "command: [version]"},
+			{"command: [provider]", "command: [provider]\n    entrypoint: [/bin/sh]"}, {"HONGBAO_WORKER_LISTEN", "HONGBAO_WORKERS_LISTEN"},
+			{"HONGBAO_PROVIDER_DB: /data/provider.db", "HONGBAO_PROVIDER_DB: \"\""},
 			{"HONGBAO_PROVIDER_DB: /data/provider.db", "HONGBAO_PROVIDER_DB: /data/provider.db\n      HONGBAO_LANES: \"64\""},
 			{"OUTONLY222222222222222222222BARPGK5", "OUTONLY222222222222222222222BARPGK6"},
 		},
@@ -316,11 +328,14 @@ var composeRules = []composeRule{
 		name: "addresses", why: "a default such as 127.0.0.1 is valid and leads nowhere in a container",
 		check: checkAddresses,
 		breaks: [][2]string{
-			{"HONGBAO_REDIS_ADDR: redis:6379", "HONGBAO_REDIS_ADDR: reddis:6379"}, {"  HONGBAO_REDIS_ADDR: redis:6379\n", ""}, {"http://provider:8090", "http://provider:8091"},
-			{"http://api:8080/v1", "http://api:8081/v1"}, {"HONGBAO_API_LISTEN: 0.0.0.0:8080", "HONGBAO_API_LISTEN: 127.0.0.1:8080"},
+			{"HONGBAO_REDIS_ADDR: redis:6379", "HONGBAO_REDIS_ADDR: reddis:6379"}, {"  HONGBAO_REDIS_ADDR: redis:6379\n", ""},
+			{"http://provider:8090", "http://provider:8091"}, {"http://api:8080/v1", "http://api:8081/v1"},
+			{"HONGBAO_API_LISTEN: 0.0.0.0:8080", "HONGBAO_API_LISTEN: 127.0.0.1:8080"},
 			{"http://api:8080/v1/provider-notifications/sandbox", "http://api:8080/v1/notifications"},
 			{"HONGBAO_CONSOLE_URL: http://127.0.0.1:${HB_STAFF_PORT:-8081}", "HONGBAO_CONSOLE_URL: http://127.0.0.1:8080"},
-			{"      redis: {condition: service_healthy}\n      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]", "      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]"},
+			{"      redis: {condition: service_healthy}\n      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, " +
+				"/hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]", "      provider: {condition: service_healthy}\n    healthcheck:\n      " +
+				"test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]"},
 		},
 	},
 	{
@@ -339,7 +354,8 @@ var composeRules = []composeRule{
 				}
 			}
 		},
-		breaks: [][2]string{{"HONGBAO_SANDBOX_WEBHOOK_SECRET: ${HB_WEBHOOK_SECRET:-whsec_", "HONGBAO_SANDBOX_WEBHOOK_SECRET: ${HB_WEBHOOK_SECRET:-whsec_AAAA"}},
+		breaks: [][2]string{{"HONGBAO_SANDBOX_WEBHOOK_SECRET: ${HB_WEBHOOK_SECRET:-whsec_",
+			"HONGBAO_SANDBOX_WEBHOOK_SECRET: ${HB_WEBHOOK_SECRET:-whsec_AAAA"}},
 	},
 	{
 		name: "our health checks", why: "a check of another port or of liveness says nothing about readiness",
@@ -362,18 +378,21 @@ var composeRules = []composeRule{
 				}
 			}
 		},
-		breaks: [][2]string{{"restart: unless-stopped\n    stop_grace_period: 30s\n\n  api:", "restart: unless-stopped\n    stop_grace_period: 12s\n\n  api:"}, {"    stop_grace_period: 20s\n", ""}},
+		breaks: [][2]string{{"restart: unless-stopped\n    stop_grace_period: 30s\n\n  api:",
+			"restart: unless-stopped\n    stop_grace_period: 12s\n\n  api:"}, {"    stop_grace_period: 20s\n", ""}},
 	},
 	{
 		name: "our containers may do little", why: "they need no root, no capability and no place to write but a volume",
 		check: func(p *types.Project, offend func(string, string, ...any)) {
 			for _, s := range p.Services {
-				if ours(s) && (!s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") || s.User != "" || s.Privileged) {
+				if ours(s) && (!s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") ||
+					s.User != "" || s.Privileged) {
 					offend(s.Name, "read only %t, capabilities dropped %v, %v, user %q", s.ReadOnly, s.CapDrop, s.SecurityOpt, s.User)
 				}
 			}
 		},
-		breaks: [][2]string{{"  read_only: true\n", ""}, {"cap_drop: [ALL]", "cap_drop: [CHOWN]"}, {"command: [api]", "command: [api]\n    user: root"}},
+		breaks: [][2]string{{"  read_only: true\n", ""}, {"cap_drop: [ALL]", "cap_drop: [CHOWN]"},
+			{"command: [api]", "command: [api]\n    user: root"}},
 	},
 	{
 		name: "Temporal's namespace", why: "the relay and the watch count on seven days of history",
@@ -389,12 +408,15 @@ var composeRules = []composeRule{
 			}
 			folder := filepath.Dir(value(p.Services["temporal"], "DYNAMIC_CONFIG_FILE_PATH"))
 			for _, v := range p.Services["temporal"].Volumes {
-				if _, err := os.Stat(filepath.Join(v.Source, filepath.Base(value(p.Services["temporal"], "DYNAMIC_CONFIG_FILE_PATH")))); v.Target != folder || err != nil {
+				if _, err := os.Stat(filepath.Join(v.Source,
+					filepath.Base(value(p.Services["temporal"], "DYNAMIC_CONFIG_FILE_PATH")))); v.Target != folder || err != nil {
 					offend("temporal", "dynamic settings are not where the server looks: %v", err) // it does not start without
 				}
 			}
 		},
-		breaks: [][2]string{{"RETENTION: 168h", "RETENTION: 72h"}, {"TEMPORAL_NAMESPACE: hongbao\n      RETENTION", "TEMPORAL_NAMESPACE: default\n      RETENTION"}, {"dynamicconfig/server.yaml", "dynamicconfig/docker.yaml"}},
+		breaks: [][2]string{{"RETENTION: 168h", "RETENTION: 72h"},
+			{"TEMPORAL_NAMESPACE: hongbao\n      RETENTION", "TEMPORAL_NAMESPACE: default\n      RETENTION"},
+			{"dynamicconfig/server.yaml", "dynamicconfig/docker.yaml"}},
 	},
 }
 
@@ -452,7 +474,8 @@ func checkMySQL(p *types.Project, offend func(string, string, ...any)) {
 			continue
 		}
 		c, err := mysql.ParseDSN(dsn)
-		if err != nil || c.User != value(server, "MYSQL_USER") || c.Passwd != value(server, "MYSQL_PASSWORD") || c.DBName != value(server, "MYSQL_DATABASE") || c.Addr != "mysql:3306" {
+		if err != nil || c.User != value(server, "MYSQL_USER") || c.Passwd != value(server, "MYSQL_PASSWORD") ||
+			c.DBName != value(server, "MYSQL_DATABASE") || c.Addr != "mysql:3306" {
 			offend(s.Name, "its DSN does not lead to what the server creates: %v", err)
 		}
 	}
@@ -639,7 +662,8 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"mysql", "redis", "temporal", "temporal-ui", "temporal-schema", "temporal-namespace", "migrate", "keys", "provider", "worker", "api"} {
+	for _, name := range []string{"mysql", "redis", "temporal", "temporal-ui", "temporal-schema", "temporal-namespace", "migrate", "keys",
+		"provider", "worker", "api"} {
 		if _, ok := p.Services[name]; !ok {
 			t.Errorf("no service %s", name)
 		}
@@ -713,8 +737,9 @@ func TestComposeVariables(t *testing.T) {
 			t.Errorf("%s has the default %q here and %q there", m[1], m[3], variables[m[1]].DefaultValue)
 		}
 	}
-	for name, role := range map[string]access.Role{"HB_APP_KEY": access.RoleApp, "HB_FINANCE_KEY": access.RoleFinance, "HB_FINANCE2_KEY": access.RoleFinance,
-		"HB_OPS_KEY": access.RoleOps, "HB_AUDITOR_KEY": access.RoleAuditor} {
+	for name, role := range map[string]access.Role{"HB_APP_KEY": access.RoleApp, "HB_FINANCE_KEY": access.RoleFinance,
+		"HB_FINANCE2_KEY": access.RoleFinance,
+		"HB_OPS_KEY":      access.RoleOps, "HB_AUDITOR_KEY": access.RoleAuditor} {
 		if got, ok := access.RoleOf(said[name]); !ok || got != role {
 			t.Errorf("%s is no token of role %s", name, role)
 		}

@@ -196,11 +196,14 @@ func (c config) contradictions() error {
 		}
 	}
 	if c.values["crash-points"] != "" && !onThisMachine(c.values["provider-url"]) {
-		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL (--provider-url) is not on this machine: there money is real", errContradiction))
+		problems = errors.Join(problems,
+			fmt.Errorf("%w: HONGBAO_CRASH_POINTS (--crash-points) kills this process on purpose and is refused where HONGBAO_PROVIDER_URL "+
+				"(--provider-url) is not on this machine: there money is real", errContradiction))
 	}
 	problems = errors.Join(problems, c.temporalContradictions())
 	if url, asked := c.values["risk-url"]; asked && (url == "") != (c.values["risk-key"] == "") {
-		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_RISK_URL (--risk-url) and HONGBAO_RISK_KEY (--risk-key) need each other", errContradiction))
+		problems = errors.Join(problems, fmt.Errorf("%w: HONGBAO_RISK_URL (--risk-url) and HONGBAO_RISK_KEY (--risk-key) need each other",
+			errContradiction))
 	}
 	own := settingsOf(c.command)
 	for i, a := range own {

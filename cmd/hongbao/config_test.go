@@ -97,15 +97,19 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_REDIS_MODE", "primary", "HONGBAO_REDIS_MODE (--redis-mode) is none of single, cluster, sentinel"},
 		{cmdAPI, "HONGBAO_REDIS_MODE", "sentinel", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
 		{cmdWorker, "HONGBAO_REDIS_MASTER", "hongbao", "HONGBAO_REDIS_MASTER (--redis-master) need each other"},
-		{cmdRecover, "HONGBAO_REDIS_USERNAME", "hongbao", "HONGBAO_REDIS_USERNAME (--redis-username) needs HONGBAO_REDIS_PASSWORD (--redis-password)"},
+		{cmdRecover, "HONGBAO_REDIS_USERNAME", "hongbao", "HONGBAO_REDIS_USERNAME (--redis-username) needs HONGBAO_REDIS_PASSWORD " +
+			"(--redis-password)"},
 		{cmdPoolShow, "HONGBAO_REDIS_USERNAME", "a\tb", "HONGBAO_REDIS_USERNAME (--redis-username) holds a control character"},
 		{cmdPoolMake, "HONGBAO_REDIS_PASSWORD", "a\n", "HONGBAO_REDIS_PASSWORD (--redis-password) holds a control character"},
-		{cmdAPI, "HONGBAO_REDIS_SENTINEL_PASSWORD", "s3cret", "HONGBAO_REDIS_SENTINEL_PASSWORD (--redis-sentinel-password) needs HONGBAO_REDIS_MODE (--redis-mode) sentinel"},
+		{cmdAPI, "HONGBAO_REDIS_SENTINEL_PASSWORD", "s3cret", "HONGBAO_REDIS_SENTINEL_PASSWORD (--redis-sentinel-password) needs " +
+			"HONGBAO_REDIS_MODE (--redis-mode) sentinel"},
 		{cmdWorker, "HONGBAO_REDIS_TLS", "yes", "HONGBAO_REDIS_TLS (--redis-tls) is neither 1, true, 0 nor false"},
 		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "config_test.go", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) holds no PEM certificate"},
-		{cmdDoctor, "HONGBAO_REDIS_CA_FILE", "/nowhere/ca.pem", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read (no such file or directory): \"/nowhere/ca.pem\""},
+		{cmdDoctor, "HONGBAO_REDIS_CA_FILE", "/nowhere/ca.pem", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read (no such file or " +
+			"directory): \"/nowhere/ca.pem\""},
 		{cmdAPI, "HONGBAO_REDIS_CA_FILE", "testdata", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) cannot be read"},
-		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "-----BEGIN CERTIFICATE-----", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) must be the name of a file, not what is in it"},
+		{cmdWorker, "HONGBAO_REDIS_CA_FILE", "-----BEGIN CERTIFICATE-----", "HONGBAO_REDIS_CA_FILE (--redis-ca-file) must be the name of a " +
+			"file, not what is in it"},
 		{cmdAPI, "HONGBAO_REDIS_ADDR", "redis://u:s3cret-url@127.0.0.1:6379/0", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
 		{cmdWorker, "HONGBAO_REDIS_ADDR", "s3cret-url@127.0.0.1:6379", "HONGBAO_REDIS_ADDR (--redis-addr) is not host:port, or several"},
 		{cmdPoolShow, "HONGBAO_REDIS_ADDR", "", "HONGBAO_REDIS_ADDR (--redis-addr) is required"},
@@ -145,12 +149,17 @@ func TestReadConfig(t *testing.T) {
 		{cmdAPI, "HONGBAO_TEMPORAL_TLS", "on", "HONGBAO_TEMPORAL_TLS (--temporal-tls) is neither 1, true, 0 nor false"},
 		{cmdAPI, "HONGBAO_TEMPORAL_TLS", "", "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"},
 		{cmdRecover, "HONGBAO_TEMPORAL_TLS", "0", "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"},
-		{cmdPoolMake, "HONGBAO_TEMPORAL_CERT_FILE", "a.pem", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) need each other"},
-		{cmdDoctor, "HONGBAO_TEMPORAL_KEY_FILE", "a.key", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) need each other"},
-		{cmdWorker, "HONGBAO_TEMPORAL_CA_FILE", "nowhere/ca.pem", "HONGBAO_TEMPORAL_CA_FILE (--temporal-ca-file) cannot be used: open nowhere/ca.pem"},
-		{cmdWorker, "HONGBAO_TEMPORAL_CA_FILE", "a\nb", "HONGBAO_TEMPORAL_CA_FILE (--temporal-ca-file) must be the name of a file, not what is in it"},
+		{cmdPoolMake, "HONGBAO_TEMPORAL_CERT_FILE", "a.pem", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE " +
+			"(--temporal-key-file) need each other"},
+		{cmdDoctor, "HONGBAO_TEMPORAL_KEY_FILE", "a.key", "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) and HONGBAO_TEMPORAL_KEY_FILE " +
+			"(--temporal-key-file) need each other"},
+		{cmdWorker, "HONGBAO_TEMPORAL_CA_FILE", "nowhere/ca.pem", "HONGBAO_TEMPORAL_CA_FILE (--temporal-ca-file) cannot be used: open " +
+			"nowhere/ca.pem"},
+		{cmdWorker, "HONGBAO_TEMPORAL_CA_FILE", "a\nb", "HONGBAO_TEMPORAL_CA_FILE (--temporal-ca-file) must be the name of a file, not what " +
+			"is in it"},
 		{cmdWorker, "HONGBAO_TEMPORAL_API_KEY", "a b", "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) has other than visible ASCII"},
-		{cmdWorker, "HONGBAO_TEMPORAL_SERVER_NAME", "temporal:7233", "HONGBAO_TEMPORAL_SERVER_NAME (--temporal-server-name) is not the name of a host"},
+		{cmdWorker, "HONGBAO_TEMPORAL_SERVER_NAME", "temporal:7233", "HONGBAO_TEMPORAL_SERVER_NAME (--temporal-server-name) is not the name " +
+			"of a host"},
 		{cmdWorker, "HONGBAO_RECONCILE_AT", "24:00", "HONGBAO_RECONCILE_AT (--reconcile-at) is not a time of day"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
 		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
@@ -234,8 +243,9 @@ func TestRedisConfig(t *testing.T) {
 	authority := stacktest.NewAuthority(t)
 	env := validSettings()
 	for name, value := range map[string]string{
-		"HONGBAO_REDIS_ADDR": "a:1,b:2", "HONGBAO_REDIS_MODE": "sentinel", "HONGBAO_REDIS_MASTER": "m", "HONGBAO_LANES": "32", "HONGBAO_REDIS_USERNAME": "u", "HONGBAO_REDIS_PASSWORD": "s3cret-own",
-		"HONGBAO_REDIS_SENTINEL_PASSWORD": "s3cret-sentinel", "HONGBAO_REDIS_TLS": "true", "HONGBAO_REDIS_CA_FILE": authority.File,
+		"HONGBAO_REDIS_ADDR": "a:1,b:2", "HONGBAO_REDIS_MODE": "sentinel", "HONGBAO_REDIS_MASTER": "m", "HONGBAO_LANES": "32",
+		"HONGBAO_REDIS_USERNAME": "u", "HONGBAO_REDIS_PASSWORD": "s3cret-own", "HONGBAO_REDIS_SENTINEL_PASSWORD": "s3cret-sentinel",
+		"HONGBAO_REDIS_TLS": "true", "HONGBAO_REDIS_CA_FILE": authority.File,
 	} {
 		env[name] = value
 	}
@@ -262,7 +272,8 @@ func TestRedisConfig(t *testing.T) {
 		}
 	}
 	delete(env, "HONGBAO_REDIS_TLS")
-	if _, err := read(t, cmdAPI, env); err == nil || !strings.Contains(err.Error(), "HONGBAO_REDIS_CA_FILE (--redis-ca-file) needs HONGBAO_REDIS_TLS (--redis-tls)") {
+	if _, err := read(t, cmdAPI, env); err == nil ||
+		!strings.Contains(err.Error(), "HONGBAO_REDIS_CA_FILE (--redis-ca-file) needs HONGBAO_REDIS_TLS (--redis-tls)") {
 		t.Errorf("authorities without TLS: %v", err)
 	}
 }
@@ -278,7 +289,9 @@ func TestHelp(t *testing.T) {
 		cmdPoolShow: {"pool", "status"}, cmdPoolMake: {"pool", "rebuild"},
 		cmdDoctor: {"doctor"}, cmdDesk: {"payouts", "show"}, cmdOps: {"providers", "list"}, cmdAuditor: {"audit", "list"},
 	}
-	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2, cmdOps: 2, cmdAuditor: 10} // flags that are no settings
+	// flags that are no settings
+	own := map[string]int{cmdPackets: 2, cmdKeys: 4, cmdAudit: 5, cmdLedger: 1, cmdRecover: 6, cmdPoolMake: 2, cmdDoctor: 1, cmdDesk: 2,
+		cmdOps: 2, cmdAuditor: 10}
 	for command, path := range paths {
 		t.Run(command, func(t *testing.T) {
 			var out bytes.Buffer
@@ -349,9 +362,12 @@ func TestExecute(t *testing.T) {
 		{"api --nonsense", nil, exitUsage, "nonsense"},
 		{"api", nil, exitUsage, "HONGBAO_MYSQL_DSN"},
 		{"apps list", []string{"HONGBAO_NONSENSE=1"}, exitUsage, "unknown environment variable HONGBAO_NONSENSE"},
-		{"dev status --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitFailed, "warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
-		{"dev stop --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitOK, "warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
-		{"dev reset --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitOK, "warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
+		{"dev status --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitFailed,
+			"warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
+		{"dev stop --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitOK,
+			"warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
+		{"dev reset --home " + filepath.Join(t.TempDir(), "none"), []string{"HONGBAO_NONSENSE=1"}, exitOK,
+			"warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
 		{"dev --port-api 0", []string{"HONGBAO_NONSENSE=1"}, exitUsage, "warning: unknown environment variable HONGBAO_NONSENSE; did you mean "},
 		{"dev status --home " + filepath.Join(t.TempDir(), "none"), nil, exitFailed, ""},
 		{"dev stop --home " + filepath.Join(t.TempDir(), "none"), nil, exitOK, ""},
@@ -403,7 +419,8 @@ func TestLimitSettings(t *testing.T) {
 	if c, err = read(t, cmdAPI, env, "--limit-address", "5/1s"); err != nil {
 		t.Fatal(err)
 	}
-	for flag, want := range map[string]api.Limit{"limit-user": {N: 20, Span: time.Minute}, "limit-address": {N: 5, Span: time.Second}, "limit-key": {}} {
+	for flag, want := range map[string]api.Limit{"limit-user": {N: 20, Span: time.Minute}, "limit-address": {N: 5, Span: time.Second},
+		"limit-key": {}} {
 		if got := c.limit(flag); got != want {
 			t.Errorf("%s: %+v, want %+v", flag, got, want)
 		}

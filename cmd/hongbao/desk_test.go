@@ -85,7 +85,8 @@ func (d *desk) check(err error) {
 
 // env is what "dev.env" gives a person's shell.
 func (d *desk) env() []string {
-	return []string{"HONGBAO_STAFF_URL=" + d.staff, "HONGBAO_FINANCE_KEY=" + d.finance, "HONGBAO_OPS_KEY=" + d.ops, "HONGBAO_AUDITOR_KEY=" + d.auditor}
+	return []string{"HONGBAO_STAFF_URL=" + d.staff, "HONGBAO_FINANCE_KEY=" + d.finance, "HONGBAO_OPS_KEY=" + d.ops, "HONGBAO_AUDITOR_KEY=" +
+		d.auditor}
 }
 
 // as is the shell of another person of finance, or of another address.
@@ -143,7 +144,8 @@ func (d *desk) spare(total int64, users ...string) (packetID string, payouts map
 func (d *desk) give(total int64, shares int, users ...string) (packetID string, payouts map[string]string) {
 	d.t.Helper()
 	ctx := d.t.Context()
-	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares, Split: client.SplitEqual}
+	request := client.CreateRequest{IdempotencyKey: rand.Text(), SenderID: "sender", TotalAmount: moneyOf(total), ShareCount: shares,
+		Split: client.SplitEqual}
 	id := packet.NewID(d.app.Salt, request.IdempotencyKey)
 	_, err := d.client.Create(ctx, request)
 	d.check(err)

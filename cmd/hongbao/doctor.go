@@ -169,7 +169,8 @@ func (d *doctor) print(out io.Writer, asJSON, healthy bool, count map[string]int
 		}{healthy, d.findings})
 	}
 	for _, f := range d.findings {
-		mark := map[string]string{verdictOK: "ok      ", verdictWarning: "WARNING ", verdictWrong: "WRONG   ", verdictSkipped: "skipped "}[f.Verdict]
+		mark := map[string]string{verdictOK: "ok      ", verdictWarning: "WARNING ", verdictWrong: "WRONG   ",
+			verdictSkipped: "skipped "}[f.Verdict]
 		if err := printf(out, "%s %-20s %s\n", mark, f.Check, f.Says); err != nil {
 			return err
 		}
@@ -183,7 +184,8 @@ func (d *doctor) print(out io.Writer, asJSON, healthy bool, count map[string]int
 	if !healthy {
 		word = "NOT HEALTHY"
 	}
-	return printf(out, "%s: %d checks are well, %d warnings, %d wrong, %d skipped.\n", word, count[verdictOK], count[verdictWarning], count[verdictWrong], count[verdictSkipped])
+	return printf(out, "%s: %d checks are well, %d warnings, %d wrong, %d skipped.\n", word, count[verdictOK], count[verdictWarning],
+		count[verdictWrong], count[verdictSkipped])
 }
 
 // Differences of clocks. Opening and expiry go by the clock of Redis, pauses and

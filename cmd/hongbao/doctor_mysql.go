@@ -33,7 +33,8 @@ func (d *doctor) mysql(ctx context.Context) {
 	defer func() { _ = db.Close() }()
 	seen, err := db.Examine(ctx)
 	if err != nil {
-		d.add("mysql", verdictWrong, "Start it, or correct HONGBAO_MYSQL_DSN. Grabs go on and wait; nobody is paid until it is back.", "MySQL does not answer: %v", err)
+		d.add("mysql", verdictWrong, "Start it, or correct HONGBAO_MYSQL_DSN. Grabs go on and wait; nobody is paid until it is back.",
+			"MySQL does not answer: %v", err)
 		return
 	}
 	d.mysqlServer(seen)
@@ -70,18 +71,22 @@ func (d *doctor) mysqlServer(seen store.Examination) {
 		d.ok("mysql", "%s answers.", version)
 	}
 	if seen.Isolation != "READ-COMMITTED" {
-		d.add("mysql isolation", verdictWrong, "Something between this program and MySQL resets what connections were set to: go without it, or have it keep session variables.",
+		d.add("mysql isolation", verdictWrong, "Something between this program and MySQL resets what connections were set to: go without it, "+
+			"or have it keep session variables.",
 			"Our connections run at %s instead of READ-COMMITTED.", seen.Isolation)
 	} else {
 		d.ok("mysql isolation", "Our connections run at READ-COMMITTED.")
 	}
 	switch {
 	case seen.FlushAtCommit == "2":
-		d.add("mysql durability", verdictWarning, flushAtCommit, "innodb_flush_log_at_trx_commit is 2: a crash of its machine, not one of MySQL alone, forgets up to a second of bookings.")
+		d.add("mysql durability", verdictWarning, flushAtCommit, "innodb_flush_log_at_trx_commit is 2: a crash of its machine, not one of "+
+			"MySQL alone, forgets up to a second of bookings.")
 	case seen.FlushAtCommit != "1":
-		d.add("mysql durability", verdictWrong, flushAtCommit, "innodb_flush_log_at_trx_commit is %s: every crash forgets bookings that were acknowledged.", seen.FlushAtCommit)
+		d.add("mysql durability", verdictWrong, flushAtCommit, "innodb_flush_log_at_trx_commit is %s: every crash forgets bookings that were "+
+			"acknowledged.", seen.FlushAtCommit)
 	case seen.LogBin && seen.SyncBinlog != "1":
-		d.add("mysql durability", verdictWarning, "SET GLOBAL sync_binlog = 1, and in the server's configuration.", "sync_binlog is %s: a crash of the machine may leave replicas without the last bookings.", seen.SyncBinlog)
+		d.add("mysql durability", verdictWarning, "SET GLOBAL sync_binlog = 1, and in the server's configuration.",
+			"sync_binlog is %s: a crash of the machine may leave replicas without the last bookings.", seen.SyncBinlog)
 	default:
 		d.ok("mysql durability", "What MySQL acknowledges is on its disk.")
 	}
@@ -106,7 +111,8 @@ func (d *doctor) migrated(ctx context.Context, dsn string) bool {
 	case len(missing) > 0:
 		d.add("migrations", verdictWrong, "hongbao migrate up", "%d are missing, the first is %s.", len(missing), missing[0])
 	case len(unknown) > 0:
-		d.add("migrations", verdictWarning, "Use the version that applied them; an older one may not understand what it finds.", "%d are newer than this program, the last is number %d.", len(unknown), unknown[len(unknown)-1])
+		d.add("migrations", verdictWarning, "Use the version that applied them; an older one may not understand what it finds.",
+			"%d are newer than this program, the last is number %d.", len(unknown), unknown[len(unknown)-1])
 		return true
 	default:
 		d.ok("migrations", "All are applied.")
@@ -130,7 +136,8 @@ func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
 		return
 	}
 	if _, err := packet.OpenSeed(key32(d.config.secret("seed-key")), id, sealed); err != nil {
-		d.add("seed key", verdictWrong, "Set HONGBAO_SEED_KEY to the key that packets were made with, for every process: without it no packet closes with its seed.", "It does not open the seed of packet %s.", id)
+		d.add("seed key", verdictWrong, "Set HONGBAO_SEED_KEY to the key that packets were made with, for every process: without it no packet "+
+			"closes with its seed.", "It does not open the seed of packet %s.", id)
 		return
 	}
 	d.ok("seed key", "It opens the seed of the newest packet.")
@@ -201,15 +208,18 @@ func (d *doctor) trust(v observe.Vitals) {
 	}
 	switch {
 	case shut.Waiting > 0:
-		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild --all. Creates and grabs there are answered 503 until then.",
+		d.add("gates", verdictWrong, "hongbao pool status; workers make these lanes again from MySQL by themselves, unless "+
+			"HONGBAO_POOL_REBUILD is manual: then hongbao pool rebuild --all. Creates and grabs there are answered 503 until then.",
 			"Lanes of Redis that lack something, or may: %s, the first since %s.", strings.Join(states, ", "), when(shut.Oldest))
 	case v.LostGrabs > 0:
-		d.add("gates", verdictWarning, "Compare with what users say they have won: docs/guarantees.md says when acknowledged grabs can be lost.", "All are open, but up to %d grabs may have been lost before.", v.LostGrabs)
+		d.add("gates", verdictWarning, "Compare with what users say they have won: docs/guarantees.md says when acknowledged grabs can be lost.",
+			"All are open, but up to %d grabs may have been lost before.", v.LostGrabs)
 	default:
 		d.ok("gates", "All that are in use are open.")
 	}
 	if v.BooksRestored {
-		d.add("books", verdictWrong, "hongbao recover: read its --help first. Until then no number, no decision and no closing of books.", "MySQL is older than reality: it was restored from a backup.")
+		d.add("books", verdictWrong, "hongbao recover: read its --help first. Until then no number, no decision and no closing of books.",
+			"MySQL is older than reality: it was restored from a backup.")
 	} else {
 		d.ok("books", "MySQL is not older than what Redis has seen of it.")
 	}
@@ -224,11 +234,13 @@ func (d *doctor) vitals(v observe.Vitals) {
 	}
 	moving := oldest(byStatus["pending"], byStatus["sending"])
 	d.backlog("payments under way", moving, limit{wrong: observe.MovingWrong, what: "payments that are to be sent or were not answered",
-		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for. They are in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
+		do: "See whether workers run, the provider answers and nobody holds it; the runs in the Temporal UI say what they wait for. They are " +
+			"in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
 	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownWrong, what: "payments whose outcome nobody knows",
 		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
-	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]), limit{warn: always, what: "payments that failed or came back and wait for a person",
-		do: listed(v.Payments, payout.StatusFailed, payout.StatusReturned) + "; docs/finance.md says how each is mended."})
+	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]),
+		limit{warn: always, what: "payments that failed or came back and wait for a person",
+			do: listed(v.Payments, payout.StatusFailed, payout.StatusReturned) + "; docs/finance.md says how each is mended."})
 	var overdue, open, lost observe.Backlog
 	for _, p := range v.Overdue {
 		overdue = oldest(overdue, p.Backlog)
@@ -241,30 +253,37 @@ func (d *doctor) vitals(v observe.Vitals) {
 	}
 	d.backlog("packets overdue", overdue, limit{wrong: observe.OverdueWrong, what: "packets past their expiry that are not closed",
 		do: "See their runs in the Temporal UI; one that waits for a failed refund: hongbao refunds list --status failed."})
-	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxWrong, what: "runs that are to be started or woken", do: "See whether workers run and Temporal answers."})
-	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person", do: "hongbao approvals list --status waiting"})
+	d.backlog("outbox", v.Outbox, limit{wrong: observe.OutboxWrong, what: "runs that are to be started or woken",
+		do: "See whether workers run and Temporal answers."})
+	d.backlog("approvals", v.Approvals, limit{warn: observe.ApprovalsWarning, what: "decisions that wait for a second person",
+		do: "hongbao approvals list --status waiting"})
 	d.backlog("reconciliation", v.Unreconciled, limit{warn: always, what: "days that were not compared with the provider's statement",
 		do: "hongbao reconcile list --status failed says why. They are tried again by themselves; hongbao reconcile start does so at once."})
-	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "days of campaigns whose packet should have been made", do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
+	d.backlog("campaigns", v.Campaigns, limit{warn: 3 * time.Minute, what: "days of campaigns whose packet should have been made",
+		do: "See whether workers run, and what the runs of their schedules, campaign/<id> in the Temporal UI, fail of."})
 	d.backlog("campaign days", lost, limit{warn: always, what: "days of campaigns without a packet that could be grabbed, in the last 24 h",
 		do: "docs/runbook.md, HongbaoCampaignDayLost, says how to find out which. The app can make up for them."})
 	if age := d.now().Sub(v.Reconciled); !v.Reconciled.IsZero() && age > observe.ReconciledWarning {
-		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start --date <day> --reason <text> --wait for each day that was left out.",
+		d.add("last reconciliation", verdictWarning, "See whether workers run, and what hongbao reconcile list says; hongbao reconcile start "+
+			"--date <day> --reason <text> --wait for each day that was left out.",
 			"No day was compared with the provider's statement for %v.", age.Round(time.Second))
 	} else {
 		d.ok("last reconciliation", "Not longer ago than %v.", observe.ReconciledWarning)
 	}
 	d.backlog("breaks", open, limit{warn: always, what: "disagreements that wait for a person", do: "hongbao reconcile breaks --open"})
 	if v.Quarantined > 0 {
-		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.", "%d hand-offs could not be decoded.", v.Quarantined)
+		d.add("quarantine", verdictWrong, "Read the table quarantine and the worker's log: somebody may have won and not be paid.",
+			"%d hand-offs could not be decoded.", v.Quarantined)
 	} else {
 		d.ok("quarantine", "No hand-off is put aside.")
 	}
 	switch {
 	case v.Imbalanced > 0:
-		d.add("ledger", verdictWrong, "hongbao ledger verify, at once.", "The ledger of %d packets posted to lately does not add up.", v.Imbalanced)
+		d.add("ledger", verdictWrong, "hongbao ledger verify, at once.", "The ledger of %d packets posted to lately does not add up.",
+			v.Imbalanced)
 	case v.Suspense > 0:
-		d.add("ledger", verdictWarning, "hongbao reconcile breaks --open --kind second_success: get it back.", "%d fen have moved twice.", v.Suspense)
+		d.add("ledger", verdictWarning, "hongbao reconcile breaks --open --kind second_success: get it back.", "%d fen have moved twice.",
+			v.Suspense)
 	default:
 		d.ok("ledger", "What was posted to lately adds up; \"hongbao ledger verify\" looks at everything.")
 	}

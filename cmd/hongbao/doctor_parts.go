@@ -51,17 +51,20 @@ func (d *doctor) redis(ctx context.Context) {
 	}
 	switch seen.Lanes {
 	case 0:
-		d.add("redis lanes", verdictWarning, "Right on a new installation. On one with packets, Redis has lost its data: do not take grabs before it is restored.", "This Redis was never used.")
+		d.add("redis lanes", verdictWarning, "Right on a new installation. On one with packets, Redis has lost its data: do not take grabs "+
+			"before it is restored.", "This Redis was never used.")
 	case lanes:
 		d.ok("redis lanes", "%d, as Redis was always used with.", lanes)
 	default:
-		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number that is in use; it is fixed for an installation.", "HONGBAO_LANES is %d, and Redis was used with %d: no process starts.", lanes, seen.Lanes)
+		d.add("redis lanes", verdictWrong, "Set HONGBAO_LANES to the number that is in use; it is fixed for an installation.",
+			"HONGBAO_LANES is %d, and Redis was used with %d: no process starts.", lanes, seen.Lanes)
 	}
 	if seen.BacklogErr != nil {
 		d.add("hand-offs", verdictWrong, "See to Redis.", "The hand-offs that wait could not be counted: %v", seen.BacklogErr)
 		return
 	}
-	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffsWrong, what: "grabs that wait to be paid", do: "No relay works, or Temporal is away: see that a worker runs."})
+	d.backlog("hand-offs", seen.Handoffs, limit{wrong: observe.HandoffsWrong, what: "grabs that wait to be paid",
+		do: "No relay works, or Temporal is away: see that a worker runs."})
 }
 
 // otherBuild is what to do about a store that a build with another data format has written.
@@ -85,7 +88,8 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 		return
 	}
 	if s.Rights != nil {
-		d.add("redis rights", verdictWrong, correctAccess(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr, s.Rights)
+		d.add("redis rights", verdictWrong, correctAccess(s.Rights)+" Until then no process starts.", "Our user at %s lacks some: %v", s.Addr,
+			s.Rights)
 	} else {
 		d.ok("redis rights", "Our user at %s has all that are needed.", s.Addr)
 	}
@@ -98,12 +102,15 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 	case s.Volatile == nil:
 		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
 	case d.config.yes("allow-volatile-redis"):
-		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.", "%v; allowed by configuration", s.Volatile)
+		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.",
+			"%v; allowed by configuration", s.Volatile)
 	default:
-		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always and maxmemory-policy noeviction in redis.conf, also of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
+		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always and maxmemory-policy noeviction in redis.conf, also "+
+			"of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
 	}
 	if s.Replicas != nil {
-		d.add("redis replicas", verdictWrong, "Start the replicas, or lower HONGBAO_REDIS_REPLICAS. Until then creations and grabs are answered 503.", "%v", s.Replicas)
+		d.add("redis replicas", verdictWrong, "Start the replicas, or lower HONGBAO_REDIS_REPLICAS. Until then creations and grabs are "+
+			"answered 503.", "%v", s.Replicas)
 	} else if n := d.config.number("redis-replicas"); n > 0 {
 		d.ok("redis replicas", "%d keep up with %s.", n, s.Addr)
 	}
@@ -116,14 +123,16 @@ func (d *doctor) provider(ctx context.Context) {
 		return
 	}
 	address := d.config.text("provider-url")
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: address, APIKey: d.config.secret("provider-key").Reveal(), Timeout: d.timeout})
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: address, APIKey: d.config.secret("provider-key").Reveal(),
+		Timeout: d.timeout})
 	if err != nil {
 		d.add("provider", verdictWrong, "Correct HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY.", "%v", err)
 		return
 	}
 	defer pay.Close()
 	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
-		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY. No answer: see whether it is up and HONGBAO_PROVIDER_URL right. Payments wait and go out by themselves when it is back.",
+		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY. No answer: see whether it is up and HONGBAO_PROVIDER_URL "+
+			"right. Payments wait and go out by themselves when it is back.",
 			"The provider at %s does not answer as it should: %v", address, err)
 		return
 	}
@@ -150,7 +159,8 @@ func (d *doctor) api(ctx context.Context) {
 		err = errors.New("what answers is not the API")
 	}
 	if err != nil {
-		d.add("api", verdictWrong, "Start `hongbao api` and read its log, or correct HONGBAO_STAFF_URL.", "The API does not answer at %s: %v", address, err)
+		d.add("api", verdictWrong, "Start `hongbao api` and read its log, or correct HONGBAO_STAFF_URL.", "The API does not answer at %s: %v",
+			address, err)
 		return
 	}
 	var away []string
@@ -163,9 +173,11 @@ func (d *doctor) api(ctx context.Context) {
 	case "ok":
 		d.ok("api", "Ready at %s.", d.config.text("staff-url"))
 	case "degraded":
-		d.add("api", verdictWarning, "See to what is away; grabs go on meanwhile.", "The API is degraded: %s does not answer it.", strings.Join(away, ", "))
+		d.add("api", verdictWarning, "See to what is away; grabs go on meanwhile.", "The API is degraded: %s does not answer it.",
+			strings.Join(away, ", "))
 	default:
-		d.add("api", verdictWrong, "See to what it names: it takes no grabs.", "The API is %s: %s.", cmp.Or(ready.Status, "in a state it does not tell"), cmp.Or(ready.Reason, strings.Join(away, ", ")))
+		d.add("api", verdictWrong, "See to what it names: it takes no grabs.", "The API is %s: %s.",
+			cmp.Or(ready.Status, "in a state it does not tell"), cmp.Or(ready.Reason, strings.Join(away, ", ")))
 	}
 }
 
@@ -194,7 +206,8 @@ func getJSON(ctx context.Context, address string, to any) error {
 // held judges whether a person has stopped the provider.
 func (d *doctor) held(state payout.ProviderState) {
 	if h := state.Hold; h != nil {
-		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.", "Nothing is sent to %s since %s: %s (%s).", state.Name, when(h.Since), h.Reason, h.By)
+		d.add("provider hold", verdictWarning, "hongbao providers release "+state.Name+" --reason ..., when the cause is gone.",
+			"Nothing is sent to %s since %s: %s (%s).", state.Name, when(h.Since), h.Reason, h.By)
 		return
 	}
 	d.ok("provider hold", "Nobody holds %s.", state.Name)

@@ -23,7 +23,8 @@ func (d *doctor) temporal(ctx context.Context) {
 		return
 	}
 	if d.config.temporalContradictions() != nil {
-		d.add("temporal", verdictSkipped, "Correct what is said of the settings.", "Not looked at: its settings contradict each other, or name files that cannot be used.")
+		d.add("temporal", verdictSkipped, "Correct what is said of the settings.", "Not looked at: its settings contradict each other, or "+
+			"name files that cannot be used.")
 		return
 	}
 	server := d.config.temporal().server()
@@ -33,25 +34,32 @@ func (d *doctor) temporal(ctx context.Context) {
 	defer cancel()
 	seen, err := worker.Examine(ctx, server)
 	if refusal, is := errors.AsType[*worker.Refusal](err); is {
-		d.add("temporal", verdictWrong, amends[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v", address, err)
+		d.add("temporal", verdictWrong, amends[refusal.Why]+" Grabs go on and wait; nobody is paid meanwhile.", "Temporal at %s: %v", address,
+			err)
 		return
 	}
 	if err != nil {
-		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.", "Temporal at %s does not answer: %v", address, err)
+		d.add("temporal", verdictWrong, "Start it, or correct HONGBAO_TEMPORAL_ADDRESS. Grabs go on and wait; nobody is paid until it is back.",
+			"Temporal at %s does not answer: %v", address, err)
 		return
 	}
 	d.ok("temporal", "%s at %s answers.", cmp.Or(seen.Version, "a version it does not tell"), address)
 	if !seen.Namespace {
-		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+" --retention 168h (Temporal Cloud: in its UI), or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
+		d.add("temporal namespace", verdictWrong, "temporal operator namespace create --namespace "+namespace+
+			" --retention 168h (Temporal Cloud: in its UI), or correct HONGBAO_TEMPORAL_NAMESPACE.", "There is no namespace %s.", namespace)
 		return
 	}
 	if seen.Retention < minRetention {
-		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+" --retention 168h (Temporal Cloud: in its UI)", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen for %v.", namespace, seen.Retention, minRetention)
+		d.add("temporal namespace", verdictWarning, "temporal operator namespace update --namespace "+namespace+
+			" --retention 168h (Temporal Cloud: in its UI)", "Ended runs of %s are forgotten after %v: what became of a payment is to be seen "+
+			"for %v.", namespace, seen.Retention, minRetention)
 	} else {
 		d.ok("temporal namespace", "%s keeps ended runs for %v.", namespace, seen.Retention)
 	}
 	if len(seen.Missing) > 0 {
-		d.add("search attributes", verdictWrong, "temporal operator search-attribute create --namespace "+namespace+" --type Keyword --name "+strings.Join(seen.Missing, " --name ")+" (Temporal Cloud: in its UI, or by tcld namespace search-attributes add); without them no run starts.",
+		d.add("search attributes", verdictWrong, "temporal operator search-attribute create --namespace "+namespace+" --type Keyword --name "+
+			strings.Join(seen.Missing, " --name ")+" (Temporal Cloud: in its UI, or by tcld namespace search-attributes add); without them no "+
+			"run starts.",
 			"Missing, or not of type Keyword: %s.", strings.Join(seen.Missing, ", "))
 	} else {
 		d.ok("search attributes", "All are there.")
@@ -63,7 +71,8 @@ func (d *doctor) temporal(ctx context.Context) {
 		}
 	}
 	if len(idle) > 0 {
-		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.", "Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
+		d.add("workers", verdictWrong, "Start `hongbao worker` and read its log; until then what was grabbed is not paid.",
+			"Nobody asks Temporal for work: %s.", strings.Join(idle, ", "))
 	} else {
 		d.ok("workers", "%d ask Temporal for work.", seen.Pollers["hongbao workflow"])
 	}
@@ -73,7 +82,8 @@ func (d *doctor) temporal(ctx context.Context) {
 // queues judges what waits for a worker: some may ask, and be too few.
 func (d *doctor) queues(waiting observe.Backlog) {
 	d.backlog("task queues", waiting, limit{wrong: observe.QueueWrong, what: "tasks that no worker has taken",
-		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed is paid late meanwhile."})
+		do: "Start more workers (docs/scaling.md), or see why those that run take none: their log, /readyz and processors. What was grabbed " +
+			"is paid late meanwhile."})
 }
 
 // Client certificates are renewed by people or by what they have set up for it: both
@@ -85,7 +95,8 @@ func (d *doctor) clientCertificate(server worker.Server) {
 	if server.CertFile == "" {
 		return
 	}
-	const check, do = "temporal certificate", "Put a new certificate and its key into HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE; processes that run read them at their next connection."
+	const check, do = "temporal certificate", "Put a new certificate and its key into HONGBAO_TEMPORAL_CERT_FILE and " +
+		"HONGBAO_TEMPORAL_KEY_FILE; processes that run read them at their next connection."
 	ends, err := server.CertificateEnds()
 	if err != nil {
 		d.add(check, verdictWrong, do, "The client certificate cannot be read: %v", err)

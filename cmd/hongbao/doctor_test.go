@@ -43,7 +43,8 @@ type ward struct {
 func (w *ward) settings(changed ...string) (env []string) {
 	values := map[string]string{
 		"HONGBAO_REDIS_ADDR": w.redis.Addr, "HONGBAO_TEMPORAL_ADDRESS": w.temporal.Addr, "HONGBAO_TEMPORAL_NAMESPACE": w.namespace,
-		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)), "HONGBAO_PROVIDER_KEY": harness.ProviderKey, "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
+		"HONGBAO_MYSQL_DSN": w.dsn.Reveal(), "HONGBAO_SEED_KEY": hex.EncodeToString(append([]byte{7}, make([]byte, 31)...)),
+		"HONGBAO_PROVIDER_KEY": harness.ProviderKey, "HONGBAO_PROVIDER_URL": "http://127.0.0.1:1",
 	}
 	if w.desk != nil && w.provider != "" {
 		values["HONGBAO_PROVIDER_URL"], values["HONGBAO_STAFF_URL"] = w.provider, w.staff
@@ -159,19 +160,23 @@ func TestDoctor(t *testing.T) {
 		t.Error("looking has changed Redis")
 	}
 	w.check(runMigrate(t.Context(), migrateConfig{Action: migrateUp, MySQLDSN: w.dsn}, io.Discard, slog.New(slog.DiscardHandler)))
-	w.desk = newDeskOn(w.office, harness.Options{Redis: w.redis.Addr, Pool: func(c *pool.Config) { c.Lanes = pool.DefaultLanes }, API: func(c *api.Config) {
-		temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
-		w.check(err)
-		t.Cleanup(temporal.Close)
-		c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
-	}})
-	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity", "hongbao worker")
+	w.desk = newDeskOn(w.office, harness.Options{Redis: w.redis.Addr, Pool: func(c *pool.Config) { c.Lanes = pool.DefaultLanes },
+		API: func(c *api.Config) {
+			temporal, err := worker.Dial(w.temporal.Addr, w.namespace, slog.New(slog.DiscardHandler))
+			w.check(err)
+			t.Cleanup(temporal.Close)
+			c.PingTemporal = func(ctx context.Context) error { return worker.Ping(ctx, temporal, w.namespace) }
+		}})
+	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks Temporal for work: hongbao activity, hongbao workflow, hongbao-drain activity",
+		"hongbao worker")
 
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn, SeedKey: Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
-			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider, ProviderKey: Secret{harness.ProviderKey}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
+		ended <- runWorker(ctx, workerConfig{Redis: pool.Config{Addr: w.redis.Addr, Lanes: pool.DefaultLanes}, MySQLDSN: w.dsn,
+			SeedKey:  Secret{hex.EncodeToString(append([]byte{7}, make([]byte, 31)...))},
+			Temporal: temporalConfig{Address: w.temporal.Addr, Namespace: w.namespace}, ProviderURL: w.provider,
+			ProviderKey: Secret{harness.ProviderKey}, ReconcileAt: "04:10"}, slog.New(slog.DiscardHandler))
 	}()
 	t.Cleanup(func() {
 		end()
@@ -185,8 +190,10 @@ func TestDoctor(t *testing.T) {
 	t.Run("Healthy", func(t *testing.T) {
 		w.await("api", verdictOK) // it waits for its parts no longer than a second
 		found, code := w.look()
-		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs", "mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox", "approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
+		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs",
+			"mysql", "mysql isolation", "mysql durability", "clock of mysql",
+			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox",
+			"approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
 			"temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
 				t.Errorf("%s: %+v", check, found[check])
@@ -199,7 +206,8 @@ func TestDoctor(t *testing.T) {
 		_, out, _ := w.doctor(w.settings())
 		contains(t, out, "ok       redis durability", "Nothing is wrong: 36 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
-	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL, "Temporal": (*ward).testTemporal,
+	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL,
+		"Temporal": (*ward).testTemporal,
 		"Provider": (*ward).testProvider, "Waiting": (*ward).testWaiting} {
 		t.Run(name, func(t *testing.T) {
 			own, ownDesk := *w, *w.desk
@@ -236,9 +244,12 @@ func (w *ward) testSettings() {
 
 func (w *ward) testRedis() {
 	volatile := stacktest.FreshRedis(w.t, "--appendfsync", "everysec", "--maxmemory-policy", "allkeys-lru")
-	w.finds(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf", "HONGBAO_REDIS_ADDR", volatile.Addr)
-	w.finds(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR", volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
-	w.finds(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation", "HONGBAO_LANES", "32")
+	w.finds(exitFailed, "redis durability", verdictWrong, "appendfsync everysec (needs always), maxmemory-policy allkeys-lru", "redis.conf",
+		"HONGBAO_REDIS_ADDR", volatile.Addr)
+	w.finds(exitOK, "redis durability", verdictWarning, "allowed by configuration", "before money is real", "HONGBAO_REDIS_ADDR",
+		volatile.Addr, "HONGBAO_ALLOW_VOLATILE_REDIS", "1")
+	w.finds(exitFailed, "redis lanes", verdictWrong, "HONGBAO_LANES is 32, and Redis was used with 64", "fixed for an installation",
+		"HONGBAO_LANES", "32")
 	w.finds(exitFailed, "redis replicas", verdictWrong, "", "HONGBAO_REDIS_REPLICAS", "HONGBAO_REDIS_REPLICAS", "1")
 	w.finds(exitFailed, "redis", verdictWrong, "does not answer", "HONGBAO_REDIS_ADDR", "HONGBAO_REDIS_ADDR", "127.0.0.1:1")
 	w.testRedisAccess()
@@ -254,7 +265,8 @@ func (w *ward) testRedisAccess() {
 	const secret = "only-for-tests-redis"
 	locked := stacktest.FreshLockedRedis(w.t, stacktest.Lock{Password: secret, Authority: authority})
 	let := func(more ...string) []string {
-		return append([]string{"HONGBAO_REDIS_ADDR", locked.Addr, "HONGBAO_REDIS_TLS", "1", "HONGBAO_REDIS_CA_FILE", authority.File, "HONGBAO_REDIS_PASSWORD", secret}, more...)
+		return append([]string{"HONGBAO_REDIS_ADDR", locked.Addr, "HONGBAO_REDIS_TLS", "1", "HONGBAO_REDIS_CA_FILE", authority.File,
+			"HONGBAO_REDIS_PASSWORD", secret}, more...)
 	}
 	w.finds(exitOK, "redis", verdictOK, "answers", "", let()...)
 	w.finds(exitFailed, "redis", verdictWrong, "WRONGPASS", "HONGBAO_REDIS_PASSWORD", let("HONGBAO_REDIS_PASSWORD", "only-for-tests-wrong")...)
@@ -266,7 +278,8 @@ func (w *ward) testRedisAccess() {
 	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr})
 	defer c.Close()
 	w.check(c.Do(w.t.Context(), "ACL", "SETUSER", "poor", "on", ">"+secret, "~hb:*", "+@all", "-xadd", "-xgroup|create").Err())
-	w.finds(exitFailed, "redis rights", verdictWrong, "+xadd +xgroup|create", "ACL SETUSER <user> +xadd +xgroup|create", "HONGBAO_REDIS_USERNAME", "poor", "HONGBAO_REDIS_PASSWORD", secret)
+	w.finds(exitFailed, "redis rights", verdictWrong, "+xadd +xgroup|create", "ACL SETUSER <user> +xadd +xgroup|create",
+		"HONGBAO_REDIS_USERNAME", "poor", "HONGBAO_REDIS_PASSWORD", secret)
 }
 
 func (w *ward) testMySQL() {
@@ -283,7 +296,8 @@ func (w *ward) testMySQL() {
 	w.sql("INSERT INTO goose_db_version (version_id, is_applied) VALUES (132, 1)", "UPDATE data_format SET number = number + 1")
 	w.finds(exitFailed, "migrations", verdictWrong, "this home was made by a newer build (MySQL", "docs/runbook.md#data-format")
 	w.sql("UPDATE data_format SET number = number - 1")
-	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN", "u:only-for-tests@tcp(127.0.0.1:1)/x")
+	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
+		"u:only-for-tests@tcp(127.0.0.1:1)/x")
 	w.mysql.Kill()
 	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
 	w.finds(exitFailed, "api", verdictWarning, "mysql", "grabs go on")
@@ -292,17 +306,21 @@ func (w *ward) testMySQL() {
 }
 
 func (w *ward) testTemporal() {
-	w.finds(exitFailed, "temporal namespace", verdictWrong, "There is no namespace nowhere", "namespace create --namespace nowhere", "HONGBAO_TEMPORAL_NAMESPACE", "nowhere")
+	w.finds(exitFailed, "temporal namespace", verdictWrong, "There is no namespace nowhere", "namespace create --namespace nowhere",
+		"HONGBAO_TEMPORAL_NAMESPACE", "nowhere")
 	c, err := sdk.NewNamespaceClient(sdk.Options{HostPort: w.temporal.Addr, Logger: quietLogger{}})
 	w.check(err)
 	defer c.Close()
-	w.check(c.Register(w.t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: "bare", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)}))
+	w.check(c.Register(w.t.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: "bare",
+		WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour)}))
 	wait.Until(w.t, "every part of Temporal knows the namespace", func() bool {
 		found, _ := w.look("HONGBAO_TEMPORAL_NAMESPACE", "bare")
 		return found["search attributes"].Verdict == verdictWrong
 	})
-	w.finds(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode", "search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
-	w.finds(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.finds(exitFailed, "search attributes", verdictWrong, "App, PacketID, UserID, Provider, PayoutStatus, FailureCode",
+		"search-attribute create --namespace bare --type Keyword --name App", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
+	w.finds(exitFailed, "temporal namespace", verdictWarning, "forgotten after 24h0m0s", "--retention 168h", "HONGBAO_TEMPORAL_NAMESPACE",
+		"bare")
 	w.finds(exitFailed, "workers", verdictWrong, "Nobody asks", "hongbao worker", "HONGBAO_TEMPORAL_NAMESPACE", "bare")
 	w.temporal.Kill()
 	w.finds(exitFailed, "temporal", verdictWrong, "does not answer", "nobody is paid")
@@ -331,10 +349,12 @@ func (w *ward) testProvider() {
 }
 
 func (w *ward) testWaiting() {
-	w.sql("INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '', '', '', 'x', NOW() - INTERVAL 1 HOUR, NOW())",
+	w.sql("INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen) VALUES ('mismatch', '', '', '', 'x', "+
+		"NOW() - INTERVAL 1 HOUR, NOW())",
 		"INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (0, '1-1', '{}', 'x', NOW())")
 	w.finds(exitFailed, "quarantine", verdictWrong, "1 hand-offs", "quarantine")
-	w.finds(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h", "hongbao reconcile breaks --open")
+	w.finds(exitFailed, "breaks", verdictWarning, "1 disagreements that wait for a person, the oldest for 1h",
+		"hongbao reconcile breaks --open")
 	w.sql("DELETE FROM breaks", "DELETE FROM quarantine")
 	w.sql("UPDATE books SET state = 'restored', restored_at = UTC_TIMESTAMP(3)")
 	w.finds(exitFailed, "books", verdictWrong, "older than reality", "hongbao recover")
@@ -345,7 +365,8 @@ func (w *ward) testWaiting() {
 	w.check(err)
 	w.await("failed payments", verdictWarning)
 	w.finds(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
-	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY", strings.Repeat("ab", 32))
+	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
+		strings.Repeat("ab", 32))
 	w.finds(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
 }
 
@@ -357,11 +378,15 @@ func TestDoctorNamesTheLists(t *testing.T) {
 		payments []observe.PaymentBacklog
 		do       string
 	}{
-		"payments under way": {[]observe.PaymentBacklog{{Kind: "charge", Status: "pending", Backlog: late}, {Kind: "charge", Status: "sending", Backlog: late}, {Kind: "payout", Status: "pending"},
-			{Kind: "refund", Status: "sending", Backlog: late}, {Kind: "payout", Status: "unknown", Backlog: late}}, "in: hongbao packets list --status funding, hongbao refunds list --status sending."},
-		"unknown outcomes": {[]observe.PaymentBacklog{{Kind: "payout", Status: "unknown", Backlog: late}, {Kind: "honour", Status: "unknown", Backlog: late}, {Kind: "charge", Status: "unknown", Backlog: late}},
+		"payments under way": {[]observe.PaymentBacklog{{Kind: "charge", Status: "pending", Backlog: late},
+			{Kind: "charge", Status: "sending", Backlog: late}, {Kind: "payout", Status: "pending"},
+			{Kind: "refund", Status: "sending", Backlog: late}, {Kind: "payout", Status: "unknown", Backlog: late}},
+			"in: hongbao packets list --status funding, hongbao refunds list --status sending."},
+		"unknown outcomes": {[]observe.PaymentBacklog{{Kind: "payout", Status: "unknown", Backlog: late},
+			{Kind: "honour", Status: "unknown", Backlog: late}, {Kind: "charge", Status: "unknown", Backlog: late}},
 			"hongbao payouts list --status unknown, hongbao packets list --status funding; they are"},
-		"failed payments": {[]observe.PaymentBacklog{{Kind: "refund", Status: "returned", Backlog: late}, {Kind: "payout", Status: "failed"}}, "hongbao refunds list --status returned; docs/finance.md"},
+		"failed payments": {[]observe.PaymentBacklog{{Kind: "refund", Status: "returned", Backlog: late}, {Kind: "payout", Status: "failed"}},
+			"hongbao refunds list --status returned; docs/finance.md"},
 	} {
 		d := &doctor{now: func() time.Time { return now }}
 		d.vitals(observe.Vitals{Payments: c.payments})
@@ -378,7 +403,8 @@ func TestDoctorJudges(t *testing.T) {
 	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
 	since := func(age time.Duration) observe.Backlog { return observe.Backlog{Waiting: 3, Oldest: now.Add(-age)} }
 	payments := func(status string, age time.Duration) observe.Vitals {
-		return observe.Vitals{Payments: []observe.PaymentBacklog{{Kind: "payout", Status: "failed"}, {Kind: "charge", Status: status, Backlog: since(age / 2)}, {Kind: "payout", Status: status, Backlog: since(age)}}}
+		return observe.Vitals{Payments: []observe.PaymentBacklog{{Kind: "payout", Status: "failed"},
+			{Kind: "charge", Status: status, Backlog: since(age / 2)}, {Kind: "payout", Status: status, Backlog: since(age)}}}
 	}
 	good := store.Examination{Version: "8.4.3", Isolation: "READ-COMMITTED", FlushAtCommit: "1", SyncBinlog: "1", LogBin: true}
 	changed := func(change func(*store.Examination)) func(*doctor) {
@@ -393,41 +419,53 @@ func TestDoctorJudges(t *testing.T) {
 		check, verdict string
 		says           string
 	}{
-		"redis behind":        {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong, "11s behind"},
-		"redis a bit ahead":   {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning, "1.5s ahead of"},
-		"redis in time":       {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK, "90ms ahead"},
-		"redis 6":             {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
-		"redis 10":            {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
-		"mysql ahead":         {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
-		"mysql 8.0":           {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
-		"mysql 9":             {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
-		"mariadb 10.6":        {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
-		"mariadb 11":          {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
-		"isolation":           {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong, "REPEATABLE-READ"},
-		"binlog":              {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning, "sync_binlog is 0"},
-		"no binlog":           {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
-		"sending long":        {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong, "6 payments that are to be sent or were not answered, the oldest for 6m0s"},
-		"sending":             {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
-		"unknown long":        {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
-		"unknown":             {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
-		"returned":            {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
-		"awaiting recipient":  {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
-		"overdue":             {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}), "packets overdue", verdictWrong, "6m0s"},
-		"outbox":              {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
-		"reconciled long ago": {vitals(observe.Vitals{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning, "for 37h0m0s"},
-		"reconciled":          {vitals(observe.Vitals{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
-		"queue waits long":    {func(d *doctor) { d.queues(since(31 * time.Second)) }, "task queues", verdictWrong, "3 tasks that no worker has taken, the oldest for 31s"},
-		"queue":               {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
-		"approvals":           {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
-		"approvals young":     {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
-		"gate shut":           {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}}, {State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
-		"gates open":          {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}}, {State: "shut"}}}), "gates", verdictOK, ""},
-		"grabs lost":          {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
-		"books restored":      {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
-		"imbalanced":          {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
-		"moved twice":         {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
-		"a row of tomorrow":   {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
-		"held":                {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) }, "provider hold", verdictWarning, "r (ann)"},
+		"redis behind": {server(pool.ServerSeen{Version: "7.0.15", Ahead: -11 * time.Second}), "clock of redis", verdictWrong,
+			"11s behind"},
+		"redis a bit ahead": {server(pool.ServerSeen{Version: "7.0.15", Ahead: 1500 * time.Millisecond}), "clock of redis", verdictWarning,
+			"1.5s ahead of"},
+		"redis in time": {server(pool.ServerSeen{Version: "7.0.15", Ahead: 90 * time.Millisecond}), "clock of redis", verdictOK,
+			"90ms ahead"},
+		"redis 6":      {server(pool.ServerSeen{Version: "6.2.14"}), "redis", verdictWrong, "6.2.14"},
+		"redis 10":     {server(pool.ServerSeen{Version: "10.0.0"}), "redis", verdictOK, "10.0.0"},
+		"mysql ahead":  {changed(func(e *store.Examination) { e.Ahead = time.Hour }), "clock of mysql", verdictWrong, "1h0m0s ahead"},
+		"mysql 8.0":    {changed(func(e *store.Examination) { e.Version = "8.0.39" }), "mysql", verdictWrong, "8.0.39"},
+		"mysql 9":      {changed(func(e *store.Examination) { e.Version = "9.1.0-log" }), "mysql", verdictOK, "9.1.0"},
+		"mariadb 10.6": {changed(func(e *store.Examination) { e.Version = "10.6.18-MariaDB" }), "mysql", verdictWrong, "10.6.18"},
+		"mariadb 11":   {changed(func(e *store.Examination) { e.Version = "11.4.2-MariaDB" }), "mysql", verdictOK, "11.4.2"},
+		"isolation": {changed(func(e *store.Examination) { e.Isolation = "REPEATABLE-READ" }), "mysql isolation", verdictWrong,
+			"REPEATABLE-READ"},
+		"binlog": {changed(func(e *store.Examination) { e.SyncBinlog = "0" }), "mysql durability", verdictWarning,
+			"sync_binlog is 0"},
+		"no binlog": {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
+		"sending long": {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong,
+			"6 payments that are to be sent or were not answered, the oldest for 6m0s"},
+		"sending":            {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
+		"unknown long":       {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
+		"unknown":            {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
+		"returned":           {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
+		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
+		"overdue": {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
+			"packets overdue", verdictWrong, "6m0s"},
+		"outbox": {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
+		"reconciled long ago": {vitals(observe.Vitals{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
+			"for 37h0m0s"},
+		"reconciled": {vitals(observe.Vitals{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
+		"queue waits long": {func(d *doctor) { d.queues(since(31 * time.Second)) }, "task queues", verdictWrong,
+			"3 tasks that no worker has taken, the oldest for 31s"},
+		"queue":           {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
+		"approvals":       {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
+		"approvals young": {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
+		"gate shut": {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
+			{State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
+		"gates open": {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
+			{State: "shut"}}}), "gates", verdictOK, ""},
+		"grabs lost":        {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
+		"books restored":    {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
+		"imbalanced":        {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
+		"moved twice":       {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
+		"a row of tomorrow": {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
+		"held": {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) },
+			"provider hold", verdictWarning, "r (ann)"},
 	} {
 		d := &doctor{config: config{command: cmdDoctor, values: map[string]string{"redis-replicas": "0"}}, now: func() time.Time { return now }}
 		c.judge(d)

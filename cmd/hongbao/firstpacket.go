@@ -75,7 +75,8 @@ func (s *firstShow) play(ctx context.Context) error {
 		return err
 	}
 	s.say("\nA second packet: %d shares, %d guests, open for %d s; the rest goes back\n", secondShares, secondGuests, secondExpirySecs)
-	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无", ExpiresInSeconds: secondExpirySecs},
+	second, err := s.packet(ctx, client.CreateRequest{TotalAmount: secondAmount, ShareCount: secondShares, Greeting: "手慢无",
+		ExpiresInSeconds: secondExpirySecs},
 		secondGuests, secondGuests)
 	if err != nil {
 		return err

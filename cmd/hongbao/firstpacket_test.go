@@ -127,8 +127,9 @@ func TestFirstPacket(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"lin-mei sends ¥888.88", "shares grabbed                                 50 / 50", "paid out                                       50 / 50",
-			"50 won ¥888.50, 70 came too late", "¥3.00 claimed, ¥7.00 refunded", "¥10.00 = paid ¥3.00 + refunded ¥7.00",
+			"lin-mei sends ¥888.88", "shares grabbed                                 50 / 50",
+			"paid out                                       50 / 50", "50 won ¥888.50, 70 came too late", "¥3.00 claimed, ¥7.00 refunded",
+			"¥10.00 = paid ¥3.00 + refunded ¥7.00",
 		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("no %q in:\n%s", want, output)

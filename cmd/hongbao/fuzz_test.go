@@ -9,9 +9,11 @@ import (
 // FuzzSettings: whatever a setting is set to, its check does not panic, never
 // shows a secret, and lets through only what those who use it can read.
 func FuzzSettings(f *testing.F) {
-	for _, seed := range []string{"", "127.0.0.1:80", "[::1]:0", ":+80", "http://h", "http://u:p@h", "hongbao:password@tcp(127.0.0.1:3306)/hongbao?parseTime=true", "hongbao:password@/", "true", "0", "007", "+5",
-		"23:59", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", strings.Repeat("0f", 32), "shop=hb_app_abcdefghijkl_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZDAQQJZG",
-		"api-redis=127.0.0.1:1", "single", "\x00", "\xff"} {
+	for _, seed := range []string{"", "127.0.0.1:80", "[::1]:0", ":+80", "http://h", "http://u:p@h",
+		"hongbao:password@tcp(127.0.0.1:3306)/hongbao?parseTime=true", "hongbao:password@/", "true", "0", "007", "+5",
+		"23:59", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", strings.Repeat("0f", 32),
+		"shop=hb_app_abcdefghijkl_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZDAQQJZG", "api-redis=127.0.0.1:1", "single", "\x00",
+		"\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

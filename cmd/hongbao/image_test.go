@@ -117,8 +117,9 @@ func TestDockerfile(t *testing.T) {
 	}
 	version := goVersion.FindStringSubmatch(gomod)
 	for _, b := range [][2]string{
-		{"golang:" + version[1] + ".", "golang:1.25."}, {"-alpine", " AS build # -alpine"}, {"FROM scratch", "FROM alpine:latest"}, {"CGO_ENABLED=0 ", ""}, {"USER 65532:65532", "USER 0:0"},
-		{"USER 65532:65532", ""}, {`["/hongbao"]`, `["/hongbaos"]`}, {`ENTRYPOINT ["/hongbao"]`, "ENTRYPOINT /hongbao"}, {"-o /out/hongbao", "-o /out/hb"}, {"--chown=65532:65532", ""},
+		{"golang:" + version[1] + ".", "golang:1.25."}, {"-alpine", " AS build # -alpine"}, {"FROM scratch", "FROM alpine:latest"},
+		{"CGO_ENABLED=0 ", ""}, {"USER 65532:65532", "USER 0:0"}, {"USER 65532:65532", ""}, {`["/hongbao"]`, `["/hongbaos"]`},
+		{`ENTRYPOINT ["/hongbao"]`, "ENTRYPOINT /hongbao"}, {"-o /out/hongbao", "-o /out/hb"}, {"--chown=65532:65532", ""},
 	} {
 		if !strings.Contains(text, b[0]) {
 			t.Errorf("the file has no %q any more: say another way to break it", b[0])
@@ -201,7 +202,8 @@ func TestDockerContext(t *testing.T) {
 			t.Errorf("%s is needed and kept out of the build context", file)
 		}
 	}
-	for _, file := range []string{".git/HEAD", ".env", ".hongbao/dev.env", ".cache/bin/temporal", "cmd/hongbao/compose_test.go", "packet/testdata/split_vectors.json", "README.md", "deploy/mysql/temporal-user.sh"} {
+	for _, file := range []string{".git/HEAD", ".env", ".hongbao/dev.env", ".cache/bin/temporal", "cmd/hongbao/compose_test.go",
+		"packet/testdata/split_vectors.json", "README.md", "deploy/mysql/temporal-user.sh"} {
 		if !ignored(patterns, file) {
 			t.Errorf("%s is in the build context", file)
 		}
@@ -262,14 +264,16 @@ func TestComposeRedis(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	server := exec.CommandContext(ctx, tools.RedisServer, append(slices.Clone(command[1:]), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", t.TempDir())...)
+	server := exec.CommandContext(ctx, tools.RedisServer, append(slices.Clone(command[1:]), "--port", strconv.Itoa(port), "--bind",
+		"127.0.0.1", "--dir", t.TempDir())...)
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	redis, err := openPool(ctx, pool.Config{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Lanes: 1}, nil, slog.New(slog.DiscardHandler))
+	redis, err := openPool(ctx, pool.Config{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Lanes: 1}, nil,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		cancel()
 		_ = server.Wait()
@@ -299,7 +303,8 @@ func TestComposeNamespace(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Namespace: namespace, Logger: tlog.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.DialContext(t.Context(),
+		client.Options{HostPort: address, Namespace: namespace, Logger: tlog.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +317,8 @@ func TestComposeNamespace(t *testing.T) {
 		t.Errorf("retention %v, want %v", got, devstack.Retention)
 	}
 	for _, name := range devstack.SearchAttributes {
-		if _, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name + ` = "x"`}); err != nil {
+		if _, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: name +
+			` = "x"`}); err != nil {
 			t.Errorf("search attribute %s: %v", name, err)
 		}
 	}

@@ -180,8 +180,8 @@ func (t *clerk) token(k client.APIKey, token *string, raw []byte) error {
 		}
 	}
 	if token == nil {
-		return fmt.Errorf("key %s was made before under this idempotency key, and its token was told to that request only; if that answer got lost: "+
-			"hongbao keys rotate %s --grace 0s --reason <text>", k.ID, k.ID)
+		return fmt.Errorf("key %s was made before under this idempotency key, and its token was told to that request only; if that answer got "+
+			"lost: hongbao keys rotate %s --grace 0s --reason <text>", k.ID, k.ID)
 	}
 	if t.json {
 		return nil

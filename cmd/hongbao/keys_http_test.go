@@ -37,7 +37,8 @@ func TestKeysHTTP(t *testing.T) {
 	if id == token || !strings.Contains(notes, id) || strings.Contains(notes, token) {
 		t.Fatalf("%q, %q", out, notes)
 	}
-	if out, errs := run(exitFailed, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key", "k1"); out != "" ||
+	if out, errs := run(exitFailed, "create", "--role", "app", "--app", "mall", "--name", "checkout", "--reason", "r", "--idempotency-key",
+		"k1"); out != "" ||
 		!strings.Contains(errs, "hongbao keys rotate "+id+" --grace 0s --reason <text>") {
 		t.Errorf("a repeat: %q, %q", out, errs)
 	}
@@ -46,7 +47,8 @@ func TestKeysHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Token == nil || made.Replaced.ID != id || *made.Key.Name != "checkout" {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, notes = run(exitOK, "rotate", made.Key.ID, "--grace", "0s", "--reason", "r"); keyID(strings.TrimSpace(out)) == strings.TrimSpace(out) ||
+	if out, notes = run(exitOK, "rotate", made.Key.ID, "--grace", "0s", "--reason", "r"); keyID(strings.TrimSpace(out)) == strings.TrimSpace(
+		out) ||
 		!strings.Contains(notes, "The old key "+made.Key.ID) {
 		t.Errorf("%q, %q", out, notes)
 	}
@@ -66,7 +68,8 @@ func TestKeysHTTP(t *testing.T) {
 	if len(seen) != 3 || seen[id] != "active" || seen[made.Key.ID] != "expired" || seen[last] != "revoked" {
 		t.Errorf("%v", seen)
 	}
-	if out, _ = run(exitOK, "list"); strings.Contains(out, *made.Token) || !strings.Contains(out, "li-na") || !strings.Contains(out, "checkout") {
+	if out, _ = run(exitOK, "list"); strings.Contains(out, *made.Token) || !strings.Contains(out, "li-na") ||
+		!strings.Contains(out, "checkout") {
 		t.Errorf("%s", out)
 	}
 	for _, c := range []struct {
@@ -94,7 +97,8 @@ func TestKeysHTTP(t *testing.T) {
 	}
 	var errs bytes.Buffer
 	unreached := []string{"HONGBAO_STAFF_URL=http://127.0.0.1:1", "HONGBAO_ADMIN_KEY=k"}
-	if code := execute(t.Context(), []string{"keys", "create", "--role", "ops", "--owner", "x", "--reason", "r", "--timeout", "100ms"}, unreached, new(bytes.Buffer), &errs); code != exitFailed ||
+	if code := execute(t.Context(), []string{"keys", "create", "--role", "ops", "--owner", "x", "--reason", "r", "--timeout", "100ms"},
+		unreached, new(bytes.Buffer), &errs); code != exitFailed ||
 		!strings.Contains(errs.String(), "--idempotency-key") {
 		t.Errorf("nobody there: exit code %d, %s", code, &errs)
 	}

@@ -61,11 +61,12 @@ var (
 	kindTokens         = kind{"owner=token", checkTokens}
 	kindServerName     = kind{"name", checkServerName}
 	kindLinks          = kind{"link=host:port", checkLinks} // several, separated by spaces
-	kindSampler        = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")}
-	kindRatio          = kind{"ratio", checkRatio}
-	kindCertificates   = kind{"file", checkAuthorities} // PEM
-	kindLogFormat      = kind{"format", oneOf("json", "text")}
-	kindLogLevel       = kind{"level", oneOf("debug", "info", "warn", "error")}
+	kindSampler        = kind{"sampler", oneOf("always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+		"parentbased_traceidratio")}
+	kindRatio        = kind{"ratio", checkRatio}
+	kindCertificates = kind{"file", checkAuthorities} // PEM
+	kindLogFormat    = kind{"format", oneOf("json", "text")}
+	kindLogLevel     = kind{"level", oneOf("debug", "info", "warn", "error")}
 )
 
 // What becomes of a grab that the risk check does not answer.

@@ -92,7 +92,8 @@ func showVerified(out io.Writer, v payout.Verified) error {
 		rules.row(rule, v.Violations[rule])
 	}
 	rules.render()
-	if err := printf(out, "%d packets, %d payments, %d attempts, %d transfers; moved twice: %s\n", v.Packets, v.Payments, v.Attempts, v.Transfers, v.Suspense); err != nil {
+	if err := printf(out, "%d packets, %d payments, %d attempts, %d transfers; moved twice: %s\n", v.Packets, v.Payments, v.Attempts,
+		v.Transfers, v.Suspense); err != nil {
 		return err
 	}
 	for _, kind := range slices.Sorted(maps.Keys(v.OpenBreaks)) {

@@ -38,13 +38,15 @@ func TestLedgerVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out := run("ledger", "verify")
-	if code != exitFailed || !strings.Contains(out, "VIOLATION unknown: packet "+id+" p"+id+"000001: ") || !strings.Contains(out, "NOT RIGHT: 2 violations") {
+	if code != exitFailed || !strings.Contains(out, "VIOLATION unknown: packet "+id+" p"+id+"000001: ") ||
+		!strings.Contains(out, "NOT RIGHT: 2 violations") {
 		t.Errorf("%d %s", code, out)
 	}
 	code, out = run("ledger", "verify", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var summary payout.Verified
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || code != exitFailed || len(lines) != 3 || summary.Violations[payout.RuleUnknown] != 2 {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil || code != exitFailed || len(lines) != 3 ||
+		summary.Violations[payout.RuleUnknown] != 2 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	var v payout.Violation

@@ -77,7 +77,8 @@ func grant(t *testing.T, exec func(string)) {
 	for i, right := range rights {
 		columns[i] = right[:1] + strings.ToLower(right[1:]) + "_priv"
 	}
-	exec("INSERT INTO mysql.db (Host, Db, User, " + strings.Join(columns, ", ") + ") VALUES ('127.0.0.1', 'hongbao', 'few'" + strings.Repeat(", 'Y'", len(rights)) + ")")
+	exec("INSERT INTO mysql.db (Host, Db, User, " + strings.Join(columns, ", ") + ") VALUES ('127.0.0.1', 'hongbao', 'few'" +
+		strings.Repeat(", 'Y'", len(rights)) + ")")
 	exec("FLUSH PRIVILEGES")
 }
 
@@ -88,7 +89,8 @@ func TestStartNeedsMigrations(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	listen, staff := freeAddress(t), freeAddress(t)
 	env := func(dsn string) []string {
-		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes), "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
+		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes),
+			"HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
 			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	}
 	refused := func(says string) {
@@ -97,7 +99,8 @@ func TestStartNeedsMigrations(t *testing.T) {
 			var log journal
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one that starts would run on
 			defer cancel()
-			if code := execute(ctx, []string{command}, append(env(dsn), own...), &log, &log); code != exitFailed || !strings.Contains(log.String(), says) || !strings.Contains(log.String(), "hongbao migrate up") {
+			if code := execute(ctx, []string{command}, append(env(dsn), own...), &log, &log); code != exitFailed ||
+				!strings.Contains(log.String(), says) || !strings.Contains(log.String(), "hongbao migrate up") {
 				t.Errorf("%s: exit code %d, %s", command, code, log.String())
 			}
 		}

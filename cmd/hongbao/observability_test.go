@@ -99,7 +99,8 @@ func TestObservabilityRules(t *testing.T) {
 	t.Parallel()
 	tools := prometheusTools(t)
 	dir := filepath.Join(checkout, "deploy", "prometheus")
-	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"check", "rules", "recording.yml", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"check", "rules", "recording.yml", "alerts.yml"},
+		{"test", "rules", "alerts_test.yml"}} {
 		cmd := exec.CommandContext(t.Context(), tools.Promtool, args...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -158,7 +159,8 @@ func TestObservabilityRunbook(t *testing.T) {
 // TestObservabilityDashboards: Grafana finds what is provisioned, and nothing on
 // the dashboards covers anything else.
 func TestObservabilityDashboards(t *testing.T) {
-	if source := readRepo(t, "deploy/grafana/provisioning/datasources/prometheus.yml"); !strings.Contains(source, "uid: prometheus\n") || !strings.Contains(source, "url: http://prometheus:9090\n") {
+	if source := readRepo(t, "deploy/grafana/provisioning/datasources/prometheus.yml"); !strings.Contains(source, "uid: prometheus\n") ||
+		!strings.Contains(source, "url: http://prometheus:9090\n") {
 		t.Error("the data source is another")
 	}
 	compose, err := loadCompose(t.Context(), readRepo(t, "docker-compose.yml"))
@@ -212,7 +214,8 @@ type watcher struct {
 }
 
 func (w *watcher) Command(context.Context) (*exec.Cmd, error) {
-	return exec.Command(w.tools.Server, "--config.file="+filepath.Join(w.dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(w.dir, "data"),
+	return exec.Command(w.tools.Server, "--config.file="+filepath.Join(w.dir, "prometheus.yml"), "--storage.tsdb.path="+
+		filepath.Join(w.dir, "data"),
 		"--web.listen-address="+w.addr), nil
 }
 
@@ -271,7 +274,8 @@ func (p *platform) watch(t *testing.T) *watcher {
 	config := readRepo(t, "deploy/prometheus/prometheus.yml")
 	for _, change := range [][2]string{
 		{`"api:8081"`, `"` + p.staff + `"`}, {"_interval: 15s", "_interval: 1s"},
-		{"dns_sd_configs:\n      - names: [worker]\n        type: A\n        port: 8082\n        refresh_interval: 5s\n", "static_configs:\n      - targets: [\"" + p.worker + "\"]\n"},
+		{"dns_sd_configs:\n      - names: [worker]\n        type: A\n        port: 8082\n        refresh_interval: 5s\n",
+			"static_configs:\n      - targets: [\"" + p.worker + "\"]\n"},
 	} {
 		if !strings.Contains(config, change[0]) {
 			t.Fatalf("prometheus.yml has no %q", change[0])

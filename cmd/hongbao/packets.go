@@ -126,7 +126,8 @@ func (t *teller) refused(err error) error {
 func askedWith(told, err error) error {
 	call, called := errors.AsType[*client.CallError](err)
 	p, said := errors.AsType[*client.Problem](err)
-	if !called || call.Tries == 0 || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError && p.Code != client.CodeRequestInProgress {
+	if !called || call.Tries == 0 || call.IdempotencyKey == "" || said && p.Status < http.StatusInternalServerError &&
+		p.Code != client.CodeRequestInProgress {
 		return told
 	}
 	return fmt.Errorf("%w\nit is not known whether that was done: run it again with --idempotency-key %s", told, call.IdempotencyKey)

@@ -52,7 +52,8 @@ made.`,
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.opensAt, "opens-at", "", "when grabs begin, as RFC 3339 `time`; empty = at once")
-	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a new one")
+	flags.StringVar(&f.request.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second packet; empty = a "+
+		"new one")
 	for _, name := range []string{"opens-at", "idempotency-key"} {
 		complete(cmd, name)
 	}
@@ -74,7 +75,8 @@ func (f *shapeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.request.GroupID, "group", "", "a group `id` of your own")
 	flags.Var(&textsFlag{&f.request.Metadata}, "metadata", "texts of your own: `name=value`, several with commas between")
 	complete(cmd, "split", splits...)
-	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "tickets", "group", "metadata"} {
+	for _, name := range []string{"sender", "total", "shares", "min", "max", "greeting", "expires-in", "eligible", "tickets", "group",
+		"metadata"} {
 		complete(cmd, name)
 	}
 }

@@ -33,9 +33,11 @@ or finance. All filters have to fit.`,
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.StaffPacket], error) {
 					return t.staff.ListPackets(ctx, want, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"}, func(p *client.StaffPacket) []any {
-					return []any{p.ID, p.App, p.SenderID, p.Status, shown(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount), when(p.CreatedAt)}
-				})
+				return tellList(ctx, t.teller, page, fetch, []any{"packet", "app", "sender", "status", "total", "claimed", "created"},
+					func(p *client.StaffPacket) []any {
+						return []any{p.ID, p.App, p.SenderID, p.Status, shown(p.TotalAmount), fmt.Sprintf("%d of %d", p.ClaimedCount, p.ShareCount),
+							when(p.CreatedAt)}
+					})
 			})
 		},
 	}
@@ -72,7 +74,8 @@ that has ended already stays as it is. It stands in the audit.`,
 				case t.json:
 					return t.raw(p.Raw)
 				}
-				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, shown(p.ClaimedAmount), shown(p.RemainingAmount), p.SenderID)
+				return printf(t.out, "%s is %s: %s were won, %s go back to %s.\n", p.ID, p.Status, shown(p.ClaimedAmount), shown(p.RemainingAmount),
+					p.SenderID)
 			})
 		},
 	}
@@ -105,7 +108,8 @@ func (t *clerk) showPacket(ctx context.Context, id string) error {
 	if err := t.packet(&p.Packet); err != nil || t.json {
 		return err
 	}
-	t.facts([][]any{{"app", p.App}, {"closed because", orNone(p.CloseReason)}, {"workflow", p.StaffPacket.Workflow.ID}, {"Temporal UI", uiLink(p.StaffPacket.Workflow)}})
+	t.facts([][]any{{"app", p.App}, {"closed because", orNone(p.CloseReason)}, {"workflow", p.StaffPacket.Workflow.ID},
+		{"Temporal UI", uiLink(p.StaffPacket.Workflow)}})
 	sums := newGrid(t.out, "payouts", "count", "amount")
 	for _, s := range p.Payouts {
 		sums.row(s.Status, s.Count, shown(s.Amount))

@@ -100,7 +100,8 @@ func TestPacketsCreate(t *testing.T) {
 		code, stdout, stderr, c := packets(t, map[string][]string{
 			"POST /v1/packets": {"202 " + packetText("funding", 0, "")}, "GET /v1/packets/p1": {"200 " + packetText("open", 0, `,"greeting":"恭喜"`)},
 		}, "create", "--sender", "alice", "--total", "1000", "--shares", "4", "--split", "even", "--min", "2", "--max", "900", "--greeting", "恭喜",
-			"--opens-at", "2026-02-17T20:00:00+08:00", "--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--idempotency-key", "k1")
+			"--opens-at", "2026-02-17T20:00:00+08:00", "--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d",
+			"--idempotency-key", "k1")
 		if code != exitOK || stderr != "" || c.keys[0] != "k1" {
 			t.Fatalf("exit code %d, keys %q: %s", code, c.keys, stderr)
 		}
@@ -112,39 +113,46 @@ func TestPacketsCreate(t *testing.T) {
 		}
 	})
 	t.Run("Tickets", func(t *testing.T) {
-		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, `,"tickets":true`)}}, "create", "--sender=a", "--total=1000", "--shares=4", "--tickets")
+		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, `,"tickets":true`)}},
+			"create", "--sender=a", "--total=1000", "--shares=4", "--tickets")
 		if code != exitOK || stderr != "" || !strings.Contains(c.asked[0], `,"tickets":true}`) || !strings.Contains(stdout, "by ticket") {
 			t.Errorf("exit code %d, asked %s\n%s%s", code, c.asked[0], stdout, stderr)
 		}
 	})
 	t.Run("JSON", func(t *testing.T) {
 		text := packetText("open", 0, `,"new_member":[1, 2]`)
-		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + text}}, "create", "--sender=a", "--total=1000", "--shares=4", "--json")
+		code, stdout, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {"201 " + text}}, "create", "--sender=a", "--total=1000",
+			"--shares=4", "--json")
 		if code != exitOK || stdout != text+"\n" || stderr != "" || c.keys[0] == "" {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
 	})
 	t.Run("ErrNotKnown", func(t *testing.T) { // it may be staged: under another key there would be a second packet
-		for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true, `403 {"code":"forbidden","detail":"d"}`: false} {
+		for answer, unknown := range map[string]bool{`500 {"code":"internal","detail":"d"}`: true, `502 <html>`: true,
+			`403 {"code":"forbidden","detail":"d"}`: false} {
 			code, _, stderr, c := packets(t, map[string][]string{"POST /v1/packets": {answer}}, "create", "--sender=a", "--total=1000", "--shares=4")
-			if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK || c.keys[0] == "" {
+			if got := strings.Contains(stderr, "run it again with --idempotency-key "+c.keys[0]+"\n"); got != unknown || code == exitOK ||
+				c.keys[0] == "" {
 				t.Errorf("%s: exit code %d, the key is told: %v\n%s", answer, code, got, stderr)
 			}
 		}
 	})
 	t.Run("ErrDeclined", func(t *testing.T) {
 		declined := `{"code":"funding_declined","detail":"Declined.","request_id":"req_9","packet_id":"p1","failure":{"code":"no_money","message":"Too poor."}}`
-		code, stdout, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000", "--shares=4")
+		code, stdout, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a",
+			"--total=1000", "--shares=4")
 		if code != exitRefused || stdout != "" || stderr != "hongbao: funding_declined: Declined. (no_money: Too poor.) (request req_9)\n" {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
-		code, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000", "--shares=4", "--json")
+		code, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets": {"402 " + declined}}, "create", "--sender=a", "--total=1000",
+			"--shares=4", "--json")
 		if code != exitRefused || stdout != declined+"\n" {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}
 	})
 	t.Run("ErrUnknownOutcome", func(t *testing.T) {
-		code, _, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"201 <html>"}}, "create", "--sender=a", "--total=1000", "--shares=4", "--idempotency-key=k7")
+		code, _, stderr, _ := packets(t, map[string][]string{"POST /v1/packets": {"201 <html>"}}, "create", "--sender=a", "--total=1000",
+			"--shares=4", "--idempotency-key=k7")
 		if code != exitFailed {
 			t.Errorf("exit code %d", code)
 		}
@@ -160,9 +168,10 @@ func TestPacketsCreate(t *testing.T) {
 		contains(t, stdout+stderr, "funding", "p1")
 	})
 	for name, args := range map[string]string{
-		"--sender is required": "--total=1 --shares=1", "--total is required": "--sender=a --shares=1", "--shares is required": "--sender=a --total=1",
-		"--opens-at": "--sender=a --total=1 --shares=1 --opens-at=noon", "--expires-in": "--sender=a --total=1 --shares=1 --expires-in=1500ms",
-		"--min 0": "--sender=a --total=1 --shares=1 --min=0", "--timeout": "--sender=a --total=1 --shares=1 --timeout=-1s", "invalid argument": "--total=1.50",
+		"--sender is required": "--total=1 --shares=1", "--total is required": "--sender=a --shares=1",
+		"--shares is required": "--sender=a --total=1", "--opens-at": "--sender=a --total=1 --shares=1 --opens-at=noon",
+		"--expires-in": "--sender=a --total=1 --shares=1 --expires-in=1500ms", "--min 0": "--sender=a --total=1 --shares=1 --min=0",
+		"--timeout": "--sender=a --total=1 --shares=1 --timeout=-1s", "invalid argument": "--total=1.50",
 	} {
 		t.Run("ErrUsage "+name, func(t *testing.T) {
 			code, stdout, stderr, c := packets(t, nil, append([]string{"create"}, strings.Fields(args)...)...)
@@ -212,7 +221,8 @@ func TestPacketsClaims(t *testing.T) {
 	if code != exitOK || strings.Count(stdout, "¥2.50") != 2 {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	code, stdout, _, _ = packets(t, map[string][]string{"GET /v1/packets/p1/grabs?limit=200": {`200 {"items":[],"next_cursor":null}`}}, "claims", "p1", "--json")
+	code, stdout, _, _ = packets(t, map[string][]string{"GET /v1/packets/p1/grabs?limit=200": {`200 {"items":[],"next_cursor":null}`}},
+		"claims", "p1", "--json")
 	if code != exitOK || stdout != `{"items":[],"next_cursor":null}`+"\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
@@ -220,7 +230,8 @@ func TestPacketsClaims(t *testing.T) {
 
 func TestPacketsGrab(t *testing.T) {
 	won := map[string][]string{"POST /v1/packets/p1/grabs": {"201 " + claimText("bob", 3, "")}}
-	code, stdout, _, c := packets(t, won, "grab", "p1", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r", "--ticket", "x.y.z")
+	code, stdout, _, c := packets(t, won, "grab", "p1", "--user", "bob", "--nickname", "B", "--avatar-url", "https://x/y", "--recipient", "r",
+		"--ticket", "x.y.z")
 	if code != exitOK || stdout != "bob won ¥2.50 (250 fen): share 3, payout pp10003 is paid\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
@@ -231,11 +242,14 @@ func TestPacketsGrab(t *testing.T) {
 	if code != exitOK || stdout != claimText("bob", 3, "")+"\n" {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/p1/grabs": {"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab", "p1", "--user", "bob")
+	_, stdout, _, _ = packets(t, map[string][]string{"POST /v1/packets/p1/grabs": {"200 " + claimText("bob", 3, `,"replayed":true`)}}, "grab",
+		"p1", "--user", "bob")
 	contains(t, stdout, "bob had won ¥2.50")
-	sold := map[string][]string{"POST /v1/packets/p1/grabs": {`409 {"code":"sold_out","detail":"The last share was claimed.","request_id":"req_2"}`}}
+	sold := map[string][]string{
+		"POST /v1/packets/p1/grabs": {`409 {"code":"sold_out","detail":"The last share was claimed.","request_id":"req_2"}`}}
 	code, stdout, stderr, c := packets(t, sold, "grab", "p1", "--user", "late")
-	if code != exitRefused || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" || len(c.asked) != 1 {
+	if code != exitRefused || stdout != "" || stderr != "hongbao: sold_out: The last share was claimed. (request req_2)\n" ||
+		len(c.asked) != 1 {
 		t.Errorf("exit code %d, asked %q\n%s%s", code, c.asked, stdout, stderr)
 	}
 	// A terminal that is not in UTF-8: JSON would pay another user.
@@ -263,7 +277,8 @@ func TestPacketsWatch(t *testing.T) {
 		if code != exitOK || stderr != "" || strings.Count(stdout, "\n") != 5 {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
-		contains(t, stdout, "open       0 / 4 claimed, ¥0.00", "open       3 / 4 claimed, ¥7.50", "sold_out   4 / 4 claimed, ¥10.00", "closed     4 / 4",
+		contains(t, stdout, "open       0 / 4 claimed, ¥0.00", "open       3 / 4 claimed, ¥7.50", "sold_out   4 / 4 claimed, ¥10.00",
+			"closed     4 / 4",
 			"closed: 4 of 4 shares claimed, ¥10.00; ¥0.00 refunded")
 	})
 	t.Run("JSON", func(t *testing.T) {
@@ -286,7 +301,8 @@ func TestPacketsWatch(t *testing.T) {
 		contains(t, stdout, "closed: 1 of 4 shares claimed, ¥2.50")
 	})
 	t.Run("rejected", func(t *testing.T) {
-		code, _, stderr, _ := packets(t, watched("200 "+packetText("rejected", 0, `,"failure":{"code":"no_money","message":"Too poor."}`)), "watch", "p1")
+		code, _, stderr, _ := packets(t, watched("200 "+packetText("rejected", 0, `,"failure":{"code":"no_money","message":"Too poor."}`)),
+			"watch", "p1")
 		if code != exitFailed || !strings.Contains(stderr, "packet p1 was rejected: no_money: Too poor.") {
 			t.Errorf("exit code %d\n%s", code, stderr)
 		}
@@ -300,7 +316,8 @@ func TestPacketsWatch(t *testing.T) {
 	t.Run("live bar", func(t *testing.T) {
 		var out bytes.Buffer
 		o := barOnlooker{newBarMeter(&out, "open", 4)}
-		for _, p := range []*client.Packet{{Status: client.StatusOpen, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}, {Status: client.StatusClosed, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}} {
+		for _, p := range []*client.Packet{{Status: client.StatusOpen, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250},
+			{Status: client.StatusClosed, ShareCount: 4, ClaimedCount: 1, ClaimedAmount: 250}} {
 			if err := o.show(p); err != nil {
 				t.Fatal(err)
 			}
@@ -319,7 +336,8 @@ func TestPacketsHelp(t *testing.T) {
 		contains(t, stdout, "--json", "--timeout", "--url", "env HONGBAO_URL", "--app-key", "env HONGBAO_APP_KEY", "hongbao packets "+name)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := execute(t.Context(), []string{"packets", "show", "p1"}, nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "HONGBAO_APP_KEY") {
+	if code := execute(t.Context(), []string{"packets", "show", "p1"}, nil, &stdout, &stderr); code != exitUsage ||
+		!strings.Contains(stderr.String(), "HONGBAO_APP_KEY") {
 		t.Errorf("without a key: exit code %d, %s", code, &stderr)
 	}
 }
@@ -368,7 +386,8 @@ func TestPacketsCompletion(t *testing.T) {
 		}
 	}
 	var script bytes.Buffer
-	if code := execute(t.Context(), []string{"completion", "bash"}, nil, &script, io.Discard); code != exitOK || !strings.Contains(script.String(), "hongbao") {
+	if code := execute(t.Context(), []string{"completion", "bash"}, nil, &script, io.Discard); code != exitOK ||
+		!strings.Contains(script.String(), "hongbao") {
 		t.Errorf("completion bash: exit code %d", code)
 	}
 }

@@ -103,7 +103,8 @@ func (t *teller) outcome(p *client.Packet) error {
 		return fmt.Errorf("packet %s was rejected", p.ID)
 	}
 	if !t.json {
-		err := printf(t.out, "closed: %d of %d shares claimed, %s; %s refunded\n", p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount), shown(p.RefundedAmount))
+		err := printf(t.out, "closed: %d of %d shares claimed, %s; %s refunded\n", p.ClaimedCount, p.ShareCount, shown(p.ClaimedAmount),
+			shown(p.RefundedAmount))
 		if err != nil {
 			return err
 		}

@@ -40,11 +40,13 @@ what the API said instead of tables, also when it refused.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newPayoutsListCommand(env), newPayoutsShowCommand(env), newPayoutsRetryCommand(env),
-		newPayoutDecision(env, "cancel", "Give a payout's money back to the sender", `Give the money of a payout that failed or came back to the sender of its packet. A
+		newPayoutDecision(env, "cancel", "Give a payout's money back to the sender",
+			`Give the money of a payout that failed or came back to the sender of its packet. A
 second person has to agree. Then every order number is asked about; when none has
 moved money the payout is cancelled, and a refund of its own goes to the sender.`, (*client.Staff).CancelPayout),
 		newPayoutMarkPaidCommand(env),
-		newPayoutDecision(env, "ask", "Have the provider asked about every order number of a payout", `Have the provider asked about every order number of a payout. It moves nothing by
+		newPayoutDecision(env, "ask", "Have the provider asked about every order number of a payout",
+			`Have the provider asked about every order number of a payout. It moves nothing by
 itself; what the provider says is booked. In every status, once something was sent.`, (*client.Staff).AskPayout))
 	return group
 }
@@ -245,7 +247,8 @@ func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
 			return nil, err
 		}
 		for _, p := range list.Items {
-			found = append(found, cobra.CompletionWithDesc(p.ID, visible(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
+			found = append(found, cobra.CompletionWithDesc(p.ID,
+				visible(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
 		}
 		return found, nil
 	})

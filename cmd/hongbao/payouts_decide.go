@@ -50,7 +50,8 @@ func newPayoutMarkPaidCommand(env environment) *cobra.Command {
 		Long: `Note that a payout that failed or came back was paid by other means, with what
 proves it. A second person has to agree. A success that the provider reports later
 is a break.`,
-		Example:           "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip 2026-03-01/4711'",
+		Example: "  hongbao payouts mark-paid p3q5k9v0c1m7e2u8h4r6t0003 --reason 'account closed' --evidence 'bank slip " +
+			"2026-03-01/4711'",
 		Args:              paymentID("payout", payout.KindPayout, payout.KindHonour),
 		ValidArgsFunction: completePayouts(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +59,8 @@ is a break.`,
 				return &usageError{missingFlag("evidence")}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
-				done, err := t.staff.MarkPayoutPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: evidence})
+				done, err := t.staff.MarkPayoutPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
+					Evidence: evidence})
 				if err != nil {
 					return err
 				}
@@ -78,7 +80,8 @@ func addEvidence(cmd *cobra.Command, evidence *string) {
 
 // decided tells what was decided about a payout.
 func (t *clerk) decided(d *client.Decided) error {
-	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, shown(d.Payout.Amount), d.Payout.UserID, d.Payout.Status))
+	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("payout %s of %s to %s is %s", d.Payout.ID, shown(d.Payout.Amount),
+		d.Payout.UserID, d.Payout.Status))
 }
 
 // outcomeOf tells what was decided, and what is still missing for it.
@@ -88,7 +91,8 @@ func (t *clerk) outcomeOf(raw []byte, d client.Decision, waits *client.Approval,
 	case t.json:
 		err = t.raw(raw)
 	case waits != nil:
-		err = printf(t.out, "%s is asked for; nothing has moved: %s.\nAnother person has to agree until %s:\n  hongbao approvals approve %s --reason ...\n",
+		err = printf(t.out, "%s is asked for; nothing has moved: %s.\nAnother person has to agree until %s:\n  hongbao approvals approve %s "+
+			"--reason ...\n",
 			decisionName(d), about, when(waits.ExpiresAt), waits.ID)
 	default:
 		err = printf(t.out, "%s is decided (%s); %s.\n", decisionName(d), d.Status, about)

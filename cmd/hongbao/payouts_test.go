@@ -31,9 +31,9 @@ func TestPayouts(t *testing.T) {
 	t.Parallel()
 	d := newDeskTest(t)
 	for name, test := range map[string]func(*desk, *testing.T){
-		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany, "BrokenOff": (*desk).testBrokenOff,
-		"LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds, "ManyRefunds": (*desk).testManyRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile,
-		"Undecided": (*desk).testUndecided,
+		"List": (*desk).testList, "Mend": (*desk).testMend, "TwoPersons": (*desk).testTwoPersons, "Many": (*desk).testMany,
+		"BrokenOff": (*desk).testBrokenOff, "LostAnswer": (*desk).testLostAnswer, "Refunds": (*desk).testRefunds,
+		"ManyRefunds": (*desk).testManyRefunds, "Roles": (*desk).testRoles, "Hostile": (*desk).testHostile, "Undecided": (*desk).testUndecided,
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
@@ -100,15 +100,19 @@ func (d *desk) testList(t *testing.T) {
 		t.Errorf("%s%s", out, notes)
 	}
 	for args, says := range map[string]string{
-		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "--packet is empty", "--order-no " + paid["bob"]: "not an order number",
-		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing", "--amount-max 0": "fits nothing",
-		"--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200", "--failure-code 冻": "visible ASCII", "extra": "unknown command", "--status lost --packet x": "not the id",
+		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "--packet is empty", "--order-no " +
+			paid["bob"]: "not an order number",
+		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing",
+		"--amount-max 0": "fits nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",
+		"--failure-code 冻": "visible ASCII", "extra": "unknown command", "--status lost --packet x": "not the id",
 	} {
-		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage, append([]string{"payouts", "list"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
+		if _, errs := d.shAs(d.as("HONGBAO_STAFF_URL", "http://127.0.0.1:1"), exitUsage,
+			append([]string{"payouts", "list"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
 		}
 	}
-	if _, errs := d.sh(exitUsage, "payouts", "list", "--cursor", "bad"); !strings.Contains(errs, "invalid_request") || !strings.Contains(errs, "(request req_") {
+	if _, errs := d.sh(exitUsage, "payouts", "list", "--cursor", "bad"); !strings.Contains(errs, "invalid_request") ||
+		!strings.Contains(errs, "(request req_") {
 		t.Errorf("%s", errs)
 	}
 }
@@ -118,7 +122,8 @@ func (d *desk) testMend(t *testing.T) {
 	_, paid := d.grabbed(100, "mei~frozen")
 	id := paid["mei~frozen"]
 	out, _ := d.sh(exitOK, "payouts", "show", id)
-	contains(t, out, id, "mei~frozen", "¥1.00 (100 fen)", "failed", "account_frozen", "Retry once the recipient", payout.OrderNo(id, 1), "then sends the new order number "+payout.OrderNo(id, 2)+": the last one failed for good",
+	contains(t, out, id, "mei~frozen", "¥1.00 (100 fen)", "failed", "account_frozen", "Retry once the recipient", payout.OrderNo(id, 1),
+		"then sends the new order number "+payout.OrderNo(id, 2)+": the last one failed for good",
 		"declined", "claim booked", "http://127.0.0.1:18233/namespaces/hongbao/workflows/payout%2F")
 	if strings.Contains(out, "second person") {
 		t.Errorf("a small one needs nobody else:\n%s", out)
@@ -157,11 +162,15 @@ func (d *desk) testMend(t *testing.T) {
 	// What the provider never received is sent again under its number.
 	other := strings.Replace(id, id[1:3], "00", 1)
 	for args, says := range map[string]string{
-		"show": "accepts 1 arg", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it belongs to is " + id,
-		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id + " --reason r": "--evidence is required", "ask " + id: "--reason is required",
-		"retry " + id: "--reason is required", "retry": "which payouts?", "retry --reason r --yes": "which payouts?", "retry " + id + " --status failed --reason r": "--status goes without an id",
-		"retry --status failed --yes --dry-run": "contradict", "retry --status failed --yes": "--reason is required", "retry --status paid": "only failed, returned and unknown",
-		"show " + id + " --timeout -1s": "below zero", "show " + id + " --staff-url nowhere": "not an http or https URL",
+		"show": "accepts 1 arg", "show x": "not the id of a payout", "show " + payout.OrderNo(id, 1): "is an order number; the payout it " +
+			"belongs to is " + id,
+		"show r" + id[1:]: "not the id of a payout", "cancel " + id: "--reason is required", "mark-paid " + id +
+			" --reason r": "--evidence is required", "ask " + id: "--reason is required",
+		"retry " + id: "--reason is required", "retry": "which payouts?", "retry --reason r --yes": "which payouts?", "retry " + id +
+			" --status failed --reason r": "--status goes without an id",
+		"retry --status failed --yes --dry-run": "contradict", "retry --status failed --yes": "--reason is required",
+		"retry --status paid": "only failed, returned and unknown", "show " + id + " --timeout -1s": "below zero", "show " + id +
+			" --staff-url nowhere": "not an http or https URL",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -218,7 +227,8 @@ func (d *desk) testTwoPersons(t *testing.T) {
 		t.Errorf("%s, %s", d.status(kept), d.status(gone))
 	}
 	for args, says := range map[string]string{
-		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "accepts 1 arg", "list --limit 999": "not from 1 to 200",
+		"list --status maybe": "none of waiting, open", "approve x": "--reason is required", "approve": "accepts 1 arg",
+		"list --limit 999": "not from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"approvals"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -254,10 +264,12 @@ func (d *desk) testMany(t *testing.T) {
 	p, paid := d.grabbed(10, users...)
 	_, rich := d.grabbed(approvalFrom, "vip~frozen")
 	dry, _ := d.many(exitOK, d.env(), "--packet", p)
-	if !dry.DryRun || dry.Count != len(users) || dry.Amount != moneyOf(10*int64(len(users))) || dry.Results["would_retry"] != len(users) || dry.Key != "" {
+	if !dry.DryRun || dry.Count != len(users) || dry.Amount != moneyOf(10*int64(len(users))) || dry.Results["would_retry"] != len(users) ||
+		dry.Key != "" {
 		t.Fatalf("%d, %v", dry.Count, dry.Results)
 	}
-	if item := dry.Items[0]; item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.PayoutID, 2) || item.SameOrderNo || paid[item.UserID] != item.PayoutID || item.Failure != "account_frozen" || item.Why != "the last one failed for good" {
+	if item := dry.Items[0]; item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.PayoutID, 2) || item.SameOrderNo ||
+		paid[item.UserID] != item.PayoutID || item.Failure != "account_frozen" || item.Why != "the last one failed for good" {
 		t.Errorf("%+v", item)
 	}
 	for _, id := range paid {
@@ -266,7 +278,8 @@ func (d *desk) testMany(t *testing.T) {
 		}
 	}
 	out, _ := d.sh(exitOK, "payouts", "retry", "--packet", p, "--status", "failed", "--failure-code", "account_frozen", "--user", users[0])
-	contains(t, out, "would_retry", "(new)", "the last one failed for good", "Selected: 1, ¥0.10 (10 fen). Nothing was decided; --yes with a --reason does it.")
+	contains(t, out, "would_retry", "(new)", "the last one failed for good", "Selected: 1, ¥0.10 (10 fen). Nothing was decided; --yes with "+
+		"a --reason does it.")
 
 	// One of them waits for a second person to cancel it.
 	taken := paid[users[7]]
@@ -281,7 +294,8 @@ func (d *desk) testMany(t *testing.T) {
 		if item.PayoutID == taken {
 			want, result = payout.StatusFailed, "skipped"
 		}
-		if (item.OrderNo == nil) != (item.PayoutID == taken) || item.Result != result || d.status(item.PayoutID) != want || result == "skipped" && orNone(item.Code) != "decision_pending" {
+		if (item.OrderNo == nil) != (item.PayoutID == taken) || item.Result != result || d.status(item.PayoutID) != want || result == "skipped" &&
+			orNone(item.Code) != "decision_pending" {
 			t.Errorf("%+v is %s", item, d.status(item.PayoutID))
 		}
 	}
@@ -402,7 +416,8 @@ func (d *desk) testManyRefunds(t *testing.T) {
 		t.Fatalf("%+v", dry)
 	}
 	for _, item := range dry.Items {
-		if !refunds[item.RefundID] || item.PayoutID != "" || item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.RefundID, 2) || item.SameOrderNo || d.status(item.RefundID) != payout.StatusFailed {
+		if !refunds[item.RefundID] || item.PayoutID != "" || item.OrderNo == nil || *item.OrderNo != payout.OrderNo(item.RefundID, 2) ||
+			item.SameOrderNo || d.status(item.RefundID) != payout.StatusFailed {
 			t.Errorf("%+v is %s", item, d.status(item.RefundID))
 		}
 	}
@@ -418,7 +433,8 @@ func (d *desk) testManyRefunds(t *testing.T) {
 	if done.Results[resultRetried] != 3 || done.Key == "" {
 		t.Fatalf("%v", done.Results)
 	}
-	again, _ := d.manyOf("refunds", exitOK, d.env(), "--user", "generous", "--reason", "account opened again", "--yes", "--idempotency-key", done.Key)
+	again, _ := d.manyOf("refunds", exitOK, d.env(), "--user", "generous", "--reason", "account opened again", "--yes", "--idempotency-key",
+		done.Key)
 	if again.Count != 0 {
 		t.Errorf("selected again: %+v", again)
 	}
@@ -431,8 +447,8 @@ func (d *desk) testManyRefunds(t *testing.T) {
 		t.Errorf("the refund of another sender is %s", d.status(other))
 	}
 	for args, says := range map[string]string{
-		"retry": "which refunds?", "retry p" + other[1:]: "not the id of a refund", "retry " + other + " --user u": "--user goes without an id", "retry --status paid": "only failed, returned and unknown refunds",
-		"retry --user u --yes --dry-run": "contradict",
+		"retry": "which refunds?", "retry p" + other[1:]: "not the id of a refund", "retry " + other + " --user u": "--user goes without an id",
+		"retry --status paid": "only failed, returned and unknown refunds", "retry --user u --yes --dry-run": "contradict",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
 			t.Errorf("%s: %s", args, errs)
@@ -445,7 +461,8 @@ func (d *desk) testRefunds(t *testing.T) {
 	out, _ := d.sh(exitOK, "refunds", "list", "--status", "failed", "--packet", packetID)
 	contains(t, out, refund, "remainder", "boss", "¥3.00")
 	out, _ = d.sh(exitOK, "refunds", "show", refund)
-	contains(t, out, refund, "remainder", "failed", "declined", "refund%2F", "then sends the new order number "+payout.OrderNo(refund, 2)+": the last one failed for good")
+	contains(t, out, refund, "remainder", "failed", "declined", "refund%2F", "then sends the new order number "+payout.OrderNo(refund, 2)+
+		": the last one failed for good")
 	if out, _ = d.sh(exitOK, "refunds", "show", refund, "--json"); !json.Valid([]byte(out)) {
 		t.Errorf("%s", out)
 	}
@@ -467,7 +484,8 @@ func (d *desk) testRefunds(t *testing.T) {
 		t.Errorf("%s", st.Status)
 	}
 	for args, says := range map[string]string{
-		"show p" + refund[1:]: "not the id of a refund", "retry " + refund: "--reason is required", "mark-paid " + refund + " --reason r": "--evidence is required", "list --status x": "none of",
+		"show p" + refund[1:]: "not the id of a refund", "retry " + refund: "--reason is required", "mark-paid " + refund +
+			" --reason r": "--evidence is required", "list --status x": "none of",
 		"list --limit 0": "not from 1",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"refunds"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
@@ -498,9 +516,11 @@ func (d *desk) testRoles(t *testing.T) {
 	contains(t, out, id, "account_frozen", "a retry", "new order number "+payout.OrderNo(id, 2))
 	out, _ = d.shAs(auditor, exitOK, "payouts", "retry", id, "--dry-run")
 	contains(t, out, "would_retry", payout.OrderNo(id, 2)+" (new)")
-	for _, args := range []string{"retry " + id + " --reason r", "cancel " + id + " --reason r", "ask " + id + " --reason r", "mark-paid " + id + " --reason r --evidence e",
+	for _, args := range []string{"retry " + id + " --reason r", "cancel " + id + " --reason r", "ask " + id + " --reason r", "mark-paid " +
+		id + " --reason r --evidence e",
 		"retry --packet " + id[1:21] + " --reason r", "retry --packet " + id[1:21] + " --reason r --yes"} {
-		if _, errs := d.shAs(auditor, exitRefused, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs, "forbidden") {
+		if _, errs := d.shAs(auditor, exitRefused, append([]string{"payouts"}, strings.Fields(args)...)...); !strings.Contains(errs,
+			"forbidden") {
 			t.Errorf("%s: %s", args, errs)
 		}
 	}

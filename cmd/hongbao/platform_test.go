@@ -64,9 +64,12 @@ func newPlatform(t *testing.T, further ...string) *platform {
 		t.Fatal(err)
 	}
 	const hook = "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	core := append([]string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + p.redis.Addr, "HONGBAO_LANES=4", "HONGBAO_SEED_KEY=" + strings.Repeat("5eed", 16),
-		"HONGBAO_PROVIDER_URL=http://" + at(3), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_TEMPORAL_ADDRESS=" + temporal, "HONGBAO_TEMPORAL_NAMESPACE=" + namespace}, further...)
-	p.start(t, "provider", "HONGBAO_PROVIDER_LISTEN="+at(3), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_PROVIDER_DB="+filepath.Join(t.TempDir(), "provider.db"),
+	core := append([]string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + p.redis.Addr, "HONGBAO_LANES=4", "HONGBAO_SEED_KEY=" +
+		strings.Repeat("5eed", 16),
+		"HONGBAO_PROVIDER_URL=http://" + at(3), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_TEMPORAL_ADDRESS=" + temporal, "HONGBAO_TEMPORAL_NAMESPACE=" +
+			namespace}, further...)
+	p.start(t, "provider", "HONGBAO_PROVIDER_LISTEN="+at(3), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_PROVIDER_DB="+
+		filepath.Join(t.TempDir(), "provider.db"),
 		"HONGBAO_PROVIDER_WEBHOOK_URL=http://"+p.public+"/v1/provider-notifications/sandbox", hook)
 	p.start(t, "worker", append(core, "HONGBAO_WORKER_LISTEN="+p.worker)...)
 	p.start(t, "api", append(core, "HONGBAO_API_LISTEN="+p.public, "HONGBAO_STAFF_LISTEN="+p.staff, hook)...)
@@ -149,7 +152,8 @@ func (p *platform) packet(t *testing.T, key string, shares int) (id string) {
 	var made client.Packet
 	wait.Until(t, "a packet is open", func() bool {
 		_, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets", p.keys.App,
-			client.CreateRequest{SenderID: "sender", TotalAmount: money.Fen(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600}, map[string]string{"Idempotency-Key": key})
+			client.CreateRequest{SenderID: "sender", TotalAmount: money.Fen(shares) * 100, ShareCount: shares, ExpiresInSeconds: 600},
+			map[string]string{"Idempotency-Key": key})
 		return json.Unmarshal([]byte(text), &made) == nil && made.Status == "open"
 	})
 	return made.ID

@@ -173,7 +173,8 @@ func poolStatus(ctx context.Context, cfg poolConfig, out io.Writer) error {
 	}
 	switch {
 	case behind > 0:
-		err = printf(out, "%d lanes are open in MySQL, and Redis at %s is not as they say: is it the right one? API and workers shut such lanes by themselves.\n", behind, cfg.Redis.Addr)
+		err = printf(out, "%d lanes are open in MySQL, and Redis at %s is not as they say: is it the right one? API and workers shut such "+
+			"lanes by themselves.\n", behind, cfg.Redis.Addr)
 	case len(lanes) == 0:
 		return printf(out, "There are no lanes yet: the first API or worker makes them.\n")
 	}
@@ -204,7 +205,8 @@ func showRebuilds(ctx context.Context, db *store.Store, out io.Writer) error {
 	if err != nil || len(rebuilds) == 0 {
 		return err
 	}
-	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in the books", "lost", "packets")
+	t := newGrid(out, "rebuild", "lane", "epochs", "reason", "began (UTC)", "ended (UTC)", "grabs seen", "in Redis", "in the books", "lost",
+		"packets")
 	for _, b := range rebuilds {
 		t.row(b.ID, b.Lane, fmt.Sprintf("%d to %d", b.From, b.Epoch), b.Reason, at(b.StartedAt), at(b.EndedAt),
 			b.Seen.Grabs, b.Found.Grabs, b.Recorded, b.Lost, b.Packets)

@@ -64,7 +64,8 @@ func (r *lanesRig) held(addr string) map[string]string {
 		r.t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for _, table := range r.texts(db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'") {
+	for _, table := range r.texts(db, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = "+
+		"'BASE TABLE'") {
 		var name, sum sql.NullString
 		if err := db.QueryRowContext(r.t.Context(), "CHECKSUM TABLE "+table+" EXTENDED").Scan(&name, &sum); err != nil {
 			r.t.Fatal(err)

@@ -19,9 +19,11 @@ func newProvidersCommand(env environment) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newProvidersListCommand(env),
-		newHoldCommand(env, "hold", "Stop what is sent to a provider; asking goes on", `Stop charges, payouts and refunds to a provider: they wait. What was sent is asked
+		newHoldCommand(env, "hold", "Stop what is sent to a provider; asking goes on",
+			`Stop charges, payouts and refunds to a provider: they wait. What was sent is asked
 about as ever. Holding a provider that is held changes nothing.`, (*client.Staff).HoldProvider),
-		newHoldCommand(env, "release", "Let go what a hold has kept waiting", `Let go what a hold has kept waiting. Releasing a provider that is not held changes
+		newHoldCommand(env, "release", "Let go what a hold has kept waiting",
+			`Let go what a hold has kept waiting. Releasing a provider that is not held changes
 nothing.`, (*client.Staff).ReleaseProvider))
 	return group
 }
@@ -37,16 +39,17 @@ func newProvidersListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, _ client.Page) (*client.List[client.Provider], error) {
 					return t.staff.ListProviders(ctx)
 				}
-				return tellList(ctx, t.teller, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"}, func(p *client.Provider) []any {
-					row := []any{p.Name, "no", "", "", "", "no limit"}
-					if p.Hold != nil {
-						row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, when(p.Hold.Since), "no limit"}
-					}
-					if p.RatePerSecond != nil {
-						row[5] = *p.RatePerSecond
-					}
-					return row
-				})
+				return tellList(ctx, t.teller, pageFlags{}, fetch, []any{"provider", "held", "by", "why", "since", "per second"},
+					func(p *client.Provider) []any {
+						row := []any{p.Name, "no", "", "", "", "no limit"}
+						if p.Hold != nil {
+							row = []any{p.Name, "HELD", p.Hold.By, p.Hold.Reason, when(p.Hold.Since), "no limit"}
+						}
+						if p.RatePerSecond != nil {
+							row[5] = *p.RatePerSecond
+						}
+						return row
+					})
 			})
 		},
 	}

@@ -25,7 +25,8 @@ itself; start compares one now.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(newReconcileListCommand(env), newReconcileStartCommand(env), newReconcileShowCommand(env), newReconcileBreaksCommand(env), newReconcileResolveCommand(env))
+	group.AddCommand(newReconcileListCommand(env), newReconcileStartCommand(env), newReconcileShowCommand(env), newReconcileBreaksCommand(env),
+		newReconcileResolveCommand(env))
 	return group
 }
 
@@ -64,9 +65,11 @@ func newReconcileListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Reconciliation], error) {
 					return t.staff.ListReconciliations(ctx, filter, p)
 				}
-				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at", "error"}
+				columns := []any{"reconciliation", "provider", "day", "status", "lines", "matched", "repaired", "breaks", "asked by", "asked at",
+					"error"}
 				return tellList(ctx, t.teller, page, fetch, columns, func(r *client.Reconciliation) []any {
-					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt), clipped(orNone(r.Error))}
+					return []any{r.ID, r.Provider, r.Date, r.Status, r.Lines, r.Matched, r.Repaired, r.Breaks, r.RequestedBy, when(r.CreatedAt),
+						clipped(orNone(r.Error))}
 				})
 			})
 		},
@@ -166,10 +169,10 @@ func (t *clerk) reconciliation(r *client.Reconciliation) error {
 		provisional = "yes: it began before the day was over"
 	}
 	t.facts([][]any{
-		{"reconciliation", r.ID}, {"provider", r.Provider}, {"day", r.Date}, {"status", r.Status}, {"provisional", provisional}, {"error", orNone(r.Error)},
-		{"lines", r.Lines}, {"matched", r.Matched}, {"in flight", r.InFlight}, {"repaired", r.Repaired}, {"breaks", r.Breaks},
-		{"asked by", r.RequestedBy}, {"why", orNone(r.Reason)}, {"asked at", when(r.CreatedAt)}, {"ended", whenever(r.EndedAt)},
-		{"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+		{"reconciliation", r.ID}, {"provider", r.Provider}, {"day", r.Date}, {"status", r.Status}, {"provisional", provisional},
+		{"error", orNone(r.Error)}, {"lines", r.Lines}, {"matched", r.Matched}, {"in flight", r.InFlight}, {"repaired", r.Repaired},
+		{"breaks", r.Breaks}, {"asked by", r.RequestedBy}, {"why", orNone(r.Reason)}, {"asked at", when(r.CreatedAt)},
+		{"ended", whenever(r.EndedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 	})
 	if len(r.Amounts) == 0 {
 		return nil
@@ -187,8 +190,9 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show <reconciliation id>",
 		Short: "Show a reconciliation and its breaks",
-		Long:  "Show a reconciliation and the breaks that it saw last. With --json it prints the\nreconciliation alone; \"hongbao reconcile breaks --reconciliation <id> --json\" the breaks.",
-		Args:  oneID,
+		Long: "Show a reconciliation and the breaks that it saw last. With --json it prints the\nreconciliation alone; \"hongbao reconcile " +
+			"breaks --reconciliation <id> --json\" the breaks.",
+		Args: oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				r, err := t.staff.Reconciliation(ctx, args[0])
@@ -302,7 +306,8 @@ func newReconcileResolveCommand(env environment) *cobra.Command {
 				if t.json {
 					return t.raw(b.Raw)
 				}
-				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, when(b.Resolved.At), b.Resolved.By, b.Resolved.Reason)
+				return printf(t.out, "Break %s (%s) is resolved since %s by %s: %s\n", b.ID, b.Kind, when(b.Resolved.At), b.Resolved.By,
+					b.Resolved.Reason)
 			})
 		},
 	}

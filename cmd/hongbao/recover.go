@@ -72,8 +72,10 @@ left to a person; 2 wrong settings.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing but that the books are restored; tell what would be looked at")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
-	flags.StringVar(&f.since, "since", "", "until when the books hold everything, as `time` in RFC 3339, when that is earlier than their last heartbeat; also declares books restored of which nobody has noticed it")
-	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: have every lane of the pool made again from the books, once they are normal")
+	flags.StringVar(&f.since, "since", "", "until when the books hold everything, as `time` in RFC 3339, when that is earlier than their "+
+		"last heartbeat; also declares books restored of which nobody has noticed it")
+	flags.BoolVar(&f.lanes, "rebuild-lanes", false, "Redis was restored or lost too: have every lane of the pool made again from the "+
+		"books, once they are normal")
 	flags.StringVar(&f.by, "by", "", "`name` of who recovers, for the audit")
 	flags.StringSliceVar(&f.leave, "leave", nil, "`orders` that are left to a person when the provider gives no usable answer about them")
 	complete(cmd, "since")
@@ -128,9 +130,10 @@ func showRecovery(out io.Writer, v worker.Recovery) error {
 	t := newGrid(out)
 	for _, row := range [][]any{
 		{"statement read since", v.Since.UTC().Format(time.RFC3339)}, {"movements since then", v.Lines}, {"of them not in the books", v.Unknown},
-		{"packets looked at", v.Packets}, {"packets put back", v.Made}, {"claims put back", v.Claims}, {"of them known by account only", v.Guessed},
-		{"order numbers put back", v.Numbers}, {"cancels put back", v.Cancels}, {"packets that had been closed", v.Closed}, {"questions to the provider", v.Asked},
-		{"lanes that Redis had in a later epoch", v.Raised}, {"lanes to be made again from the books", v.Shut},
+		{"packets looked at", v.Packets}, {"packets put back", v.Made}, {"claims put back", v.Claims},
+		{"of them known by account only", v.Guessed}, {"order numbers put back", v.Numbers}, {"cancels put back", v.Cancels},
+		{"packets that had been closed", v.Closed}, {"questions to the provider", v.Asked}, {"lanes that Redis had in a later epoch", v.Raised},
+		{"lanes to be made again from the books", v.Shut},
 	} {
 		t.row(row...)
 	}

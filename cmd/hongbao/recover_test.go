@@ -22,7 +22,8 @@ func serveSandbox(t *testing.T, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: key, Logger: slog.New(slog.DiscardHandler)})
+	server, err := sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: key,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +41,10 @@ func TestR13_RecoverCommand(t *testing.T) {
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	temporal, namespace := stacktest.FreshTemporal(t) // other tests' packets are not of these books
-	environ := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_TEMPORAL_ADDRESS=" + temporal.Addr,
-		"HONGBAO_TEMPORAL_NAMESPACE=" + namespace, "HONGBAO_PROVIDER_URL=" + serveSandbox(t, "k"), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32)}
+	environ := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_TEMPORAL_ADDRESS=" +
+		temporal.Addr,
+		"HONGBAO_TEMPORAL_NAMESPACE=" + namespace, "HONGBAO_PROVIDER_URL=" + serveSandbox(t, "k"), "HONGBAO_PROVIDER_KEY=k", "HONGBAO_SEED_KEY=" +
+			strings.Repeat("0f", 32)}
 	run := func(want int, says string, args ...string) {
 		t.Helper()
 		var out, errs bytes.Buffer

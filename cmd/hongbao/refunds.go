@@ -45,9 +45,10 @@ func newRefundsListCommand(env environment) *cobra.Command {
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.Refund], error) {
 					return t.staff.ListRefunds(ctx, client.RefundFilter(want), p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"}, func(r *client.Refund) []any {
-					return []any{r.ID, r.Kind, r.UserID, shown(r.Amount), r.Status, failureCode(r.Failure), when(r.CreatedAt)}
-				})
+				return tellList(ctx, t.teller, page, fetch, []any{"refund", "kind", "sender", "amount", "status", "failure", "created"},
+					func(r *client.Refund) []any {
+						return []any{r.ID, r.Kind, r.UserID, shown(r.Amount), r.Status, failureCode(r.Failure), when(r.CreatedAt)}
+					})
 			})
 		},
 	}
@@ -75,9 +76,10 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 					return t.raw(r.Raw)
 				}
 				t.facts([][]any{
-					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", orNone(r.PayoutID)}, {"sender", r.UserID}, {"amount", amount(r.Amount)},
-					{"status", r.Status}, {"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)}, {"a retry", wouldText(r.Status, r.Retry)}, {"order number", orNone(r.OrderNo)},
-					{"created", when(r.CreatedAt)}, {"changed", when(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
+					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", orNone(r.PayoutID)}, {"sender", r.UserID},
+					{"amount", amount(r.Amount)}, {"status", r.Status}, {"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
+					{"a retry", wouldText(r.Status, r.Retry)}, {"order number", orNone(r.OrderNo)}, {"created", when(r.CreatedAt)},
+					{"changed", when(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 				})
 				return t.history(r.Attempts, r.Timeline, r.Temporal)
 			})
@@ -105,9 +107,10 @@ select, as "hongbao payouts retry" is: without --yes nothing is decided.`,
 func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 	f, evidence := newDesk(), ""
 	cmd := &cobra.Command{
-		Use:               "mark-paid <refund id> --reason <text> --evidence <text>",
-		Short:             "Note that a refund was made by other means",
-		Long:              "Note that a refund was made by other means. A second person has to agree. A\nremainder that is marked as paid closes its packet.",
+		Use:   "mark-paid <refund id> --reason <text> --evidence <text>",
+		Short: "Note that a refund was made by other means",
+		Long: "Note that a refund was made by other means. A second person has to agree. A\nremainder that is marked as paid " +
+			"closes its packet.",
 		Args:              paymentID("refund", payout.KindRefund),
 		ValidArgsFunction: completeRefunds(env, &f),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,7 +118,8 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 				return &usageError{missingFlag("evidence")}
 			}
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
-				done, err := t.staff.MarkRefundPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason, Evidence: evidence})
+				done, err := t.staff.MarkRefundPaid(ctx, args[0], client.MarkPaidRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason,
+					Evidence: evidence})
 				if err != nil {
 					return err
 				}
@@ -129,7 +133,8 @@ func newRefundsMarkPaidCommand(env environment) *cobra.Command {
 }
 
 func (t *clerk) decidedRefund(d *client.DecidedRefund) error {
-	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, shown(d.Refund.Amount), d.Refund.UserID, d.Refund.Status))
+	return t.outcomeOf(d.Raw, d.Decision, d.Approval, fmt.Sprintf("refund %s of %s to %s is %s", d.Refund.ID, shown(d.Refund.Amount),
+		d.Refund.UserID, d.Refund.Status))
 }
 
 func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
@@ -139,7 +144,8 @@ func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
 			return nil, err
 		}
 		for _, r := range list.Items {
-			found = append(found, cobra.CompletionWithDesc(r.ID, visible(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
+			found = append(found, cobra.CompletionWithDesc(r.ID,
+				visible(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
 		}
 		return found, nil
 	})

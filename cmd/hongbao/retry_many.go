@@ -81,7 +81,8 @@ var retriedRefunds = retried{
 		return itemOfRefund(&r.Refund), r.Retry, nil
 	},
 	wouldRetry: func(ctx context.Context, s *client.Staff, ids []string) (map[string]client.BulkItem, error) {
-		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryReason, DryRun: true})
+		dry, err := s.RetryRefunds(ctx, client.BulkRefundRequest{Filter: client.BulkRefundFilter{RefundIDs: ids}, Reason: dryReason,
+			DryRun: true})
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +279,8 @@ func (t retrier) many(ctx context.Context, f client.PayoutFilter, key string, dr
 	if broke == nil || err != nil && !errors.Is(err, errSilent) {
 		return err
 	}
-	return errors.Join(broke, printf(t.notes, "Broken off. To go on, run it again with --idempotency-key %s: what was decided is not decided twice.\n", m.Key))
+	return errors.Join(broke,
+		printf(t.notes, "Broken off. To go on, run it again with --idempotency-key %s: what was decided is not decided twice.\n", m.Key))
 }
 
 // decideMany decides about all of the plan. Refusals by the state are

@@ -29,7 +29,8 @@ func TestRunbookQueries(t *testing.T) {
 	if count(`PaymentStatus = "unknown"`) == nil || count(`PacketID = "`) == nil {
 		t.Fatal("the server understands anything")
 	}
-	rows := regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`]+)` \\| \\[open\\]\\(([^)]+)\\) \\|$").FindAllStringSubmatch(readRepo(t, "docs/runbook.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`]+)` \\| \\[open\\]\\(([^)]+)\\) \\|$").FindAllStringSubmatch(
+		readRepo(t, "docs/runbook.md"), -1)
 	if len(rows) < 10 {
 		t.Fatalf("%d queries were found", len(rows))
 	}

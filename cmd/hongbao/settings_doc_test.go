@@ -14,10 +14,11 @@ var updateDocs = flag.Bool("update", false, "rewrite generated documents")
 // settingsDocument renders docs/configuration.md from the one settings table.
 func settingsDocument() string {
 	var b strings.Builder
-	b.WriteString("# Configuration\n\nEvery command takes its settings as flags or from the environment; a flag beats the environment, the environment beats the default.\n" +
-		"An unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are errors at start that name the key;\n" +
-		"under `hongbao dev` and its commands (`make run`) an unknown variable is a warning, and the parts of the stack do not get it.\n" +
-		"Secrets are never printed. Generated from `cmd/hongbao/settings.go`: `go test ./cmd/hongbao -run TestSettingsDocument -update`.\n")
+	b.WriteString("# Configuration\n\nEvery command takes its settings as flags or from the environment; a flag beats the environment, the " +
+		"environment beats the default.\nAn unknown `HONGBAO_*` variable, a value out of range and settings that contradict each other are " +
+		"errors at start that name the key;\nunder `hongbao dev` and its commands (`make run`) an unknown variable is a warning, and the " +
+		"parts of the stack do not get it.\nSecrets are never printed. Generated from `cmd/hongbao/settings.go`: `go test ./cmd/hongbao -run " +
+		"TestSettingsDocument -update`.\n")
 	var order []string
 	for _, s := range settings {
 		for _, c := range s.commands {

@@ -28,7 +28,8 @@ import (
 func TestReconcileProvidersAudit(t *testing.T) {
 	t.Parallel()
 	d := newDeskTest(t)
-	for name, test := range map[string]func(*desk, *testing.T){"Reconcile": (*desk).testReconcile, "Providers": (*desk).testProviders, "Audit": (*desk).testAudit, "Close": (*desk).testClose} {
+	for name, test := range map[string]func(*desk, *testing.T){"Reconcile": (*desk).testReconcile, "Providers": (*desk).testProviders,
+		"Audit": (*desk).testAudit, "Close": (*desk).testClose} {
 		t.Run(name, func(t *testing.T) {
 			own := *d
 			own.t, own.office.t = t, t
@@ -100,8 +101,9 @@ func (d *desk) testReconcile(t *testing.T) {
 	contains(t, out, "test order of theirs")
 	d.testUnread(asked.Date)
 	for args, says := range map[string]string{
-		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request", "start": "--reason is required", "list --date x": "not a day",
-		"list --status x": "none of requested", "breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "accepts 1 arg",
+		"start --date 2026-02-30 --reason r": "not a day", "start --date 2099-01-01 --reason r": "invalid_request",
+		"start": "--reason is required", "list --date x": "not a day", "list --status x": "none of requested",
+		"breaks --packet x": "not the id of a packet", "breaks --older-than 1ms": "whole seconds", "show": "accepts 1 arg",
 		"resolve b1": "--reason is required", "list --limit 0": "not from 1 to 200",
 	} {
 		if _, errs := d.sh(exitUsage, append([]string{"reconcile"}, strings.Fields(args)...)...); !strings.Contains(errs, says) {
@@ -184,8 +186,10 @@ func (d *desk) testAudit(t *testing.T) {
 // TestExitCodes: every answer the API may give has the exit code of its sort, and
 // every exit code is told.
 func TestExitCodes(t *testing.T) {
-	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending own_key last_admin_key key_ended campaign_ended too_many_campaigns"
-	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large headers_too_large"
+	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending own_key " +
+		"last_admin_key key_ended campaign_ended too_many_campaigns"
+	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
+		"headers_too_large"
 	document := api.ErrorDocument()
 	known := regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(document, -1)
 	if len(known) < 25 {
@@ -204,8 +208,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]int{
-		nil: exitOK, io.EOF: exitFailed, &usageError{io.EOF}: exitUsage, errLeftOver: exitLeft, errWaits: exitWaiting, errSomeRefused: exitRefused, errSilent: exitFailed,
-		context.DeadlineExceeded: exitFailed,
+		nil: exitOK, io.EOF: exitFailed, &usageError{io.EOF}: exitUsage, errLeftOver: exitLeft, errWaits: exitWaiting,
+		errSomeRefused: exitRefused, errSilent: exitFailed, context.DeadlineExceeded: exitFailed,
 	} {
 		if got := exitOf(err); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)
@@ -228,8 +232,9 @@ func TestExitCodes(t *testing.T) {
 
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain 恭喜发财 ¥ é": "plain 恭喜发财 ¥ é", "\x1b[31mred\x1b]0;title\a": `\x1b[31mred\x1b]0;title\x07`, "a\nb\tc\r": `a\nb\tc\x0d`, "\u009b31m": `\x9b31m`,
-		"\u202eabc\u2066\u200b\ufeff": `\u202eabc\u2066\u200b\ufeff`, "bad \xff\xfe": `bad \xff\xfe`, "\U000e0041": `\U000e0041`, "\u2028": `\u2028`, "\x7f": `\x7f`,
+		"plain 恭喜发财 ¥ é": "plain 恭喜发财 ¥ é", "\x1b[31mred\x1b]0;title\a": `\x1b[31mred\x1b]0;title\x07`, "a\nb\tc\r": `a\nb\tc\x0d`,
+		"\u009b31m": `\x9b31m`, "\u202eabc\u2066\u200b\ufeff": `\u202eabc\u2066\u200b\ufeff`, "bad \xff\xfe": `bad \xff\xfe`,
+		"\U000e0041": `\U000e0041`, "\u2028": `\u2028`, "\x7f": `\x7f`,
 	} {
 		if got := visible(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -255,17 +260,19 @@ type evilAPI struct{ refuse bool }
 
 func (e evilAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	when := "2026-02-17T20:00:00.000Z"
-	money := map[string]any{"id": evil, "packet_id": evil, "user_id": evil, "amount": 1, "status": "failed", "order_no": evil, "provider": evil, "provider_ref": evil,
-		"failure": map[string]any{"code": evil, "message": evil, "next_action": evil}, "created_at": when, "updated_at": when, "workflow": map[string]any{"id": evil, "url": "http://" + evil},
-		"attempts": []any{map[string]any{"no": 1, "order_no": evil, "outcome": evil, "code": evil}}, "timeline": []any{map[string]any{"at": when, "source": evil, "what": evil}},
-		"kind": evil, "payout_id": evil}
+	money := map[string]any{"id": evil, "packet_id": evil, "user_id": evil, "amount": 1, "status": "failed", "order_no": evil,
+		"provider": evil, "provider_ref": evil,
+		"failure": map[string]any{"code": evil, "message": evil, "next_action": evil}, "created_at": when, "updated_at": when,
+		"workflow": map[string]any{"id": evil, "url": "http://" + evil},
+		"attempts": []any{map[string]any{"no": 1, "order_no": evil, "outcome": evil, "code": evil}},
+		"timeline": []any{map[string]any{"at": when, "source": evil, "what": evil}}, "kind": evil, "payout_id": evil}
 	decision := map[string]any{"id": evil, "kind": evil, "reason": evil, "by": evil, "status": evil}
 	one := map[string]any{"decision": decision, "payout": money, "refund": nil, "approval": map[string]any{"id": evil, "expires_at": when},
 		"evidence": evil, "answered_by": evil, "answer_reason": evil, "expires_at": when,
 		"name": evil, "held": true, "hold": map[string]any{"by": evil, "role": evil, "reason": evil, "since": when},
 		"date": evil, "requested_by": evil, "reason": evil, "error": evil, "ended_at": when, "amounts": []any{map[string]any{"op": evil}},
-		"detail": evil, "resolved": map[string]any{"at": when, "by": evil, "reason": evil}, "actor": evil, "role": evil, "action": evil, "subject": evil,
-		"owner": evil, "replaced_by": evil, "valid": true, "head": evil}
+		"detail": evil, "resolved": map[string]any{"at": when, "by": evil, "reason": evil}, "actor": evil, "role": evil, "action": evil,
+		"subject": evil, "owner": evil, "replaced_by": evil, "valid": true, "head": evil}
 	for name, value := range money {
 		one[name] = value
 	}
@@ -281,7 +288,8 @@ func (e evilAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if e.refuse {
 		w.WriteHeader(http.StatusConflict)
-		one = map[string]any{"code": "not_retryable" + evil, "detail": evil, "request_id": evil, "errors": []any{map[string]any{"field": evil, "message": evil}}}
+		one = map[string]any{"code": "not_retryable" + evil, "detail": evil, "request_id": evil,
+			"errors": []any{map[string]any{"field": evil, "message": evil}}}
 	}
 	_ = json.NewEncoder(w).Encode(one)
 }
@@ -299,14 +307,18 @@ func clone(m map[string]any) map[string]any {
 func TestStaffHostile(t *testing.T) {
 	t.Parallel()
 	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
-	lines := []string{"payouts list", "payouts show " + id, "payouts retry " + id + " --reason r", "payouts retry " + id + " --dry-run", "payouts retry --user u", "payouts retry --user u --reason r --yes",
-		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e", "refunds list", "refunds show r" + id[1:],
-		"refunds retry r" + id[1:] + " --reason r", "refunds retry r" + id[1:] + " --dry-run", "refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list", "approvals approve a --reason r", "approvals reject a --reason r",
-		"reconcile list", "reconcile start --reason r", "reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r",
-		"providers list", "providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
+	lines := []string{"payouts list", "payouts show " + id, "payouts retry " + id + " --reason r", "payouts retry " + id + " --dry-run",
+		"payouts retry --user u", "payouts retry --user u --reason r --yes",
+		"payouts cancel " + id + " --reason r", "payouts ask " + id + " --reason r", "payouts mark-paid " + id + " --reason r --evidence e",
+		"refunds list", "refunds show r" + id[1:], "refunds retry r" + id[1:] + " --reason r", "refunds retry r" + id[1:] + " --dry-run",
+		"refunds retry --user u --reason r --yes", "refunds mark-paid r" + id[1:] + " --reason r --evidence e", "approvals list",
+		"approvals approve a --reason r", "approvals reject a --reason r", "reconcile list", "reconcile start --reason r",
+		"reconcile start --reason r --wait", "reconcile show s", "reconcile breaks", "reconcile resolve b --reason r", "providers list",
+		"providers hold sandbox --reason r", "providers release sandbox --reason r", "audit list", "audit verify --api", "keys list"}
 	for _, refuse := range []bool{false, true} {
 		address := newTestServer(t, evilAPI{refuse})
-		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=k", "HONGBAO_OPS_KEY=k", "HONGBAO_AUDITOR_KEY=k", "HONGBAO_ADMIN_KEY=k"}
+		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=k", "HONGBAO_OPS_KEY=k", "HONGBAO_AUDITOR_KEY=k",
+			"HONGBAO_ADMIN_KEY=k"}
 		for _, line := range lines {
 			for _, more := range []string{"", " --json"} {
 				var out, errs bytes.Buffer
@@ -333,11 +345,13 @@ func TestStaffCompletion(t *testing.T) {
 	const id = "p3q5k9v0c1m7e2u8h4r6t0003"
 	payouts := `200 {"items":[{"id":"` + id + `","amount":250,"user_id":"b\u001bob","failure":{"code":"account_frozen"}}],"next_cursor":null}`
 	answers := map[string][]string{
-		"GET /v1/staff/payouts?limit=20&status=failed":                   {payouts},
-		"GET /v1/staff/refunds?limit=20&status=failed":                   {payouts},
-		"GET /v1/staff/approvals?by_others=true&limit=20&status=waiting": {`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
-		"GET /v1/staff/providers":                                        {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
-		"GET /v1/staff/packets?limit=20":                                 {`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
+		"GET /v1/staff/payouts?limit=20&status=failed": {payouts},
+		"GET /v1/staff/refunds?limit=20&status=failed": {payouts},
+		"GET /v1/staff/approvals?by_others=true&limit=20&status=waiting": {
+			`200 {"items":[{"id":"a1","decision":{"kind":"cancel","by":"li-na","reason":"gone"}}],"next_cursor":null}`},
+		"GET /v1/staff/providers": {`200 {"items":[{"name":"sandbox"}],"next_cursor":null}`},
+		"GET /v1/staff/packets?limit=20": {
+			`200 {"items":[{"id":"97h0uojo11oljc4bchnk","status":"open","sender_id":"alice","total_amount":1000,"share_count":4,"claimed_count":1}],"next_cursor":null}`},
 	}
 	for args, want := range map[string]string{
 		"payouts list --status ":        "pending\nsending\n",
@@ -360,7 +374,8 @@ func TestStaffCompletion(t *testing.T) {
 		address := newTestServer(t, &counter{answers: answers})
 		var out bytes.Buffer
 		env := []string{"HONGBAO_STAFF_URL=" + address, "HONGBAO_FINANCE_KEY=s3cret", "HONGBAO_OPS_KEY=s3cret"}
-		if code := execute(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...), env, &out, io.Discard); code != exitOK || !strings.HasPrefix(out.String(), want) {
+		if code := execute(t.Context(), append([]string{"__complete"}, strings.Split(args, " ")...), env, &out, io.Discard); code != exitOK ||
+			!strings.HasPrefix(out.String(), want) {
 			t.Errorf("%q: exit code %d, %q", args, code, &out)
 		}
 	}
@@ -456,8 +471,8 @@ func TestDocumentsCommands(t *testing.T) {
 		t.Errorf("only %d command lines found", found)
 	}
 	for line, want := range map[string]string{
-		"payouts list --status failed": "", "payouts lst": "no command", "payouts list --reasn x": "no flag", "keys create|list|nothing": "no command", "nonsense": "no command",
-		"payouts retry x --reason '--no flag'": "", "payouts|refunds": "",
+		"payouts list --status failed": "", "payouts lst": "no command", "payouts list --reasn x": "no flag",
+		"keys create|list|nothing": "no command", "nonsense": "no command", "payouts retry x --reason '--no flag'": "", "payouts|refunds": "",
 	} {
 		if got := lint(root, line); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -538,13 +553,16 @@ func TestWouldText(t *testing.T) {
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SameOrderNo: true},
 			"sends the same order number " + second + " again: the provider never received it"},
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + second + ": the last one failed for good; a second person has to agree first"},
+			"asks about every earlier number, then sends the new order number " + second + ": the last one failed for good; a second person has " +
+				"to agree first"},
 		{client.PayoutReturned, client.RetryPreview{Possible: true, OrderNo: &second},
 			"asks about every earlier number, then sends the new order number " + second + ": the last one came back"},
 		{client.PayoutUnknown, client.RetryPreview{Possible: true, OrderNo: &second, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + second + ": the provider does not know the last one any more; a second person has to agree first"},
+			"asks about every earlier number, then sends the new order number " + second + ": the provider does not know the last one any more; " +
+				"a second person has to agree first"},
 		{client.PayoutFailed, client.RetryPreview{Possible: true, OrderNo: &first, SecondPerson: true},
-			"asks about every earlier number, then sends the new order number " + first + ": nothing was sent before; a second person has to agree first"},
+			"asks about every earlier number, then sends the new order number " + first + ": nothing was sent before; a second person has to " +
+				"agree first"},
 	} {
 		if got := wouldText(tc.status, tc.would); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)

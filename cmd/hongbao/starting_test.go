@@ -74,19 +74,23 @@ func (p *startingProcess) ask(t *testing.T, addr, method, path string) (a starti
 func (p *startingProcess) waits(t *testing.T, dependency string) {
 	t.Helper()
 	wait.Until(t, "both ports answer, and what is awaited is told", func() bool {
-		return p.ask(t, p.public, "GET", "/readyz").body.Dependencies[dependency].Status == "unavailable" && p.ask(t, p.staff, "GET", "/livez").status != 0
+		return p.ask(t, p.public, "GET", "/readyz").body.Dependencies[dependency].Status == "unavailable" &&
+			p.ask(t, p.staff, "GET", "/livez").status != 0
 	})
 	for _, addr := range []string{p.public, p.staff} {
 		if a := p.ask(t, addr, "GET", "/livez"); a.status != http.StatusOK || a.body.Status != "ok" || a.header.Get("X-Request-Id") == "" {
 			t.Errorf("/livez: %+v", a)
 		}
-		if a := p.ask(t, addr, "GET", "/readyz"); a.status != http.StatusServiceUnavailable || a.body.Status != "unavailable" || a.body.Reason != "starting" || a.header.Get("Retry-After") == "" ||
+		if a := p.ask(t, addr, "GET", "/readyz"); a.status != http.StatusServiceUnavailable || a.body.Status != "unavailable" ||
+			a.body.Reason != "starting" || a.header.Get("Retry-After") == "" ||
 			a.header.Get("Content-Type") != "application/json" {
 			t.Errorf("/readyz: %+v", a)
 		}
 		for _, path := range []string{"/v1/packets", "/v1/staff/payouts", "/", "/metrics"} {
-			if a := p.ask(t, addr, "POST", path); a.status != http.StatusServiceUnavailable || a.body.Code != "unavailable" || a.body.Instance != path || a.header.Get("Retry-After") == "" ||
-				a.header.Get("X-Request-Id") == "" || a.header.Get("X-Request-Id") != a.body.RequestID || a.header.Get("Content-Type") != "application/problem+json" {
+			if a := p.ask(t, addr, "POST", path); a.status != http.StatusServiceUnavailable || a.body.Code != "unavailable" ||
+				a.body.Instance != path || a.header.Get("Retry-After") == "" ||
+				a.header.Get("X-Request-Id") == "" || a.header.Get("X-Request-Id") != a.body.RequestID ||
+				a.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s: %+v", path, a)
 			}
 		}
@@ -114,7 +118,8 @@ func TestStartWhileAPartHangs(t *testing.T) {
 	stacktest.Migrate(t, dsn)
 	redis := stacktest.FreshRedis(t)
 	environ := func(dsn string) []string {
-		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + redis.Addr, "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
+		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + redis.Addr, "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1",
+			"HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
 			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	}
 	redis.Pause(t)

@@ -27,23 +27,27 @@ type temporalConfig struct {
 }
 
 // temporalFlags are the settings of a temporalConfig.
-var temporalFlags = []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-ca-file", "temporal-cert-file", "temporal-key-file", "temporal-api-key", "temporal-server-name"}
+var temporalFlags = []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-ca-file", "temporal-cert-file",
+	"temporal-key-file", "temporal-api-key", "temporal-server-name"}
 
 // temporal returns how Temporal is reached, of settings that have been checked.
 func (c config) temporal() temporalConfig {
 	return temporalConfig{
-		Address: c.text("temporal-address"), Namespace: c.text("temporal-namespace"), TLS: c.yes("temporal-tls"), CAFile: c.text("temporal-ca-file"),
-		CertFile: c.text("temporal-cert-file"), KeyFile: c.text("temporal-key-file"), APIKey: c.secret("temporal-api-key"), ServerName: c.text("temporal-server-name"),
+		Address: c.text("temporal-address"), Namespace: c.text("temporal-namespace"), TLS: c.yes("temporal-tls"),
+		CAFile: c.text("temporal-ca-file"), CertFile: c.text("temporal-cert-file"), KeyFile: c.text("temporal-key-file"),
+		APIKey: c.secret("temporal-api-key"), ServerName: c.text("temporal-server-name"),
 	}
 }
 
 func (t temporalConfig) server() worker.Server {
-	return worker.Server{Address: t.Address, Namespace: t.Namespace, TLS: t.TLS, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile, APIKey: t.APIKey.Reveal(), ServerName: t.ServerName}
+	return worker.Server{Address: t.Address, Namespace: t.Namespace, TLS: t.TLS, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
+		APIKey: t.APIKey.Reveal(), ServerName: t.ServerName}
 }
 
 // dial prepares a client; it does not connect. refused asks Temporal whether it takes
 // this process, as worker.Server.Refused does, and says what to do when it does not.
-func (t temporalConfig) dial(logger *slog.Logger, with ...func(*client.Options)) (c client.Client, refused func(context.Context) error, err error) {
+func (t temporalConfig) dial(logger *slog.Logger, with ...func(*client.Options)) (c client.Client, refused func(context.Context) error,
+	err error) {
 	server := t.server()
 	if c, err = server.Dial(logger, with...); err != nil {
 		return nil, nil, err
@@ -75,12 +79,15 @@ var amends = map[worker.Why]string{
 	worker.WhyAuthority:   "Set HONGBAO_TEMPORAL_CA_FILE to the authorities of its certificate, or unset it when the system's know them.",
 	worker.WhyName:        "Correct HONGBAO_TEMPORAL_ADDRESS, or set HONGBAO_TEMPORAL_SERVER_NAME to a name in its certificate.",
 	worker.WhyCertificate: "Renew its certificate; see also that the clock of this machine is right.",
-	worker.WhyHandshake:   "It wants a client certificate that is valid and of an authority that it trusts: see HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE. Its log says which it was shown.",
-	worker.WhyNotTLS:      "Unset HONGBAO_TEMPORAL_TLS, or correct HONGBAO_TEMPORAL_ADDRESS.",
-	worker.WhyNotHTTP2:    "Correct HONGBAO_TEMPORAL_ADDRESS, or have what stands in front of Temporal pass on HTTP/2 (ALPN h2).",
-	worker.WhyTLS:         "Set HONGBAO_TEMPORAL_TLS to true.",
-	worker.WhyKey:         "Set HONGBAO_TEMPORAL_API_KEY to a key that it knows and that has not expired, or give the client certificate that it asks for instead.",
-	worker.WhyPermission:  "Correct HONGBAO_TEMPORAL_NAMESPACE (of Temporal Cloud <namespace>.<account>), or have the owner of HONGBAO_TEMPORAL_API_KEY or of the client certificate permitted to write in it.",
+	worker.WhyHandshake: "It wants a client certificate that is valid and of an authority that it trusts: see HONGBAO_TEMPORAL_CERT_FILE " +
+		"and HONGBAO_TEMPORAL_KEY_FILE. Its log says which it was shown.",
+	worker.WhyNotTLS:   "Unset HONGBAO_TEMPORAL_TLS, or correct HONGBAO_TEMPORAL_ADDRESS.",
+	worker.WhyNotHTTP2: "Correct HONGBAO_TEMPORAL_ADDRESS, or have what stands in front of Temporal pass on HTTP/2 (ALPN h2).",
+	worker.WhyTLS:      "Set HONGBAO_TEMPORAL_TLS to true.",
+	worker.WhyKey: "Set HONGBAO_TEMPORAL_API_KEY to a key that it knows and that has not expired, or give the client certificate " +
+		"that it asks for instead.",
+	worker.WhyPermission: "Correct HONGBAO_TEMPORAL_NAMESPACE (of Temporal Cloud <namespace>.<account>), or have the owner of " +
+		"HONGBAO_TEMPORAL_API_KEY or of the client certificate permitted to write in it.",
 }
 
 // temporalContradictions checks the settings of Temporal against each other, and when
@@ -107,7 +114,8 @@ func (c config) temporalContradictions() error {
 	if problems != nil {
 		return problems
 	}
-	for _, err := range each(worker.Server{CAFile: c.values["temporal-ca-file"], CertFile: c.values["temporal-cert-file"], KeyFile: c.values["temporal-key-file"]}.CheckFiles()) {
+	for _, err := range each(worker.Server{CAFile: c.values["temporal-ca-file"], CertFile: c.values["temporal-cert-file"],
+		KeyFile: c.values["temporal-key-file"]}.CheckFiles()) {
 		if file, is := errors.AsType[*worker.FileError](err); is {
 			why := file.Err
 			if path, is := errors.AsType[*fs.PathError](why); is && file.Of != worker.MaterialCA { // without the name: see checkFile
@@ -120,7 +128,8 @@ func (c config) temporalContradictions() error {
 	return problems
 }
 
-var materialFlags = map[worker.Material]string{worker.MaterialCA: "temporal-ca-file", worker.MaterialCert: "temporal-cert-file", worker.MaterialKey: "temporal-key-file"}
+var materialFlags = map[worker.Material]string{worker.MaterialCA: "temporal-ca-file", worker.MaterialCert: "temporal-cert-file",
+	worker.MaterialKey: "temporal-key-file"}
 
 // nameOf is how a person finds the setting of a flag that only one setting has.
 func nameOf(flag string) string {

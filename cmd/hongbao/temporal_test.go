@@ -42,7 +42,8 @@ func TestTemporalFiles(t *testing.T) {
 	authority := stacktest.NewAuthority(t)
 	one, two := authority.Issue(t, "one", time.Hour), authority.Issue(t, "two", time.Hour)
 	both := append(append([]byte(nil), one.Key...), one.Cert...)
-	names := written(t, authority.PEM, one.Cert, one.Key, two.Key, []byte("s3cret"), []byte("-----BEGIN CERTIFICATE-----\nczNjcmV0\n-----END CERTIFICATE-----\n"), both,
+	names := written(t, authority.PEM, one.Cert, one.Key, two.Key, []byte("s3cret"),
+		[]byte("-----BEGIN CERTIFICATE-----\nczNjcmV0\n-----END CERTIFICATE-----\n"), both,
 		[]byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nczNjcmV0\n-----END ENCRYPTED PRIVATE KEY-----\n"))
 	lines := strings.Split(string(one.Key), "\n")
 	ca, cert, key, other, text, broken, whole, sealed := names[0], names[1], names[2], names[3], names[4], names[5], names[6], names[7]
@@ -59,10 +60,13 @@ func TestTemporalFiles(t *testing.T) {
 		{ca, key, cert, "HONGBAO_TEMPORAL_CERT_FILE (--temporal-cert-file) cannot be used: the file holds no usable certificate in PEM"},
 		{ca, cert, text, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no private key in PEM"},
 		{ca, cert, cert, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no private key in PEM"},
-		{ca, cert, other, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no key that can be used with the client certificate"},
-		{ca, cert, sealed, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no key that can be used with the client certificate"},
+		{ca, cert, other, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no key that can be used with the " +
+			"client certificate"},
+		{ca, cert, sealed, "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: the file holds no key that can be used with the " +
+			"client certificate"},
 		{ca, cert, filepath.Join(filepath.Dir(key), "none"), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
-		{ca, cert, "-----BEGIN PRIVATE KEY-----s3cret", "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) must be the name of a file, not what is in it"},
+		{ca, cert, "-----BEGIN PRIVATE KEY-----s3cret", "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) must be the name of a file, not what " +
+			"is in it"},
 		{ca, cert, string(one.Key), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) must be the name of a file, not what is in it"},
 		{ca, cert, base64.StdEncoding.EncodeToString(one.Key), "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
 		{ca, cert, lines[1], "HONGBAO_TEMPORAL_KEY_FILE (--temporal-key-file) cannot be used: open"},
@@ -74,14 +78,17 @@ func TestTemporalFiles(t *testing.T) {
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%+v: %v", row, err)
 		}
-		if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), lines[1]) || strings.Contains(err.Error(), base64.StdEncoding.EncodeToString(one.Key))) {
+		if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), lines[1]) ||
+			strings.Contains(err.Error(), base64.StdEncoding.EncodeToString(one.Key))) {
 			t.Errorf("what is in a file is shown: %v", err)
 		}
 		// Without TLS each of them is refused, whatever is in it.
 		env["HONGBAO_TEMPORAL_TLS"], env["HONGBAO_TEMPORAL_SERVER_NAME"] = "false", "x"
 		_, err = read(t, cmdWorker, env)
-		for name, value := range map[string]string{"CA_FILE": row.ca, "CERT_FILE": row.cert, "KEY_FILE": row.key, "API_KEY": "x", "SERVER_NAME": "x"} {
-			if refused := "HONGBAO_TEMPORAL_" + name + " (--temporal-" + kebab(name) + ") needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"; value != "" && !strings.Contains(fmt.Sprint(err), refused) {
+		for name, value := range map[string]string{"CA_FILE": row.ca, "CERT_FILE": row.cert, "KEY_FILE": row.key, "API_KEY": "x",
+			"SERVER_NAME": "x"} {
+			if refused := "HONGBAO_TEMPORAL_" + name + " (--temporal-" + kebab(name) +
+				") needs HONGBAO_TEMPORAL_TLS (--temporal-tls)"; value != "" && !strings.Contains(fmt.Sprint(err), refused) {
 				t.Errorf("without TLS, %s %q: %v", name, value, err)
 			}
 		}
@@ -144,22 +151,32 @@ func TestDoctorTemporalTLS(t *testing.T) {
 		{"right", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "temporal", verdictOK, "answers", ""},
 		{"attributes", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "search attributes", verdictOK, "All are there", ""},
 		{"valid for long", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key), "temporal certificate", verdictOK, "is valid until", ""},
-		{"ends soon", c.env(c.front, "CERT_FILE", soonCert, "KEY_FILE", soonKey), "temporal certificate", verdictWarning, "only", "HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE"},
-		{"has ended", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal certificate", verdictWrong, "is not valid since", "HONGBAO_TEMPORAL_CERT_FILE"},
-		{"ended at the server", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal", verdictWrong, string(worker.WhyHandshake), "HONGBAO_TEMPORAL_CERT_FILE"},
+		{"ends soon", c.env(c.front, "CERT_FILE", soonCert, "KEY_FILE", soonKey), "temporal certificate", verdictWarning, "only",
+			"HONGBAO_TEMPORAL_CERT_FILE and HONGBAO_TEMPORAL_KEY_FILE"},
+		{"has ended", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal certificate", verdictWrong, "is not valid since",
+			"HONGBAO_TEMPORAL_CERT_FILE"},
+		{"ended at the server", c.env(c.front, "CERT_FILE", oldCert, "KEY_FILE", oldKey), "temporal", verdictWrong, string(worker.WhyHandshake),
+			"HONGBAO_TEMPORAL_CERT_FILE"},
 		{"no certificate", c.env(c.front), "temporal", verdictWrong, string(worker.WhyHandshake), "HONGBAO_TEMPORAL_CERT_FILE"},
-		{"other authority", c.env(c.front, "CA_FILE", stranger), "temporal", verdictWrong, string(worker.WhyAuthority), "HONGBAO_TEMPORAL_CA_FILE"},
+		{"other authority", c.env(c.front, "CA_FILE", stranger), "temporal", verdictWrong, string(worker.WhyAuthority),
+			"HONGBAO_TEMPORAL_CA_FILE"},
 		{"other name", c.env(c.front, "SERVER_NAME", ""), "temporal", verdictWrong, string(worker.WhyName), "HONGBAO_TEMPORAL_SERVER_NAME"},
-		{"no TLS", c.env(c.front, "TLS", "", "CA_FILE", "", "SERVER_NAME", ""), "temporal", verdictWrong, string(worker.WhyTLS), "HONGBAO_TEMPORAL_TLS to true"},
+		{"no TLS", c.env(c.front, "TLS", "", "CA_FILE", "", "SERVER_NAME", ""), "temporal", verdictWrong, string(worker.WhyTLS),
+			"HONGBAO_TEMPORAL_TLS to true"},
 		{"key", c.env(c.gateway, "API_KEY", c.key), "temporal", verdictOK, "answers", ""},
 		{"attributes by a key for a namespace", c.env(c.gateway, "API_KEY", c.key), "search attributes", verdictOK, "All are there", ""},
-		{"attributes of another namespace", c.env(c.gateway, "API_KEY", c.key, "NAMESPACE", "temporal-system"), "search attributes", verdictWrong, "App, PacketID", "tcld namespace search-attributes add"},
+		{"attributes of another namespace", c.env(c.gateway, "API_KEY", c.key, "NAMESPACE", "temporal-system"), "search attributes", verdictWrong,
+			"App, PacketID", "tcld namespace search-attributes add"},
 		{"no key", c.env(c.gateway), "temporal", verdictWrong, string(worker.WhyKey), "HONGBAO_TEMPORAL_API_KEY"},
-		{"unknown key", c.env(c.gateway, "API_KEY", "s3cret-unknown"), "temporal", verdictWrong, string(worker.WhyKey), "HONGBAO_TEMPORAL_API_KEY"},
-		{"key of readers", c.env(c.gateway, "API_KEY", c.reader), "temporal", verdictWrong, string(worker.WhyPermission), "HONGBAO_TEMPORAL_NAMESPACE"},
-		{"contradiction", c.env(c.gateway, "API_KEY", c.key, "TLS", "0"), "settings", verdictWrong, "HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS", "docs/configuration.md"},
+		{"unknown key", c.env(c.gateway, "API_KEY", "s3cret-unknown"), "temporal", verdictWrong, string(worker.WhyKey),
+			"HONGBAO_TEMPORAL_API_KEY"},
+		{"key of readers", c.env(c.gateway, "API_KEY", c.reader), "temporal", verdictWrong, string(worker.WhyPermission),
+			"HONGBAO_TEMPORAL_NAMESPACE"},
+		{"contradiction", c.env(c.gateway, "API_KEY", c.key, "TLS", "0"), "settings", verdictWrong,
+			"HONGBAO_TEMPORAL_API_KEY (--temporal-api-key) needs HONGBAO_TEMPORAL_TLS", "docs/configuration.md"},
 		{"not looked at", c.env(c.gateway, "API_KEY", c.key, "TLS", "0"), "temporal", verdictSkipped, "contradict", "Correct"},
-		{"no such file", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key+"x"), "temporal", verdictSkipped, "files that cannot be used", "Correct"},
+		{"no such file", c.env(c.front, "CERT_FILE", cert, "KEY_FILE", key+"x"), "temporal", verdictSkipped, "files that cannot be used",
+			"Correct"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -190,7 +207,8 @@ func TestDoctorTemporalTLS(t *testing.T) {
 
 // TestAmends: for each way of being refused it is said what to do.
 func TestAmends(t *testing.T) {
-	for _, why := range []worker.Why{worker.WhyAuthority, worker.WhyName, worker.WhyCertificate, worker.WhyHandshake, worker.WhyNotTLS, worker.WhyNotHTTP2, worker.WhyTLS, worker.WhyKey, worker.WhyPermission} {
+	for _, why := range []worker.Why{worker.WhyAuthority, worker.WhyName, worker.WhyCertificate, worker.WhyHandshake, worker.WhyNotTLS,
+		worker.WhyNotHTTP2, worker.WhyTLS, worker.WhyKey, worker.WhyPermission} {
 		if amends[why] == "" {
 			t.Errorf("%s: nothing", why)
 		}
@@ -203,14 +221,16 @@ func TestAmends(t *testing.T) {
 func TestTemporalAtStart(t *testing.T) {
 	c := newCloud(t)
 	dsn := stacktest.MariaDB(t)
-	parts := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_PROVIDER_URL=" + serveSandbox(t, "k"), "HONGBAO_PROVIDER_KEY=k",
+	parts := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_PROVIDER_URL=" +
+		serveSandbox(t, "k"), "HONGBAO_PROVIDER_KEY=k",
 		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), []string{"migrate", "up"}, parts[:1], &out, &errs); code != exitOK {
 		t.Fatalf("%s%s", &out, &errs)
 	}
 	for _, command := range []string{"worker", "recover --by op", "pool rebuild --all"} {
-		for says, env := range map[string][]string{"HONGBAO_TEMPORAL_CERT_FILE": c.env(c.front), "HONGBAO_TEMPORAL_API_KEY": c.env(c.gateway, "API_KEY", "s3cret-unknown")} {
+		for says, env := range map[string][]string{"HONGBAO_TEMPORAL_CERT_FILE": c.env(c.front),
+			"HONGBAO_TEMPORAL_API_KEY": c.env(c.gateway, "API_KEY", "s3cret-unknown")} {
 			t.Run(command+", "+says, func(t *testing.T) {
 				var out, errs bytes.Buffer
 				code := execute(t.Context(), strings.Fields(command), append(env, parts...), &out, &errs)
@@ -236,7 +256,8 @@ func TestTemporalAtStart(t *testing.T) {
 			var log journal
 			ended := make(chan int, 1)
 			go func() {
-				ended <- execute(ctx, []string{"api"}, append(append(row.env, parts...), "HONGBAO_API_LISTEN="+public, "HONGBAO_STAFF_LISTEN="+staff), &log, &log)
+				ended <- execute(ctx, []string{"api"}, append(append(row.env, parts...), "HONGBAO_API_LISTEN="+public, "HONGBAO_STAFF_LISTEN="+staff),
+					&log, &log)
 			}()
 			defer func() {
 				if t.Failed() {
@@ -247,7 +268,8 @@ func TestTemporalAtStart(t *testing.T) {
 				return temporalStatus(ctx, "http://"+public+"/readyz") == row.temporal && strings.Contains(log.String(), row.says)
 			})
 			cancel()
-			if code := <-ended; code != exitOK || strings.Contains(log.String(), "s3cret") || row.says == "" && strings.Contains(log.String(), "does not take") {
+			if code := <-ended; code != exitOK || strings.Contains(log.String(), "s3cret") || row.says == "" &&
+				strings.Contains(log.String(), "does not take") {
 				t.Errorf("exit code %d: %s", code, log.String())
 			}
 		})

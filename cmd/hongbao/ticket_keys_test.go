@@ -57,7 +57,8 @@ func TestTicketKeysCommand(t *testing.T) {
 	if out, _ = run(exitOK, "", "revoke", kid, "--reason", "leaked"); !strings.Contains(out, "Key "+kid+" of mall is revoked since") {
 		t.Errorf("%q", out)
 	}
-	if out, _ = run(exitOK, "", "list"); strings.Count(out, "mall") != 2 || !strings.Contains(out, "campaigns") || !strings.Contains(out, "revoked") || !strings.Contains(out, made.ID) {
+	if out, _ = run(exitOK, "", "list"); strings.Count(out, "mall") != 2 || !strings.Contains(out, "campaigns") ||
+		!strings.Contains(out, "revoked") || !strings.Contains(out, made.ID) {
 		t.Errorf("%s", out)
 	}
 	if out, _ = run(exitOK, "", "list", "--app", "other", "--json"); out != "" {
@@ -79,7 +80,8 @@ func TestTicketKeysCommand(t *testing.T) {
 		"no such key":        {exitFailed, "", "revoke nobody --reason r", "not_found"},
 		"none to revoke":     {exitUsage, "", "revoke --reason r", "accepts 1 arg"},
 	} {
-		if out, errs := run(c.code, c.stdin, strings.Fields(c.args)...); !strings.Contains(errs, c.says) || strings.Contains(out+errs, "PRIVATE") {
+		if out, errs := run(c.code, c.stdin, strings.Fields(c.args)...); !strings.Contains(errs, c.says) ||
+			strings.Contains(out+errs, "PRIVATE") {
 			t.Errorf("%s: %s%s", what, out, errs)
 		}
 	}
@@ -100,5 +102,6 @@ func ticketPair(t *testing.T) (public, private string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }

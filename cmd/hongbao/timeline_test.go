@@ -27,7 +27,8 @@ func TestTimelineOfTheParts(t *testing.T) {
 	const desk = "https://desk.example"
 	p := newPlatform(t, "HONGBAO_CONSOLE_URL="+desk)
 	packet := p.packet(t, "timeline", 2)
-	status, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets/"+packet+"/grabs", p.keys.App, map[string]string{"user_id": "o'neil ~x~frozen"}, nil)
+	status, text := p.call(t, http.MethodPost, "http://"+p.public+"/v1/packets/"+packet+"/grabs", p.keys.App,
+		map[string]string{"user_id": "o'neil ~x~frozen"}, nil)
 	var claim struct{ Payout struct{ ID string } }
 	if status != http.StatusCreated || json.Unmarshal([]byte(text), &claim) != nil {
 		t.Fatalf("%d %s", status, text)
@@ -46,7 +47,8 @@ func TestTimelineOfTheParts(t *testing.T) {
 		sources = append(sources, e.Source)
 	}
 	first := slices.Index(sources, "temporal")
-	if found.Temporal.State != "known" || sources[0] != "redis" || first < 1 || first > slices.Index(sources, "provider") || sources[len(sources)-1] != "temporal" || !slices.Contains(sources, "ledger") {
+	if found.Temporal.State != "known" || sources[0] != "redis" || first < 1 || first > slices.Index(sources, "provider") ||
+		sources[len(sources)-1] != "temporal" || !slices.Contains(sources, "ledger") {
 		t.Errorf("%+v in %+v", found.Timeline, found.Temporal)
 	}
 	shell := []string{"HONGBAO_STAFF_URL=http://" + p.staff, "HONGBAO_FINANCE_KEY=" + p.keys.Finance}
@@ -54,20 +56,23 @@ func TestTimelineOfTheParts(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
-	contains(t, out, "redis", "grab acknowledged, hand-off written: number ", "temporal", "run "+found.Temporal.Runs[0].RunID+" started", "ended: failed")
+	contains(t, out, "redis", "grab acknowledged, hand-off written: number ", "temporal", "run "+found.Temporal.Runs[0].RunID+" started",
+		"ended: failed")
 
 	temporal, err := worker.Dial(p.temporal, stacktest.Namespace, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer temporal.Close()
-	for workflow, page := range map[string]string{workflows.PayoutID(packet, "o'neil ~x~frozen"): "payouts/" + id, workflows.PacketID(packet): "packets/" + packet} {
+	for workflow, page := range map[string]string{workflows.PayoutID(packet, "o'neil ~x~frozen"): "payouts/" + id,
+		workflows.PacketID(packet): "packets/" + packet} {
 		run, err := temporal.DescribeWorkflowExecution(t.Context(), workflow, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var details string
-		if err := converter.GetDefaultDataConverter().FromPayload(run.GetExecutionConfig().GetUserMetadata().GetDetails(), &details); err != nil || !strings.Contains(details, "["+page+"]("+desk+"/"+page+")") {
+		if err := converter.GetDefaultDataConverter().FromPayload(run.GetExecutionConfig().GetUserMetadata().GetDetails(),
+			&details); err != nil || !strings.Contains(details, "["+page+"]("+desk+"/"+page+")") {
 			t.Errorf("%s: %v, %q", workflow, err, details)
 		}
 	}
@@ -76,7 +81,8 @@ func TestTimelineOfTheParts(t *testing.T) {
 // TestLateIsWhatTheAlertSays: the lists of late refunds and overdue packets have the
 // patience of the alert that sends people there.
 func TestLateIsWhatTheAlertSays(t *testing.T) {
-	if want := fmt.Sprintf("max(hongbao_refund_lag_seconds) > %d'", int64(payout.LateAfter/time.Second)); !strings.Contains(readRepo(t, "deploy/prometheus/alerts.yml"), want) {
+	if want := fmt.Sprintf("max(hongbao_refund_lag_seconds) > %d'", int64(payout.LateAfter/time.Second)); !strings.Contains(
+		readRepo(t, "deploy/prometheus/alerts.yml"), want) {
 		t.Errorf("no alert waits for %q", want)
 	}
 }

@@ -116,16 +116,19 @@ func TestTracing(t *testing.T) {
 	if status, text := p.grab(t, id, "plain", nil); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, text)
 	}
-	const of, parent, parentUnsampled = "0af7651916cd43dd8448eb211c80319c", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	const of, parent, parentUnsampled = "0af7651916cd43dd8448eb211c80319c", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 	if status, text := p.grab(t, id, "unsampled", map[string]string{"traceparent": parentUnsampled}); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, text)
 	}
 	p.paid(t, id, "plain", "unsampled")
-	if status, text := p.grab(t, id, "alice", map[string]string{"traceparent": parent, "tracestate": "vendor=of-the-caller"}); status != http.StatusCreated {
+	if status, text := p.grab(t, id, "alice",
+		map[string]string{"traceparent": parent, "tracestate": "vendor=of-the-caller"}); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, text)
 	}
 	p.paid(t, id, "alice")
-	want := []string{"POST /v1/packets/{id}/grabs", "grab in Redis", "StartWorkflow:Payout", "RunWorkflow:Payout", "StartActivity:PayNow", "RunActivity:PayNow", "provider POST"}
+	want := []string{"POST /v1/packets/{id}/grabs", "grab in Redis", "StartWorkflow:Payout", "RunWorkflow:Payout", "StartActivity:PayNow",
+		"RunActivity:PayNow", "provider POST"}
 	var got []string
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -215,8 +218,9 @@ func TestTracingSettings(t *testing.T) {
 		}
 	}
 	for sampler, want := range map[string]string{
-		"always_on": "AlwaysOnSampler", "always_off": "AlwaysOffSampler", "traceidratio": "TraceIDRatioBased{0.25}", samplerFollow: "ParentBased{root:AlwaysOffSampler",
-		"parentbased_always_on": "ParentBased{root:AlwaysOnSampler", "parentbased_traceidratio": "ParentBased{root:TraceIDRatioBased{0.25}",
+		"always_on": "AlwaysOnSampler", "always_off": "AlwaysOffSampler", "traceidratio": "TraceIDRatioBased{0.25}",
+		samplerFollow: "ParentBased{root:AlwaysOffSampler", "parentbased_always_on": "ParentBased{root:AlwaysOnSampler",
+		"parentbased_traceidratio": "ParentBased{root:TraceIDRatioBased{0.25}",
 	} {
 		if got := (tracingConfig{Sampler: sampler, Ratio: "0.25"}).sampler().Description(); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %s, want %s", sampler, got, want)

@@ -97,7 +97,8 @@ func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, er
 		v.check("commitment", false, "SHA-256 of the seed is %s, but the commitment is %s", own, p.Fairness.Commitment)
 	}
 	if commitment != "" {
-		v.check("noted", strings.EqualFold(commitment, p.Fairness.Commitment), "the commitment that was noted at creation is %s", strings.ToLower(commitment))
+		v.check("noted", strings.EqualFold(commitment, p.Fairness.Commitment), "the commitment that was noted at creation is %s",
+			strings.ToLower(commitment))
 	}
 	params := packet.SplitParams{PacketID: p.ID, Mode: p.Split, Total: *p.TotalAmount, Count: *p.ShareCount, Min: *p.MinShare}
 	if p.MaxShare != nil {
@@ -165,10 +166,12 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 	missing := *p.ClaimedCount - len(claims)
 	switch {
 	case missing > 0: // a page, or one's own claim: it can be right by itself
-		v.check("complete", true, "%d of the packet's %d claims are not in the file, so that their sum and best luck were not checked", missing, *p.ClaimedCount)
+		v.check("complete", true, "%d of the packet's %d claims are not in the file, so that their sum and best luck were not checked", missing,
+			*p.ClaimedCount)
 		return
 	case missing < 0 || sum != *p.ClaimedAmount:
-		v.check("complete", false, "the packet has %d claims of %s, the file %d of %s", *p.ClaimedCount, shown(*p.ClaimedAmount), len(claims), shown(sum))
+		v.check("complete", false, "the packet has %d claims of %s, the file %d of %s", *p.ClaimedCount, shown(*p.ClaimedAmount), len(claims),
+			shown(sum))
 		return
 	}
 	v.check("complete", true, "they are all claims of the packet, %s in all", shown(sum))

@@ -188,17 +188,20 @@ func TestVerifyTampered(t *testing.T) {
 				t.Errorf("exit code %d, faults %q, want %q; %s", code, v.faults(), c.faults, stderr)
 			}
 			var out bytes.Buffer
-			if code := execute(t.Context(), []string{"verify", packetFile, "--claims", claimsFile, "--rows", "0"}, nil, &out, io.Discard); code != exitFailed {
+			if code := execute(t.Context(), []string{"verify", packetFile, "--claims", claimsFile, "--rows", "0"}, nil, &out,
+				io.Discard); code != exitFailed {
 				t.Errorf("exit code %d of the table", code)
 			}
 			contains(t, out.String(), "FAULT", "is NOT VALID")
 		})
 	}
 	t.Run("files", func(t *testing.T) {
-		if code, v, _ := verify(t, "testdata/verify/packet_tampered.json"); code != exitFailed || !slices.Equal(v.faults(), []string{"commitment"}) {
+		if code, v, _ := verify(t, "testdata/verify/packet_tampered.json"); code != exitFailed ||
+			!slices.Equal(v.faults(), []string{"commitment"}) {
 			t.Errorf("exit code %d, %+v", code, v)
 		}
-		if code, v, _ := verify(t, goodPacket, "--claims", "testdata/verify/claims_tampered.json"); code != exitFailed || !slices.Equal(v.faults(), []string{"claims", "complete"}) {
+		if code, v, _ := verify(t, goodPacket, "--claims", "testdata/verify/claims_tampered.json"); code != exitFailed ||
+			!slices.Equal(v.faults(), []string{"claims", "complete"}) {
 			t.Errorf("exit code %d, %+v", code, v)
 		}
 		code, v, _ := verify(t, goodPacket, "--commitment", strings.Repeat("ab", 32))
@@ -234,7 +237,8 @@ func TestVerifyUnusable(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{}, {goodPacket, goodClaims}, {"testdata/verify/none.json"}, {notJSON}, {writeJSON(t, []int{})}, {goodPacket, "--claims", notJSON},
-		{goodPacket, "--claims", "none"}, {goodPacket, "--claims", goodPacket}, {goodPacket, "--claims", writeJSON(t, []string{"x"})}, {goodPacket, "--nonsense"},
+		{goodPacket, "--claims", "none"}, {goodPacket, "--claims", goodPacket}, {goodPacket, "--claims", writeJSON(t, []string{"x"})},
+		{goodPacket, "--nonsense"},
 	} {
 		if code, _, stderr := verify(t, args...); code != exitUsage || stderr == "" {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)

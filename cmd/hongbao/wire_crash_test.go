@@ -14,7 +14,8 @@ import (
 func TestCrashPointsOnlyBesideATestProvider(t *testing.T) {
 	for provider, fine := range map[string]bool{
 		"http://127.0.0.1:8090": true, "http://[::1]:8090": true,
-		"https://api.pay.example": false, "http://10.0.0.7:8090": false, "http://localhost.pay.example": false, "http://127.0.0.1.pay.example": false,
+		"https://api.pay.example": false, "http://10.0.0.7:8090": false, "http://localhost.pay.example": false,
+		"http://127.0.0.1.pay.example": false,
 	} {
 		for _, command := range []string{cmdAPI, cmdWorker} {
 			env := validSettings()

@@ -44,7 +44,8 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 		return nil, nil, err
 	}
 	opened = append(opened, func() { _ = redis.Close() })
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(), Timeout: workflows.ProviderTimeout})
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
+		Timeout: workflows.ProviderTimeout})
 	if err != nil {
 		return nil, nil, err
 	}

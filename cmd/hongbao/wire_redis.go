@@ -92,13 +92,17 @@ func correctAccess(err error) string {
 	case errors.Is(err, pool.ErrSentinelAuth):
 		return "Correct HONGBAO_REDIS_SENTINEL_PASSWORD: the sentinels have a password of their own."
 	case errors.Is(err, pool.ErrAuth):
-		return "Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD, or make the user in Redis, of a Cluster on every node (docs/scaling.md has the line)."
+		return "Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD, or make the user in Redis, of a Cluster on every node " +
+			"(docs/scaling.md has the line)."
 	case lack != nil:
-		return "In Redis: ACL SETUSER <user> " + strings.Join(lack.Rules, " ") + " and ACL SAVE, of a Cluster on every node; docs/scaling.md has the whole line."
+		return "In Redis: ACL SETUSER <user> " + strings.Join(lack.Rules, " ") + " and ACL SAVE, of a Cluster on every node; docs/scaling.md " +
+			"has the whole line."
 	case errors.Is(err, pool.ErrRights):
-		return "Give the user of HONGBAO_REDIS_USERNAME the rights that docs/scaling.md lists (ACL SETUSER, ACL SAVE), of a Cluster on every node."
+		return "Give the user of HONGBAO_REDIS_USERNAME the rights that docs/scaling.md lists (ACL SETUSER, ACL SAVE), of a Cluster on every " +
+			"node."
 	case errors.Is(err, pool.ErrTLS):
-		return "Set HONGBAO_REDIS_TLS as the servers have it, and HONGBAO_REDIS_CA_FILE to who signed their certificates; these must name the host of HONGBAO_REDIS_ADDR, and what a Cluster or Sentinel calls its servers. Certificates of clients cannot be given."
+		return "Set HONGBAO_REDIS_TLS as the servers have it, and HONGBAO_REDIS_CA_FILE to who signed their certificates; these must name the " +
+			"host of HONGBAO_REDIS_ADDR, and what a Cluster or Sentinel calls its servers. Certificates of clients cannot be given."
 	}
 	return ""
 }

@@ -28,12 +28,14 @@ func TestOpenPoolRefused(t *testing.T) {
 		why    error
 		do     string
 	}{
-		"password": {wrong(func(a *pool.Access) { a.Password = "only-for-tests-wrong" }), pool.ErrAuth, "Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD"},
-		"unknown":  {wrong(func(a *pool.Access) { a.Authorities = nil }), pool.ErrTLS, "HONGBAO_REDIS_CA_FILE"},
-		"no TLS":   {pool.Access{Password: secret}, pool.ErrTLS, "Set HONGBAO_REDIS_TLS"},
+		"password": {wrong(func(a *pool.Access) { a.Password = "only-for-tests-wrong" }), pool.ErrAuth,
+			"Correct HONGBAO_REDIS_USERNAME and HONGBAO_REDIS_PASSWORD"},
+		"unknown": {wrong(func(a *pool.Access) { a.Authorities = nil }), pool.ErrTLS, "HONGBAO_REDIS_CA_FILE"},
+		"no TLS":  {pool.Access{Password: secret}, pool.ErrTLS, "Set HONGBAO_REDIS_TLS"},
 	} {
 		var log bytes.Buffer
-		redis, err := openPool(t.Context(), pool.Config{Addr: server.Addr, Access: c.access}, nil, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		redis, err := openPool(t.Context(), pool.Config{Addr: server.Addr, Access: c.access}, nil,
+			slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		if err == nil {
 			_ = redis.Close()
 		}

@@ -41,7 +41,8 @@ func TestRiskCheckIsWired(t *testing.T) {
 	defer end()
 	at := time.Date(2026, 2, 17, 20, 0, 0, 7_900_000, time.FixedZone("", 8*3600))
 	allow, err := ask(t.Context(), api.RiskQuestion{App: "mall", PacketID: "p", UserID: "u", At: at})
-	if err != nil || allow || key != "Bearer k" || asked["at"] != "2026-02-17T12:00:00.007Z" || asked["app"] != "mall" || asked["user_id"] != "u" || asked["packet_id"] != "p" {
+	if err != nil || allow || key != "Bearer k" || asked["at"] != "2026-02-17T12:00:00.007Z" || asked["app"] != "mall" ||
+		asked["user_id"] != "u" || asked["packet_id"] != "p" {
 		t.Errorf("%t, %v: %v with %s", allow, err, asked, key)
 	}
 }

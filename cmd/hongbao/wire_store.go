@@ -52,7 +52,8 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 		return nil
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: %d, the first is %s; stop the API and workers of the version before, then: hongbao migrate up (docs/runbook.md#upgrade)", errNotMigrated, len(missing), missing[0])
+		return fmt.Errorf("%w: %d, the first is %s; stop the API and workers of the version before, then: hongbao migrate up "+
+			"(docs/runbook.md#upgrade)", errNotMigrated, len(missing), missing[0])
 	}
 	return nil
 }
@@ -158,7 +159,8 @@ func ensureKeys(ctx context.Context, dsn Secret, keys devstack.Keys) (devstack.K
 		if !ok {
 			return keys, fmt.Errorf("stored key of %s is damaged; `make reset` starts anew", k.owner)
 		}
-		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner, SecretHash: access.HashOf(*k.token)}); err != nil {
+		if err := db.EnsureKey(ctx, access.Key{ID: id, Role: k.role, AppID: k.app, Owner: k.owner,
+			SecretHash: access.HashOf(*k.token)}); err != nil {
 			return keys, fmt.Errorf("create key of %s: %w", k.owner, err)
 		}
 	}

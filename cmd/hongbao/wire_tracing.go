@@ -34,7 +34,8 @@ const lastSpans = 2 * time.Second
 // startTracing connects to nothing: a collector may come and go, and what it does
 // not take in time is dropped. stop sends what is left. The tracer is nil without
 // an endpoint.
-func startTracing(ctx context.Context, cfg tracingConfig, service string, logger *slog.Logger) (tracer trace.Tracer, stop func(), err error) {
+func startTracing(ctx context.Context, cfg tracingConfig, service string, logger *slog.Logger) (tracer trace.Tracer, stop func(),
+	err error) {
 	if cfg.Endpoint == "" {
 		return nil, func() {}, nil
 	}
@@ -42,7 +43,8 @@ func startTracing(ctx context.Context, cfg tracingConfig, service string, logger
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces to OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
 	}
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "hongbao-"+service), attribute.String("service.version", version)), resource.WithFromEnv())
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "hongbao-"+service),
+		attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

@@ -41,7 +41,8 @@ func withMetrics(health http.Handler, sources map[string]observe.Source, own ...
 		return nil, err
 	}
 	registry.MustRegister(own...)
-	registry.MustRegister(observe.Build(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(observe.Build(version), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/", health)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
@@ -61,7 +62,8 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer func() { _ = handoffs.Close() }()
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(), Timeout: workflows.ProviderTimeout})
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
+		Timeout: workflows.ProviderTimeout})
 	if err != nil {
 		return err
 	}
@@ -85,12 +87,14 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	starter := worker.NewStarter(temporal, pay.Name()).LinkedTo(cfg.ConsoleURL)
 	hour, minute := clock(cfg.ReconcileAt)
 	w := worker.New(worker.Config{
-		Client:   temporal,
-		Packets:  &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey), Remake: remake(cfg, db, redis)},
+		Client: temporal,
+		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: key32(cfg.SeedKey),
+			Remake: remake(cfg, db, redis)},
 		Payments: &activities.Payments{Cashbook: db, Provider: pay, Gate: gate, Pools: redis},
 		Starter:  starter, Handoffs: handoffs, Quarantine: db, Outbox: db, Watch: db, Live: redis, Holds: db,
-		Returns:   db,
-		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour, Minute: minute},
+		Returns: db,
+		Reconcile: &worker.Reconcile{Steps: &activities.Reconciliations{Book: db, Provider: pay}, Wishes: db, Closes: db, Hour: hour,
+			Minute: minute},
 		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Book: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Wishes: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
@@ -100,8 +104,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if cfg.Listen != "" {
 		sources := vitals(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).Vitals
-		ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
-		health, err := withMetrics(w.Health([]worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping}, {Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}), sources, gate, metrics)
+		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics)
 		if err != nil {
 			return err
 		}
@@ -111,12 +114,21 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	return group.Wait()
 }
 
+// healthChecks are what a worker has to reach to be ready.
+func healthChecks(cfg workerConfig, db *store.Store, redis *pool.Pool, temporal client.Client) []worker.Check {
+	ping := func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) }
+	return []worker.Check{{Name: "redis", Ask: redis.Ping}, {Name: "pool", Ask: redis.GatesOpen}, {Name: "mysql", Ask: db.Ping},
+		{Name: "books", Ask: db.BooksBelieved}, {Name: "temporal", Ask: ping}}
+}
+
 // rebuildConfig is nil when lanes are rebuilt by hand.
-func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter, logger *slog.Logger) *worker.RebuildConfig {
+func rebuildConfig(cfg workerConfig, db *store.Store, redis *pool.Pool, handoffs *pool.Handoffs, starter *worker.Starter,
+	logger *slog.Logger) *worker.RebuildConfig {
 	if cfg.PoolRebuild == rebuildManual {
 		return nil
 	}
-	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes, Logger: logger}
+	return &worker.RebuildConfig{Books: db, Rows: db, Gates: redis, Pools: redis, Backlog: handoffs, Starter: starter, Lanes: cfg.Redis.Lanes,
+		Logger: logger}
 }
 
 // remake is nil when lanes are rebuilt by hand: one packet is no reason to shut one until

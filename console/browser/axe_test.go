@@ -43,7 +43,8 @@ func TestAxe(t *testing.T) {
 	sum := sha256.Sum256([]byte(axeSource))
 	const want = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 	about, err := os.ReadFile("testdata/axe/axe.md")
-	if got := hex.EncodeToString(sum[:]); err != nil || got != want || !strings.Contains(string(about), want) || !strings.Contains(string(about), "4.14.1") || !strings.HasPrefix(axeSource, "/*! axe v4.14.1\n") {
+	if got := hex.EncodeToString(sum[:]); err != nil || got != want || !strings.Contains(string(about), want) ||
+		!strings.Contains(string(about), "4.14.1") || !strings.HasPrefix(axeSource, "/*! axe v4.14.1\n") {
 		t.Errorf("axe.min.js has SHA-256 %s, want %s, and axe.md has to say so: %v", got, want, err)
 	}
 	h := newHouse(t, nil)

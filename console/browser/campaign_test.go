@@ -14,8 +14,10 @@ import (
 // campaign is one with three days: the packet of the first was made.
 func (h *house) campaign() string {
 	h.t.Helper()
-	status, raw := h.call(http.MethodPost, "/v1/campaigns", map[string]any{"name": "evening rain <b>", "opens_daily_at": "20:00", "starts_on": "2999-01-01", "ends_on": "2999-02-01",
-		"packet": map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "greeting": "恭喜发财", "eligible_user_ids": []string{"alice", "bob"}}})
+	status, raw := h.call(http.MethodPost, "/v1/campaigns", map[string]any{"name": "evening rain <b>", "opens_daily_at": "20:00",
+		"starts_on": "2999-01-01", "ends_on": "2999-02-01",
+		"packet": map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "greeting": "恭喜发财",
+			"eligible_user_ids": []string{"alice", "bob"}}})
 	var c struct {
 		ID   string
 		Next time.Time `json:"next_opens_at"`
@@ -25,7 +27,9 @@ func (h *house) campaign() string {
 		h.t.Fatalf("%d %s", status, raw)
 	}
 	made := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 900, "share_count": 3, "split": "equal"})
-	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayMade), made}, {"2999-01-02", string(campaign.DayMissed), packet.NewID([]byte(c.ID), "2")}, {"2999-01-03", string(campaign.DayMaking), packet.NewID([]byte(c.ID), "3")}} {
+	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayMade), made},
+		{"2999-01-02", string(campaign.DayMissed), packet.NewID([]byte(c.ID), "2")},
+		{"2999-01-03", string(campaign.DayMaking), packet.NewID([]byte(c.ID), "3")}} {
 		stacktest.CampaignDay(h.t, h.dsn, c.ID, day.day, day.status, day.id, c.Next.AddDate(0, 0, i))
 	}
 	return c.ID

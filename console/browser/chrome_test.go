@@ -62,7 +62,8 @@ func startChrome() {
 		chrome.err = errors.New("no browser is installed: make setup installs the Debian package chromium")
 		return
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(program), chromedp.WindowSize(1280, 900))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(program),
+		chromedp.WindowSize(1280, 900))
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stop := chromedp.NewContext(alloc)
 	chrome.ctx, chrome.stop = ctx, func() { stop(); stopAlloc() }
@@ -285,7 +286,8 @@ func (b *tab) put(l look) {
 		scheme = "dark"
 	}
 	b.do(chromedp.EmulateViewport(l.width, l.height, options...))
-	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	command(b, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 }
 
 // desk makes the window as large as a laptop's.

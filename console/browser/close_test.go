@@ -29,7 +29,8 @@ func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, of
 	h.must(err)
 	page, err := h.sandbox.Statement(ctx, day, "")
 	h.must(err)
-	lines := append(page.Lines, payout.StatementLine{Ref: "foreign", Op: payout.OpTransfer, OrderNo: foreign, Account: "v", Amount: 77, At: time.Now().UTC()})
+	lines := append(page.Lines, payout.StatementLine{Ref: "foreign", Op: payout.OpTransfer, OrderNo: foreign, Account: "v", Amount: 77,
+		At: time.Now().UTC()})
 	h.must(later.SaveStatement(ctx, r.ID, r.Provider, day, lines))
 	h.must(later.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
 	_, err = later.CompareLines(ctx, r, 0, false, 1000)
@@ -77,7 +78,8 @@ func TestDayClose(t *testing.T) {
 	b.follow(`.nav a[href="/closes"]`)
 	b.has("main", string(day), "the day lasts")
 	b.follow(`main tbody a`)
-	b.has("main", "Close of "+string(day), "the end of the day", "Funded: senders were charged", "¥3.00", "Payouts owed", "1 · ¥1.00", "has not been compared yet")
+	b.has("main", "Close of "+string(day), "the end of the day", "Funded: senders were charged", "¥3.00", "Payouts owed", "1 · ¥1.00",
+		"has not been compared yet")
 	look(b)
 
 	later, off := h.tieToday(day, hostile)

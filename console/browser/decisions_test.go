@@ -27,7 +27,8 @@ func TestWrongRole(t *testing.T) {
 		b.has("#why", "account_frozen")
 		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", "textarea")
 		form := url.Values{"csrf": {b.csrf()}, "key": {"k-" + who.key.ID}, "reason": {"because"}, "evidence": {"slip"}}
-		for _, path := range []string{"/payouts/" + bad + "/retry", "/payouts/" + bad + "/cancel", "/payouts/" + bad + "/mark-paid", "/payouts/" + bad + "/ask", "/breaks/b1/resolve", "/reconciliations"} {
+		for _, path := range []string{"/payouts/" + bad + "/retry", "/payouts/" + bad + "/cancel", "/payouts/" + bad + "/mark-paid", "/payouts/" +
+			bad + "/ask", "/breaks/b1/resolve", "/reconciliations"} {
 			if status := b.post(path, form); status != http.StatusForbidden {
 				t.Errorf("%s of %s: %d", path, who.key.Role, status)
 			}
@@ -62,12 +63,14 @@ func TestForgedWrites(t *testing.T) {
 	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
 	for _, token := range []string{"", "x", strings.ToLower(b.csrf())} {
-		if status := b.post("/payouts/"+bad+"/retry", url.Values{"csrf": {token}, "key": {"k"}, "reason": {"r"}}); status != http.StatusForbidden {
+		if status := b.post("/payouts/"+bad+"/retry",
+			url.Values{"csrf": {token}, "key": {"k"}, "reason": {"r"}}); status != http.StatusForbidden {
 			t.Errorf("token %q: %d", token, status)
 		}
 	}
 	token := b.csrf()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.staff+"/payouts/"+bad+"/retry", strings.NewReader(url.Values{"csrf": {token}, "key": {"k2"}, "reason": {"r"}}.Encode()))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.staff+"/payouts/"+bad+"/retry",
+		strings.NewReader(url.Values{"csrf": {token}, "key": {"k2"}, "reason": {"r"}}.Encode()))
 	h.must(err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", "https://evil.example")
@@ -96,7 +99,8 @@ func TestForgotten(t *testing.T) {
 	db, err := store.OpenSQL(h.dsn)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
-	_, err = db.ExecContext(ctx, "UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id = ?", bad)
+	_, err = db.ExecContext(ctx, "UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL "+
+		"WHERE id = ?", bad)
 	h.must(err)
 	_, err = db.ExecContext(ctx, "UPDATE attempts SET forgotten = 1 WHERE payment_id = ?", bad)
 	h.must(err)
@@ -109,7 +113,8 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("offered: %q", offered)
 	}
 	for _, action := range []string{"ask", "retry"} {
-		if status := b.post("/payouts/"+bad+"/"+action, url.Values{"csrf": {b.csrf()}, "key": {"k-" + action}, "reason": {"asked the bank"}}); status != http.StatusSeeOther {
+		if status := b.post("/payouts/"+bad+"/"+action,
+			url.Values{"csrf": {b.csrf()}, "key": {"k-" + action}, "reason": {"asked the bank"}}); status != http.StatusSeeOther {
 			t.Errorf("%s: %d", action, status)
 		}
 	}
@@ -129,7 +134,8 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	for _, change := range []string{
-		"UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id IN ('" + asked + "', '" + forgotten + "')",
+		"UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL WHERE id IN ('" + asked + "', '" +
+			forgotten + "')",
 		"UPDATE attempts SET forgotten = 1 WHERE payment_id = '" + forgotten + "'",
 		"UPDATE payments SET status = 'returned' WHERE id = '" + returned + "'",
 	} {
@@ -148,14 +154,16 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	h.must(h.store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
 	_, err = h.store.EndRestored(ctx, w, books, 0, "sandbox", nil)
 	h.must(err)
-	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?", gone)
+	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?",
+		gone)
 	h.must(err)
 	h.spoil(`{"op":"refund","kind":"decline","rate":1}`)
 	back := h.remainder("sender", 300)
 	h.spoil("")
 	_, err = db.ExecContext(ctx, "UPDATE payments SET failure_code = 'payee_declined' WHERE id = ?", back)
 	h.must(err)
-	for lang, says := range map[string]string{"en": "pay another one of the sender yourself and mark it as paid.", "zh-CN": "请自行付至发红包人的其他账户并标记为线下已付。"} {
+	for lang, says := range map[string]string{"en": "pay another one of the sender yourself and mark it as paid.",
+		"zh-CN": "请自行付至发红包人的其他账户并标记为线下已付。"} {
 		b := h.signIn(h.finance, lang)
 		b.open("/refunds/" + back)
 		b.has("#why", says)
@@ -168,7 +176,8 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	}{
 		{failed, map[string]string{"en": "because the last one has failed for good", "zh-CN": "上一单号已最终失败"}, all},
 		{returned, map[string]string{"en": "because the last one came back", "zh-CN": "上一单号已退票"}, all},
-		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已无上一单号"}, []string{"retry", "mark-paid", "ask"}},
+		{forgotten, map[string]string{"en": "because the provider no longer knows the last one", "zh-CN": "渠道已无上一单号"},
+			[]string{"retry", "mark-paid", "ask"}},
 		{promise, map[string]string{"en": "because nothing was sent before", "zh-CN": "此前从未发送"}, all[:3]},
 		{asked, map[string]string{"en": "The provider is being asked about it.", "zh-CN": "正在向渠道查询。"}, none},
 		{undecided, map[string]string{"en": "could not decide about its packet", "zh-CN": "无法判定该红包"}, none},
@@ -275,7 +284,8 @@ func TestProgressWithoutScripts(t *testing.T) {
 	b.open("/payouts/" + bad)
 	began := strconv.FormatInt(time.Now().Unix(), 10)
 	good := bad + " retried  " + payout.OrderNo(bad, 2) + " false pending"
-	for _, form := range []url.Values{{}, {"began": {"x"}, "item": {good}}, {"began": {began}}, {"began": {began}, "item": {"x"}}, {"began": {began}, "item": {bad + " retried   false <b>"}},
+	for _, form := range []url.Values{{}, {"began": {"x"}, "item": {good}}, {"began": {began}}, {"began": {began}, "item": {"x"}},
+		{"began": {began}, "item": {bad + " retried   false <b>"}},
 		{"began": {began}, "item": slices.Repeat([]string{good}, 201)}} {
 		form.Set("csrf", b.csrf())
 		if status := b.post("/payouts/progress", form); status != http.StatusUnprocessableEntity {

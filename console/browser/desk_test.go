@@ -60,7 +60,8 @@ func TestRetryOfAFailedPayout(t *testing.T) {
 	}
 	b.appears(`#status .good`) // the page asks by itself
 	b.picture("paid")
-	if hours := eval[[]string](b, `[...document.querySelectorAll("#facts time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
+	if hours := eval[[]string](b,
+		`[...document.querySelectorAll("#facts time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
 		t.Errorf("times that are not of %s: %q", zone, hours)
 	}
 	if title := eval[string](b, `document.querySelector("time").title`); !strings.HasSuffix(title, " UTC") {

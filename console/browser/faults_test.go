@@ -116,7 +116,8 @@ func TestFaults(t *testing.T) {
 // TestShown: of a page is read what a browser shows, and nothing that is folded, hidden or typed.
 func TestShown(t *testing.T) {
 	t.Parallel()
-	doc, err := html.Parse(strings.NewReader(`<title>no</title><p>one <strong>wo</strong>rd</p><p hidden>no</p><dl><dt>term</dt><dd>¥1.00</dd></dl>
+	doc, err := html.Parse(strings.NewReader(
+		`<title>no</title><p>one <strong>wo</strong>rd</p><p hidden>no</p><dl><dt>term</dt><dd>¥1.00</dd></dl>
 		<details><summary>more</summary><p>no</p></details><details open><summary>open</summary><p>seen</p></details>
 		<textarea>no</textarea><script>no</script><datalist><option>no</option></datalist>`))
 	if err != nil {

@@ -48,19 +48,24 @@ func TestFileOfEveryList(t *testing.T) {
 	bad := h.grab(h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"}), "a~frozen", "")
 	h.decide(h.finance, bad, "ask", nasty)
 	h.decide(h.finance, bad, "cancel", "-why")
-	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen) VALUES ('foreign_order', '', '', '=1+1', 'seen', 'sandbox', 77, NOW(3), NOW(3)),
+	h.exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, provider, amount, created_at, last_seen)
+		VALUES ('foreign_order', '', '', '=1+1', 'seen', 'sandbox', 77, NOW(3), NOW(3)),
 		('mismatch', '`+closed+`', '`+bad+`', '@x', '-2', '', NULL, NOW(3), NOW(3))`,
-		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason) VALUES ('mismatch', '', '`+bad+`', '1', 'seen', NOW(3), NOW(3), NOW(3), 'li-na', '=2')`)
+		`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason)
+			VALUES ('mismatch', '', '`+bad+`', '1', 'seen', NOW(3), NOW(3), NOW(3), 'li-na', '=2')`)
 	b, nobody := h.signIn(h.auditor, "en"), h.newReader("en")
 	for path, want := range map[string]map[string]string{ // cells of the one line that fits
-		"/refunds?status=paid&min=3":                              {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
-		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00", "refunded_amount_yuan": "3.00"},
-		"/breaks?kind=mismatch":                                   {"packet_id": closed, "payment_id": bad, "order_no": "'@x", "detail": "'-2", "amount": "", "payment_amount_yuan": "1.00", "resolved_at": ""},
-		"/breaks?resolved=true":                                   {"resolved_by": "li-na", "resolved_reason": "'=2"},
-		"/breaks?resolved=&kind=foreign_order":                    {"order_no": "'=1+1", "amount_yuan": "0.77"},
-		"/approvals":                                              {"kind": "cancel", "payment_id": bad, "reason": "'-why", "status": "waiting", "amount_yuan": "1.00", "answered_by": ""},
-		"/approvals?status=":                                      {"kind": "cancel", "payment_status": "failed"},
-		"/audit?action=ask":                                       {"action": "ask", "subject": bad, "reason": "'" + nasty, "role": "finance"},
+		"/refunds?status=paid&min=3": {"packet_id": closed, "user_id": "'" + nasty, "amount_yuan": "3.00"},
+		"/packets?status=closed&sender=" + url.QueryEscape(nasty): {"id": closed, "sender_id": "'" + nasty, "total_amount_yuan": "3.00",
+			"refunded_amount_yuan": "3.00"},
+		"/breaks?kind=mismatch": {"packet_id": closed, "payment_id": bad, "order_no": "'@x", "detail": "'-2", "amount": "",
+			"payment_amount_yuan": "1.00", "resolved_at": ""},
+		"/breaks?resolved=true":                {"resolved_by": "li-na", "resolved_reason": "'=2"},
+		"/breaks?resolved=&kind=foreign_order": {"order_no": "'=1+1", "amount_yuan": "0.77"},
+		"/approvals": {"kind": "cancel", "payment_id": bad, "reason": "'-why", "status": "waiting",
+			"amount_yuan": "1.00", "answered_by": ""},
+		"/approvals?status=": {"kind": "cancel", "payment_status": "failed"},
+		"/audit?action=ask":  {"action": "ask", "subject": bad, "reason": "'" + nasty, "role": "finance"},
 	} {
 		b.open(path)
 		if got := b.text("#total"); !strings.HasPrefix(got, "1 in all") {
@@ -119,7 +124,8 @@ func TestFile(t *testing.T) {
 		if got := line[column("user_id")]; got != user && got != "'"+user || user == "" {
 			t.Errorf("%q is written as %q", user, got)
 		}
-		if line[column("amount")] != "100" || line[column("amount_yuan")] != "1.00" || !strings.HasSuffix(line[column("created_at")], "Z") || line[column("local_zone")] != "Asia/Shanghai" {
+		if line[column("amount")] != "100" || line[column("amount_yuan")] != "1.00" || !strings.HasSuffix(line[column("created_at")], "Z") ||
+			line[column("local_zone")] != "Asia/Shanghai" {
 			t.Errorf("amount or time: %q", line)
 		}
 	}
@@ -143,8 +149,9 @@ func (b *tab) download(selector string) []byte {
 			}
 		}
 	}))
-	_, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName,
-		BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &yes})
+	_, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior,
+		browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName,
+			BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID, DownloadPath: folder, EventsEnabled: &yes})
 	b.h.must(err)
 	b.do(click(selector))
 	select {

@@ -87,14 +87,16 @@ func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house
 	h.runs = h.likelyRuns
 	h.openStores()
 	h.openProvider()
-	for to, role := range map[*person]access.Role{&h.app: access.RoleApp, &h.finance: access.RoleFinance, &h.second: access.RoleFinance, &h.ops: access.RoleOps, &h.auditor: access.RoleAuditor} {
+	for to, role := range map[*person]access.Role{&h.app: access.RoleApp, &h.finance: access.RoleFinance, &h.second: access.RoleFinance,
+		&h.ops: access.RoleOps, &h.auditor: access.RoleAuditor} {
 		*to = h.newPerson(role)
 	}
 	server, err := api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: h.pool, Store: h.store, Provider: h.sandbox,
 		Runs:       func(ctx context.Context, id string) (payout.Runs, error) { return h.runs(ctx, id) },
 		Vitals:     observe.NewCollector(map[string]observe.Source{"redis": h.pool.Vitals, "mysql": store.NewVitals(h.store).Read}).Vitals,
 		TaskQueues: func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil }, // the tests themselves do the work
-		SeedKey:    h.seed, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test", Refresh: 100 * time.Millisecond})
+		SeedKey:    h.seed, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test",
+		Refresh: 100 * time.Millisecond})
 	h.must(err)
 	cfg := console.Config{Desk: server, InstallationKey: h.seed}
 	if change != nil {
@@ -153,7 +155,8 @@ func (h *house) openProvider() {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx) }()
 	h.provider = "http://" + server.Addr().String()
-	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret, Timeout: 10 * time.Second})
+	h.sandbox, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: h.provider, APIKey: sandboxKey, WebhookSecret: webhookSecret,
+		Timeout: 10 * time.Second})
 	h.must(err)
 	h.endProvider = sync.OnceFunc(func() {
 		cancel()

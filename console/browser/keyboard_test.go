@@ -52,7 +52,8 @@ func (b *tab) spoken() (out []string) {
 	command(b, accessibility.Enable, cdp.Empty{})
 	tree, err := chromedp.Call(b.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	b.h.must(err)
-	used := []string{"button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "progressbar", "DisclosureTriangle", "form", "navigation"}
+	used := []string{"button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "progressbar", "DisclosureTriangle", "form",
+		"navigation"}
 	for _, n := range tree.Nodes {
 		role, name := axText(n.Role), axText(n.Name)
 		if n.Ignored || role == "" {
@@ -97,7 +98,8 @@ func TestRetryByKeyboard(t *testing.T) {
 	}
 	b.open("/login")
 	says("textbox Staff key", "button Sign in")
-	wait.Until(h.t, "the login begins at the key", func() bool { return eval[string](b, "document.activeElement.id") == "key" }) // as soon as the page is painted
+	// as soon as the page is painted
+	wait.Until(h.t, "the login begins at the key", func() bool { return eval[string](b, "document.activeElement.id") == "key" })
 	b.keys(h.finance.token)
 	b.leads(press("\r"))
 	if b.where() != "/" {
@@ -118,7 +120,8 @@ func TestRetryByKeyboard(t *testing.T) {
 	says("navigation Main", "link Payouts", "searchbox Search", "heading Money in all packets")
 	b.tabTo(`.nav a[href="/payouts?status=failed"]`)
 	b.leads(press("\r"))
-	says("checkbox Select "+first, "checkbox Select all of this page", "columnheader Why", "radio Those ticked", "textbox Reason, for the audit", "link "+first)
+	says("checkbox Select "+first, "checkbox Select all of this page", "columnheader Why", "radio Those ticked",
+		"textbox Reason, for the audit", "link "+first)
 	b.tabTo(`tbody a.mono[href="/payouts/` + first + `"]`)
 	b.leads(press("\r"))
 	says("heading Retry", "button Retry", "textbox Reason, for the audit", "link Open in Temporal")

@@ -43,7 +43,8 @@ func TestLiveOverview(t *testing.T) {
 	if here, asked := eval[int](b, `window.here || 0`), eval[int](b, `window.asked`); here != 1 || asked != 0 {
 		t.Errorf("loaded again (%d), or asked %d times", here, asked)
 	}
-	if hours := eval[[]string](b, `[...document.querySelectorAll("#live time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
+	if hours := eval[[]string](b,
+		`[...document.querySelectorAll("#live time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
 		t.Errorf("times that are not of %s: %q", zone, hours)
 	}
 	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)

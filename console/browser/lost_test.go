@@ -144,7 +144,7 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	b.has("h1", "did not work")
 	l.lose.Store(false)
 	l.dark.Store(false)
-	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.sendAgain()
 	b.has(".note.good", "waits for a second person")
 	b.has(".waits", "paid by bank", "slip <4711>")
 	h.decidedTimes(bad, "mark_paid", 1)
@@ -159,7 +159,7 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	if text := b.value("#hold textarea"); text != "" {
 		t.Errorf("the form that releases has %q in it", text)
 	}
-	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.sendAgain()
 	b.has(".note.good", "The provider is held")
 }
 
@@ -183,7 +183,7 @@ func TestLostAnswerOfMany(t *testing.T) {
 	for _, paid := range bad[:2] { // they have failed again meanwhile: a new decision would pay them once more
 		h.drive(paid)
 	}
-	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.sendAgain()
 	b.has("#bulk-result", "What was done", "2 in all", bad[0], bad[1])
 	for i, n := range []int{1, 1, 0} {
 		h.decidedTimes(bad[i], "retry", n)
@@ -213,7 +213,7 @@ func TestWhatWasLookedAt(t *testing.T) {
 	l.lose.Store(true) // the first of two calls is carried out, its answer is lost
 	b.expect("lost", b.follow("#retry-many"), http.StatusInternalServerError)
 	l.lose.Store(false)
-	b.expect("sent again", b.follow("#again button"), http.StatusOK)
+	b.sendAgain()
 	b.has("#bulk-result", "What was done", "53 in all")
 	if done := b.texts("#bulk-run tbody a.mono"); !slices.Equal(done, seen) {
 		t.Errorf("done: %q, seen: %q", done, seen)

@@ -36,7 +36,8 @@ func TestPacketWithoutParts(t *testing.T) {
 	look(b, closed, "closed", "This cannot be compared now", "Amounts are those of the committed seed", "Alice")
 	redis.Pause(t)
 	defer redis.Resume(t)
-	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Who won what cannot be read now", "Not compared: the claims")
+	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Who won what cannot be read now",
+		"Not compared: the claims")
 	look(zh, live, "暂时无法核对", "暂时无法读取领取记录", "¥3.00")
 	b.follow("#no-claims a")
 	b.has("tbody", won, "alice")

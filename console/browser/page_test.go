@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"hongbao/test/wait"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -333,6 +334,17 @@ func (r *reader) lacks(selectors ...string) {
 			r.h.t.Errorf("%s has %s", r.where(), selector)
 		}
 	}
+}
+
+// sendAgain sends a write whose answer was lost once more, until the first one has ended.
+func (r *reader) sendAgain() {
+	r.h.t.Helper()
+	status := int64(http.StatusConflict)
+	wait.Until(r.h.t, "the write is not under way any more", func() bool {
+		status = r.follow("#again button")
+		return status != http.StatusConflict
+	})
+	r.expect("sent again", status, http.StatusOK)
 }
 
 // expect fails when something was answered by another status.

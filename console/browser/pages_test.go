@@ -56,7 +56,8 @@ func newSite(t *testing.T) *site {
 	server := stacktest.FreshRedis(t)
 	h, losing := newLosingHouse(t, server.Addr)
 	s := &site{house: h, losing: losing, server: server}
-	s.id = h.open(map[string]any{"sender_id": hostileSender, "total_amount": 9007199254740991, "share_count": 3, "split": "equal", "min_share": 1, "greeting": hostileGreeting})
+	s.id = h.open(map[string]any{"sender_id": hostileSender, "total_amount": 9007199254740991, "share_count": 3, "split": "equal",
+		"min_share": 1, "greeting": hostileGreeting})
 	s.bad = h.grab(s.id, hostileUser, hostileNickname)
 	s.long = h.grab(s.id, strings.Repeat("x", 57)+"~frozen", strings.Repeat("n", 60))
 	h.decide(h.finance, s.long, "cancel", hostileReason)
@@ -227,7 +228,8 @@ func (s *site) entersAll(t *testing.T) {
 }
 
 // notPages are routes that a GET reads and that are no page.
-var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /packets/export.csv", "GET /audit/export.csv", "GET /breaks/export.csv", "GET /approvals/export.csv", "GET /closes/{date}/export.csv"}
+var notPages = []string{"GET /assets/{name}", "GET /live", "GET /payouts/export.csv", "GET /refunds/export.csv", "GET /packets/export.csv",
+	"GET /audit/export.csv", "GET /breaks/export.csv", "GET /approvals/export.csv", "GET /closes/{date}/export.csv"}
 
 // missesNone: the places lead to every route of the console.
 func (s *site) missesNone(t *testing.T) {
@@ -258,7 +260,8 @@ func (s *site) missesNone(t *testing.T) {
 // decide makes a decision by the API, as somebody else would.
 func (h *house) decide(who person, payoutID, action, reason string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: who.key.Owner, Role: string(who.key.Role), Route: "POST /test/" + payoutID, Key: action, BodyHash: "h", Reason: reason}
+	w := payout.StaffWrite{Owner: who.key.Owner, Role: string(who.key.Role), Route: "POST /test/" + payoutID, Key: action, BodyHash: "h",
+		Reason: reason}
 	_, err := h.store.Decide(h.t.Context(), w, payoutID, payout.Command{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
@@ -268,16 +271,19 @@ func (h *house) decide(who person, payoutID, action, reason string) {
 func (h *house) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	w := payout.StaffWrite{Owner: h.finance.key.Owner, Role: string(access.RoleFinance), Route: "POST /test/reconciliations", Key: "k", BodyHash: "h", Reason: reason}
-	_, err := h.store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC), func(r payout.Reconciliation) (int, []byte) {
-		runID = r.ID
-		return http.StatusAccepted, []byte("{}")
-	})
+	w := payout.StaffWrite{Owner: h.finance.key.Owner, Role: string(access.RoleFinance), Route: "POST /test/reconciliations", Key: "k",
+		BodyHash: "h", Reason: reason}
+	_, err := h.store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),
+		func(r payout.Reconciliation) (int, []byte) {
+			runID = r.ID
+			return http.StatusAccepted, []byte("{}")
+		})
 	h.must(err)
 	r, err := h.store.BeginReconciliation(ctx, runID, time.Now().Add(time.Hour))
 	h.must(err)
-	h.must(h.store.SaveStatement(ctx, r.ID, r.Provider, r.Day, []payout.StatementLine{{Ref: "x", Op: payout.OpTransfer, OrderNo: "Foreign1", Account: account,
-		Amount: money.Fen(1), At: time.Now().Add(-time.Hour)}}))
+	h.must(h.store.SaveStatement(ctx, r.ID, r.Provider, r.Day,
+		[]payout.StatementLine{{Ref: "x", Op: payout.OpTransfer, OrderNo: "Foreign1", Account: account,
+			Amount: money.Fen(1), At: time.Now().Add(-time.Hour)}}))
 	h.must(h.store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
 	_, err = h.store.CompareLines(ctx, r, 0, false, 100)
 	h.must(err)

@@ -25,14 +25,16 @@ func TestPictures(t *testing.T) {
 	}
 	h := newHouse(t, nil)
 	evening := h.open(map[string]any{"sender_id": "lin-mei", "total_amount": 88_888, "share_count": 9, "greeting": "恭喜发财，大吉大利！"})
-	names := []struct{ user, nickname string }{{"wang-lei", "王磊"}, {"zhao-min~frozen", "赵敏"}, {"chen-hao", "陈浩"}, {"sun-yue", "孙悦"}, {"anna.k", "Anna"},
+	names := []struct{ user, nickname string }{{"wang-lei", "王磊"}, {"zhao-min~frozen", "赵敏"}, {"chen-hao", "陈浩"}, {"sun-yue", "孙悦"},
+		{"anna.k", "Anna"},
 		{"liu-yang~declined", "刘洋"}, {"tom.b", "Tom"}, {"he-jing", "何静"}}
 	ids := map[string]string{}
 	for _, n := range names {
 		ids[n.user] = h.grab(evening, n.user, n.nickname)
 	}
 	h.finish(evening)
-	office := h.open(map[string]any{"sender_id": "acme-hr", "total_amount": 600_000, "share_count": 6, "split": "equal", "greeting": "Happy New Year from the whole team"})
+	office := h.open(map[string]any{"sender_id": "acme-hr", "total_amount": 600_000, "share_count": 6, "split": "equal",
+		"greeting": "Happy New Year from the whole team"})
 	for _, user := range []string{"maria.g", "zhou-ting~frozen", "oliver.p", "xu-fei~frozen"} {
 		ids[user] = h.grab(office, user, "")
 	}
@@ -52,7 +54,8 @@ func TestPictures(t *testing.T) {
 	} {
 		one.b.put(one.look)
 		one.b.open(one.path)
-		shot, err := chromedp.Call(one.b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(82))})
+		shot, err := chromedp.Call(one.b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp,
+			Quality: new(int64(82))})
 		h.must(err)
 		h.must(os.MkdirAll(pictures, 0o755))
 		h.must(os.WriteFile(filepath.Join(pictures, one.name+".webp"), shot.Data, 0o644))

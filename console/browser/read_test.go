@@ -22,12 +22,15 @@ func TestPacketAndSearch(t *testing.T) {
 	h.finish(id)
 	b := h.signIn(h.auditor, "en")
 	b.open("/packets/" + id)
-	b.has("main", "恭喜发财", "¥8.88", "lin mei", "closed", "it was recalled", "Ledger, Redis and provider agree", "Amounts are those of the committed seed", "小明", "best luck", "Open in Temporal")
+	b.has("main", "恭喜发财", "¥8.88", "lin mei", "closed", "it was recalled", "Ledger, Redis and provider agree",
+		"Amounts are those of the committed seed", "小明", "best luck", "Open in Temporal")
 	if n := b.count(".luck"); n != 1 {
 		t.Errorf("%d have the best luck", n)
 	}
-	for query, place := range map[string]string{payout.OrderNo(won, 1): "/payouts/" + won, won: "/payouts/" + won, id: "/packets/" + id, " " + id + " ": "/packets/" + id,
-		payout.ID(payout.KindRefund, id, 0): "/refunds/" + payout.ID(payout.KindRefund, id, 0), payout.ID(payout.KindCharge, id, 0): "/packets/" + id} {
+	for query, place := range map[string]string{payout.OrderNo(won, 1): "/payouts/" + won, won: "/payouts/" + won, id: "/packets/" + id,
+		" " + id + " ":                      "/packets/" + id,
+		payout.ID(payout.KindRefund, id, 0): "/refunds/" + payout.ID(payout.KindRefund, id, 0), payout.ID(payout.KindCharge, id, 0): "/packets/" +
+			id} {
 		b.open("/")
 		b.fill("#q", query)
 		b.follow(".search button")
@@ -49,7 +52,8 @@ func TestPacketAndSearch(t *testing.T) {
 	b.open("/search?q=nobody")
 	b.has("main", "Nothing was found")
 	// Ids of users may look like those of packets, payments and order numbers.
-	for _, user := range []string{"9m4e2mr0ui3e8a215n4g", "p9m4e2mr0ui3e8a215n4g0003", "r9m4e2mr0ui3e8a215n4g0003", "c9m4e2mr0ui3e8a215n4g0000", "p9m4e2mr0ui3e8a215n4g000301"} {
+	for _, user := range []string{"9m4e2mr0ui3e8a215n4g", "p9m4e2mr0ui3e8a215n4g0003", "r9m4e2mr0ui3e8a215n4g0003",
+		"c9m4e2mr0ui3e8a215n4g0000", "p9m4e2mr0ui3e8a215n4g000301"} {
 		sent := h.open(map[string]any{"sender_id": user, "total_amount": 300, "share_count": 3, "split": "equal"})
 		won := h.grab(sent, user, "")
 		if status := b.open("/search?q=" + user); status != http.StatusOK || b.where() != "/search?q="+user {
@@ -168,10 +172,12 @@ func TestAuditOfTheWorker(t *testing.T) {
 	waiting, err := h.store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
 	h.must(err)
 	w := payout.StaffWrite{Owner: h.second.key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
-	_, err = h.store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true, func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
+	_, err = h.store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true,
+		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 	wait.Until(h.t, "cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
-	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"}, "zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
+	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"},
+		"zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
 		b := h.signIn(h.auditor, language)
 		if status := b.open("/audit"); status != http.StatusOK {
 			t.Errorf("%s: %d", language, status)

@@ -45,7 +45,8 @@ func TestRetryManyRefunds(t *testing.T) {
 		t.Errorf("ticked: %q", fen)
 	}
 	b.follow("#dry-run")
-	b.has("#bulk-result", "What would happen", "3 in all", "¥2,005.00", paid, failed, large, "would be retried", "needs a second person", payout.OrderNo(paid, 2))
+	b.has("#bulk-result", "What would happen", "3 in all", "¥2,005.00", paid, failed, large, "would be retried", "needs a second person",
+		payout.OrderNo(paid, 2))
 	h.decidedTimes(paid, "retry", 0)
 	b.expect("without a reason", b.follow("#retry-many"), http.StatusUnprocessableEntity)
 	b.has("#bulk #refused", "The reason")

@@ -28,7 +28,8 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	b.has("h1", bad)
 	b.has("#mark-paid #refused", "send it once more")
-	if r, e := b.value("#mark-paid textarea[name=reason]"), b.value("#mark-paid textarea[name=evidence]"); r != "paid <by> bank\nsee below" || e != "slip 4711" {
+	if r, e := b.value("#mark-paid textarea[name=reason]"), b.value("#mark-paid textarea[name=evidence]"); r != "paid <by> bank\nsee below" ||
+		e != "slip 4711" {
 		t.Errorf("%q, %q", r, e)
 	}
 	if at := b.where(); strings.Contains(at, "slip") || strings.Contains(at, "paid") {

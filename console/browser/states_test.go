@@ -173,7 +173,8 @@ func (s *site) showsMany(b *tab) {
 	s.spoil(`{"op":"transfer","kind":"low_balance","rate":1}`)
 	s.sendOnce(low)
 	s.spoil("")
-	wait.Until(s.t, "the refusal is displayed", func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, the oldest") })
+	wait.Until(s.t, "the refusal is displayed",
+		func() bool { b.open("/"); return strings.Contains(b.text("#part-provider"), "1, the oldest") })
 	b.inspect("trouble", "en")
 	s.fillRun(s.run)
 	b.open("/reconciliations/" + s.run)

@@ -61,14 +61,17 @@ func TestOneTimeline(t *testing.T) {
 	h.must(h.store.NoteNotification(t.Context(), "sandbox", "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (payout.Runs, error) {
 		at := d.CreatedAt
-		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)}, {ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
-			Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>", NextAt: time.Now().Add(10 * time.Second)}}}, nil
+		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
+			{ID: "run-2", Status: "running", StartedAt: at.Add(2 * time.Second)}},
+			Pending: []payout.PendingStep{{Name: "Settle", State: "scheduled", Attempt: 7, LastFailure: "mysql is <i>away</i>",
+				NextAt: time.Now().Add(10 * time.Second)}}}, nil
 	}
 	b := h.signIn(h.finance, "en")
 	b.open("/payouts/" + bad)
-	b.has(".timeline", "Redis", "Grab acknowledged, hand-off written", "Temporal", "Run run-1 started", "ledger", "Claim booked, payout owed", "provider",
-		"declined (account_frozen)", "notification", "Told about "+d.OrderNo+" (event evt-<b>1</b>)", "outbox", "to ask the provider; tries so far: 0",
-		"Run run-1 ended: failed: a person is needed", "Run run-2 started")
+	b.has(".timeline", "Redis", "Grab acknowledged, hand-off written", "Temporal", "Run run-1 started", "ledger", "Claim booked, payout owed",
+		"provider",
+		"declined (account_frozen)", "notification", "Told about "+d.OrderNo+" (event evt-<b>1</b>)", "outbox",
+		"to ask the provider; tries so far: 0", "Run run-1 ended: failed: a person is needed", "Run run-2 started")
 	b.has("#temporal", "Step Settle, try 7,", "waits for its next try", "mysql is <i>away</i>")
 	sources := b.texts(".timeline .source")
 	if len(sources) != 9 || sources[0] != "Redis" || sources[1] != "Temporal" || sources[2] != "ledger" || sources[8] != "Temporal" {

@@ -198,7 +198,9 @@ func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 
 	// What is shown again stays, with its key, through what is put in anew.
 	key := b.value("#ask [name=key]")
-	eval[int](b, `document.getElementById("facts").setAttribute("hx-get", `+quoted("/payouts/"+bad)+`), htmx.process(document.getElementById("facts")), 0`) // names nothing that it has: all is put in
+	// names nothing that it has: all is put in
+	eval[int](b, `document.getElementById("facts").setAttribute("hx-get", `+quoted("/payouts/"+bad)+
+		`), htmx.process(document.getElementById("facts")), 0`)
 	wait.Until(h.t, "the forms are put in anew", func() bool { return eval[bool](b, `!document.querySelector("#ask #refused")`) })
 	if text, now := b.value("#ask textarea"), b.value("#ask [name=key]"); text != "what do they say" || now != key {
 		t.Errorf("the reason is %q, the key %q, before %q", text, now, key)

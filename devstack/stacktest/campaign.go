@@ -14,7 +14,8 @@ func CampaignDay(t testing.TB, dsn, campaign, day, status, packetID string, open
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(t.Context(), "INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(3))",
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES "+
+		"(?, ?, ?, ?, ?, UTC_TIMESTAMP(3))",
 		campaign, day, status, packetID, opens.UTC()); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ func FreshShiftedRedis(t testing.TB) *ShiftedRedis {
 			compiler = name
 		}
 	}
-	if out, err := osexec.Command(compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source).CombinedOutput(); err != nil {
+	if out, err := osexec.Command(compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library,
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("compile the clock: %v\n%s", err, out)
 	}
 	off, err := os.Create(filepath.Join(dir, "off"))

@@ -28,7 +28,8 @@ func NewGateway(t testing.TB, backend string, config *tls.Config, key, reader st
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{Client: workflowservice.NewWorkflowServiceClient(behind)})
+	service, err := proxy.NewWorkflowServiceProxyServer(
+		proxy.WorkflowServiceProxyOptions{Client: workflowservice.NewWorkflowServiceClient(behind)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func NewGateway(t testing.TB, backend string, config *tls.Config, key, reader st
 	unknown := func(any, grpc.ServerStream) error {
 		return status.Error(codes.PermissionDenied, "Request unauthorized.")
 	}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnaryInterceptor(letIn(key, reader)), grpc.UnknownServiceHandler(unknown))
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnaryInterceptor(letIn(key, reader)),
+		grpc.UnknownServiceHandler(unknown))
 	workflowservice.RegisterWorkflowServiceServer(server, service)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

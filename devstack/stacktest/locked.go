@@ -71,8 +71,9 @@ func (l Lock) options(port int) (lines [][2]string) {
 	}
 	if a := l.Authority; a != nil {
 		lines = append(lines, [][2]string{
-			{"port", "0"}, {"tls-port", strconv.Itoa(port)}, {"tls-cert-file", a.localCert}, {"tls-key-file", a.localKey}, {"tls-ca-cert-file", a.File},
-			{"tls-auth-clients", map[bool]string{true: "yes", false: "no"}[l.Mutual]}, {"tls-replication", "yes"}, {"tls-cluster", "yes"},
+			{"port", "0"}, {"tls-port", strconv.Itoa(port)}, {"tls-cert-file", a.localCert}, {"tls-key-file", a.localKey},
+			{"tls-ca-cert-file", a.File}, {"tls-auth-clients", map[bool]string{true: "yes", false: "no"}[l.Mutual]}, {"tls-replication", "yes"},
+			{"tls-cluster", "yes"},
 		}...)
 	}
 	return lines
@@ -116,5 +117,6 @@ func (l Lock) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate: %w", err)
 	}
-	return (&tls.Dialer{Config: &tls.Config{RootCAs: l.Authority.Pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", addr)
+	return (&tls.Dialer{Config: &tls.Config{RootCAs: l.Authority.Pool, Certificates: []tls.Certificate{own},
+		MinVersion: tls.VersionTLS12}}).DialContext(ctx, "tcp", addr)
 }

@@ -74,11 +74,16 @@ func describe(t *testing.T, db *sql.DB) []string {
 		return lines
 	}
 	for _, query := range []string{
-		`SELECT CONCAT_WS(' ', 'table', table_name, engine, table_collation, table_comment, create_options) FROM information_schema.tables WHERE table_schema = DATABASE()`,
-		`SELECT CONCAT_WS(' ', 'column', table_name, ordinal_position, column_name, column_type, is_nullable, column_default, collation_name, extra, generation_expression) FROM information_schema.columns WHERE table_schema = DATABASE()`,
-		`SELECT CONCAT_WS(' ', 'index', table_name, index_name, non_unique, seq_in_index, column_name, collation, sub_part) FROM information_schema.statistics WHERE table_schema = DATABASE()`,
-		`SELECT CONCAT_WS(' ', 'check', table_name, constraint_name, check_clause) FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()`,
-		`SELECT CONCAT_WS(' ', 'trigger', trigger_name, event_object_table, action_timing, event_manipulation, action_statement, sql_mode, definer) FROM information_schema.triggers WHERE trigger_schema = DATABASE()`,
+		`SELECT CONCAT_WS(' ', 'table', table_name, engine, table_collation, table_comment, create_options) FROM information_schema.tables
+			WHERE table_schema = DATABASE()`,
+		`SELECT CONCAT_WS(' ', 'column', table_name, ordinal_position, column_name, column_type, is_nullable, column_default, collation_name,
+			extra, generation_expression) FROM information_schema.columns WHERE table_schema = DATABASE()`,
+		`SELECT CONCAT_WS(' ', 'index', table_name, index_name, non_unique, seq_in_index, column_name, collation, sub_part)
+			FROM information_schema.statistics WHERE table_schema = DATABASE()`,
+		`SELECT CONCAT_WS(' ', 'check', table_name, constraint_name, check_clause) FROM information_schema.check_constraints
+			WHERE constraint_schema = DATABASE()`,
+		`SELECT CONCAT_WS(' ', 'trigger', trigger_name, event_object_table, action_timing, event_manipulation, action_statement, sql_mode,
+			definer) FROM information_schema.triggers WHERE trigger_schema = DATABASE()`,
 		`SELECT CONCAT_WS(' ', 'migration', version_id, is_applied) FROM goose_db_version`,
 	} {
 		lines := read(query)

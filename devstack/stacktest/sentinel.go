@@ -66,7 +66,8 @@ func (s sentinel) Command(context.Context) (*osexec.Cmd, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sentinel: %w", err)
 		}
-		text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 10000\n",
+		text := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel "+
+			"failover-timeout %s 10000\n",
 			s.Port, s.name, host, port, s.quorum, s.name, s.name)
 		if s.password != "" {
 			text += fmt.Sprintf("sentinel auth-pass %s %s\n", s.name, s.password)

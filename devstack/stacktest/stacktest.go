@@ -291,7 +291,8 @@ func fresh(t testing.TB, create func(devstack.Tools, string) (*Server, error)) *
 	}
 	t.Cleanup(func() {
 		var err error
-		if !wait.Reached(wait.Limit(), func() bool { err = os.RemoveAll(dir); return err == nil }) { // a child of the killed server may still write
+		// a child of the killed server may still write
+		if !wait.Reached(wait.Limit(), func() bool { err = os.RemoveAll(dir); return err == nil }) {
 			t.Error(err)
 		}
 	})

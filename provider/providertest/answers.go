@@ -87,7 +87,8 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if strip {
 			up.Header.Del("Authorization")
 		}
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		res, err := client.Do(up)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -258,8 +259,8 @@ var (
 // fewer, movements.
 var spoiledPages = map[string]func(http.ResponseWriter, request, func() response){
 	"a page instead": raw(http.StatusOK, html, "<html>"), "nothing": raw(http.StatusOK, js, ""), "null": raw(http.StatusOK, js, "null"),
-	"an empty object": raw(http.StatusOK, js, "{}"), "an error": raw(http.StatusInternalServerError, js, "{}"), "half of it": half, "as an error": twisted,
-	"a broken connection": func(http.ResponseWriter, request, func() response) { panic(http.ErrAbortHandler) },
+	"an empty object": raw(http.StatusOK, js, "{}"), "an error": raw(http.StatusInternalServerError, js, "{}"), "half of it": half,
+	"as an error": twisted, "a broken connection": func(http.ResponseWriter, request, func() response) { panic(http.ErrAbortHandler) },
 }
 
 // caseNonsense: what an outage in between makes of answers. None of it is success,
@@ -298,7 +299,8 @@ func caseNonsense(p *probe) {
 func caseRedirect(p *probe) {
 	b := p.between()
 	account, _ := p.at(Succeeds)
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect} {
 		o := p.order(payout.OpTransfer, account, someAmount)
 		b.set(func(w http.ResponseWriter, r request, _ func() response) {
 			w.Header().Set("Location", r.path)
@@ -319,7 +321,8 @@ func caseForeignNotFound(p *probe) {
 	account, _ := p.at(Succeeds)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	p.succeed(o, account, someAmount)
-	for what, body := range map[string]string{"a page": "<html><h1>404</h1>", "empty": "", "an empty object": "{}", "another code": `{"code":"not_found"}`} {
+	for what, body := range map[string]string{"a page": "<html><h1>404</h1>", "empty": "", "an empty object": "{}",
+		"another code": `{"code":"not_found"}`} {
 		b.set(func(w http.ResponseWriter, _ request, _ func() response) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, body)

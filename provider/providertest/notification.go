@@ -95,7 +95,8 @@ func caseForged(p *probe) {
 	if e, _, err := n.VerifyNotification(other, body); err == nil && e != event {
 		p.errorf("its event id is taken from outside the signed body: %q, was %q", e, event)
 	}
-	for what, wrong := range map[string][]byte{"text": []byte("hello"), "null": []byte("null"), "no members": []byte("{}"), "not UTF-8": []byte("{\"\xff\":1}")} {
+	for what, wrong := range map[string][]byte{"text": []byte("hello"), "null": []byte("null"), "no members": []byte("{}"),
+		"not UTF-8": []byte("{\"\xff\":1}")} {
 		signed, err := p.h.Sign(true, event, time.Now(), wrong)
 		p.must(err)
 		p.refuses("genuine "+what, n, signed, wrong)

@@ -121,7 +121,8 @@ func caseSucceed(p *probe) {
 	transfer := p.order(payout.OpTransfer, account, someAmount)
 	p.succeed(transfer, account, someAmount)
 	p.wantMoved("transfer", transfer, 1)
-	refund := p.encode(payout.Instruction{Op: payout.OpRefund, OrderNo: number(payout.OpRefund), Account: account, Amount: someAmount, ChargeOrderNo: charge.OrderNo})
+	refund := p.encode(payout.Instruction{Op: payout.OpRefund, OrderNo: number(payout.OpRefund), Account: account, Amount: someAmount,
+		ChargeOrderNo: charge.OrderNo})
 	p.succeed(refund, account, someAmount)
 	p.wantMoved("refund", refund, 1)
 }
@@ -244,11 +245,13 @@ func caseAmounts(p *probe) {
 
 // strangeAccounts are different accounts that careless code makes one of, or
 // changes on the way.
-var strangeAccounts = []string{"Alice", "alice", "alice ", " alice", "é", "e\u0301", "李雷", "🧧", "a/b", "a%2Fb", "a+b", "a&b=c", `a"b\`, "<a>", "a\u2028b", "007", "1e5", "null", "true"}
+var strangeAccounts = []string{"Alice", "alice", "alice ", " alice", "é", "e\u0301", "李雷", "🧧", "a/b", "a%2Fb", "a+b", "a&b=c", `a"b\`,
+	"<a>", "a\u2028b", "007", "1e5", "null", "true"}
 
 func caseAccounts(p *probe) {
 	account, _ := p.at(Succeeds)
-	if _, err := p.a.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: number(payout.OpTransfer), Account: account, Amount: 1, Currency: p.cfg.Currency}); err != nil {
+	if _, err := p.a.EncodeRequest(payout.Instruction{Op: payout.OpTransfer, OrderNo: number(payout.OpTransfer), Account: account, Amount: 1,
+		Currency: p.cfg.Currency}); err != nil {
 		p.must(err)
 	}
 	told := map[string]string{}
@@ -283,7 +286,8 @@ func caseConcurrent(p *probe) {
 	all.Wait()
 	ids := map[string]bool{}
 	for i, o := range orders {
-		for _, s := range []payout.Observation{p.wellFormed(sent[i], payout.SourceSend, o.OrderNo), p.wellFormed(seen[i], payout.SourceAsk, o.OrderNo)} {
+		for _, s := range []payout.Observation{p.wellFormed(sent[i], payout.SourceSend, o.OrderNo),
+			p.wellFormed(seen[i], payout.SourceAsk, o.OrderNo)} {
 			p.wantKind("one of many", s, payout.ObsSucceeded, payout.ObsPending)
 			p.about("one of many", s, account, someAmount+money.Fen(i))
 			if ids[s.ID] {

@@ -55,7 +55,8 @@ type delivery struct {
 
 func newSandboxHarness(t *testing.T) *sandboxHarness {
 	t.Helper()
-	h := &sandboxHarness{rules: map[int]string{}, delivered: map[string]delivery{}, client: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	h := &sandboxHarness{rules: map[int]string{}, delivered: map[string]delivery{},
+		client: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	hook := httptest.NewServer(http.HandlerFunc(h.receive))
 	server, err := sandbox.Open(sandbox.Config{Listen: "127.0.0.1:0", DBPath: filepath.Join(t.TempDir(), "p.db"), APIKey: sandboxKey,
 		WebhookURL: hook.URL, WebhookSecret: sandboxSecret, Logger: slog.New(slog.DiscardHandler),
@@ -82,7 +83,8 @@ func newSandboxHarness(t *testing.T) *sandboxHarness {
 }
 
 func connect(url string, client *http.Client) (*provider.Sandbox, error) {
-	return provider.NewSandbox(provider.SandboxConfig{BaseURL: url, APIKey: sandboxKey, WebhookSecret: sandboxSecret, Timeout: callTimeout, HTTPClient: client})
+	return provider.NewSandbox(provider.SandboxConfig{BaseURL: url, APIKey: sandboxKey, WebhookSecret: sandboxSecret, Timeout: callTimeout,
+		HTTPClient: client})
 }
 
 func sandboxConfig(h Harness) Config {
@@ -111,13 +113,15 @@ func (h *sandboxHarness) Upstream() string { return h.url }
 
 func (h *sandboxHarness) Through(baseURL string) (Adapter, error) { return connect(baseURL, nil) }
 
-var suffixes = map[Situation]string{Succeeds: "", Declines: "~declined", StaysPending: "~pending", NeedsRecipient: "~confirm", Returns: "~returned"}
+var suffixes = map[Situation]string{Succeeds: "", Declines: "~declined", StaysPending: "~pending", NeedsRecipient: "~confirm",
+	Returns: "~returned"}
 
 // faults are the situations that a rule makes: {op, kind}.
 var faults = map[Situation][2]string{
 	LowBalance: {"transfer", "low_balance"}, RateLimited: {"transfer", "rate_limit"}, SilentBefore: {"transfer", "timeout_before"},
 	SilentAfter: {"transfer", "timeout_after"}, ErrorBefore: {"transfer", "error_before"}, ErrorAfter: {"transfer", "error_after"},
-	AskSilent: {"query", "timeout_before"}, AskError: {"query", "error_before"}, AskLimited: {"query", "rate_limit"}, NotFoundYet: {"query", "not_found_yet"},
+	AskSilent: {"query", "timeout_before"}, AskError: {"query", "error_before"}, AskLimited: {"query", "rate_limit"},
+	NotFoundYet: {"query", "not_found_yet"},
 }
 
 func (h *sandboxHarness) Arrange(s Situation) (string, func(), error) {

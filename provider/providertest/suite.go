@@ -163,7 +163,8 @@ func init() { serial.Store(time.Now().UnixNano() % (1 << 40)) }
 
 // number returns an order number that was never used.
 func number(op payout.Op) string {
-	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout, payout.OpRefund: payout.KindRefund}[op]
+	kind := map[payout.Op]payout.Kind{payout.OpCharge: payout.KindCharge, payout.OpTransfer: payout.KindPayout,
+		payout.OpRefund: payout.KindRefund}[op]
 	id := strings.ToLower(fmt.Sprintf("%020d", serial.Add(1)))
 	return payout.OrderNo(payout.ID(kind, id, 0), 1)
 }

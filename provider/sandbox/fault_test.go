@@ -284,7 +284,8 @@ func TestBadRules(t *testing.T) {
 	if got := st.server.faults.snapshot(); len(got) != 1 || got[0].Kind != "decline" {
 		t.Errorf("a bad set replaced the rules: %+v", got)
 	}
-	if r := st.do("PUT", "/_faults", `{"rules":[{"op":"charge","kind":"decline","rate":1,"times":null,"account_prefix":"","delay_ms":0}]}`); r.status != 204 {
+	if r := st.do("PUT", "/_faults",
+		`{"rules":[{"op":"charge","kind":"decline","rate":1,"times":null,"account_prefix":"","delay_ms":0}]}`); r.status != 204 {
 		t.Errorf("the documented form: %s", r)
 	}
 }

@@ -81,7 +81,8 @@ func deref(s *string) string {
 
 func TestBroke(t *testing.T) {
 	st := newStand(t)
-	if got := st.send("charge", "c1", "s~broke", 7).order(t); got.Status != StatusDeclined || deref(got.Code) != "insufficient_sender_balance" {
+	if got := st.send("charge", "c1", "s~broke", 7).order(t); got.Status != StatusDeclined ||
+		deref(got.Code) != "insufficient_sender_balance" {
 		t.Errorf("charge: %+v", got)
 	}
 	for _, op := range []string{"transfer", "refund"} {
@@ -113,7 +114,8 @@ func TestLaterOutcomes(t *testing.T) {
 			} {
 				wait.Until(t, no+" notified", func() bool { return len(st.hooks.of(no)) == 1 })
 				n := st.hooks.of(no)[0]
-				if got := st.query(no).order(t); string(got.Status) != want.status || st.moved(no) != want.moved || n.Type != want.event || string(n.Status) != want.status {
+				if got := st.query(no).order(t); string(got.Status) != want.status || st.moved(no) != want.moved || n.Type != want.event ||
+					string(n.Status) != want.status {
 					t.Errorf("%s: %+v, moved %q, notified %+v", no, got, st.moved(no), n)
 				}
 			}
@@ -254,7 +256,8 @@ func TestStatementAndTotals(t *testing.T) {
 	for i, c := range []struct {
 		op, no, account string
 		amount          int64
-	}{{"charge", "c" + id + "000001", "s", 100}, {"transfer", "p" + id + "000001", "u", 30}, {"transfer", "p" + id + "000101", "u~declined", 5},
+	}{{"charge", "c" + id + "000001", "s", 100}, {"transfer", "p" + id + "000001", "u", 30},
+		{"transfer", "p" + id + "000101", "u~declined", 5},
 		{"transfer", "p" + id + "000201", "v", 20}, {"refund", "r" + id + "000001", "s", 50}, {"transfer", other, "u", 999}} {
 		if r := st.send(c.op, c.no, c.account, c.amount); r.status != 200 {
 			t.Fatalf("%d: %s", i, r)

@@ -102,8 +102,10 @@ func Open(t testing.TB, o Options) *Stack {
 	s.openStores(t, o)
 	s.openProvider(t, o)
 	s.Owners = s.NewOwners(t, o.Owners...)
-	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: s.Store, Provider: s.Provider, Gate: s.Pool.Gate, GatesOpen: s.Pool.GatesOpen,
-		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test", Refresh: 200 * time.Millisecond}
+	s.Config = api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: s.Pool, Store: s.Store, Provider: s.Provider,
+		Gate: s.Pool.Gate, GatesOpen: s.Pool.GatesOpen,
+		SeedKey: [32]byte{7}, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: stacktest.Namespace, Version: "test",
+		Refresh: 200 * time.Millisecond}
 	if o.API != nil {
 		o.API(&s.Config)
 	}
@@ -151,7 +153,8 @@ func (s *Stack) openProvider(t testing.TB, o Options) {
 	s.StopProvider = serve(t.Context(), server.Serve, server.Close)
 	t.Cleanup(func() { report(t, "provider", s.StopProvider()) })
 	s.ProviderURL = "http://" + server.Addr().String()
-	s.Provider, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret, Timeout: time.Second})
+	s.Provider, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret,
+		Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,11 @@ func (s *Stack) NewOwners(t testing.TB, roles ...access.Role) []Owner {
 	}
 	if s.Server != nil {
 		for _, o := range owners {
-			wait.Until(t, "the API knows the new keys", func() bool { id, _, err := s.Server.SignIn(t.Context(), o.Token); return err == nil && id != "" })
+			wait.Until(t, "the API knows the new keys", func() bool {
+				id, _, err := s.Server.SignIn(t.Context(), o.Token)
+				return err == nil &&
+					id != ""
+			})
 		}
 	}
 	return owners
