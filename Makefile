@@ -54,8 +54,9 @@ setup: build
 # than there are processors.
 GOTEST := go test -parallel 8
 
-# Packages are begun in this order, and what takes longest must not be last.
-LONG := ./worker ./e2e ./api ./cmd/hongbao ./pool ./console/browser
+# Packages are begun in this order, two at a time. worker and e2e keep all processors busy
+# and do not run beside each other.
+LONG := ./worker ./console/browser ./api ./store ./cmd/hongbao ./e2e ./pool
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
