@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -228,4 +229,12 @@ func (c *Collector) Register(registry *prometheus.Registry) error {
 		return fmt.Errorf("register vitals: %w", err)
 	}
 	return nil
+}
+
+// Build is the metric by which one sees which version a process runs.
+func Build(version string) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricBuild, Help: "1, with the build as labels.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
+	g.Set(1)
+	return g
 }

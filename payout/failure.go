@@ -1,6 +1,9 @@
 package payout
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrTransition is wrapped when a status change is not in Transitions.
 var ErrTransition = errors.New("status change not allowed")
@@ -84,4 +87,32 @@ func FailureOf(kind Kind, code, message string) *Failure {
 		next = row.OfRefund
 	}
 	return &Failure{Code: code, Message: message, Retryable: row.Retryable, NextAction: next}
+}
+
+// FailureLapsed is the code of a charge whose packet expired before anything was sent.
+const FailureLapsed = "expired_before_charge"
+
+// Unsent reports whether this is a charge of which nothing was ever sent: it has no
+// order number, so that no money can have moved. It is the only payment that fails
+// without a word of the provider's (rule R4).
+func (p Payment) Unsent() bool {
+	return p.Kind == KindCharge && p.Status == StatusPending && p.Attempt == 0
+}
+
+// Lapse fails an unsent charge whose packet has expired (rule R2). Otherwise the sender would
+// be charged for a packet that nobody can grab, only to be refunded. Errors: ErrTransition.
+func Lapse(p *Payment, now time.Time) error {
+	if err := p.Move(StatusFailed); err != nil {
+		return err
+	}
+	p.Failure, p.UpdatedAt = FailureOf(p.Kind, FailureLapsed, ""), now
+	return nil
+}
+
+// LateCharge reports whether a charge went through, by what was settled now, that may have
+// cost its packet: it had been called failed, or a recovery has put it back to unknown since
+// (rule R13). If the packet was rejected, its sender was told that nothing is taken, and all
+// of it goes back to him (rule R2); one that is still funding goes on with it.
+func LateCharge(was Status, now Payment) bool {
+	return now.Kind == KindCharge && now.Status == StatusPaid && (was == StatusFailed || was == StatusUnknown)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -197,4 +198,15 @@ func resetStack(ctx context.Context, home devstack.Home, out io.Writer) error {
 	}
 	_, err := fmt.Fprintf(out, "the state in %s is deleted\n", home.Dir())
 	return err
+}
+
+// prepare brings the schema of the local stack up to date and makes sure that
+// its apps, its staff and their keys exist.
+func prepare(ctx context.Context, env devstack.Env) (devstack.Keys, error) {
+	dsn := Secret{env.MySQLDSN}
+	err := runMigrate(ctx, migrateConfig{Action: migrateUp, MySQLDSN: dsn}, io.Discard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return devstack.Keys{}, err
+	}
+	return ensureKeys(ctx, dsn, env.Keys)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"hongbao/console"
+	"hongbao/pool"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
@@ -115,3 +117,13 @@ func tellRefused(ctx context.Context, refused func(context.Context) error, logge
 // approvalAmount is from which amount on a retry needs a second person. 0 is set for
 // "always", and the API takes it for its default: nothing is less than one fen.
 func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
+
+// mountConsole gives the staff listener its pages for people.
+func mountConsole(server *api.Server, installation [32]byte, redis *pool.Pool) error {
+	desk, err := console.New(console.Config{Desk: server, InstallationKey: installation, FailedSignIns: pool.NewSignIns(redis)})
+	if err != nil {
+		return err
+	}
+	server.MountConsole(desk, console.Folders...)
+	return nil
+}
