@@ -52,7 +52,7 @@ setup: build
 
 # Most tests wait, for timers, leases and servers that start again: more of them run at once
 # than there are processors.
-GOTEST := go test -parallel 8
+GOTEST := go test -parallel 4
 
 # Packages are begun in this order, two at a time. worker and e2e keep all processors busy
 # and do not run beside each other.
