@@ -66,7 +66,7 @@ test: setup ## Pass the tests, on real Redis, MariaDB and Temporal: ten minutes 
 RACE := ./worker ./api ./pool ./store ./console ./activities
 
 race: setup ## Pass the tests of what shares memory, with the race detector
-	$(GOTEST) -race -timeout 30m $(RACE)
+	$(GOTEST) -race -short -timeout 30m $(RACE)
 
 check: ## Check format and vet
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }

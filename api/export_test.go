@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hongbao/test/night"
 	"maps"
 	"mime"
 	"net/http"
@@ -445,6 +446,7 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 // TestExportListsInSteps: over many steps every item is there once, in the order of the
 // list, also where many have the same time.
 func TestExportListsInSteps(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	h := newHouse(t, parts{})
 	const n = 2500

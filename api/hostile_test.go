@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hongbao/test/night"
 	"maps"
 	"net/http"
 	"net/url"
@@ -31,6 +32,7 @@ var hostileValues = []string{
 // path, its parameters, its cursor or its body, the answer is its own fault and
 // never ours.
 func TestBadInputIsTold(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	m := newMatrix(t)
 	asked := 0

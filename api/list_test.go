@@ -13,6 +13,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -217,6 +218,7 @@ func flat(p packetBody) packetBody {
 
 // TestFewAmongMany: a status that few of many packets have.
 func TestFewAmongMany(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	h := sharedHouse(t)
 	soldOut := h.open(h.app, with("share_count", "1"))

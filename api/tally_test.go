@@ -10,6 +10,7 @@ import (
 
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
+	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -44,6 +45,7 @@ func (h *house) tallyOf(who owner, path string) string {
 // TestTallies: every list of staff says how long it is, with the filters of the list,
 // and what it comes to where it has amounts; of what is too long, that it is.
 func TestTallies(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	h := newHouse(t, parts{dsn: dsn})

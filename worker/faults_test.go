@@ -19,6 +19,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/night"
 	"hongbao/test/wait"
 )
 
@@ -86,6 +87,7 @@ var faultTable = []struct {
 // TestFaultTable plays every row on the real parts: Redis, MariaDB, Temporal,
 // the API, a worker, and a sandbox provider of its own for each row.
 func TestFaultTable(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	r := newFaultRig(t)
 	r.work(t, r.provider)

@@ -21,6 +21,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -336,6 +337,7 @@ func (o oneRound) UnfinishedPackets(ctx context.Context, status packet.Status, a
 // TestR3_TemporalLostManyPackets: when all runs are gone, one round of the watch
 // starts them all, and not a page of them.
 func TestR3_TemporalLostManyPackets(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	temporal, namespace := stacktest.FreshTemporal(t)
 	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, namespace)

@@ -15,6 +15,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -121,6 +122,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 // TestR11_GiantBacklogIsLeftAlone: as long as the relay gets on with them, ten thousand
 // winners and more are not all read again in every round of the watch.
 func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
+	night.Volume(t)
 	t.Parallel()
 	relay := &heldRelay{}
 	server, ns := stacktest.FreshTemporal(t)

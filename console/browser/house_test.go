@@ -219,7 +219,7 @@ func (h *house) open(body map[string]any) string {
 			var res *http.Response
 			if res, err = http.DefaultClient.Do(req); err == nil {
 				_ = res.Body.Close()
-				if res.StatusCode != http.StatusCreated {
+				if res.StatusCode != http.StatusCreated && res.StatusCode != http.StatusAccepted { // funded below, when that takes long
 					err = fmt.Errorf("create: %d", res.StatusCode)
 				}
 			}

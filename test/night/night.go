@@ -17,3 +17,12 @@ func Only(t testing.TB, why string) {
 		t.Skipf("runs in `make night` (%s=1): %s", Variable, why)
 	}
 }
+
+// Volume skips a test under -short, as `make race` runs: it proves by many cases, which
+// `make test` goes through without the race detector, and fewer show a race as well.
+func Volume(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("many cases: `make test` goes through them without the race detector")
+	}
+}
