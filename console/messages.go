@@ -2,10 +2,8 @@ package console
 
 import (
 	"fmt"
-	"hongbao/client"
 	"maps"
 	"reflect"
-	"strings"
 )
 
 // saying is one message in every language of the console.
@@ -123,21 +121,4 @@ var frameMessages = map[string]saying{
 	"role.ops":     {"operations", "运维"},
 	"role.auditor": {"auditor", "审计员"},
 	"role.admin":   {"administrator", "管理员"},
-}
-
-// word says a word of the API in a language; one that the catalogue does not have is
-// shown as it came: a page must not fail for what was written by another version.
-func word(l language, kind, value string) string {
-	if text, err := translate(l, kind+"."+value); err == nil {
-		return text
-	}
-	return value
-}
-
-// faultText says what the API finds wrong with a member of what was sent; its own
-// words, which have the figures, stand behind.
-func faultText(l language, f client.FieldError) string {
-	name := strings.TrimPrefix(f.Field, "filter.")
-	name, _, _ = strings.Cut(name, "[")
-	return say(l, "fault.says", word(l, "field", name), word(l, "fault", f.Code), f.Message)
 }
