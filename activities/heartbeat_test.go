@@ -2,12 +2,13 @@ package activities
 
 import (
 	"context"
-	"hongbao/test/wait"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"go.temporal.io/sdk/testsuite"
+
+	"hongbao/test/wait"
 )
 
 // `hongbao recover` calls steps without an activity, and a large packet's step takes longer

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hongbao/test/night"
 	"maps"
 	"mime"
 	"net/http"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hongbao/test/night"
 )
 
 // listed is a list of staff that comes as a file too.

@@ -4,13 +4,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"hongbao/test/night"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"hongbao/test/night"
 )
 
 // hostileTexts are put wherever a client may write something.

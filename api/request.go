@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hongbao/observe"
-	"hongbao/payout"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -22,7 +20,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"hongbao/observe"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // localRequest is the key under which the chain keeps its request.

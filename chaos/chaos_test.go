@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hongbao/test/night"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/test/night"
 )
 
 var (

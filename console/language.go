@@ -1,10 +1,11 @@
 package console
 
 import (
-	"hongbao/client"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"hongbao/client"
 )
 
 // language is one that the console speaks.

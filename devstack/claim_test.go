@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // claimedHome is a folder in which a supervisor was killed: its dev.env is there.

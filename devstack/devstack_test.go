@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // TestShellQuote lets a shell read what ShellQuote writes.

@@ -3,7 +3,6 @@ package devstack
 import (
 	"bytes"
 	"encoding/json"
-	"hongbao/test/wait"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // stack is a supervisor in a process of its own.

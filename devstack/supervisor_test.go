@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hongbao/test/wait"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // TestRun lives one home folder through: its name is longer than a Unix socket's

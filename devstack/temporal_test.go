@@ -1,10 +1,11 @@
 package devstack
 
 import (
-	"hongbao/test/wait"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"hongbao/test/wait"
 )
 
 // TestTemporalKilledWhileInitialising: a database file whose schema was not finished

@@ -3,13 +3,14 @@ package e2e
 import (
 	"database/sql"
 	"fmt"
-	"hongbao/test/wait"
 	"strings"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 	"go.temporal.io/sdk/client"
+
+	"hongbao/test/wait"
 )
 
 // The stories of this file bring about by hand what needs a defect or a loss

@@ -1,11 +1,12 @@
 package e2e
 
 import (
-	"hongbao/test/night"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"hongbao/test/night"
 )
 
 // TestTypeScriptClient: the served OpenAPI document passes a linter, and a

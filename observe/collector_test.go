@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"hongbao/test/wait"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"hongbao/test/wait"
 )
 
 var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

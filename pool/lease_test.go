@@ -2,11 +2,12 @@ package pool
 
 import (
 	"errors"
-	"hongbao/test/wait"
 	"reflect"
 	"sync"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 func TestSlots(t *testing.T) { onEach(t, testSlots) }

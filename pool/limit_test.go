@@ -3,11 +3,12 @@ package pool
 import (
 	"context"
 	"errors"
-	"hongbao/test/wait"
 	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // TestLimit: every process counts the same, for each one of each kind alone; what is over

@@ -3,9 +3,10 @@ package pool
 import (
 	"context"
 	"errors"
-	"hongbao/test/wait"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // TestSignIns: every process counts the same failures, of each address and of all,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hongbao/test/wait"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"hongbao/test/wait"
 )
 
 func TestVerifyNotification(t *testing.T) {

@@ -2,7 +2,6 @@ package risk
 
 import (
 	"errors"
-	"hongbao/test/wait"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"hongbao/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

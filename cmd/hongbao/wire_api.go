@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"hongbao/console"
-	"hongbao/pool"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/api"
+	"hongbao/console"
 	"hongbao/money"
+	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/worker"

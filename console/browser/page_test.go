@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"hongbao/test/wait"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
+
+	"hongbao/test/wait"
 )
 
 // reader reads the console without a browser: it keeps cookies, follows links, fills in

@@ -1,12 +1,13 @@
 package sandbox
 
 import (
-	"hongbao/test/wait"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"hongbao/test/wait"
 )
 
 func count(n int64) *int64 { return &n }

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hongbao/test/wait"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,6 +20,8 @@ import (
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
+
+	"hongbao/test/wait"
 )
 
 const testKey = "sandbox-test-key"

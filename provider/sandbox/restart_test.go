@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"hongbao/test/wait"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hongbao/test/wait"
 )
 
 // childDBEnv makes the test binary a sandbox on that database instead.
