@@ -60,7 +60,7 @@ LONG := ./worker ./console/browser ./api ./store ./cmd/hongbao ./e2e ./pool
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
-test: setup ## Pass the tests, on real Redis, MariaDB and Temporal: ten minutes on two cores
+test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
 	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/bench))
 
 RACE := ./worker ./api ./pool ./store ./console ./activities
