@@ -41,7 +41,7 @@ func TestReturnWatch(t *testing.T) {
 	}
 	v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 	if must(t, NewVitals(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet
-		t.Errorf("seen up to %v, told as %v", at.Until, v.ReturnsSeen)
+		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSeen)
 	}
 	if keep(first, payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-16", After: "3"}, time.Hour) {
 		t.Error("a slower worker has put the position back")

@@ -25,9 +25,9 @@ func TestReturnWithoutNotification(t *testing.T) {
 	charge := payout.ID(payout.KindCharge, r.create(t, spec{sender: "sender~returned", total: 100, count: 1}).ID, 0)
 	p := r.create(t, spec{total: 300, count: 3})
 	r.awaitOpen(t, p.ID)
-	silent, told := r.grab(t, p.ID, "silent~returned").Claim, r.grab(t, p.ID, "told~returned").Claim
+	silent, notified := r.grab(t, p.ID, "silent~returned").Claim, r.grab(t, p.ID, "notified~returned").Claim
 	r.grab(t, p.ID, "fine")
-	r.awaitPayout(t, told, payout.StatusReturned)
+	r.awaitPayout(t, notified, payout.StatusReturned)
 	r.awaitPayout(t, silent, payout.StatusReturned)
 	if got := r.payoutOf(t, silent); got.UpdatedAt.Sub(got.CreatedAt) < payout.ReturnNews {
 		t.Errorf("asked about within %v, when the news could still come", got.UpdatedAt.Sub(got.CreatedAt))
@@ -53,7 +53,7 @@ func TestReturnWithoutNotification(t *testing.T) {
 		t.Errorf("%d breaks are open, %v", open, err)
 	}
 	for id, want := range map[string]int{charge: 0, payout.ID(payout.KindPayout, p.ID, silent.ShareIndex): 1,
-		payout.ID(payout.KindPayout, p.ID, told.ShareIndex): 0} {
+		payout.ID(payout.KindPayout, p.ID, notified.ShareIndex): 0} {
 		var n int
 		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND what LIKE 'returned without a "+
 			"notification%'", id).Scan(&n)

@@ -96,7 +96,7 @@ func TestRetryMany(t *testing.T) {
 	b.has("main", "Amounts are in yuan")
 }
 
-// progress sees the page tell, by itself, how far each of two payouts that are
+// progress sees the page show, without a click, how far each of two payouts that are
 // retried has come: one is paid now, the other fails again.
 func (b *tab) progress(paid, failed string) {
 	h := b.h

@@ -76,7 +76,7 @@ func (h *house) carriesTyped() {
 	}
 	b.open("/payouts/" + bad)
 	if got := value("#mark-paid [name=reason]"); got != "" {
-		t.Errorf("a page that is opened anew has %q", got)
+		t.Errorf("a new page has %q", got)
 	}
 	b.open("/payouts?status=failed")
 	eval[bool](b, `document.querySelector("main input[name=user]").closest("details").open = true`)

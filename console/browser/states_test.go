@@ -66,7 +66,7 @@ func (s *site) refuses(b *tab, failed, waiting string) {
 	refused(b, "#hold", "button")
 }
 
-// moves decides about what somebody else has decided about already.
+// moves decides about payments that another person has decided already.
 func (s *site) moves(failed string) {
 	s.t.Helper()
 	b := s.newTab("zh-CN")
@@ -125,7 +125,7 @@ func (s *site) retriesRefunds(b *tab) {
 	b.inspect("refunds-late", "en")
 }
 
-// resumes signs in again with a form that was sent meanwhile.
+// resumes signs in again with a form that was sent in between.
 func (s *site) resumes(b *tab, failed string) {
 	s.t.Helper()
 	b.open("/payouts/" + failed)
