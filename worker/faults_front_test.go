@@ -103,7 +103,7 @@ func (f *front) plug(t testing.TB, id, hook string, rules []rule) *line {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.sandbox = "http://" + listener.Addr().String()
 	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k",
-		WebhookURL: f.url + "/hook/" + id, WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 10 * time.Second,
+		WebhookURL: f.url + "/hook/" + id, WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 2 * providerTimeout,
 		PendingAfter: 1200 * time.Millisecond, ReturnAfter: 1200 * time.Millisecond,
 		RetryPauses: []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}}))(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -69,7 +69,7 @@ func TestFaultMixtures(t *testing.T) {
 	}
 	t.Logf("seed: go test ./worker -run TestFaultMixtures -mix-seed=%d -mix-rows=%d", seed, *mixRows)
 	random := rand.New(rand.NewPCG(seed, 1))
-	r := newFaultRig(t)
+	r := newFaultRig(t, patiently)
 	r.work(t, r.provider)
 	type played struct {
 		t   *rowT

@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/payout"
+	"hongbao/workflows"
+)
+
+// patience is how many times longer than in production a step of the fault table may take.
+// A row says which calls the provider sees. A step that Temporal gives up, because the
+// machine is busy, makes one call more: what it did is asked about.
+const patience = 10
+
+// patiently lets a client's runs, and the workers made of it, wait longer for their steps.
+func patiently(o *client.Options) { o.Interceptors = append(o.Interceptors, &patient{}) }
+
+type patient struct{ interceptor.InterceptorBase }
+
+// InterceptClient implements interceptor.ClientInterceptor.
+func (*patient) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	return &patientStarts{interceptor.ClientOutboundInterceptorBase{Next: next}}
+}
+
+type patientStarts struct {
+	interceptor.ClientOutboundInterceptorBase
+}
+
+// ExecuteWorkflow implements interceptor.ClientOutboundInterceptor.
+func (s *patientStarts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
+	in.Options.WorkflowTaskTimeout = patience * workflows.TaskTimeout
+	return s.Next.ExecuteWorkflow(ctx, in)
+}
+
+// InterceptWorkflow implements interceptor.WorkerInterceptor.
+func (*patient) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &patientRun{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+}
+
+type patientRun struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+// Init implements interceptor.WorkflowInboundInterceptor.
+func (r *patientRun) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	return r.Next.Init(&patientSteps{interceptor.WorkflowOutboundInterceptorBase{Next: next}})
+}
+
+type patientSteps struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor.
+func (s *patientSteps) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	o := workflow.GetActivityOptions(ctx)
+	o.StartToCloseTimeout *= patience
+	o.HeartbeatTimeout *= patience
+	return s.Next.ExecuteActivity(workflow.WithActivityOptions(ctx, o), name, args...)
+}
+
+// ExecuteLocalActivity implements interceptor.WorkflowOutboundInterceptor.
+func (s *patientSteps) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	o := workflow.GetLocalActivityOptions(ctx)
+	o.ScheduleToCloseTimeout *= patience
+	return s.Next.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), name, args...)
+}
+
+// tunePatiently is for workers: one that does not get the processor is not stuck.
+func tunePatiently(o *sdk.Options) { o.DeadlockDetectionTimeout = patience * workflows.TaskTimeout }
+
+// slowly is a clock that goes slower by patience: for the time between a note and its send.
+func slowly() func() time.Time {
+	start := time.Now()
+	return func() time.Time { return start.Add(time.Since(start) / patience) }
+}
+
+// unhurried is a provider whose sends only its adapter cuts off, after providerTimeout.
+type unhurried struct{ activities.Provider }
+
+func (u unhurried) Send(ctx context.Context, o payout.Order) payout.Observation {
+	return u.Provider.Send(context.WithoutCancel(ctx), o)
+}
