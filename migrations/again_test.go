@@ -71,6 +71,21 @@ func triggers(t *testing.T, db *sql.DB, table string) []string {
 		" AND event_object_table LIKE '"+table+"' ORDER BY 1", 0)
 }
 
+// TestKilledBeforeVersionZero: goose has made its table, and its row for version 0 is not
+// there, or not yet.
+func TestKilledBeforeVersionZero(t *testing.T) {
+	db := open(t, stacktest.MariaDB(t))
+	p := provider(t, db, nil)
+	if _, err := p.UpTo(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "DROP TABLE data_format")
+	exec(t, db, "DELETE FROM goose_db_version")
+	if done, err := p.Up(t.Context()); err != nil || len(done) != len(p.ListSources()) {
+		t.Errorf("%d migrations, %v", len(done), err)
+	}
+}
+
 // TestKilledBeforeTheNote leaves a database as a process leaves it that is killed
 // between a file and goose's row, or between the statements of a file: the next start
 // succeeds, up and down, and makes the same schema.

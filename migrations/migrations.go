@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"hongbao/dataformat"
 )
@@ -44,11 +45,39 @@ func NewProvider(db *sql.DB, logger *slog.Logger) (*Provider, error) {
 	} else {
 		opts = append(opts, goose.WithSlog(logger))
 	}
-	p, err := goose.NewProvider(goose.DialectMySQL, db, Files, append(opts, goose.WithSessionLocker(locker{logger}))...)
+	applied, err := database.NewStore(database.DialectMySQL, Table)
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	opts = append(opts, goose.WithStore(fromZero{applied}), goose.WithSessionLocker(locker{logger}))
+	p, err := goose.NewProvider(goose.DialectCustom, db, Files, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
 	return p, nil
+}
+
+// fromZero reads an empty table as version 0. goose makes its table and puts a row for
+// version 0 into it, which MySQL commits one after the other, and before it takes the lock:
+// a second process may look between the two, and a first start may be killed there.
+type fromZero struct{ database.Store }
+
+// GetLatestVersion implements database.Store.
+func (s fromZero) GetLatestVersion(ctx context.Context, db database.DBTxConn) (int64, error) {
+	version, err := s.Store.GetLatestVersion(ctx, db)
+	if errors.Is(err, database.ErrVersionNotFound) {
+		return 0, nil
+	}
+	return version, err //nolint:wrapcheck // goose's own error goes back to goose
+}
+
+// ListMigrations implements database.Store.
+func (s fromZero) ListMigrations(ctx context.Context, db database.DBTxConn) ([]*database.ListMigrationsResult, error) {
+	list, err := s.Store.ListMigrations(ctx, db)
+	if err == nil && len(list) == 0 {
+		list = append(list, &database.ListMigrationsResult{IsApplied: true})
+	}
+	return list, err //nolint:wrapcheck // goose's own error goes back to goose
 }
 
 // CheckFormat returns a *dataformat.Error when a build with another data format made
