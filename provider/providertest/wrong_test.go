@@ -161,7 +161,7 @@ func transport(when func(*http.Response, error) bool) func() http.RoundTripper {
 // TestCatches: each of these mistakes has cost somebody money, and each is found
 // by the case that is named, which an adapter without a mistake passes.
 func TestCatches(t *testing.T) {
-	h := newSandboxHarness(t)
+	t.Parallel()
 	for name, m := range map[string]struct {
 		mistake   wrong
 		transport func() http.RoundTripper
@@ -218,6 +218,8 @@ func TestCatches(t *testing.T) {
 		"a broken statement is empty":       {wrong{page: emptyInstead}, nil, "a statement that breaks off is no statement"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newSandboxHarness(t)
 			wh := &wrongHarness{sandboxHarness: h, mistake: m.mistake, transport: m.transport}
 			own, err := wh.make(h.url)
 			if err != nil {
@@ -230,8 +232,9 @@ func TestCatches(t *testing.T) {
 				t.Fatalf("there is no case %q", m.by)
 			}
 			cfg := sandboxConfig(wh)
-			cfg.Within = time.Second
-			if r := examine(t.Context(), cfg, cases()[i]); r.verdict != failed {
+			hasty := cfg
+			hasty.Within = time.Second // a mistake lasts for ever
+			if r := examine(t.Context(), hasty, cases()[i]); r.verdict != failed {
 				t.Errorf("%q %s", m.by, r.verdict)
 			}
 			wh.mistake = wrong{}
