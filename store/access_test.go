@@ -9,6 +9,7 @@ import (
 )
 
 func TestCreateApp(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	app := access.App{ID: "mall", Name: "商城", Salt: []byte{0, 1, 0xff}}
 	must(t, s.CreateApp(t.Context(), app))
@@ -22,6 +23,7 @@ func TestCreateApp(t *testing.T) {
 }
 
 func TestKeyLife(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	token, id := access.NewToken(access.RoleApp)

@@ -9,6 +9,7 @@ import (
 // TestActivityOfLargest: minutes in which more was booked than 64 bits hold are told up
 // to the largest amount, and their chart is drawn.
 func TestActivityOfLargest(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
 		SELECT 'k', 'claim', 'holding', 'owed', 9007199254740991, CONCAT('p', seq), CONCAT('p', seq, ':claim'), NOW(3) FROM seq_1_to_1100`)

@@ -17,6 +17,7 @@ import (
 // TestActivity: what was booked is counted in its minute, whether it is new or was
 // remembered, and what is older than an hour is forgotten.
 func TestActivity(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	s.minutes.patience = time.Minute
 	c.mu.Lock()
@@ -81,6 +82,7 @@ func TestActivity(t *testing.T) {
 // TestActivityInTurns: an hour that takes longer than one call is counted in turns,
 // and until then told as not counted.
 func TestActivityInTurns(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 0, "a")
@@ -101,6 +103,7 @@ func TestActivityInTurns(t *testing.T) {
 // TestActivityReadsItsRange: a minute is read by the index on the ledger's times,
 // and what was counted is not read again.
 func TestActivityReadsItsRange(t *testing.T) {
+	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
 	s.minutes.patience = time.Minute
 	p := funded(t, s, 1000, 4)
@@ -132,6 +135,7 @@ func TestActivityReadsItsRange(t *testing.T) {
 // TestR13_ActivityOfRestoredBooks: a process that lives through a restore of MySQL does not
 // tell bookings that are not in the books any more.
 func TestR13_ActivityOfRestoredBooks(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	older, _ := newStore(t)
 	s.minutes.patience = time.Minute

@@ -10,6 +10,7 @@ import (
 // TestApprovalsBehindForgottenOnes: decisions that nobody has answered in time keep their
 // rows. However many they are, what waits now is counted, and found without reading them.
 func TestApprovalsBehindForgottenOnes(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 200, 2)

@@ -81,6 +81,7 @@ func askedAndDeclined(t testing.TB, s *Store, id string) {
 // TestR5_Cancel: nothing moves before a second person agreed and every number
 // was asked about; then owed goes to refunding, and a refund of its own is due.
 func TestR5_Cancel(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -139,6 +140,7 @@ func TestR5_Cancel(t *testing.T) {
 
 // TestR5_CancelOvertakenBySuccess: the answer that shows it also ends the decision.
 func TestR5_CancelOvertakenBySuccess(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
@@ -160,6 +162,7 @@ func TestR5_CancelOvertakenBySuccess(t *testing.T) {
 }
 
 func TestMarkPaid(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -198,6 +201,7 @@ func TestMarkPaid(t *testing.T) {
 }
 
 func TestApprovals(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 700, 7)
@@ -328,6 +332,7 @@ func TestApprovals(t *testing.T) {
 }
 
 func TestBulkPlan(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	w := staff("bulk", "h")
@@ -356,6 +361,7 @@ func TestBulkPlan(t *testing.T) {
 }
 
 func TestPreviewDecision(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -376,6 +382,7 @@ func TestPreviewDecision(t *testing.T) {
 // neither by the overview nor by the figures, although its row stays as it is
 // until somebody decides about the payment again.
 func TestExpiredDecisionsWaitForNobody(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)

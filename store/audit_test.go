@@ -59,6 +59,7 @@ func unguarded(t testing.TB, s *Store) {
 // TestVerifyAudit: whatever is done to the rows behind our back is found, with
 // the entry where it begins. Each member of an entry is changed by itself.
 func TestVerifyAudit(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	if check := audited(t, s); check.FirstBad != nil || check.Entries != 0 || check.Head != (payout.AuditHead{}) {
@@ -135,6 +136,7 @@ func TestVerifyAudit(t *testing.T) {
 // TestVerifyAuditWhileItGrows: entries that are appended meanwhile neither look
 // like too many nor are they missed.
 func TestVerifyAuditWhileItGrows(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	appended(t, s, 3)
 	done := make(chan struct{})
@@ -170,6 +172,7 @@ func TestVerifyAuditWhileItGrows(t *testing.T) {
 }
 
 func TestAuditList(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	appended(t, s, 12)
 	mid := s.Now()
@@ -244,6 +247,7 @@ func TestAuditList(t *testing.T) {
 
 // TestAuditListReadsOnePage: on a full table, with any filters.
 func TestAuditListReadsOnePage(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	_, err := raw.ExecContext(t.Context(), `
 INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)

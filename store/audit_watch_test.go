@@ -9,6 +9,7 @@ import (
 // TestAuditWatched: what is appended is checked in turn, from where the last call
 // ended, and what was changed is found as soon as it is come to.
 func TestAuditWatched(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	watch := func() payout.AuditWatch {
 		t.Helper()
@@ -43,6 +44,7 @@ func TestAuditWatched(t *testing.T) {
 // TestR13_AuditOfRestoredBooks: a process that lives through a restore of MySQL checks the
 // chain of the books as they are, which has other entries behind those of the backup.
 func TestR13_AuditOfRestoredBooks(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)
 	appended(t, s, 12)
@@ -66,6 +68,7 @@ func TestR13_AuditOfRestoredBooks(t *testing.T) {
 
 // TestAuditWatchedEnd: entries that were cut off are missed.
 func TestAuditWatchedEnd(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	appended(t, s, 3)
 	unguarded(t, s)

@@ -13,6 +13,7 @@ import (
 
 // TestAway: MySQL is killed. Every call says unavailable within moments, and works again afterwards.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	server, dsn := stacktest.FreshMariaDB(t)
 	s, _, _ := newStoreAt(t, dsn)
 	p := funded(t, s, 100, 2)
@@ -77,6 +78,7 @@ func secretFree(t testing.TB, what string, err error) {
 }
 
 func TestDSNIsNotTold(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	for name, bad := range map[string]string{
 		"malformed":     strings.Replace(dsn, "tcp(", "tcp", 1),

@@ -41,6 +41,7 @@ func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int
 }
 
 func TestR13_BooksBeat(t *testing.T) {
+	t.Parallel()
 	s, c, dsn, set := newBooks(t)
 	ctx := t.Context()
 	b, err := s.Books(ctx)
@@ -186,6 +187,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 // a process that has seen more than the books have, before anybody has noticed, and
 // then by every process; nothing is changed. Normal books let all of it pass.
 func TestR13_RestoredBooksRefuse(t *testing.T) {
+	t.Parallel()
 	s, _, dsn, set := newBooks(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 2)
@@ -248,6 +250,7 @@ func TestR13_RestoredBooksRefuse(t *testing.T) {
 // TestR13_UndecidedPacketStays: what the recovery left to a person stays as it is
 // until that person has resolved its break; other packets go on.
 func TestR13_UndecidedPacketStays(t *testing.T) {
+	t.Parallel()
 	s, _, _, _ := newBooks(t)
 	ctx := t.Context()
 	p, other := funded(t, s, 100, 2), funded(t, s, 100, 2)
@@ -284,6 +287,7 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 // the books that are resolved: the provider may know it with another request. It is asked
 // about, and what does not agree is a break. Other numbers are sent.
 func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
+	t.Parallel()
 	s, _, _, _ := newBooks(t)
 	ctx := t.Context()
 	p, other := funded(t, s, 300, 3), funded(t, s, 300, 3)
@@ -338,6 +342,7 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 // packet is not rejected, which would have all of it go back should the charge turn up, until a
 // further recovery was answered.
 func TestR13_LeftChargeIsNotRejected(t *testing.T) {
+	t.Parallel()
 	s, _, _, _ := newBooks(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 2))
@@ -366,6 +371,7 @@ func errOnly[T any](_ T, err error) error { return err }
 // backup is unknown once the provider knows it, and paid without a break; put back
 // twice it changes once, and of normal books nothing is changed.
 func TestR13_NumberSentAgain(t *testing.T) {
+	t.Parallel()
 	s, _, _, _ := newBooks(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 1)

@@ -34,6 +34,7 @@ func campaignClock(t *testing.T, after time.Duration) (*Store, *clock) {
 }
 
 func TestCreateCampaign(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -time.Minute)
 	want := sampleCampaign()
 	made, existed, err := s.CreateCampaign(t.Context(), want)
@@ -103,6 +104,7 @@ func nothingDue(t *testing.T, s *Store, c campaign.Campaign) {
 // TestReserveDay: each day is reserved once, in order and when it is due; after the last
 // one the campaign ends.
 func TestReserveDay(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
 	c := sampleCampaign()
 	c.EndsOn = "2026-02-19"
@@ -152,6 +154,7 @@ func TestReserveDay(t *testing.T) {
 
 // TestReserveOrPause: a pause comes before a day is reserved, or after it.
 func TestReserveOrPause(t *testing.T) {
+	t.Parallel()
 	s, _ := campaignClock(t, -time.Minute)
 	for range 20 {
 		c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
@@ -180,6 +183,7 @@ func TestReserveOrPause(t *testing.T) {
 
 // TestDecideDay: a day that was reserved is decided once; that its packet was made wins.
 func TestDecideDay(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
@@ -222,6 +226,7 @@ func TestDecideDay(t *testing.T) {
 
 // TestSetCampaign: a pause leaves days out, and what was made before one is not made again.
 func TestSetCampaign(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -5*time.Minute)
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
@@ -277,6 +282,7 @@ func TestSetCampaign(t *testing.T) {
 
 // TestCampaignsAreLookedAfter: what worker and lists read.
 func TestCampaignsAreLookedAfter(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
 	ids := func(all []campaign.Campaign, err error) string {
 		t.Helper()
@@ -341,6 +347,7 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 }
 
 func TestVitalsOfCampaigns(t *testing.T) {
+	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
 	vitals := func() (v observe.Vitals) {
 		t.Helper()
@@ -413,6 +420,7 @@ func TestVitalsOfCampaigns(t *testing.T) {
 
 // TestTooManyCampaigns: an app may have so many that have not ended.
 func TestTooManyCampaigns(t *testing.T) {
+	t.Parallel()
 	s, _ := campaignClock(t, -time.Hour)
 	first, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)

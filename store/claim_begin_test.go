@@ -20,6 +20,7 @@ func beginClaim(t testing.TB, s *Store, c packet.Claim) payout.Begun {
 // TestR3_BeginClaim: a claim and its first send, booked at once, leave the rows
 // that the two steps leave one after the other; whoever comes to them asks.
 func TestR3_BeginClaim(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 300, 3)
@@ -105,6 +106,7 @@ func TestR3_BeginClaim(t *testing.T) {
 
 // TestBeginClaimRefuses: what cannot be booked is not sent, and leaves nothing.
 func TestBeginClaimRefuses(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 300, 3)
@@ -163,6 +165,7 @@ func book(s *Store, t testing.TB, c packet.Claim, withSend bool) (err error) {
 // TestBeginClaimBesideRecordClaim: many users want one share, and run after run
 // wants the same claim, each in either way. One of them has it, once.
 func TestBeginClaimBesideRecordClaim(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 200, 2)
 	won := 0

@@ -12,6 +12,7 @@ import (
 // TestR9_LateClaims: a claim is late when its lane was rebuilt since and is open. It is not
 // booked in one go then, and as ever behind a gate that is not open.
 func TestR9_LateClaims(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	s.lanes = 64
@@ -73,6 +74,7 @@ func TestR9_LateClaims(t *testing.T) {
 // TestR9_ClaimsTakeNoLane: claims look at the row of their lane without waiting for it, or
 // holding it: how far all lanes have come is written every second.
 func TestR9_ClaimsTakeNoLane(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	s.lanes = 64
 	p := funded(t, s, 200, 2)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestRecordClaim(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 1000, 3)
@@ -94,6 +95,7 @@ func TestRecordClaim(t *testing.T) {
 
 // TestRecordClaimAtOnce: fifty users want one share, and then one user wants fifty shares. One row comes of it.
 func TestRecordClaimAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 5000, 50)
 	for name, claimOf := range map[string]func(i int) packet.Claim{
@@ -126,6 +128,7 @@ func TestRecordClaimAtOnce(t *testing.T) {
 
 // TestRecordClaimRepeatedAtOnce: the same claim from many runs is booked once and answered to all.
 func TestRecordClaimRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
 	for _, err := range together(20, func(int) error { _, err := s.RecordClaim(t.Context(), claimOf(p, 0, "u"), provider); return err }) {
@@ -137,6 +140,7 @@ func TestRecordClaimRepeatedAtOnce(t *testing.T) {
 // TestR8_UsersAreBytes: `a`, `A`, `a ` and the like are as many people. Every
 // text collation would merge some of them.
 func TestR8_UsersAreBytes(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	users := []string{"a", "A", "a ", " a", "á", "a\u0301", "ａ", "ß", "ss", "用户", strings.Repeat("x", 64), strings.Repeat("x", 63), "0", "00"}
@@ -174,6 +178,7 @@ func TestR8_UsersAreBytes(t *testing.T) {
 
 // TestR8_LargestAmount: 2^53-1 fen through every column and sum.
 func TestR8_LargestAmount(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, money.Max, 1)
@@ -198,6 +203,7 @@ func TestR8_LargestAmount(t *testing.T) {
 }
 
 func TestShareConflictIsKept(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
@@ -220,6 +226,7 @@ func claimed(c packet.Claim) payout.Claimed {
 }
 
 func TestPayoutProgress(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 2)
 	claim(t, s, p, 0, "u")

@@ -12,6 +12,7 @@ import (
 // ahead lack what is posted after it was set right. They are made anew, so that balances
 // are those of the ledger and the day becomes final.
 func TestCloseAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	p := x.packet("app", 1000, 4)
 	const step = 20 * time.Minute
@@ -48,6 +49,7 @@ func TestCloseAfterTheClockWasSetBack(t *testing.T) {
 
 // TestFinalDayOutlivesAClockSetBack: a day that is final stays it when its end is in the future.
 func TestFinalDayOutlivesAClockSetBack(t *testing.T) {
+	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()

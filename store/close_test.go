@@ -132,6 +132,7 @@ func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
 // the day ends where the next one begins, and what is on different days on the two
 // sides is told by its number.
 func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
+	t.Parallel()
 	x, first, late := twoDays(t)
 	second := first.Add(1)
 	x.c.pass(2 * payout.LedgerSettled)
@@ -214,6 +215,7 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 
 // TestFinalDayStaysAsItIs: whatever is posted, read and found later.
 func TestFinalDayStaysAsItIs(t *testing.T) {
+	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.reconcile(first)
@@ -247,6 +249,7 @@ func TestFinalDayStaysAsItIs(t *testing.T) {
 // TestCloseSeesEntriesThatAreMissing: a day whose postings are not what lies between
 // its balances does not become final.
 func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
+	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.closing()
@@ -266,6 +269,7 @@ func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
 // TestCloseNeedsABreakForEachDifference: sides that differ without a break that says
 // why do not make a day final.
 func TestCloseNeedsABreakForEachDifference(t *testing.T) {
+	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.lines[first][0].At)
@@ -281,6 +285,7 @@ func TestCloseNeedsABreakForEachDifference(t *testing.T) {
 // TestLedgerAtAnyMoment: the balances at a moment are those of all postings before it,
 // whatever sums are kept, in whatever time zone days end.
 func TestLedgerAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	begun := x.s.Now()
 	for range 4 {
@@ -328,6 +333,7 @@ func TestLedgerAtAnyMoment(t *testing.T) {
 
 // TestClosesAtOnce: two workers write down the same sums.
 func TestClosesAtOnce(t *testing.T) {
+	t.Parallel()
 	x, first, _ := twoDays(t)
 	x.c.pass(2 * payout.LedgerSettled)
 	x.reconcile(first)
@@ -350,6 +356,7 @@ func TestClosesAtOnce(t *testing.T) {
 
 // TestClosesAreListed: every day since the first posting, newest first, page by page.
 func TestClosesAreListed(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	if none, err := x.s.DayCloses(t.Context(), provider, time.UTC, "", 10); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
@@ -383,6 +390,7 @@ func TestClosesAreListed(t *testing.T) {
 
 // TestClosesReadIndexes explains what closes ask of MySQL on full tables.
 func TestClosesReadIndexes(t *testing.T) {
+	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
 	x := &statement{t: t, s: s, c: c, lines: map[payout.Day][]payout.StatementLine{}}
 	c.pass(c.at.Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(c.at))

@@ -52,6 +52,7 @@ func decide(t testing.TB, s *Store, id string) {
 }
 
 func TestRetryPayment(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -106,6 +107,7 @@ func TestRetryPayment(t *testing.T) {
 }
 
 func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	for amount, waits := range map[money.Fen]bool{approveFrom - 1: false, approveFrom: true, approveFrom + 1: true} {
@@ -148,6 +150,7 @@ func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
 
 // TestRetryPaymentAtOnce: two people, and one of them with two tabs, decide at the same moment. One decision comes of it.
 func TestRetryPaymentAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	for round := range 6 {
@@ -186,7 +189,8 @@ func TestRetryPaymentAtOnce(t *testing.T) {
 
 // TestAuditAtOnce: many decisions about different payments append to the one
 // chain at the same moment, from the first entry on, without a gap or a fork,
-// and, once it has begun, one after the other without deadlocks.
+// and, once it has begun, one after the other without deadlocks. It is not parallel: it
+// counts the deadlocks of the whole server.
 func TestAuditAtOnce(t *testing.T) {
 	s, _ := newStore(t)
 	const n = 16
@@ -251,6 +255,7 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 // TestR5_DecisionWhenTheClockWasSetBack: the numbers are asked about after the
 // decision, at once, whatever time their rows are of.
 func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)

@@ -24,6 +24,7 @@ func laneOf(t testing.TB, s *Store, lane int) packet.LaneRow {
 // TestR9_LaneRowMovesByItsEpochAlone: a lane is put in once, opened when it never was,
 // and shut in its own epoch alone, with the first reason.
 func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	first := packet.LaneRow{Lane: 7, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
@@ -71,6 +72,7 @@ func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
 // TestR9_R13LanesAreRaised: a recovery raises a lane to what it has found, and never
 // lowers one.
 func TestR9_R13LanesAreRaised(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	lane := func(epoch int64, state packet.LaneState, seen int64, why packet.LaneReason) packet.LaneRow {
@@ -118,6 +120,7 @@ func TestR9_R13LanesAreRaised(t *testing.T) {
 
 // TestR9_SeenRises: what was seen of a lane only rises, and only in the lane's epoch.
 func TestR9_SeenRises(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}, {Lane: 4, Epoch: 2, State: packet.LaneOpen}}))
@@ -147,6 +150,7 @@ func TestR9_SeenRises(t *testing.T) {
 // TestR9_R13LaneAhead: a lane that Redis has in a later epoch than the books proves that
 // these were restored; one whose rebuild has begun meanwhile does not.
 func TestR9_R13LaneAhead(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 4, State: packet.LaneOpen}}))

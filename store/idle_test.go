@@ -12,6 +12,7 @@ import (
 // process that is suspended or a host that is cut off, does not keep its rows from
 // the others; what he had done is undone, and he is told when he goes on.
 func TestIdleTransaction(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	s, _, _ := newStoreAt(t, dsn)
 	p := recorded(t, s, samplePacket(100, 2))

@@ -25,6 +25,7 @@ func sends(t *testing.T, s *Store, id string) payout.Begun {
 // TestR3_NotificationBeforeStep: a run has read its step, and a notification about number 1
 // is stored before it carries that out. The row says that the number is asked about first.
 func TestR3_NotificationBeforeStep(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	again, cancelled := owing(t, s), owing(t, s)
 	one := fail(t, s, again)
@@ -60,6 +61,7 @@ func TestR3_NotificationBeforeStep(t *testing.T) {
 // a notification about number 1 comes meanwhile: that is asked about at once, not after
 // number 2 has gone out.
 func TestR12_NotificationWhileHeld(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	one := fail(t, s, id)
@@ -93,6 +95,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 // TestR5_CancelRefundWaits: a payout was cancelled, and its money has reached the recipient
 // after all. The refund does not go out as well until a person has resolved that.
 func TestR5_CancelRefundWaits(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	one := fail(t, s, id)
@@ -124,6 +127,7 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 // TestR4_RestatedLine: a person has resolved a difference of one fen, and then the provider
 // says something else of the same movement. That is a difference nobody has looked at.
 func TestR4_RestatedLine(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)

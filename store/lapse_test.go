@@ -22,6 +22,7 @@ func lapsed(t testing.TB, s *Store, id string) payout.State {
 // TestR2_UnsentChargeLapses: a packet that has expired before its charge was sent costs its
 // sender nothing: the charge ends, the packet is rejected, and the ledger is empty.
 func TestR2_UnsentChargeLapses(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
 	id := chargeID(p)
@@ -59,6 +60,7 @@ func TestR2_UnsentChargeLapses(t *testing.T) {
 
 // TestR4_SentChargeDoesNotLapse: whatever was sent may have arrived, and is asked about.
 func TestR4_SentChargeDoesNotLapse(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	noted, unknown := recorded(t, s, samplePacket(1000, 3)), recorded(t, s, samplePacket(1000, 3))
 	begin(t, s, chargeID(noted))
@@ -84,6 +86,7 @@ func TestR4_SentChargeDoesNotLapse(t *testing.T) {
 // TestR13_RestoredBooksLapseNothing: books that were restored since a packet was made do
 // not know whether its charge was sent before that; of later packets they do.
 func TestR13_RestoredBooksLapseNothing(t *testing.T) {
+	t.Parallel()
 	s, c, _, _ := newBooks(t)
 	ctx := t.Context()
 	old := recorded(t, s, samplePacket(100, 2))

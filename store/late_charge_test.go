@@ -11,6 +11,7 @@ import (
 // TestLateChargeGoesBack: a charge that the provider has called failed, and that goes
 // through after its packet was rejected, is refunded as a whole and by itself.
 func TestLateChargeGoesBack(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 1))
@@ -61,6 +62,7 @@ func TestLateChargeGoesBack(t *testing.T) {
 // TestLateChargeOfAPacketThatWaits: before it is rejected a packet goes on with its charge,
 // and nothing is refunded.
 func TestLateChargeOfAPacketThatWaits(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 1))
@@ -78,6 +80,7 @@ func TestLateChargeOfAPacketThatWaits(t *testing.T) {
 // TestLateChargeRefundedOutside: its refund failed and people made it by other means. Its
 // packet stays rejected, and nobody waits for that to change: no run is started for ever.
 func TestLateChargeRefundedOutside(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(100, 1))

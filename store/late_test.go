@@ -12,6 +12,7 @@ import (
 // TestLateRefunds: late are refunds that were due and are not at their end, by the
 // time at which their packet was over, and nothing else.
 func TestLateRefunds(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	now := c.now()

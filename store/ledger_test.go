@@ -15,6 +15,7 @@ import (
 )
 
 func TestR12_LedgerBalances(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 1000, 4) // 250 each
@@ -70,6 +71,7 @@ func TestR12_LedgerBalances(t *testing.T) {
 
 // TestR12_LedgerRefuses: what a transfer can never be, also not by a defect of ours.
 func TestR12_LedgerRefuses(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := newID()
 	order := func(attempt int) string { return payout.OrderNo(payout.ID(payout.KindPayout, id, 0), attempt) }

@@ -30,6 +30,7 @@ func closed(t testing.TB, s *Store, p packet.Packet) {
 }
 
 func TestClosedBooksKnowTheirClaims(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	at := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
@@ -75,6 +76,7 @@ func TestClosedBooksKnowTheirClaims(t *testing.T) {
 }
 
 func TestClaimsBefore(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 1000, 9)
 	for i := range 5 {
@@ -110,6 +112,7 @@ func TestClaimsBefore(t *testing.T) {
 }
 
 func TestUserClaims(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	at := time.Date(2026, 2, 16, 16, 0, 0, 0, time.UTC)
@@ -168,6 +171,7 @@ func TestUserClaims(t *testing.T) {
 }
 
 func TestSums(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	year := packet.Span{From: time.Date(2025, 12, 31, 16, 0, 0, 0, time.UTC), To: time.Date(2026, 12, 31, 16, 0, 0, 0, time.UTC)}
@@ -234,6 +238,7 @@ ANALYZE TABLE packets, shares, claims;`
 // TestListsReadOnePage explains what the lists ask of MySQL on full tables: no
 // table is read from end to end, and nothing is sorted to be thrown away.
 func TestListsReadOnePage(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	ctx := t.Context()
 	for _, fill := range []string{crowd, giants} {

@@ -32,6 +32,7 @@ func failedPayment(t testing.TB, s *Store) string {
 }
 
 func TestDueOutbox(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v of nothing", got)
@@ -76,6 +77,7 @@ func TestDueOutbox(t *testing.T) {
 // run, which knows, is told more and more seldom, and nobody is called for it. A run that
 // cannot be reached is tried every five seconds, and people are called.
 func TestOutboxReached(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	vitals := NewVitals(s)
@@ -140,6 +142,7 @@ func TestOutboxReached(t *testing.T) {
 
 // TestDueOutboxOfManyWorkers: each row goes to one worker at a time, and none waits for another's lock.
 func TestDueOutboxOfManyWorkers(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	const n = 12
 	p := funded(t, s, 1200, n)
@@ -181,6 +184,7 @@ func TestDueOutboxOfManyWorkers(t *testing.T) {
 
 // TestR12_NotificationMovesNothing: it is stored once and wants the provider asked, that is all.
 func TestR12_NotificationMovesNothing(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -253,6 +257,7 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 // TestNotificationsAndOutboxAtOnce: a notification that comes while the
 // dispatcher deletes the row of the one before it is not lost.
 func TestNotificationsAndOutboxAtOnce(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -284,6 +289,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 // transaction has read the clock, and before it has the row, is asked about: the
 // answer is to a question that was put before.
 func TestNotificationOvertakesAnAnswer(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	o := begin(t, s, id)
@@ -311,6 +317,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 }
 
 func TestQuarantine(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	for range 2 {
 		must(t, s.Quarantine(t.Context(), 3, "1-1", map[string]any{"claim": "\xff", "n": 1}, "bad \xff"))
@@ -323,6 +330,7 @@ func TestQuarantine(t *testing.T) {
 
 // TestOutboxRowWithoutPayment: it does not hold up the others.
 func TestOutboxRowWithoutPayment(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)

@@ -15,6 +15,7 @@ import (
 // TestOverviewSums: the sums over the ledger are those of its packets, whether
 // postings are new, were remembered from an earlier call, or come behind those.
 func TestOverviewSums(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	var packets []string
@@ -69,6 +70,7 @@ func TestOverviewSums(t *testing.T) {
 // TestR13_OverviewOfRestoredBooks: a process that lives through a restore of MySQL does not
 // tell sums of postings that are not in the books any more.
 func TestR13_OverviewOfRestoredBooks(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	older, _ := newStore(t)
@@ -99,6 +101,7 @@ func TestR13_OverviewOfRestoredBooks(t *testing.T) {
 
 // TestOverviewInTurns: a ledger that takes longer than one call is added up in turns.
 func TestOverviewInTurns(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	funded(t, s, 1000, 4)
 	c.pass(2 * ledgerSettled)
@@ -117,6 +120,7 @@ func TestOverviewInTurns(t *testing.T) {
 // TestOverviewOfHugeAmounts: an app may ask for any number of charges of the largest
 // amount; people still see what there is.
 func TestOverviewOfHugeAmounts(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	recorded(t, s, samplePacket(money.Max, 1))
 	const more = 1100 // 1,024 such amounts are more than an int64 holds
@@ -140,6 +144,7 @@ func TestOverviewOfHugeAmounts(t *testing.T) {
 // TestDeclinedChargesAreAtTheirEnd: nobody is called for them, and counting what is left
 // does not read them: there are more and more.
 func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	fail(t, s, chargeID(recorded(t, s, samplePacket(1000, 4))))
 	failed := funded(t, s, 1000, 4)
@@ -162,6 +167,7 @@ func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
 // TestLedgerOfHugeAmounts: an app may fund any number of packets of the largest amount.
 // The ledger over all of them is left out then, at once and for good, and the rest is told.
 func TestLedgerOfHugeAmounts(t *testing.T) {
+	t.Parallel()
 	for _, settled := range []bool{false, true} {
 		s, c := newStore(t)
 		p := funded(t, s, money.Max, 1)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRecordPacket(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := samplePacket(1000, 3)
 	eligible := []string{"a", "B", "ü"}
@@ -61,6 +62,7 @@ func TestRecordPacket(t *testing.T) {
 }
 
 func TestRecordPacketAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := samplePacket(1000, 3)
 	for _, err := range together(16, func(i int) error {
@@ -87,6 +89,7 @@ func TestRecordPacketAtOnce(t *testing.T) {
 }
 
 func TestFund(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := recorded(t, s, samplePacket(1000, 3))
@@ -118,6 +121,7 @@ func TestFund(t *testing.T) {
 }
 
 func TestRejectPacket(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
 	failAs(t, s, chargeID(p), "余额不足")
@@ -140,6 +144,7 @@ func TestRejectPacket(t *testing.T) {
 // failed, and for that reason, not when a run says so: in books that were restored the
 // charge is back at an earlier step, and may be paid yet.
 func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	declined := packet.Failure{Code: "declined", Message: "no"}
 	refused := func(p packet.Packet, is payout.Status) {
@@ -179,6 +184,7 @@ func TestR13_RejectNeedsTheFailedCharge(t *testing.T) {
 // TestR2_ClosingNeedsTheCharge: nothing is refunded that was not charged; what
 // was charged and could not be opened goes back in full.
 func TestR2_ClosingNeedsTheCharge(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := recorded(t, s, samplePacket(1000, 3))
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened)
@@ -206,6 +212,7 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 // TestR2_FundedWhileItCloses: shares that are written at the moment in which a packet is
 // given up go back with all the rest, whoever comes first.
 func TestR2_FundedWhileItCloses(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	first := map[bool]int{}
@@ -235,6 +242,7 @@ func TestR2_FundedWhileItCloses(t *testing.T) {
 }
 
 func TestClosing(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 1000, 4)
@@ -301,6 +309,7 @@ func TestClosing(t *testing.T) {
 }
 
 func TestClosingWithoutRemainder(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 2, 2)
 	claim(t, s, p, 0, "a")
@@ -322,6 +331,7 @@ func TestClosingWithoutRemainder(t *testing.T) {
 // many times. Every fen is either claimed or in the remainder, whoever wins, and
 // a claim that came too late is told so.
 func TestR6_BooksCloseOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const shares = 6
@@ -390,6 +400,7 @@ func balanced(t testing.TB, s *Store, p packet.Packet, want map[payout.Account]m
 }
 
 func TestPackets(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	base := time.Now().UTC().Truncate(time.Second)

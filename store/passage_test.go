@@ -11,6 +11,7 @@ import (
 // TestPassage: a payment's way is told from the acknowledgment in Redis on, with what
 // the provider told by itself and with the runs that are still to be started.
 func TestPassage(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 2)

@@ -29,6 +29,7 @@ func parse(t testing.TB, no string) payout.Parts {
 }
 
 func TestPaymentThroughTheRows(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -82,6 +83,7 @@ func TestPaymentThroughTheRows(t *testing.T) {
 // TestAttemptSurvivesItsRow: every field of an attempt comes back as it was
 // written; one forgotten would be a program counter that forgets.
 func TestAttemptSurvivesItsRow(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 	want := payout.Attempt{}
@@ -124,6 +126,7 @@ func TestAttemptSurvivesItsRow(t *testing.T) {
 }
 
 func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
 	bad := errors.New("cannot be encoded")
@@ -139,6 +142,7 @@ func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
 // TestR3_OneOrderAtOnce: many runs begin at the same moment; one of them gets
 // the order, the others are told to ask.
 func TestR3_OneOrderAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
 	orders := make([]*payout.Order, 16)
@@ -168,6 +172,7 @@ func TestR3_OneOrderAtOnce(t *testing.T) {
 // answers. Every send but the first has an answered question of its own before
 // it, the money is booked once, and all runs see the same end.
 func TestR3_RowIsTheProgramCounter(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	for round := range 8 {
@@ -247,6 +252,7 @@ func TestR3_RowIsTheProgramCounter(t *testing.T) {
 // TestR5_NothingIsSentPastAskUntil: a number that the provider may have forgotten is not
 // sent again, whatever was said about it before.
 func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		later time.Duration
 		sent  bool
@@ -270,6 +276,7 @@ func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
 }
 
 func TestSettleIsRepeatable(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -296,6 +303,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 // TestSettleTakesAnyText: whatever a provider says has to fit, or the payment
 // would stay where it is for ever because of a word.
 func TestSettleTakesAnyText(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	for i, text := range []string{"余额不足", strings.Repeat("长", 600), "\xff\xfe", "a\x00b", "🧧", strings.Repeat("x", 70_000), "' OR 1=1 --",
 		"\u2028\u202e"} {
@@ -328,6 +336,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 
 // TestCasRefusesMovedRows: a change decided on an old reading of the row is not written.
 func TestCasRefusesMovedRows(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
@@ -351,6 +360,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 // TestR4_UnansweredRepeatIsNotRefused: of the send that is on its way the row knows no
 // answer, also when the one before was refused.
 func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
 	id := claim(t, s, p, 0, "u").PaymentID

@@ -52,6 +52,7 @@ func soundLedger(t testing.TB, s *Store) {
 // promised of one, or has of one, says nothing of another that he grabbed when Redis had
 // lost the first, unless that can be neither booked nor promised.
 func TestR9_UnrecordedByShare(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 600, 6)
 	claim(t, s, p, 0, "booked")
@@ -81,6 +82,7 @@ func TestR9_UnrecordedByShare(t *testing.T) {
 // a failed payout without a share and without a posting, one a user, however
 // often; its user is told what he was told.
 func TestR10_PromiseIsKept(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 300, 3)
@@ -136,6 +138,7 @@ func ptr[T any](v T) *T { return &v }
 // TestR10_PromisesAtOnce: runs of one claim at once make one payout, those of
 // different users one each, and no number is given twice.
 func TestR10_PromisesAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 100, 1)
 	claim(t, s, p, 0, "u")
@@ -165,6 +168,7 @@ func TestR10_PromisesAtOnce(t *testing.T) {
 // TestR10_Honoured: two persons, whatever the amount; then the house owes it, once,
 // however often a number fails, and it is paid under an h-number.
 func TestR10_Honoured(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p, id := promised(t, s)
@@ -213,6 +217,7 @@ func TestR10_Honoured(t *testing.T) {
 // TestR10_Voided: a cancel of what nobody has honoured posts nothing and makes no
 // refund; what the house has taken on stays with the house.
 func TestR10_Voided(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		honoured bool
 		postings int
@@ -254,6 +259,7 @@ func TestR10_Voided(t *testing.T) {
 
 // TestR10_PaidOutside: by other means is the house's money too.
 func TestR10_PaidOutside(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p, id := promised(t, s)
 	agreed(t, s, id, markCommand)
@@ -266,6 +272,7 @@ func TestR10_PaidOutside(t *testing.T) {
 
 // TestR10_Listed: among the payouts of staff, in their order, and by itself.
 func TestR10_Listed(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 500, 5)
@@ -310,6 +317,7 @@ func TestR10_Listed(t *testing.T) {
 
 // TestR10_Reconciled: the statement's line of an honoured promise agrees with the books.
 func TestR10_Reconciled(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	p := samplePacket(100, 1)
 	recorded(x.t, x.s, p)
@@ -331,6 +339,7 @@ func TestR10_Reconciled(t *testing.T) {
 // TestR10_UserIsToldTheSame: a user's list and his sums have what he was told, once
 // a packet, in the order of the others.
 func TestR10_UserIsToldTheSame(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	at := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
@@ -398,6 +407,7 @@ func TestR10_UserIsToldTheSame(t *testing.T) {
 // TestR10_ListedWithTheClaims: who got what tells of everybody who was told that he
 // has won, page after page, once each.
 func TestR10_ListedWithTheClaims(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	p := funded(t, s, 300, 3)
 	claim(t, s, p, 0, "u0")

@@ -35,6 +35,7 @@ func setHold(t testing.TB, s *Store, who, key, reason string, hold bool) payout.
 }
 
 func TestHoldProvider(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	state, err := s.ProviderState(ctx, provider)
@@ -96,6 +97,7 @@ func TestHoldProvider(t *testing.T) {
 // TestHoldProviderAtOnce: many people hold at the same moment, on a provider
 // nobody ever held: one of them is who holds it, and all are audited.
 func TestHoldProviderAtOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	const people = 12
 	answers := make([]string, people)
@@ -121,6 +123,7 @@ func TestHoldProviderAtOnce(t *testing.T) {
 // TestHoldStopsSends: while held no number is taken, no send is noted, and answers to
 // queries are booked as ever.
 func TestHoldStopsSends(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 300, 3)
@@ -174,6 +177,7 @@ func TestHoldStopsSends(t *testing.T) {
 
 // TestHoldIsOfOneProvider: other providers' payments go on.
 func TestHoldIsOfOneProvider(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	w := holding("ops", "k", "stop", true)
 	w.Route = "POST /v1/staff/providers/other/hold"

@@ -23,6 +23,7 @@ import (
 )
 
 func TestPayments(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 1500, 5) // 300 each
@@ -125,6 +126,7 @@ func TestPayments(t *testing.T) {
 
 // TestReferenceOfTheCurrentNumber: an older number has succeeded after all. List and detail show its reference, not the last number's.
 func TestReferenceOfTheCurrentNumber(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
 	answer := func(source payout.Source, no int, kind payout.ObservationKind) {
@@ -154,6 +156,7 @@ func TestReferenceOfTheCurrentNumber(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	token, keyID := access.NewToken(access.RoleApp)
@@ -240,6 +243,7 @@ notifications;`
 // TestStatementsUseAnIndex lives payments through every path on full tables and
 // explains each statement that was run: none may read a table from end to end.
 func TestStatementsUseAnIndex(t *testing.T) {
+	t.Parallel()
 	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
 	ctx := t.Context()
 	_, err := raw.ExecContext(ctx, crowd)
@@ -349,6 +353,7 @@ func explain(t *testing.T, raw *sql.DB, text string) {
 }
 
 func TestClip(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		in         string
 		n          int

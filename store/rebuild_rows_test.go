@@ -12,6 +12,7 @@ import (
 // are counted, of small packets that share a page and of one that is larger than a page;
 // not those of other lanes, of another epoch, or from before that place.
 func TestR9_ClaimsBehind(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const lanes, lane = 8, 3

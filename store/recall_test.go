@@ -12,6 +12,7 @@ import (
 // TestPlanRecall: the entry is there once a key, before the recall; what was begun
 // under a key goes on under it, and its first answer stays.
 func TestPlanRecall(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	p := funded(t, s, 100, 1)

@@ -11,6 +11,7 @@ import (
 // TestFailedReconciliationIsAskedForAgain: a day whose statement could not be read is
 // told, and reconciled again after a pause that grows, until one has compared it.
 func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const day, other = payout.Day("2026-02-17"), payout.Day("2026-02-18")
@@ -85,6 +86,7 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 // TestLastReconciliationIsTold: when one was carried out last; before the first, since when
 // the installation is there.
 func TestLastReconciliationIsTold(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	last := func() time.Time {

@@ -10,6 +10,7 @@ import (
 // TestReconcileOfLongAgo: a day is compared from both sides also when more than a
 // hundred later ones were read since, as when an auditor asks for one of last quarter.
 func TestReconcileOfLongAgo(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
@@ -29,6 +30,7 @@ func TestReconcileOfLongAgo(t *testing.T) {
 // that of the day and that of the next one do when days are made up for, take no lines
 // from each other; what neither has read goes.
 func TestStatementReadByTwo(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	x.paid(x.owing(), 100, "u")
 	ctx, day := t.Context(), payout.DayOf(x.s.Now(), time.UTC)

@@ -158,6 +158,7 @@ func (x *statement) sums(r payout.Reconciliation, op payout.Op) payout.OpSum {
 
 // TestReconcileAgrees: what is in both counts as matched, on both sides.
 func TestReconcileAgrees(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	for range 3 {
 		o := x.owing()
@@ -181,6 +182,7 @@ func TestReconcileAgrees(t *testing.T) {
 // TestReconcileHugeAmounts: a statement may hold any amounts, of orders that are not ours
 // too. The day comes to its end all the same: no other run of it could be started.
 func TestReconcileHugeAmounts(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	const lines = 3 // of amounts that stand for those of hundreds
 	day := payout.DayOf(x.s.Now(), time.UTC)
@@ -225,6 +227,7 @@ func TestReconcileHugeAmounts(t *testing.T) {
 // TestReconcileRepairsByAsking: the machine books what the provider says when
 // asked; the break is resolved without a person.
 func TestReconcileRepairsByAsking(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
@@ -271,6 +274,7 @@ func TestReconcileRepairsByAsking(t *testing.T) {
 
 // TestReconcileAsksAboutReturnInFlight: nobody else would ask about a payout that is paid.
 func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.paid(o, 100, "u")
@@ -307,6 +311,7 @@ func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
 // TestReconcileMoneyUnderOtherNumbers: numbers nobody knows, numbers used twice,
 // numbers given up.
 func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.paid(o, 100, "u")
@@ -361,6 +366,7 @@ func (x *statement) superseded() string {
 // TestReconcileCutAtMidnight: the provider moved before midnight what we booked
 // after it, and the other way round for clocks that differ.
 func TestReconcileCutAtMidnight(t *testing.T) {
+	t.Parallel()
 	for name, moved := range map[string]time.Duration{"booked after midnight": -3 * time.Second,
 		"the provider's clock is ahead": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -392,6 +398,7 @@ func TestReconcileCutAtMidnight(t *testing.T) {
 // TestReconcileBookedAndNotInStatement: found once, and no more when a corrected
 // statement has it.
 func TestReconcileBookedAndNotInStatement(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
@@ -422,6 +429,7 @@ func TestReconcileBookedAndNotInStatement(t *testing.T) {
 // TestResolvedBreakStaysResolved: what a person has dealt with is not found again
 // by reading the same statement again; new money under the number is new.
 func TestResolvedBreakStaysResolved(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.paid(o, 100, "u")
@@ -471,6 +479,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 // TestOneActiveReconciliationADay: whoever asks how often at once, one is made;
 // after its end another one is.
 func TestOneActiveReconciliationADay(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	const day = payout.Day("2026-02-17")
@@ -540,6 +549,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 
 // TestBreakList: filters and pages.
 func TestBreakList(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	for n := range 5 {
 		x.add(payout.OpTransfer, fmt.Sprintf("Foreign%d", n), "v", money.Fen(n+1), x.s.Now())
@@ -582,6 +592,7 @@ func TestBreakList(t *testing.T) {
 // TestReconcileJudgesItsOwnDay: a number with lines on two days has each judged
 // by the reconciliation of its day.
 func TestReconcileJudgesItsOwnDay(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
 	o := x.owing()
@@ -607,6 +618,7 @@ func TestReconcileJudgesItsOwnDay(t *testing.T) {
 // TestBreakOfManyLines: what several lines say under one number is one break, of all of
 // them together, however they lie in pages and runs.
 func TestBreakOfManyLines(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	o := x.owing()
 	x.paid(o, 100, "u")

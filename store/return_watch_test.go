@@ -11,6 +11,7 @@ import (
 // TestReturnWatch: one worker at a time has the turn, and a position moves only from the one that
 // its worker read.
 func TestReturnWatch(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	turn := func(every time.Duration) (payout.ReturnWatch, bool) {

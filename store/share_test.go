@@ -28,6 +28,7 @@ func stored(t *testing.T, s *Store, id string) (amounts []money.Fen) {
 // TestFundWritesEveryShare: each share has its index and its amount to the fen,
 // also at the ends of a statement and for the largest amount there is.
 func TestFundWritesEveryShare(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	for _, count := range []int{1, 2, insertShares - 1, insertShares, insertShares + 1, 2 * insertShares} {
 		amounts := make([]money.Fen, count)
@@ -48,7 +49,8 @@ func TestFundWritesEveryShare(t *testing.T) {
 }
 
 // TestFundInterrupted: a try that dies between two statements leaves nothing, the
-// next one finds nothing in its way, and no reader sees a part.
+// next one finds nothing in its way, and no reader sees a part. It is not parallel: it
+// looks for a waiting transaction in the whole server.
 func TestFundInterrupted(t *testing.T) {
 	s, _ := newStore(t)
 	p := recorded(t, s, samplePacket(3*insertShares, 2*insertShares))

@@ -10,6 +10,7 @@ import (
 // TestEndedSignIns: what was ended is told until its cookie would have ended by
 // itself, once, and is taken away afterwards.
 func TestEndedSignIns(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	day := access.EndedSignIn{ID: []byte{0, 1, 0xff}, KeyID: "k1", Until: c.now().Add(24 * time.Hour).Truncate(time.Millisecond).UTC()}

@@ -53,6 +53,7 @@ const giantPacket = "ggggggggggggggggggg0"
 // TestStaffListsReadOnePage: whatever filter of staff's lists, the rows of a page
 // are found in an index, in their order, and no more of them are read.
 func TestStaffListsReadOnePage(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	ctx := t.Context()
 	_, err := raw.ExecContext(ctx, archive)
@@ -127,6 +128,7 @@ func TestStaffListsReadOnePage(t *testing.T) {
 // TestTimesHaveNoNanoseconds: with them in a literal the server finds no range of
 // an index, which EXPLAIN of a rounded time does not show.
 func TestTimesHaveNoNanoseconds(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	at := time.Date(2026, 2, 17, 12, 0, 0, 123_456_789, time.UTC)
 	if got := query[string](t, s, "SELECT CONCAT(?)", at); got != "2026-02-17 12:00:00.123456" {
@@ -135,6 +137,7 @@ func TestTimesHaveNoNanoseconds(t *testing.T) {
 }
 
 func TestCodeOfAnotherStatus(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
 	fail(t, s, id)
@@ -149,6 +152,7 @@ func TestCodeOfAnotherStatus(t *testing.T) {
 // TestAmountsRareAndCommon: what few payments have is found by amount, what many
 // have on the way from the newest; the answers are the same as of a plain look.
 func TestAmountsRareAndCommon(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	_, err := raw.ExecContext(t.Context(), archive)
 	must(t, err)

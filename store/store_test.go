@@ -247,6 +247,7 @@ func query[T any](t testing.TB, s *Store, text string, args ...any) T {
 // TestModes: whatever the data source name, or the server, says, what does not fit is
 // refused, and times are cut, not rounded.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
 	must(t, err)
 	if cfg.Params == nil {
@@ -279,6 +280,7 @@ func serverVersion(t *testing.T, dsn string) (version string) {
 
 // TestReadCommitted: whatever the data source name, or the server, says.
 func TestReadCommitted(t *testing.T) {
+	t.Parallel()
 	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
 	must(t, err)
 	if cfg.Params == nil {
@@ -329,6 +331,7 @@ func TestReadCommitted(t *testing.T) {
 // TestDeadlockIsRepeated makes two transactions lock two rows crosswise: the
 // server rolls one back (1213), and both come through.
 func TestDeadlockIsRepeated(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	a, b := recorded(t, s, samplePacket(100, 1)).ID, recorded(t, s, samplePacket(100, 1)).ID
 	both := make(chan struct{}, 2)
@@ -373,6 +376,7 @@ func TestDeadlockIsRepeated(t *testing.T) {
 
 // TestLockTriesEnd: a transaction that meets a deadlock for ever gives up as unavailable, not in an endless loop.
 func TestLockTriesEnd(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	runs := 0
 	err := s.inTx(t.Context(), crash.Administration, func(tx) error {
@@ -387,6 +391,7 @@ func TestLockTriesEnd(t *testing.T) {
 
 // TestClock: the books' time is MySQL's, whatever time zone a connection has.
 func TestClock(t *testing.T) {
+	t.Parallel()
 	dsn := stacktest.MariaDB(t)
 	zone := "?"
 	if strings.Contains(dsn, "?") {

@@ -125,6 +125,7 @@ func (x *tallies) bounded(text string) {
 // TestTallies: the lists of staff are counted with every filter, and added up where
 // they have amounts, by statements whose work does not grow with the list.
 func TestTallies(t *testing.T) {
+	t.Parallel()
 	x := newTallies(t)
 	t.Run("Packets", func(t *testing.T) { x.in(t).packets() })
 	t.Run("Approvals", func(t *testing.T) { x.in(t).approvals() })

@@ -15,6 +15,7 @@ import (
 // TestTicketKeys: what administrators add and revoke is what is in use; a public key is
 // added once, whoever asks, and nobody whose own key has ended adds any.
 func TestTicketKeys(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	must(t, s.EnsureApp(ctx, access.App{ID: "mall", Name: "Mall", Salt: []byte("salt")}))

@@ -11,6 +11,7 @@ import (
 // TestDayOfLongAgoBecomesFinal: a day whose last break was dealt with after weeks is
 // final once it was reconciled again.
 func TestDayOfLongAgoBecomesFinal(t *testing.T) {
+	t.Parallel()
 	x := newStatement(t)
 	x.packet("app", 500, 5)
 	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())

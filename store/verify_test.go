@@ -59,6 +59,7 @@ func manyLives(t testing.TB, s *Store) {
 }
 
 func TestR12_VerifyLedger(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	for range 3 {
 		manyLives(t, s)
@@ -140,6 +141,7 @@ func tamper(t testing.TB, raw *sql.DB, statement string) {
 
 // TestVerifyPages: pages meet without a gap, also within one packet.
 func TestVerifyPages(t *testing.T) {
+	t.Parallel()
 	p := &pages[int]{size: 3, read: func(last *int) ([]int, error) {
 		from := 0
 		if last != nil {
@@ -169,6 +171,7 @@ func newVitals() *observe.Vitals {
 
 // TestVitals: what is left of many lives.
 func TestVitals(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	manyLives(t, s)
 	c.pass(48 * time.Hour)
@@ -228,6 +231,7 @@ func TestVitals(t *testing.T) {
 // TestR13_VitalsOfRestoredBooks: a process that lives through a restore of MySQL looks at
 // what is posted to from then on, although it had come farther before.
 func TestR13_VitalsOfRestoredBooks(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	older, _ := newStore(t)
 	funded(t, older, 300, 2)
@@ -253,6 +257,7 @@ func TestR13_VitalsOfRestoredBooks(t *testing.T) {
 
 // TestVitalsReadIndexes: none of the statements reads what is finished.
 func TestVitalsReadIndexes(t *testing.T) {
+	t.Parallel()
 	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
 	manyLives(t, s)
 	for query, index := range map[string]string{

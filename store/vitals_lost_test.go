@@ -11,6 +11,7 @@ import (
 // TestR9_LostGrabsWaitForPeople: how many grabs may be lost is told until somebody has dealt
 // with that, and no longer, whatever the next rebuilds of the lane have lost.
 func TestR9_LostGrabsWaitForPeople(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	epoch := int64(1)

@@ -15,6 +15,7 @@ import (
 // last week that was retried just now does not stand still, one that failed just now
 // has not waited for finance.
 func TestVitalsSinceWhen(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	id := owing(t, s)
 	age := func(status payout.Status) time.Duration {
@@ -61,6 +62,7 @@ func TestVitalsSinceWhen(t *testing.T) {
 // TestVitalsOfTroubles: what the provider has refused or not answered is told by why,
 // from its first send on, until it is taken; what is on its way is not.
 func TestVitalsOfTroubles(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	told := func() map[observe.Trouble]observe.Backlog {
 		t.Helper()
@@ -118,6 +120,7 @@ func TestVitalsOfTroubles(t *testing.T) {
 // TestVitalsSinceWhenOfMany: of those that are not looked at one by one it is taken
 // that they have their status since they were made.
 func TestVitalsSinceWhenOfMany(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	id := owing(t, s)
 	made := query[time.Time](t, s, "SELECT created_at FROM payments WHERE id = ?", id)

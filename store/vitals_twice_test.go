@@ -10,6 +10,7 @@ import (
 // started and whatever was posted since, until it came back or somebody has dealt with
 // its break: what a recipient gives back by other means is never posted.
 func TestVitalsOfSuspense(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	old := NewVitals(s)
 	told := func(want int64) {

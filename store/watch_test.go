@@ -12,6 +12,7 @@ import (
 // TestWaitingPayments: what is overdue is known from the row, whatever its
 // status, and pages go on where the last one ended.
 func TestWaitingPayments(t *testing.T) {
+	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
 	overdue := func() (ids []string) {
@@ -66,6 +67,7 @@ func TestWaitingPayments(t *testing.T) {
 // TestUnfinishedPackets: every packet that is not at its end is in one of the
 // pages, the one that expires first before the others.
 func TestUnfinishedPackets(t *testing.T) {
+	t.Parallel()
 	s, _ := newStore(t)
 	ctx := t.Context()
 	manyLives(t, s)
