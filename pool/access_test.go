@@ -71,23 +71,35 @@ func refused(t *testing.T, name string, cfg Config, why error) {
 	t.Helper()
 	var log shown
 	cfg.Logger, cfg.Timeout = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), replicaTimeout
-	for _, volatile := range []bool{false, true} {
-		cfg.AllowVolatile = volatile
+	open := func(cfg Config) error {
 		p, err := Open(t.Context(), cfg)
 		if err == nil {
 			_ = p.Close()
 		}
-		seen, errSeen := Examine(t.Context(), cfg)
+		return err
+	}
+	examine := func(cfg Config) error {
+		seen, err := Examine(t.Context(), cfg)
 		if len(seen.Servers) > 0 {
-			errSeen = errors.Join(errSeen, seen.Servers[0].Err)
+			err = errors.Join(err, seen.Servers[0].Err)
 		}
-		for _, err := range []error{err, errSeen} {
-			if !errors.Is(err, why) || !errors.Is(err, ErrAccess) || !errors.Is(err, ErrUnavailable) {
-				t.Errorf("%s: %v, want %v", name, err, why)
-			}
-			_, _ = fmt.Fprintf(&log, "%v %+v %#v", err, cfg, cfg)
+		return err
+	}
+	var all sync.WaitGroup // each may wait for several timeouts
+	for _, volatile := range []bool{false, true} {
+		cfg := cfg
+		cfg.AllowVolatile = volatile
+		for _, try := range []func(Config) error{open, examine} {
+			all.Go(func() {
+				err := try(cfg)
+				if !errors.Is(err, why) || !errors.Is(err, ErrAccess) || !errors.Is(err, ErrUnavailable) {
+					t.Errorf("%s: %v, want %v", name, err, why)
+				}
+				_, _ = fmt.Fprintf(&log, "%v %+v %#v", err, cfg, cfg)
+			})
 		}
 	}
+	all.Wait()
 	if strings.Contains(log.String(), "only-for-tests") {
 		t.Errorf("%s: a secret is shown: %s", name, log.String())
 	}
@@ -195,11 +207,10 @@ func TestSentinelPasswords(t *testing.T) {
 	authority := stacktest.NewAuthority(t)
 	lock, theirs := stacktest.Lock{Password: rootSecret, Authority: authority},
 		stacktest.Lock{Password: "only-for-tests-sentinel", Authority: authority}
-	servers := pair{stacktest.FreshLockedRedis(t, lock), stacktest.FreshLockedRedis(t, lock)}
+	servers := pair{stacktest.FreshLockedRedis(t, lock, syncAtOnce...), stacktest.FreshLockedRedis(t, lock, syncAtOnce...)}
 	for _, s := range []*stacktest.Server{servers.master, servers.replica} {
 		do(t, root(t, s, lock), setUser(ourSecret, rulesOf(rights))...)
 	}
-	do(t, root(t, servers.master, lock), "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	host, port, err := net.SplitHostPort(servers.master.Addr)
 	if err != nil {
 		t.Fatal(err)

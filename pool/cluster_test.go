@@ -51,12 +51,13 @@ func clusterInfo(t testing.TB, c *redis.Client) string {
 }
 
 func TestLanesAreSpreadOverMasters(t *testing.T) {
-	cluster := setup{ModeCluster, stacktest.RedisCluster}
+	t.Parallel()
+	cluster := onCluster(t)
 	p := cluster.openFresh(t)
 	handoffs(t, p) // makes one stream a lane
 	ctx := t.Context()
 	total := 0
-	for _, addr := range stacktest.RedisCluster(t) {
+	for _, addr := range cluster.addrs {
 		streams, err := admin(t, addr).Keys(ctx, "hb:*:handoff").Result()
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +70,7 @@ func TestLanesAreSpreadOverMasters(t *testing.T) {
 	if total != DefaultLanes {
 		t.Errorf("%d lanes, want %d", total, DefaultLanes)
 	}
-	c := admin(t, stacktest.RedisCluster(t)[0])
+	c := admin(t, cluster.addrs[0])
 	for lane, tag := range p.keys.tags {
 		slot, err := c.ClusterKeySlot(ctx, p.keys.handoff(lane)).Result()
 		if err != nil || int(slot) != hashSlot(tag) {
@@ -132,6 +133,7 @@ func testHandoffsOfEveryLane(t *testing.T, on setup) {
 // One dead master holds up nobody else, whether its connections are refused or
 // nothing ever answers on them.
 func TestDeadMaster(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		die     func(*testing.T, *stacktest.Server)
 		recover func(*testing.T, *stacktest.Server)
@@ -354,12 +356,13 @@ func TestVolatileMaster(t *testing.T) {
 
 // The wrong mode is a mistake in the configuration: it does not pass by waiting.
 func TestWrongMode(t *testing.T) {
-	_, err := Open(t.Context(), Config{Addr: stacktest.RedisCluster(t)[0], Logger: quiet, Timeout: patience})
+	t.Parallel()
+	_, err := Open(t.Context(), Config{Addr: onCluster(t).addrs[0], Logger: quiet, Timeout: patience})
 	wantErr(t, err, ErrClusterNode)
 	if errors.Is(err, ErrUnavailable) {
 		t.Errorf("single mode on a Cluster: %v", err)
 	}
-	if _, err = Open(t.Context(), Config{Addr: stacktest.Redis(t), Mode: ModeCluster, Logger: quiet, Timeout: patience}); err == nil ||
+	if _, err = Open(t.Context(), Config{Addr: onSingle(t).addrs[0], Mode: ModeCluster, Logger: quiet, Timeout: patience}); err == nil ||
 		errors.Is(err, ErrUnavailable) {
 		t.Errorf("cluster mode on one server: %v", err)
 	}

@@ -51,7 +51,7 @@ func testGateMovesForwardAlone(t *testing.T, on setup) {
 	ctx := t.Context()
 	lane := packet.Lane(newPacket(t, 1).ID, p.Lanes())
 	must(t, p.rdb.Del(ctx, p.keys.epoch(lane)).Err())
-	t.Cleanup(func() { empty(t, on.addrs(t)[0]) })
+	t.Cleanup(func() { empty(t, on.addrs[0]) })
 	shut := func(epoch int64) func() error { return func() error { return p.ShutGate(ctx, lane, epoch) } }
 	open := func(epoch, seq int64) func() error {
 		return func() error { return p.OpenGate(ctx, lane, epoch, seq) }

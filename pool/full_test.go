@@ -180,7 +180,7 @@ func testFullRedisAnswers(t *testing.T, on setup) {
 	}
 	before := dump(t, p, open.ID)
 	var again []func()
-	for _, addr := range on.addrs(t) {
+	for _, addr := range on.addrs {
 		again = append(again, full(t, addr))
 	}
 

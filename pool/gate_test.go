@@ -276,7 +276,7 @@ func testNoticedWithoutACall(t *testing.T, on setup) {
 	if n := p.LanesShut(); n != 0 {
 		t.Fatalf("%d lanes are shut at first", n)
 	}
-	hurt := on.addrs(t)[0]
+	hurt := on.addrs[0]
 	must(t, admin(t, hurt).Do(t.Context(), "FLUSHALL").Err())
 	want := p.Lanes()
 	if on.mode == ModeCluster {

@@ -78,7 +78,8 @@ func testLimit(t *testing.T, on setup) {
 // TestLimitClock: when the clock was set back, or the limit lowered, nobody waits longer
 // than whoever has used it up now.
 func TestLimitClock(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
 	if err := p.rdb.Set(t.Context(), keyLimit("user", "u"), ahead, time.Hour).Err(); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,8 @@ func TestLimitKeys(t *testing.T) {
 }
 
 func TestLimitErrors(t *testing.T) {
-	p := setups[0].open(t)
+	t.Parallel()
+	p := onSingle(t).open(t)
 	for _, bad := range []struct {
 		n    int64
 		span time.Duration

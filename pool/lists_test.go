@@ -130,7 +130,8 @@ func testUserClaims(t *testing.T, on setup) {
 
 // Claims of one user within one millisecond: none is lost between pages.
 func TestUserClaimsOfOneMoment(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ctx := t.Context()
 	var asks [][2]string
 	for _, pk := range laneMates(t, p, 9, 1) {
@@ -260,7 +261,8 @@ func testViews(t *testing.T, on setup) {
 // TestBestShare: the share that the script keeps is the one of packet.Luckier,
 // in batches and one by one, also of amounts that Lua cannot print.
 func TestBestShare(t *testing.T) {
-	p := setups[0].open(t)
+	t.Parallel()
+	p := onSingle(t).open(t)
 	ctx := t.Context()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -303,7 +305,8 @@ func TestBestShare(t *testing.T) {
 // A packet with more claims than one call takes out is retired in several, and
 // is read from MySQL from the first one on.
 func TestR7_RetireInParts(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ctx := t.Context()
 	const users = 2*retireChunk + 5
 	pk := newPacket(t, users)

@@ -84,7 +84,8 @@ func testPaceIsKept(t *testing.T, on setup) {
 }
 
 func TestPaceIsOfOneProvider(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	a := pace(t, p, 1)
 	b, err := NewPace(p, "other", 1)
 	if err != nil {
@@ -100,7 +101,8 @@ func TestPaceIsOfOneProvider(t *testing.T) {
 }
 
 func TestPaceRefuses(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	for _, rate := range []int64{0, -1, MaxPace + 1} {
 		if _, err := NewPace(p, "sandbox", rate); err == nil {
 			t.Errorf("a pace of %v is taken", rate)
@@ -120,6 +122,7 @@ func TestPaceClockSetBack(t *testing.T) {
 	const every, longest = 500 * time.Millisecond, 4 * time.Second
 	for _, forgotten := range []bool{false, true} {
 		t.Run(fmt.Sprint(forgotten), func(t *testing.T) {
+			t.Parallel()
 			server := stacktest.FreshShiftedRedis(t)
 			p := openAt(t, Config{Addr: server.Addr})
 			pc := pace(t, p, 2)

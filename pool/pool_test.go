@@ -35,40 +35,47 @@ const patience = 20 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// setup is a kind of Redis that the suite runs on.
+// setup is a running Redis that no other test uses at the same time.
 type setup struct {
 	mode  Mode
-	addrs func(testing.TB) []string // of the one that the tests of this package share
+	addrs []string
 }
 
-var setups = []setup{
-	{ModeSingle, func(t testing.TB) []string { return []string{stacktest.Redis(t)} }},
-	{ModeCluster, stacktest.RedisCluster},
+func onSingle(t testing.TB) setup {
+	t.Helper()
+	return setup{ModeSingle, []string{stacktest.BorrowRedis(t)}}
 }
 
-// onEach runs a test on one server and on a Cluster of three masters.
+func onCluster(t testing.TB) setup {
+	t.Helper()
+	return setup{ModeCluster, stacktest.BorrowRedisCluster(t)}
+}
+
+// onEach runs a test on one server and on a Cluster of three masters, both parallel to
+// other tests.
 func onEach(t *testing.T, test func(*testing.T, setup)) {
 	t.Helper()
-	for _, on := range setups {
-		t.Run(string(on.mode), func(t *testing.T) { test(t, on) })
+	t.Parallel()
+	for mode, borrow := range map[Mode]func(testing.TB) setup{ModeSingle: onSingle, ModeCluster: onCluster} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			test(t, borrow(t))
+		})
 	}
 }
 
-func (on setup) config(t testing.TB) Config {
-	t.Helper()
-	return Config{Mode: on.mode, Addr: strings.Join(on.addrs(t), ",")}
-}
+func (on setup) config() Config { return Config{Mode: on.mode, Addr: strings.Join(on.addrs, ",")} }
 
-// open returns a pool on the Redis that all tests of this package share.
+// open returns a pool on a Redis that may hold what earlier tests have left.
 func (on setup) open(t testing.TB) *Pool {
 	t.Helper()
-	return openAt(t, on.config(t))
+	return openAt(t, on.config())
 }
 
 // openFresh returns a pool on a Redis that holds nothing else.
 func (on setup) openFresh(t testing.TB) *Pool {
 	t.Helper()
-	for _, addr := range on.addrs(t) {
+	for _, addr := range on.addrs {
 		empty(t, addr)
 		// These tests may leave behind what the others cannot work with.
 		t.Cleanup(func() { empty(t, addr) })
@@ -307,7 +314,7 @@ func testFormat(t *testing.T, on setup) {
 	}
 	reopen := func(observe bool) error {
 		t.Helper()
-		again, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr, Observe: observe, Logger: quiet})
+		again, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config().Addr, Observe: observe, Logger: quiet})
 		if err == nil {
 			err = again.Close()
 		}
@@ -327,7 +334,7 @@ func testFormat(t *testing.T, on setup) {
 			}
 		}
 		held(strconv.Itoa(number))
-		if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr}); err != nil || seen.Format == nil {
+		if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config().Addr}); err != nil || seen.Format == nil {
 			t.Errorf("examined: %v, %v", seen.Format, err)
 		}
 	}
@@ -340,7 +347,7 @@ func testFormat(t *testing.T, on setup) {
 		t.Errorf("an observer of a Redis without a number: %v", err)
 	}
 	held("")
-	if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr}); err != nil || seen.Format != nil {
+	if seen, err := Examine(t.Context(), Config{Mode: on.mode, Addr: on.config().Addr}); err != nil || seen.Format != nil {
 		t.Errorf("examined: %v, %v", seen.Format, err)
 	}
 	held("")
@@ -362,7 +369,7 @@ func testOpen(t *testing.T, on setup) {
 	})
 	t.Run("ErrLanes", func(t *testing.T) {
 		on.open(t)
-		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config(t).Addr, Lanes: 32, Logger: quiet})
+		_, err := Open(t.Context(), Config{Mode: on.mode, Addr: on.config().Addr, Lanes: 32, Logger: quiet})
 		wantErr(t, err, ErrLanes)
 	})
 	t.Run("data format", func(t *testing.T) { testFormat(t, on) })

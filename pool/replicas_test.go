@@ -19,12 +19,13 @@ import (
 // pair is a master with one replica, of this test alone.
 type pair struct{ master, replica *stacktest.Server }
 
+// syncAtOnce are options of a server that copies itself to a new replica at once: usually
+// it waits 5 s for further ones.
+var syncAtOnce = []string{"--repl-diskless-sync-delay", "0"}
+
 func newPair(t *testing.T) pair {
 	t.Helper()
-	p := pair{stacktest.FreshRedis(t), stacktest.FreshRedis(t)}
-	if err := admin(t, p.master.Addr).ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	p := pair{stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, syncAtOnce...)}
 	p.follow(t)
 	return p
 }
@@ -268,9 +269,11 @@ func TestReplicasOfPromises(t *testing.T) {
 
 // TestReplicasCluster: each master of a Cluster waits for its own; here they have none.
 func TestReplicasCluster(t *testing.T) {
-	addrs := strings.Join(stacktest.RedisCluster(t), ",")
-	alone := openAt(t, Config{Addr: addrs, Mode: ModeCluster})
-	p := openAt(t, Config{Addr: addrs, Mode: ModeCluster, Replicas: 1, Timeout: replicaTimeout})
+	t.Parallel()
+	on := onCluster(t)
+	alone, cfg := on.open(t), on.config()
+	cfg.Replicas, cfg.Timeout = 1, replicaTimeout
+	p := openAt(t, cfg)
 	pk, other := newPacket(t, 2), newPacket(t, 2)
 	openPacket(t, alone, pk)
 	_, errGrab := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})

@@ -40,7 +40,8 @@ func sharesOf(r packet.Restored, page int) func(index int) ([]packet.Share, erro
 
 // TestR9_RestoreLargest: a packet of a million shares is made again, page by page.
 func TestR9_RestoreLargest(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ctx := t.Context()
 	pk := newPacket(t, packet.MaxShares)
 	lane := packet.Lane(pk.ID, p.Lanes())
@@ -112,7 +113,8 @@ func testR9RestoreRefused(t *testing.T, on setup) {
 
 // TestR9_RestoreTorn: rows that do not fit together make no pool.
 func TestR9_RestoreTorn(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ctx := t.Context()
 	pk := newPacket(t, 10)
 	lane := packet.Lane(pk.ID, p.Lanes())
@@ -139,7 +141,8 @@ func TestR9_RestoreTorn(t *testing.T) {
 // TestR9_RestoreKeepsTheShare: a booked claim is not replaced by what its user was told
 // beside it.
 func TestR9_RestoreKeepsTheShare(t *testing.T) {
-	p := setups[0].openFresh(t)
+	t.Parallel()
+	p := onSingle(t).openFresh(t)
 	ctx := t.Context()
 	pk := newPacket(t, 10)
 	lane := packet.Lane(pk.ID, p.Lanes())

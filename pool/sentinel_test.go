@@ -168,7 +168,6 @@ func TestSentinelFailover(t *testing.T) {
 	wait.Until(t, "it is told that replicas are missing", func() bool { return crowd.saw(ErrReplicas) })
 	before := crowd.count()
 	w.master.Restart(t)
-	// Sentinel looks at what a returned server is every ten seconds, and for eight at that.
 	wait.Until(t, "service goes on", func() bool { return crowd.count() >= before+500 })
 	wait.Until(t, "it is ready", func() bool { return p.Durable(t.Context()) == nil })
 	close(crowd.stop)
@@ -212,10 +211,7 @@ func TestSentinelFailover(t *testing.T) {
 // asked for nothing, unless that is allowed.
 func TestSentinelVolatile(t *testing.T) {
 	t.Parallel()
-	servers := pair{stacktest.FreshRedis(t), stacktest.FreshRedis(t, "--appendfsync", "no")}
-	if err := admin(t, servers.master.Addr).ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	servers := pair{stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, "--appendfsync", "no")}
 	servers.follow(t)
 	w := newWatched(t, servers)
 	p := openAt(t, w.config())
@@ -225,9 +221,9 @@ func TestSentinelVolatile(t *testing.T) {
 	pk := newPacket(t, 3)
 	openPacket(t, p, pk)
 	was := mustGrab(t, p, pk.ID, "u")
-	if _, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{}); err != nil {
-		t.Fatal(err)
-	}
+	replicated := w.config()
+	replicated.Replicas = 1
+	mustGrab(t, openAt(t, replicated), pk.ID, "u") // returns when the replica has the claim, before the failover
 	if err := w.sentinel(t, w.sentinels[0]).Failover(t.Context(), masterName).Err(); err != nil {
 		t.Fatal(err)
 	}

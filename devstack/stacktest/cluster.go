@@ -25,26 +25,25 @@ const masters = 3
 // hashSlots is the number of hash slots of Redis Cluster.
 const hashSlots = 16384
 
-// RedisCluster returns the addresses of the three masters of the shared Redis
-// Cluster, in the order of their hash slots: each owns a third of them. They are
-// as durable as the server of Redis. Do not flush it: other tests use it.
-func RedisCluster(t testing.TB) []string {
+// BorrowRedisCluster returns the addresses of the three masters of a Redis Cluster, in
+// the order of their hash slots: each owns a third of them. They are as durable as the
+// server of BorrowRedis, and borrowed under the same conditions.
+func BorrowRedisCluster(t testing.TB) []string {
 	t.Helper()
+	kind := borrow(t, "redis-cluster")
 	var nodes []*Server
 	for i := range masters {
-		nodes = append(nodes, shared.get(t, "redis-cluster-"+strconv.Itoa(i), newClusterNode))
+		nodes = append(nodes, shared.get(t, kind+"-"+strconv.Itoa(i), newClusterNode))
 	}
-	sharedCluster.once.Do(func() { sharedCluster.err = join(nodes) })
-	if sharedCluster.err != nil {
-		t.Fatal(sharedCluster.err)
+	once, _ := joined.LoadOrStore(kind, sync.OnceValue(func() error { return join(nodes) }))
+	if err := once.(func() error)(); err != nil {
+		t.Fatal(err)
 	}
 	return Addrs(nodes)
 }
 
-var sharedCluster struct {
-	once sync.Once
-	err  error
-}
+// joined holds the function that joins the nodes of each borrowed Cluster, once.
+var joined sync.Map
 
 // FreshRedisCluster starts a Redis Cluster of three masters for this test alone,
 // with further redis-server options, and returns them in the order of their hash

@@ -28,7 +28,7 @@ func FreshLockedSentinels(t testing.TB, name string, master *Server, count int, 
 	t.Helper()
 	var all []*Server
 	for range count {
-		all = append(all, fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
+		one := fresh(t, func(tools devstack.Tools, dir string) (*Server, error) {
 			port, err := devstack.FreePort()
 			if err != nil {
 				return nil, err
@@ -36,10 +36,19 @@ func FreshLockedSentinels(t testing.TB, name string, master *Server, count int, 
 			part := sentinel{Redis: devstack.Redis{Tools: tools, Dir: filepath.Join(dir, "sentinel"), Port: port},
 				name: name, master: master.Addr, password: master.lock.Password, quorum: count/2 + 1, lock: lock}
 			return &Server{Addr: part.Addr(), part: part, lock: lock, log: filepath.Join(dir, "sentinel.log")}, nil
-		}))
+		})
+		if _, err := lock.ask(t.Context(), one.Addr, "SENTINEL DEBUG "+sentinelPeriods); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
 	}
 	return all
 }
+
+// sentinelPeriods is how often a sentinel reads the replicas from a server, and tells the
+// other sentinels what it knows, in milliseconds. Usual are 10 s and 2 s. A returned
+// master becomes a replica after four times the second period.
+const sentinelPeriods = "info-period 500 publish-period 500"
 
 // sentinel is redis-server in its other role. It keeps what it learns in its
 // configuration file.

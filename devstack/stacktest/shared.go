@@ -3,6 +3,7 @@ package stacktest
 import (
 	"errors"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -66,6 +67,37 @@ func (p *pool) get(t testing.TB, kind string, create func(devstack.Tools, string
 		t.Fatalf("start %s: %v", kind, s.err)
 	}
 	return s.server
+}
+
+// unborrowed are the names of servers that no test uses now, by kind.
+var unborrowed struct {
+	mu    sync.Mutex
+	free  map[string][]string
+	count map[string]int // of all names of a kind
+}
+
+// borrow returns the name of a server that this test has for itself. It becomes free
+// again when the test ends.
+func borrow(t testing.TB, kind string) (name string) {
+	t.Helper()
+	u := &unborrowed
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.free == nil {
+		u.free, u.count = map[string][]string{}, map[string]int{}
+	}
+	if free := u.free[kind]; len(free) > 0 {
+		name, u.free[kind] = free[len(free)-1], free[:len(free)-1]
+	} else {
+		name = kind + "-" + strconv.Itoa(u.count[kind])
+		u.count[kind]++
+	}
+	t.Cleanup(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.free[kind] = append(u.free[kind], name)
+	})
+	return name
 }
 
 // close stops all servers and removes their folders.

@@ -2,8 +2,8 @@
 //
 // One server of a kind is started per test binary, at the first call, and shared
 // by its tests, which keep apart by names (packet ids, databases, workflow ids).
-// Tests that kill or configure a server take a Fresh one. A test binary calls
-// Main from its TestMain:
+// Tests that empty a server borrow one; tests that kill or configure a server take a
+// Fresh one. A test binary calls Main from its TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }
 //
@@ -218,6 +218,14 @@ func withLog(err error, path string) error {
 func Redis(t testing.TB) string {
 	t.Helper()
 	return shared.get(t, "redis", newRedis).Addr
+}
+
+// BorrowRedis returns the address of a Redis server like that of Redis, which no other
+// test borrows until this test has ended. The test may empty it, and must not kill or
+// configure it. The server may hold what earlier tests have left.
+func BorrowRedis(t testing.TB) string {
+	t.Helper()
+	return shared.get(t, borrow(t, "redis-borrowed"), newRedis).Addr
 }
 
 // FreshRedis starts a Redis server for this test alone, with further

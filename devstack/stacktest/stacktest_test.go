@@ -51,10 +51,32 @@ func TestFreshRedis(t *testing.T) {
 	}
 }
 
-func TestRedisCluster(t *testing.T) {
-	addrs, again := stacktest.RedisCluster(t), stacktest.RedisCluster(t)
-	if len(addrs) != 3 || !slices.Equal(addrs, again) {
-		t.Fatalf("masters %v, then %v", addrs, again)
+// TestBorrowRedis: two tests never have one server at the same time, and a server is
+// started only when all are borrowed.
+func TestBorrowRedis(t *testing.T) {
+	own := stacktest.BorrowRedis(t)
+	if own == stacktest.Redis(t) {
+		t.Error("the shared server is borrowed")
+	}
+	var inner string
+	for range 2 {
+		t.Run("inner", func(t *testing.T) {
+			before := inner
+			if inner = stacktest.BorrowRedis(t); inner == own || before != "" && inner != before {
+				t.Errorf("borrowed %s, then %s, while %s is borrowed", before, inner, own)
+			}
+		})
+	}
+}
+
+func TestBorrowRedisCluster(t *testing.T) {
+	var addrs []string
+	for range 2 {
+		before := addrs
+		t.Run("inner", func(t *testing.T) { addrs = stacktest.BorrowRedisCluster(t) })
+		if len(addrs) != 3 || before != nil && !slices.Equal(addrs, before) {
+			t.Fatalf("masters %v, then %v", before, addrs)
+		}
 	}
 	// The slots of a, b and c are 15495, 3300 and 7365: one of each third.
 	for key, owner := range map[string]int{"b": 0, "c": 1, "a": 2} {
