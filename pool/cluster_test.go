@@ -130,61 +130,66 @@ func testHandoffsOfEveryLane(t *testing.T, on setup) {
 	}
 }
 
-// One dead master holds up nobody else, whether its connections are refused or
-// nothing ever answers on them.
-func TestDeadMaster(t *testing.T) {
+// TestKilledMaster: one master whose connections are refused holds up nobody else.
+func TestKilledMaster(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		die     func(*testing.T, *stacktest.Server)
-		recover func(*testing.T, *stacktest.Server)
-		silent  bool // its lanes are answered when their time is over, not at once
-	}{
-		"killed":  {func(_ *testing.T, s *stacktest.Server) { s.Kill() }, func(t *testing.T, s *stacktest.Server) { s.Restart(t) }, false},
-		"hanging": {func(t *testing.T, s *stacktest.Server) { s.Pause(t) }, func(t *testing.T, s *stacktest.Server) { s.Resume(t) }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of it is waiting
-			nodes := stacktest.FreshRedisCluster(t, "--cluster-node-timeout", "1000")
-			cfg := Config{Mode: ModeCluster, Addr: strings.Join(stacktest.Addrs(nodes), ","), Timeout: time.Second}
-			p := openAt(t, cfg)
-			packets := onePerLane(t, p, 1000)
-			h := handoffs(t, p)
-			ctx := t.Context()
-			slot, err := h.AcquireSlot(ctx, 3, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := map[int]packet.Grabbed{}
-			for lane, pk := range packets {
-				before[lane] = mustGrab(t, p, pk.ID, "first")
-			}
+	testDeadMaster(t, (*stacktest.Server).Kill, func(s *stacktest.Server) { s.Restart(t) }, false)
+}
 
-			// The first master has the first copy of everything that is kept thrice.
-			c.die(t, nodes[0])
-			checkDeadMaster(t, p, packets, c.silent)
-			wait.Until(t, "the others know", func() bool {
-				return strings.Contains(clusterInfo(t, admin(t, nodes[1].Addr)), fmt.Sprintf("cluster_slots_fail:%d\r\n", slots/3))
-			})
-			checkDeadMaster(t, p, packets, c.silent)
-			wantErr(t, p.Ping(ctx), ErrUnavailable)
-			if err := errors.Join(p.Durable(ctx), slot.Renew(ctx)); err != nil {
-				t.Error(err)
-			}
-			checkNewcomer(t, cfg)
+// TestHangingMaster: one master that answers nothing holds up nobody else.
+func TestHangingMaster(t *testing.T) {
+	t.Parallel()
+	testDeadMaster(t, func(s *stacktest.Server) { s.Pause(t) }, func(s *stacktest.Server) { s.Resume(t) }, true)
+}
 
-			c.recover(t, nodes[0])
-			wait.Until(t, "the master is back", func() bool {
-				return p.Ping(ctx) == nil && strings.Contains(clusterInfo(t, admin(t, nodes[0].Addr)), "cluster_state:ok")
-			})
-			for lane, pk := range packets {
-				if g := mustGrab(t, p, pk.ID, "first"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != before[lane].Claim.ShareIndex {
-					t.Errorf("lane %d: claim %+v, was told %+v", lane, g, before[lane])
-				}
-				if g := mustGrab(t, p, pk.ID, "last"); g.Result != packet.GrabWon {
-					t.Errorf("lane %d: %v", lane, g.Result)
-				}
-			}
-		})
+// testDeadMaster: the lanes of a silent master are answered when their time is over, those
+// of another dead one at once.
+func testDeadMaster(t *testing.T, die, revive func(*stacktest.Server), silent bool) {
+	t.Helper()
+	nodes := stacktest.FreshRedisCluster(t, "--cluster-node-timeout", "1000")
+	cfg := Config{Mode: ModeCluster, Addr: strings.Join(stacktest.Addrs(nodes), ","), Timeout: time.Second}
+	p := openAt(t, cfg)
+	packets := onePerLane(t, p, 1000)
+	h := handoffs(t, p)
+	ctx := t.Context()
+	slot, err := h.AcquireSlot(ctx, 3, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := map[int]packet.Grabbed{}
+	for lane, pk := range packets {
+		before[lane] = mustGrab(t, p, pk.ID, "first")
+	}
+
+	// The first master has the first copy of everything that is kept thrice.
+	die(nodes[0])
+	checkDeadMaster(t, p, packets, silent)
+	wait.Until(t, "the others know", func() bool {
+		return strings.Contains(clusterInfo(t, admin(t, nodes[1].Addr)), fmt.Sprintf("cluster_slots_fail:%d\r\n", slots/3))
+	})
+	var known sync.WaitGroup // by the pool that was there before, while a new one is opened
+	known.Go(func() {
+		checkDeadMaster(t, p, packets, silent)
+		wantErr(t, p.Ping(ctx), ErrUnavailable)
+		if err := errors.Join(p.Durable(ctx), slot.Renew(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	defer known.Wait()
+	checkNewcomer(t, cfg)
+	known.Wait()
+
+	revive(nodes[0])
+	wait.Until(t, "the master is back", func() bool {
+		return p.Ping(ctx) == nil && strings.Contains(clusterInfo(t, admin(t, nodes[0].Addr)), "cluster_state:ok")
+	})
+	for lane, pk := range packets {
+		if g := mustGrab(t, p, pk.ID, "first"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != before[lane].Claim.ShareIndex {
+			t.Errorf("lane %d: claim %+v, was told %+v", lane, g, before[lane])
+		}
+		if g := mustGrab(t, p, pk.ID, "last"); g.Result != packet.GrabWon {
+			t.Errorf("lane %d: %v", lane, g.Result)
+		}
 	}
 }
 
