@@ -30,7 +30,7 @@ func (h *house) campaign() string {
 	for i, day := range []struct{ day, status, id string }{{"2999-01-01", string(campaign.DayMade), made},
 		{"2999-01-02", string(campaign.DayMissed), packet.NewID([]byte(c.ID), "2")},
 		{"2999-01-03", string(campaign.DayMaking), packet.NewID([]byte(c.ID), "3")}} {
-		stacktest.CampaignDay(h.t, h.dsn, c.ID, day.day, day.status, day.id, c.Next.AddDate(0, 0, i))
+		stacktest.CampaignDay(h.t, h.DSN, c.ID, day.day, day.status, day.id, c.Next.AddDate(0, 0, i))
 	}
 	return c.ID
 }
@@ -77,5 +77,5 @@ func TestCampaigns(t *testing.T) {
 	stale.open("/campaigns?status=active")
 	stale.has("main", "Nothing")
 	auditor.open("/audit?subject=campaign/" + id)
-	auditor.has("tbody", "Paused a campaign", "Ended a campaign", "ticket 4711", "the sender has left", h.ops.key.Owner)
+	auditor.has("tbody", "Paused a campaign", "Ended a campaign", "ticket 4711", "the sender has left", h.ops.Key.Owner)
 }

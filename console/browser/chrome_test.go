@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/devstack"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -49,6 +50,10 @@ var chrome struct {
 	stop  func()
 }
 
+// unusedFeatures would start a renderer process for nearly every page that a test opens. The first two
+// are those that chromedp leaves out by default.
+const unusedFeatures = "Translate,BlinkGenPropertyTrees,BackForwardCache,SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"
+
 // startChrome starts the browser.
 func startChrome() {
 	program := ""
@@ -63,7 +68,7 @@ func startChrome() {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.ExecPath(program),
-		chromedp.WindowSize(1280, 900))
+		chromedp.WindowSize(1280, 900), chromedp.Flag("process-per-site", true), chromedp.Flag("disable-features", unusedFeatures))
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stop := chromedp.NewContext(alloc)
 	chrome.ctx, chrome.stop = ctx, func() { stop(); stopAlloc() }
@@ -151,7 +156,7 @@ func (b *tab) leads(steps ...chromedp.Action[chromedp.Void]) int64 {
 // open goes to a page of the desk.
 func (b *tab) open(path string) int64 {
 	b.h.t.Helper()
-	return b.leads(chromedp.Navigate(b.h.staff + path))
+	return b.leads(chromedp.Navigate(b.h.Staff + path))
 }
 
 // follow clicks a link or button that leads to another page.
@@ -168,10 +173,10 @@ func (b *tab) fill(selector, text string) {
 }
 
 // signIn opens the desk with a key.
-func (b *tab) signIn(p person) {
+func (b *tab) signIn(p harness.Owner) {
 	b.h.t.Helper()
 	b.open("/login")
-	b.fill("#key", p.token)
+	b.fill("#key", p.Token)
 	b.follow(".login button")
 	if b.where() != "/" {
 		b.h.t.Fatalf("not signed in, but at %s: %s", b.where(), b.text("main"))
@@ -184,7 +189,7 @@ func (b *tab) where() string {
 	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimPrefix(at, b.h.staff)
+	return strings.TrimPrefix(at, b.h.Staff)
 }
 
 // text is what stands in the first element that fits, as it is read.
@@ -339,7 +344,7 @@ func click(selector string) chromedp.Action[chromedp.Void] {
 // leave ends the sign-in of the tab as time does: its cookie is gone.
 func (b *tab) leave() {
 	b.h.t.Helper()
-	command(b, network.DeleteCookies, network.DeleteCookiesParams{Name: "hongbao_desk", URL: b.h.staff})
+	command(b, network.DeleteCookies, network.DeleteCookiesParams{Name: "hongbao_desk", URL: b.h.Staff})
 }
 
 // value is what stands in a field.

@@ -23,7 +23,7 @@ func TestTwoPersons(t *testing.T) {
 	b.fill("#mark-paid textarea[name=evidence]", "slip 4711")
 	b.follow("#mark-paid button")
 	b.has(".note.good", "waits for a second person")
-	b.has(".waits", h.finance.key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
+	b.has(".waits", h.finance.Key.Owner+" wants: Mark as paid", "paid by bank", "slip 4711", "expires in", "another person has to answer")
 	b.has("#preview", "not possible now", "Another decision")
 	b.lacks("#retry", "#mark-paid", ".badge")
 	b.picture("waits")
@@ -37,7 +37,7 @@ func TestTwoPersons(t *testing.T) {
 	c.signIn(h.second)
 	c.has(".badge", "1")
 	c.follow(`.nav a[href="/approvals"]`)
-	c.has(".waits", "Mark as paid", "¥1.00", h.finance.key.Owner, "slip 4711", "bob~frozen")
+	c.has(".waits", "Mark as paid", "¥1.00", h.finance.Key.Owner, "slip 4711", "bob~frozen")
 	c.picture("approvals")
 	c.fill(".waits textarea", "slip seen")
 	c.follow(".waits button.primary")
@@ -45,7 +45,7 @@ func TestTwoPersons(t *testing.T) {
 	c.lacks(".badge", ".waits")
 	c.open("/payouts/" + bad)
 	c.has("#status", "paid outside")
-	c.has(".timeline", "Agreed by "+h.second.key.Owner+": slip seen")
+	c.has(".timeline", "Agreed by "+h.second.Key.Owner+": slip seen")
 }
 
 // TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
@@ -76,7 +76,7 @@ func TestRetryMany(t *testing.T) {
 	b.has("#bulk-said", "0 of 1 at their end", "pending 1")
 	b.picture("bulk-done")
 	for i, want := range []payout.Status{payout.StatusPending, payout.StatusFailed, payout.StatusFailed} {
-		d, err := h.store.Payment(t.Context(), bad[i])
+		d, err := h.Store.Payment(t.Context(), bad[i])
 		h.must(err)
 		if d.Status != want {
 			t.Errorf("%s: %s, want %s", bad[i], d.Status, want)

@@ -13,6 +13,7 @@ import (
 
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/harness"
 )
 
 // TestWrongRole: who may not decide is shown no form, and refused when he sends one.
@@ -21,32 +22,32 @@ func TestWrongRole(t *testing.T) {
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	for _, who := range []person{h.ops, h.auditor} {
+	for _, who := range []harness.Owner{h.ops, h.auditor} {
 		b := h.signIn(who, "en")
 		b.open("/payouts/" + bad)
 		b.has("#why", "account_frozen")
 		b.lacks("#retry", "#cancel", "#mark-paid", "#ask", "textarea")
-		form := url.Values{"csrf": {b.csrf()}, "key": {"k-" + who.key.ID}, "reason": {"because"}, "evidence": {"slip"}}
+		form := url.Values{"csrf": {b.csrf()}, "key": {"k-" + who.Key.ID}, "reason": {"because"}, "evidence": {"slip"}}
 		for _, path := range []string{"/payouts/" + bad + "/retry", "/payouts/" + bad + "/cancel", "/payouts/" + bad + "/mark-paid", "/payouts/" +
 			bad + "/ask", "/breaks/b1/resolve", "/reconciliations"} {
 			if status := b.post(path, form); status != http.StatusForbidden {
-				t.Errorf("%s of %s: %d", path, who.key.Role, status)
+				t.Errorf("%s of %s: %d", path, who.Key.Role, status)
 			}
 		}
 		hold := http.StatusForbidden
-		if who.key.Role == h.ops.key.Role {
+		if who.Key.Role == h.ops.Key.Role {
 			hold = http.StatusSeeOther
 		}
 		for _, path := range []string{"/providers/sandbox/hold", "/providers/sandbox/release"} {
 			if status := b.post(path, url.Values{"csrf": {b.csrf()}, "key": {"h-" + path}, "reason": {"because"}}); status != hold {
-				t.Errorf("%s of %s: %d, want %d", path, who.key.Role, status, hold)
+				t.Errorf("%s of %s: %d, want %d", path, who.Key.Role, status, hold)
 			}
 		}
-		if status := b.open("/audit"); (status == http.StatusOK) != (who.key.Role == h.auditor.key.Role) {
-			t.Errorf("audit for %s: %d", who.key.Role, status)
+		if status := b.open("/audit"); (status == http.StatusOK) != (who.Key.Role == h.auditor.Key.Role) {
+			t.Errorf("audit for %s: %d", who.Key.Role, status)
 		}
 	}
-	d, err := h.store.Payment(t.Context(), bad)
+	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
 	if d.Status != payout.StatusFailed {
 		t.Errorf("moved to %s", d.Status)
@@ -69,7 +70,7 @@ func TestForgedWrites(t *testing.T) {
 		}
 	}
 	token := b.csrf()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.staff+"/payouts/"+bad+"/retry",
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.Staff+"/payouts/"+bad+"/retry",
 		strings.NewReader(url.Values{"csrf": {token}, "key": {"k2"}, "reason": {"r"}}.Encode()))
 	h.must(err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -81,7 +82,7 @@ func TestForgedWrites(t *testing.T) {
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("from another origin, with cookie and token: %d", answer.StatusCode)
 	}
-	d, err := h.store.Payment(t.Context(), bad)
+	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
 	if d.Status != payout.StatusFailed {
 		t.Errorf("moved to %s", d.Status)
@@ -96,7 +97,7 @@ func TestForgotten(t *testing.T) {
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
-	db, err := store.OpenSQL(h.dsn)
+	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	_, err = db.ExecContext(ctx, "UPDATE payments SET status = 'unknown', settled_at = NULL, failure_code = NULL, failure_message = NULL "+
@@ -130,7 +131,7 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	failed, asked, forgotten := h.grab(id, "failed~frozen", ""), h.grab(id, "asked~frozen", ""), h.grab(id, "forgotten~frozen", "")
 	returned := h.grab(id, "back~declined", "")
 	promise := h.conflict(id, "second")
-	db, err := store.OpenSQL(h.dsn)
+	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	for _, change := range []string{
@@ -147,12 +148,12 @@ func TestWhyNumberAndWhyNot(t *testing.T) {
 	gone := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	maybe := h.grab(gone, "maybe~frozen", "")
 	w := payout.StaffWrite{Owner: "op", Role: "operator", Route: "r", Key: "k", BodyHash: "h", Reason: "r"}
-	books, err := h.store.DeclareRestored(ctx, w, 0, time.Now())
+	books, err := h.Store.DeclareRestored(ctx, w, 0, time.Now())
 	h.must(err)
-	h.must(h.store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))
+	h.must(h.Store.NoteUndecided(ctx, packet, payout.OrderNo(undecided, 2), "d"))
 	refund := payout.ID(payout.KindRefund, gone, 1)
-	h.must(h.store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
-	_, err = h.store.EndRestored(ctx, w, books, 0, "sandbox", nil)
+	h.must(h.Store.NoteUndecided(ctx, gone, payout.OrderNo(refund, 1), "d"))
+	_, err = h.Store.EndRestored(ctx, w, books, 0, "sandbox", nil)
 	h.must(err)
 	_, err = db.ExecContext(ctx, "UPDATE breaks SET resolved_at = last_seen, resolved_by = 'op', reason = 'looked at' WHERE packet_id = ?",
 		gone)
@@ -237,7 +238,7 @@ func TestRetryManyOfAnotherPage(t *testing.T) {
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.follow("#retry-many")
 	b.has("#bulk-result", "What was done", "1 in all", onPage[1], "retried")
-	d, err := h.store.Payment(t.Context(), onPage[1])
+	d, err := h.Store.Payment(t.Context(), onPage[1])
 	h.must(err)
 	if d.Status != payout.StatusPending {
 		t.Errorf("%s", d.Status)

@@ -100,7 +100,7 @@ func TestRetryByKeyboard(t *testing.T) {
 	says("textbox Staff key", "button Sign in")
 	// as soon as the page is painted
 	wait.Until(h.t, "the login begins at the key", func() bool { return eval[string](b, "document.activeElement.id") == "key" })
-	b.keys(h.finance.token)
+	b.keys(h.finance.Token)
 	b.leads(press("\r"))
 	if b.where() != "/" {
 		t.Fatalf("at %s", b.where())
@@ -147,7 +147,7 @@ func TestRetryByKeyboard(t *testing.T) {
 	b.has("#bulk-result", "What was done", second)
 	says("progressbar 0 of 1 at their end:", "button Look again")
 	for _, payoutID := range []string{first, second} {
-		d, err := h.store.Payment(t.Context(), payoutID)
+		d, err := h.Store.Payment(t.Context(), payoutID)
 		h.must(err)
 		if d.Status != payout.StatusPending {
 			t.Errorf("%s is %s", payoutID, d.Status)

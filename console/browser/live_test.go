@@ -47,7 +47,7 @@ func TestLiveOverview(t *testing.T) {
 		`[...document.querySelectorAll("#live time")].filter((t) => Number(t.textContent.slice(11, 13)) !== (new Date(t.dateTime).getUTCHours() + 9) % 24).map((t) => t.outerHTML)`); len(hours) > 0 {
 		t.Errorf("times that are not of %s: %q", zone, hours)
 	}
-	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
+	_, err := h.Store.RevokeKey(t.Context(), h.ops.Key.ID)
 	h.must(err)
 	wait.Until(h.t, "signed out", func() bool { return strings.HasPrefix(b.where(), "/login") })
 }
@@ -91,15 +91,17 @@ func TestOverviewAsks(t *testing.T) {
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	t.Run("revoked", func(t *testing.T) {
+		t.Parallel()
 		h := newHouse(t, nil)
 		s := h.signIn(h.ops, "en").listen()
-		_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
+		_, err := h.Store.RevokeKey(t.Context(), h.ops.Key.ID)
 		h.must(err)
 		if last := s.end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
+		t.Parallel()
 		h := newHouse(t, func(c *console.Config) { c.Idle = 10 * time.Second }) // the stream has to begin before it is over
 		if last := h.signIn(h.ops, "en").listen().end(t); last != "over" {
 			t.Errorf("it ended with %q", last)
@@ -124,7 +126,7 @@ func (h *house) followed() *follower { return h.signIn(h.ops, "en").listen() }
 // stream begins to read what the overview is told.
 func (r *reader) stream() *http.Response {
 	r.h.t.Helper()
-	req, err := http.NewRequest(http.MethodGet, r.h.staff+"/live", nil) // outlives the test that begins it
+	req, err := http.NewRequest(http.MethodGet, r.h.Staff+"/live", nil) // outlives the test that begins it
 	r.h.must(err)
 	res, err := (&http.Client{Jar: r.client.Jar, Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	r.h.must(err)
@@ -183,7 +185,7 @@ func TestOverviewWithoutMySQL(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	b := h.signIn(h.ops, "en")
-	h.must(h.store.Close())
+	h.must(h.Store.Close())
 	if status := b.open("/"); status != http.StatusOK {
 		t.Errorf("%d", status)
 	}

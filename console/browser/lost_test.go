@@ -11,7 +11,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/console"
-	"hongbao/devstack/stacktest"
 	"hongbao/store"
 )
 
@@ -51,7 +50,7 @@ func newLosingHouse(t *testing.T, redis string) (*house, *loser) {
 // decided counts the decisions of a kind about a payment.
 func (h *house) decided(paymentID, kind string) (n int) {
 	h.t.Helper()
-	db, err := store.OpenSQL(h.dsn)
+	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	h.must(db.QueryRowContext(h.t.Context(), "SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND kind = ?", paymentID, kind).Scan(&n))
@@ -86,7 +85,7 @@ func (h *house) decidedTimes(paymentID, kind string, n int) {
 // it is sent again, from the form or without it; with other contents it is refused.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, stacktest.Redis(t))
+	h, l := newLosingHouse(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.newTab("en")
@@ -131,7 +130,7 @@ func TestLostAnswer(t *testing.T) {
 // TestLostAnswerOfThePlatformAway: a page that cannot be read has the form too.
 func TestLostAnswerOfThePlatformAway(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, stacktest.Redis(t))
+	h, l := newLosingHouse(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	b := h.signIn(h.finance, "en")
@@ -167,7 +166,7 @@ func TestLostAnswerOfThePlatformAway(t *testing.T) {
 // although its payouts have left the list.
 func TestLostAnswerOfMany(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, stacktest.Redis(t))
+	h, l := newLosingHouse(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := []string{h.grab(id, "a~frozen", ""), h.grab(id, "b~frozen", ""), h.grab(id, "c~frozen", "")}
 	b := h.signIn(h.finance, "en")
@@ -194,7 +193,7 @@ func TestLostAnswerOfMany(t *testing.T) {
 // dry run has shown, also when more than one call can name are.
 func TestWhatWasLookedAt(t *testing.T) {
 	t.Parallel()
-	h, l := newLosingHouse(t, stacktest.Redis(t))
+	h, l := newLosingHouse(t, "")
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 6000, "share_count": 60, "split": "equal"})
 	for i := range 54 {
 		h.win(id, "u"+strings.Repeat("i", i)+"~frozen", "")

@@ -30,7 +30,7 @@ func TestPacketWithoutParts(t *testing.T) {
 	}
 	look(b, live, "恭喜发财", "lin mei", "Ledger, Redis and provider agree", "Alice")
 	b.lacks("#no-proof", "#no-claims")
-	h.endProvider()
+	h.must(h.StopProvider())
 	look(b, live, "恭喜发财", "lin mei", "This cannot be compared now", "paid", "¥3.00", "Alice", won)
 	b.lacks("#no-claims")
 	look(b, closed, "closed", "This cannot be compared now", "Amounts are those of the committed seed", "Alice")
@@ -78,5 +78,5 @@ func TestRecallOfAPacket(t *testing.T) {
 	b.has("main", "closed", "it was recalled", "¥6.00", payout.ID(payout.KindRefund, id, 0), "what nobody took")
 	b.lacks("#recall")
 	auditor.open("/audit?action=recall")
-	auditor.has("tbody", h.ops.key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)
+	auditor.has("tbody", h.ops.Key.Owner, "packet/"+id, "the sender was deceived, ticket 4711", `{"status":"open"}`, `{"status":"closing"}`)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -34,13 +35,13 @@ func (h *house) newReader(language string) *reader {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	h.must(err)
-	at, err := url.Parse(h.staff)
+	at, err := url.Parse(h.Staff)
 	h.must(err)
 	return &reader{h: h, client: &http.Client{Jar: jar}, language: language, at: at}
 }
 
 // signIn returns a reader that is signed in.
-func (h *house) signIn(p person, language string) *reader {
+func (h *house) signIn(p harness.Owner, language string) *reader {
 	h.t.Helper()
 	r := h.newReader(language)
 	r.signIn(p)
@@ -48,10 +49,10 @@ func (h *house) signIn(p person, language string) *reader {
 }
 
 // signIn opens the console with a key.
-func (r *reader) signIn(p person) {
+func (r *reader) signIn(p harness.Owner) {
 	r.h.t.Helper()
 	r.open("/login")
-	r.fill("#key", p.token)
+	r.fill("#key", p.Token)
 	r.follow(".login button")
 	if r.where() != "/" {
 		r.h.t.Fatalf("not signed in, but at %s: %s", r.where(), r.text("main"))
@@ -71,7 +72,7 @@ func (r *reader) request(method, target, body string, header http.Header) *http.
 	req.Header.Set("Accept-Language", r.language)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Header.Set("Origin", r.h.staff)
+		req.Header.Set("Origin", r.h.Staff)
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	res, err := r.client.Do(req)

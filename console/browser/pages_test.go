@@ -16,6 +16,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 )
 
 // What people who mean harm, or who like long names, call themselves.
@@ -118,9 +119,9 @@ func (s *site) places() []place {
 func (s *site) tabs(language string) map[access.Role]*tab {
 	s.t.Helper()
 	out := map[access.Role]*tab{nobody: s.newTab(language)}
-	for _, p := range []person{s.finance, s.ops, s.auditor} {
-		out[p.key.Role] = s.newTab(language)
-		out[p.key.Role].signIn(p)
+	for _, p := range []harness.Owner{s.finance, s.ops, s.auditor} {
+		out[p.Key.Role] = s.newTab(language)
+		out[p.Key.Role].signIn(p)
 	}
 	return out
 }
@@ -177,9 +178,9 @@ func (s *site) readsHarm(t *testing.T) {
 
 // entersAll: every page for every role, and for nobody: there, refused, or the login.
 func (s *site) entersAll(t *testing.T) {
-	for _, who := range []person{{}, s.finance, s.ops, s.auditor} {
-		role, r := who.key.Role, s.newReader("en")
-		if who.token != "" {
+	for _, who := range []harness.Owner{{}, s.finance, s.ops, s.auditor} {
+		role, r := who.Key.Role, s.newReader("en")
+		if who.Token != "" {
 			r.signIn(who)
 		}
 		for _, p := range s.places() {
@@ -258,11 +259,11 @@ func (s *site) missesNone(t *testing.T) {
 }
 
 // decide makes a decision by the API, as somebody else would.
-func (h *house) decide(who person, payoutID, action, reason string) {
+func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: who.key.Owner, Role: string(who.key.Role), Route: "POST /test/" + payoutID, Key: action, BodyHash: "h",
+	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), Route: "POST /test/" + payoutID, Key: action, BodyHash: "h",
 		Reason: reason}
-	_, err := h.store.Decide(h.t.Context(), w, payoutID, payout.Command{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
+	_, err := h.Store.Decide(h.t.Context(), w, payoutID, payout.Command{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 }
@@ -271,54 +272,40 @@ func (h *house) decide(who person, payoutID, action, reason string) {
 func (h *house) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	w := payout.StaffWrite{Owner: h.finance.key.Owner, Role: string(access.RoleFinance), Route: "POST /test/reconciliations", Key: "k",
+	w := payout.StaffWrite{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), Route: "POST /test/reconciliations", Key: "k",
 		BodyHash: "h", Reason: reason}
-	_, err := h.store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),
+	_, err := h.Store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),
 		func(r payout.Reconciliation) (int, []byte) {
 			runID = r.ID
 			return http.StatusAccepted, []byte("{}")
 		})
 	h.must(err)
-	r, err := h.store.BeginReconciliation(ctx, runID, time.Now().Add(time.Hour))
+	r, err := h.Store.BeginReconciliation(ctx, runID, time.Now().Add(time.Hour))
 	h.must(err)
-	h.must(h.store.SaveStatement(ctx, r.ID, r.Provider, r.Day,
+	h.must(h.Store.SaveStatement(ctx, r.ID, r.Provider, r.Day,
 		[]payout.StatementLine{{Ref: "x", Op: payout.OpTransfer, OrderNo: "Foreign1", Account: account,
 			Amount: money.Fen(1), At: time.Now().Add(-time.Hour)}}))
-	h.must(h.store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
-	_, err = h.store.CompareLines(ctx, r, 0, false, 100)
+	h.must(h.Store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
+	_, err = h.Store.CompareLines(ctx, r, 0, false, 100)
 	h.must(err)
-	h.must(h.store.FinishReconciliation(ctx, r.ID, nil))
+	h.must(h.Store.FinishReconciliation(ctx, r.ID, nil))
 	return runID
 }
 
 // finish closes a packet as its workflow would.
 func (h *house) finish(id string) {
 	h.t.Helper()
-	ctx := h.t.Context()
-	_, err := h.store.BeginClosing(ctx, id, packet.CloseRecalled)
-	h.must(err)
-	_, err = h.pool.ClosePool(ctx, id, packet.CloseRecalled)
-	h.must(err)
-	rest, err := h.store.CloseBooks(ctx, id, "sandbox")
-	h.must(err)
-	if rest > 0 {
-		h.drive(payout.ID(payout.KindRefund, id, 0))
-	}
-	view, err := h.pool.View(ctx, id)
-	h.must(err)
-	_, err = h.store.FinishPacket(ctx, id, view.First)
-	h.must(err)
-	h.must(h.pool.Retire(ctx, id))
+	h.must(h.Finish(h.t.Context(), id, packet.CloseRecalled))
 }
 
 // conflict notes that another user claims a share which is recorded already; it returns
 // the payment that would honour it.
 func (h *house) conflict(packetID, user string) string {
 	h.t.Helper()
-	claims, err := h.pool.Claims(h.t.Context(), packetID)
+	claims, err := h.Pool.Claims(h.t.Context(), packetID)
 	h.must(err)
 	claims[0].UserID = user
-	st, err := h.store.NoteShareConflict(h.t.Context(), claims[0], "sandbox", "claimed by another")
+	st, err := h.Store.NoteShareConflict(h.t.Context(), claims[0], "sandbox", "claimed by another")
 	h.must(err)
 	return st.PaymentID
 }

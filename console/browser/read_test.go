@@ -38,7 +38,7 @@ func TestPacketAndSearch(t *testing.T) {
 			t.Errorf("%q leads to %s, want %s", query, b.where(), place)
 		}
 	}
-	d, err := h.store.Payment(t.Context(), won)
+	d, err := h.Store.Payment(t.Context(), won)
 	h.must(err)
 	b.open("/search?q=" + d.ProviderRef)
 	b.has("main", won)
@@ -135,7 +135,7 @@ func TestFileThatCannotBeMade(t *testing.T) {
 	}
 	b.has(".note.bad", "Something that was put in is not right", "The reason code has the wrong form")
 	b.open("/payouts?status=failed")
-	h.must(h.store.Close())
+	h.must(h.Store.Close())
 	if status := b.follow("#csv"); status != http.StatusInternalServerError {
 		t.Errorf("without a store: %d", status)
 	}
@@ -151,7 +151,7 @@ func TestAuditIsRead(t *testing.T) {
 	h.decide(h.finance, bad, "cancel", "the account is gone")
 	b := h.signIn(h.auditor, "en")
 	b.follow(`.nav a[href="/audit"]`)
-	b.has("tbody", h.finance.key.Owner, "cancel", bad, "the account is gone", `{"status":"failed"}`)
+	b.has("tbody", h.finance.Key.Owner, "cancel", bad, "the account is gone", `{"status":"failed"}`)
 	b.follow(`a[href="/audit/verify"]`)
 	b.has("#verdict", "The chain is whole: 1 entries")
 	b.follow("tbody a")
@@ -169,10 +169,10 @@ func TestAuditOfTheWorker(t *testing.T) {
 	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "")
 	h.decide(h.finance, bad, "cancel", "the account is gone")
-	waiting, err := h.store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
+	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
 	h.must(err)
-	w := payout.StaffWrite{Owner: h.second.key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
-	_, err = h.store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true,
+	w := payout.StaffWrite{Owner: h.second.Key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
+	_, err = h.Store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true,
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 	wait.Until(h.t, "cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
@@ -204,7 +204,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.has(".note.good", "was asked for")
 	b.has("#run", "requested", "month end", "sandbox")
 	b.open("/reconciliations")
-	b.has("tbody", time.Now().UTC().Format("2006-01-02"), h.finance.key.Owner)
+	b.has("tbody", time.Now().UTC().Format("2006-01-02"), h.finance.Key.Owner)
 	b.open("/breaks")
 	b.has("main", "share_conflict", "<b>another</b>", id)
 	b.lacks("main b")
@@ -214,7 +214,7 @@ func TestReconciliationIsAsked(t *testing.T) {
 	b.has(".note.good", "dealt with")
 	b.has("main", "Nothing here.")
 	b.open("/breaks?resolved=true")
-	b.has("main", "the user was told", h.finance.key.Owner)
+	b.has("main", "the user was told", h.finance.Key.Owner)
 }
 
 // TestProviderSwitch: operations stops what is sent, with a reason, and lets it go.
@@ -226,8 +226,8 @@ func TestProviderSwitch(t *testing.T) {
 	b.fill("details textarea", "对账不平")
 	b.follow("details button")
 	b.has(".note.good", "渠道已暂停")
-	b.has("#live", "已暂停", h.ops.key.Owner, "对账不平")
-	state, err := h.store.ProviderState(t.Context(), "sandbox")
+	b.has("#live", "已暂停", h.ops.Key.Owner, "对账不平")
+	state, err := h.Store.ProviderState(t.Context(), "sandbox")
 	h.must(err)
 	if state.Hold == nil || state.Hold.Reason != "对账不平" {
 		t.Errorf("%+v", state)
@@ -243,7 +243,7 @@ func TestRevokedKey(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	b := h.signIn(h.ops, "en")
-	_, err := h.store.RevokeKey(t.Context(), h.ops.key.ID)
+	_, err := h.Store.RevokeKey(t.Context(), h.ops.Key.ID)
 	h.must(err)
 	wait.Until(h.t, "signed out", func() bool { b.open("/payouts"); return strings.HasPrefix(b.where(), "/login") })
 	if b.cookie("hongbao_desk") != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"hongbao/packet"
 	"hongbao/payout"
 )
 
@@ -13,10 +14,10 @@ import (
 func (h *house) remainder(sender string, total int) string {
 	h.t.Helper()
 	id := h.open(map[string]any{"sender_id": sender, "total_amount": total, "share_count": 2, "split": "equal"})
-	h.finish(id)
-	refund := payout.ID(payout.KindRefund, id, 0)
-	if st, err := h.store.PaymentState(h.t.Context(), refund); err != nil || st.Status != payout.StatusFailed {
-		h.t.Fatalf("the refund is %s, %v", st.Status, err)
+	refund, err := h.Close(h.t.Context(), id, packet.CloseRecalled)
+	h.must(err)
+	if status := h.drive(refund); status != payout.StatusFailed {
+		h.t.Fatalf("the refund is %s", status)
 	}
 	return refund
 }
@@ -53,7 +54,7 @@ func TestRetryManyRefunds(t *testing.T) {
 	b.fill("#bulk textarea", "incident 17 is over")
 	b.leave()
 	b.expect("signed out", b.follow("#retry-many"), http.StatusUnauthorized)
-	b.fill("#key", h.finance.token)
+	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	b.has("#bulk #refused", "send it once more")
 	if n := b.count("input[name=id][checked]"); n != 3 {

@@ -24,7 +24,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	b.has(".note.bad", "What you have written is kept")
 	b.fill("#key", "hb_staff_wrong")
 	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
-	b.fill("#key", h.finance.token)
+	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	b.has("h1", bad)
 	b.has("#mark-paid #refused", "send it once more")
@@ -38,7 +38,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	h.decidedTimes(bad, "mark_paid", 0)
 
 	// Signed in once more, as in another tab: the form of before is shown again too.
-	if status := b.post("/login", url.Values{"key": {h.finance.token}}); status != http.StatusSeeOther {
+	if status := b.post("/login", url.Values{"key": {h.finance.Token}}); status != http.StatusSeeOther {
 		t.Fatalf("signed in again: %d", status)
 	}
 	b.expect("of another sign-in", b.follow("#mark-paid button"), http.StatusForbidden)
@@ -52,7 +52,7 @@ func TestTypedWhenTheSignInEnds(t *testing.T) {
 	b.fill("#ask textarea", "what do they say")
 	b.leave()
 	b.follow("#ask button")
-	b.fill("#key", h.second.token)
+	b.fill("#key", h.second.Token)
 	b.follow(".login button")
 	if b.where() != "/payouts/"+bad || b.value("#ask textarea") != "" {
 		t.Errorf("at %s, with %q", b.where(), b.value("#ask textarea"))
@@ -79,7 +79,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	b.expect("the wrong key", b.follow(".login button"), http.StatusUnauthorized)
 	b.expect("in English", b.follow(choose), http.StatusOK)
 	b.follow(choose)
-	b.fill("#key", h.finance.token)
+	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	b.has("#ask h3", "查询")
 	b.has("#ask #refused", "再次提交")
@@ -91,7 +91,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	// Who has signed in meanwhile, as in another tab, is shown it at once.
 	b.leave()
 	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
-	if status := b.post("/login", url.Values{"key": {h.finance.token}}); status != http.StatusSeeOther {
+	if status := b.post("/login", url.Values{"key": {h.finance.Token}}); status != http.StatusSeeOther {
 		t.Fatalf("signed in again: %d", status)
 	}
 	b.expect("in English", b.follow(choose), http.StatusOK)
@@ -105,7 +105,7 @@ func TestLanguageOfALoginThatHolds(t *testing.T) {
 	b.fill("#key", "hb_staff_wrong")
 	b.follow(".login button")
 	b.follow(choose)
-	b.fill("#key", h.finance.token)
+	b.fill("#key", h.finance.Token)
 	b.follow(".login button")
 	if b.where() != "/payouts?status=failed" {
 		t.Errorf("at %s", b.where())
@@ -123,7 +123,7 @@ func TestTickedWhenTheSignInEnds(t *testing.T) {
 		t.Helper()
 		b.leave()
 		b.expect("signed out", b.follow("#retry-many"), http.StatusUnauthorized)
-		b.fill("#key", h.finance.token)
+		b.fill("#key", h.finance.Token)
 		b.expect("signed in", b.follow(".login button"), http.StatusOK)
 		b.has("#bulk #refused", "send it once more")
 		if text := b.value("#bulk textarea"); text != "incident 17 is over" {

@@ -115,9 +115,9 @@ func (s *site) retriesRefunds(b *tab) {
 	b.follow("#retry-many")
 	b.inspect("refunds-done", "en")
 	id := s.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
-	_, err := s.store.BeginClosing(s.t.Context(), id, packet.CloseRecalled)
+	_, err := s.Store.BeginClosing(s.t.Context(), id, packet.CloseRecalled)
 	s.must(err)
-	_, err = s.store.CloseBooks(s.t.Context(), id, "sandbox")
+	_, err = s.Store.CloseBooks(s.t.Context(), id, "sandbox")
 	s.must(err)
 	s.exec("UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = '" + payout.ID(payout.KindRefund, id, 0) + "'")
 	b.open("/refunds?late=true")
@@ -136,7 +136,7 @@ func (s *site) resumes(b *tab, failed string) {
 	b.follow("form[action='/language'] button")
 	b.inspect("signed-out", "zh-CN")
 	b.follow("form[action='/language'] button")
-	b.fill("#key", s.finance.token)
+	b.fill("#key", s.finance.Token)
 	b.follow(".login button")
 	b.inspect("resumed", "en")
 }
@@ -211,7 +211,7 @@ func (s *site) closesToday(b *tab) {
 // losesParts ends what is behind the console, one part after the other.
 func (s *site) losesParts(b *tab, packetID string) {
 	s.t.Helper()
-	s.endProvider()
+	s.must(s.StopProvider())
 	b.open("/packets/" + packetID)
 	b.has("main", "This cannot be compared now")
 	b.inspect("packet-without-provider", "en")
@@ -220,7 +220,7 @@ func (s *site) losesParts(b *tab, packetID string) {
 	b.open("/packets/" + packetID)
 	b.has("main", "Who won what cannot be read now")
 	b.inspect("packet-without-redis", "en")
-	s.must(s.store.Close())
+	s.must(s.Store.Close())
 	b.open("/")
 	b.has("#part-mysql", "no answer")
 	b.inspect("overview-without-mysql", "en")

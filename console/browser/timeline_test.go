@@ -22,7 +22,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs,
 	packetID, who, _ := strings.Cut(rest, "/")
 	switch kind {
 	case "payout":
-		c, err := h.store.Claim(ctx, packetID, who)
+		c, err := h.Store.Claim(ctx, packetID, who)
 		if err != nil {
 			return payout.Runs{}, err
 		}
@@ -32,7 +32,7 @@ func (h *house) likelyRuns(ctx context.Context, workflowID string) (payout.Runs,
 		_, _ = fmt.Sscan(who, &n)
 		id = payout.ID(payout.KindRefund, packetID, n)
 	}
-	p, err := h.store.PaymentOf(ctx, id)
+	p, err := h.Store.PaymentOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return payout.Runs{}, nil
 	}
@@ -56,9 +56,9 @@ func TestOneTimeline(t *testing.T) {
 	h := newHouse(t, nil)
 	id := h.open(map[string]any{"sender_id": "sender", "total_amount": 400, "share_count": 4, "split": "equal"})
 	bad := h.grab(id, "bob~frozen", "Bob")
-	d, err := h.store.Payment(t.Context(), bad)
+	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
-	h.must(h.store.NoteNotification(t.Context(), "sandbox", "evt-<b>1</b>", d.OrderNo, []byte("{}")))
+	h.must(h.Store.NoteNotification(t.Context(), "sandbox", "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (payout.Runs, error) {
 		at := d.CreatedAt
 		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
@@ -115,7 +115,7 @@ func TestSignedOutEverywhere(t *testing.T) {
 // cookieStatus is what a page answers to somebody who shows this cookie.
 func (h *house) cookieStatus(value string) int {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.staff+"/payouts?status=failed", nil)
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.Staff+"/payouts?status=failed", nil)
 	h.must(err)
 	req.AddCookie(&http.Cookie{Name: "hongbao_desk", Value: value})
 	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
@@ -131,15 +131,15 @@ func TestLateRefunds(t *testing.T) {
 	h := newHouse(t, nil)
 	ctx := t.Context()
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
-	_, err := h.store.BeginClosing(ctx, id, packet.CloseRecalled)
+	_, err := h.Store.BeginClosing(ctx, id, packet.CloseRecalled)
 	h.must(err)
-	_, err = h.store.CloseBooks(ctx, id, "sandbox") // its refund is due, and nobody makes it
+	_, err = h.Store.CloseBooks(ctx, id, "sandbox") // its refund is due, and nobody makes it
 	h.must(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
 	b := h.signIn(h.finance, "en")
 	b.open("/refunds?late=true")
 	b.has("main", "Nothing here.")
-	db, err := store.OpenSQL(h.dsn)
+	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer func() { h.must(db.Close()) }()
 	_, err = db.ExecContext(ctx, "UPDATE payments SET created_at = created_at - INTERVAL 6 MINUTE WHERE id = ?", refund)

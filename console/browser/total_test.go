@@ -9,7 +9,7 @@ import (
 // exec runs statements on the database of the house.
 func (h *house) exec(statements ...string) {
 	h.t.Helper()
-	db, err := store.OpenSQL(h.dsn)
+	db, err := store.OpenSQL(h.DSN)
 	h.must(err)
 	defer db.Close()
 	for _, s := range statements {

@@ -14,7 +14,7 @@ import (
 // spoil makes the provider misbehave as rules say; none: not any more.
 func (h *house) spoil(rules string) {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.provider+"/_faults", strings.NewReader(`{"rules":[`+rules+`]}`))
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPut, h.ProviderURL+"/_faults", strings.NewReader(`{"rules":[`+rules+`]}`))
 	h.must(err)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -29,7 +29,7 @@ func (h *house) spoil(rules string) {
 func (h *house) sendOnce(packetID string) {
 	h.t.Helper()
 	order := h.begin(packetID)
-	_, err := h.store.Settle(h.t.Context(), h.sandbox.Send(h.t.Context(), *order), order.OrderNo)
+	_, err := h.Store.Settle(h.t.Context(), h.Provider.Send(h.t.Context(), *order), order.OrderNo)
 	h.must(err)
 }
 
@@ -46,9 +46,9 @@ func TestTroubleOfTheProvider(t *testing.T) {
 	h.sendOnce(refused)
 	h.spoil("")
 	behind := h.win(waits, "eve", "")
-	claims, err := h.pool.Claims(t.Context(), waits)
+	claims, err := h.Pool.Claims(t.Context(), waits)
 	h.must(err)
-	_, err = h.store.RecordClaim(t.Context(), claims[0], "sandbox")
+	_, err = h.Store.RecordClaim(t.Context(), claims[0], "sandbox")
 	h.must(err)
 
 	en, zh := h.signIn(h.ops, "en"), h.signIn(h.ops, "zh-CN")
@@ -88,11 +88,11 @@ func TestChargeThatWaits(t *testing.T) {
 	}
 	var made struct{ ID string }
 	h.must(json.Unmarshal(raw, &made))
-	view, err := h.pool.View(t.Context(), made.ID)
+	view, err := h.Pool.View(t.Context(), made.ID)
 	h.must(err)
-	sealed, err := packet.SealSeed(h.seed, made.ID, packet.DeriveSeed(h.seed, made.ID))
+	sealed, err := packet.SealSeed(h.Config.SeedKey, made.ID, packet.DeriveSeed(h.Config.SeedKey, made.ID))
 	h.must(err)
-	_, err = h.store.RecordPacket(t.Context(), view.Packet, sealed, nil, "sandbox")
+	_, err = h.Store.RecordPacket(t.Context(), view.Packet, sealed, nil, "sandbox")
 	h.must(err)
 
 	b := h.signIn(h.ops, "en")

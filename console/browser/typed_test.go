@@ -47,7 +47,7 @@ func TestTypedIsKept(t *testing.T) {
 	b.set("#mark-paid textarea[name=reason]", "two\nlines")
 	b.follow("#mark-paid button")
 	b.has(".note.good", "waits for a second person")
-	waiting, err := h.store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
+	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
 	h.must(err)
 	if d := waiting[0].Decision; d.Reason != "two\nlines" || d.Evidence != "slip 1\nslip 2" {
 		t.Errorf("%+v", d)

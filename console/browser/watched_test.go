@@ -17,11 +17,11 @@ import (
 func (h *house) begin(packetID string) *payout.Order {
 	h.t.Helper()
 	ctx := h.t.Context()
-	claims, err := h.pool.Claims(ctx, packetID)
+	claims, err := h.Pool.Claims(ctx, packetID)
 	h.must(err)
-	st, err := h.store.RecordClaim(ctx, claims[0], "sandbox")
+	st, err := h.Store.RecordClaim(ctx, claims[0], "sandbox")
 	h.must(err)
-	begun, err := h.store.BeginSend(ctx, st.PaymentID, h.sandbox.Limits(), h.sandbox.EncodeRequest)
+	begun, err := h.Store.BeginSend(ctx, st.PaymentID, h.Provider.Limits(), h.Provider.EncodeRequest)
 	h.must(err)
 	return begun.Order
 }
@@ -54,7 +54,7 @@ func TestWatchedPayout(t *testing.T) {
 
 	// The facts change, the status does not: what can be decided is left alone.
 	b.do(chromedp.Focus(chromedp.CSS("#to-temporal")))
-	h.must(h.store.NoteNotification(ctx, "sandbox", "evt-1", order.OrderNo, []byte("{}")))
+	h.must(h.Store.NoteNotification(ctx, "sandbox", "evt-1", order.OrderNo, []byte("{}")))
 	wait.Until(h.t, "the facts are put in anew", func() bool { return !eval[bool](b, `window.facts.isConnected`) })
 	b.has(".timeline", "evt-1")
 	if at := eval[string](b, "document.activeElement.id"); at != "to-temporal" {
@@ -69,7 +69,7 @@ func TestWatchedPayout(t *testing.T) {
 
 	// It fails: what can be decided now is there.
 	b.do(chromedp.Focus(chromedp.CSS("#ask textarea")))
-	_, err := h.store.Settle(ctx, h.sandbox.Send(ctx, *order), order.OrderNo)
+	_, err := h.Store.Settle(ctx, h.Provider.Send(ctx, *order), order.OrderNo)
 	h.must(err)
 	if status := h.drive(bad); status != payout.StatusFailed {
 		t.Fatalf("%s", status)
@@ -126,7 +126,7 @@ func TestWatchedByNobody(t *testing.T) {
 	expect("other facts", "HX-Request", func(q url.Values) { q.Set("shown", "x") }, http.StatusOK, true, false)
 	expect("other decisions", "HX-Request", func(q url.Values) { q.Set("stands", "x") }, http.StatusOK, true, true)
 	expect("a page of before", "HX-Request", func(q url.Values) { clear(q) }, http.StatusOK, true, true)
-	_, err = h.store.Settle(t.Context(), h.sandbox.Send(t.Context(), *order), order.OrderNo)
+	_, err = h.Store.Settle(t.Context(), h.Provider.Send(t.Context(), *order), order.OrderNo)
 	h.must(err)
 	if status := h.drive(bad); status != payout.StatusFailed {
 		t.Fatalf("%s", status)
@@ -158,7 +158,7 @@ func TestWatchedCancel(t *testing.T) {
 	wait.Until(h.t, "what waited is gone", func() bool { return eval[bool](b, `!document.querySelector(".waits")`) })
 	b.has("#status", "failed")
 	b.has("#preview", "being carried out")
-	b.has(".timeline", "Agreed by "+h.second.key.Owner)
+	b.has(".timeline", "Agreed by "+h.second.Key.Owner)
 
 	if status := h.drive(bad); status != payout.StatusCancelled {
 		t.Fatalf("%s", status)
@@ -190,7 +190,7 @@ func TestAskingPageWhenTheSignInEnds(t *testing.T) {
 	b.has("#ended", "Your sign-in has ended")
 	b.sound()
 	b.expect("signed out", b.follow("#ask button"), http.StatusUnauthorized)
-	b.fill("#key", h.finance.token)
+	b.fill("#key", h.finance.Token)
 	b.expect("signed in", b.follow(".login button"), http.StatusOK)
 	if text := b.value("#ask textarea"); text != "what do they say" {
 		t.Errorf("the reason is %q", text)

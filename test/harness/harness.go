@@ -56,6 +56,7 @@ type Options struct {
 	Store   func(*store.Config)
 	Pool    func(*pool.Config)
 	Sandbox func(*sandbox.Config)
+	Client  func(*provider.SandboxConfig) // of the provider
 	API     func(*api.Config)
 	// Mount is called with each API before it listens.
 	Mount func(*api.Server)
@@ -153,9 +154,11 @@ func (s *Stack) openProvider(t testing.TB, o Options) {
 	s.StopProvider = serve(t.Context(), server.Serve, server.Close)
 	t.Cleanup(func() { report(t, "provider", s.StopProvider()) })
 	s.ProviderURL = "http://" + server.Addr().String()
-	s.Provider, err = provider.NewSandbox(provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret,
-		Timeout: time.Second})
-	if err != nil {
+	client := provider.SandboxConfig{BaseURL: s.ProviderURL, APIKey: ProviderKey, WebhookSecret: WebhookSecret, Timeout: time.Second}
+	if o.Client != nil {
+		o.Client(&client)
+	}
+	if s.Provider, err = provider.NewSandbox(client); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Provider.Close)
