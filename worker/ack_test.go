@@ -33,8 +33,8 @@ func (a *ackTrouble) Ack(ctx context.Context, lane int, ids ...string) error {
 
 func newRigWithAcks(t *testing.T, trouble func(lane int) error) *rig {
 	t.Helper()
-	addr, ns := stacktest.FreshTemporal(t)
-	return newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns, func(_ *rig, cfg *worker.Config) {
+	addr, ns := stacktest.TemporalNamespace(t)
+	return newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(_ *rig, cfg *worker.Config) {
 		cfg.Handoffs = &ackTrouble{Handoffs: cfg.Handoffs, trouble: trouble}
 	})
 }

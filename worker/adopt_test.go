@@ -17,8 +17,8 @@ import (
 // being rebuilt.
 func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 	t.Parallel()
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns)
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	r.quietLanes(t)

@@ -108,8 +108,8 @@ func (r *rig) schedule(t *testing.T, c campaign.Campaign) *client.ScheduleDescri
 // schedules and runs.
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	temporal, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 
 	t.Run("a packet that is due is made at once, and the schedule waits for the next", func(t *testing.T) {
 		c := r.campaign(t, "anna", 5*time.Minute, nil)

@@ -65,8 +65,8 @@ func (w waits) Handle(_ context.Context, r slog.Record) error {
 func TestR13_RecoverByTheBooksClock(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
-	server, ns := stacktest.FreshTemporal(t)
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	server, ns := stacktest.TemporalNamespace(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns)
 	window := payout.LeaveWithin + r.provider.Limits().LandingWindow
 	for _, off := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
 		r.off.Store(int64(off))

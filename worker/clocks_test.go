@@ -46,8 +46,8 @@ func (s *stepped) shifted(o payout.Observation) payout.Observation {
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	redis := stacktest.FreshShiftedRedis(t)
-	temporal, namespace := stacktest.FreshTemporal(t)
-	r := newParts(t, redis.Addr, stacktest.MariaDB(t), temporal.Addr, namespace)
+	temporal, namespace := stacktest.TemporalNamespace(t)
+	r := newParts(t, redis.Addr, stacktest.MariaDB(t), temporal, namespace)
 	r.logger = quietLogger()
 	adapter := &stepped{Sandbox: r.provider}
 	r.change = func(_ *rig, cfg *worker.Config) {

@@ -120,9 +120,9 @@ func wantMovements(t *testing.T, c payout.Close, want map[payout.PostingKind]pay
 // final, with the figures of what was done, and stay as they are.
 func TestClosesTieToTheProvider(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
+	temporal, ns := stacktest.TemporalNamespace(t)
 	d := &dated{}
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(r *rig, c *worker.Config) {
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns, func(r *rig, c *worker.Config) {
 		d.Sandbox = r.provider
 		c.Reconcile.Steps.Provider = d
 	})

@@ -118,8 +118,8 @@ func TestR5_Cancel(t *testing.T) {
 // rules of the provider are for all, so these have a rig of their own.
 func TestRefusedRefunds(t *testing.T) {
 	t.Parallel()
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns)
 	refuse := func(refuse bool) {
 		rules := []map[string]any{}
 		if refuse {

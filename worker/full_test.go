@@ -16,8 +16,8 @@ import (
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr, ns)
 	ctx := t.Context()
 	sold, recalled := r.create(t, spec{total: 300, count: 3}), r.create(t, spec{total: 300, count: 3})
 	r.awaitOpen(t, sold.ID)

@@ -14,8 +14,8 @@ import (
 // opens.
 func TestR2_ExpiredBeforeItsCharge(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	temporal, ns := stacktest.TemporalNamespace(t)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 	ctx := t.Context()
 	p, lives := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife}), r.create(t, spec{total: 500, count: 2})
 	wait.Until(t, "it has expired", func() bool {

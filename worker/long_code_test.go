@@ -38,8 +38,8 @@ func (wordy) at(o payout.Observation) payout.Observation {
 // from being carried out, for ever.
 func TestRunEndsWhateverTheCode(t *testing.T) {
 	t.Parallel()
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr.Addr, ns, func(_ *rig, cfg *worker.Config) {
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(_ *rig, cfg *worker.Config) {
 		cfg.Payments.Provider = wordy{cfg.Payments.Provider}
 	})
 	p := r.create(t, spec{total: 10, count: 1})

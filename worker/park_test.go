@@ -134,8 +134,8 @@ type parkRig struct {
 
 func newParkRig(t testing.TB, perSecond int64) *parkRig {
 	r := &parkRig{sends: &sends{at: map[payout.Op][]time.Time{}}}
-	server, ns := stacktest.FreshTemporal(t)
-	r.rig = newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(own *rig, cfg *worker.Config) {
+	server, ns := stacktest.TemporalNamespace(t)
+	r.rig = newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(own *rig, cfg *worker.Config) {
 		if r.door == nil {
 			r.door = newDoor(t, own.url)
 		}

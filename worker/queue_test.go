@@ -63,8 +63,8 @@ func (q *queuedSteps) ExecuteLocalActivity(ctx workflow.Context, _ string, _ ...
 // wait after its note, every send leaves at its first note: note and call are one step.
 func TestR3_QueuesBetweenStepsCostNoSend(t *testing.T) {
 	t.Parallel()
-	server, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+	server, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(_ *rig, cfg *worker.Config) {
 		cfg.Tune = func(o *sdk.Options) { o.Interceptors = append(o.Interceptors, &queued{}) }
 	})
 	p := r.create(t, spec{total: 1000, count: 5, life: packet.MinLife})

@@ -28,8 +28,8 @@ import (
 func newR9Rig(t testing.TB) (*rig, *stacktest.Server) {
 	t.Helper()
 	server := stacktest.FreshRedis(t)
-	temporal, ns := stacktest.FreshTemporal(t)
-	return newRig(t, server.Addr, stacktest.MariaDB(t), temporal.Addr, ns), server
+	temporal, ns := stacktest.TemporalNamespace(t)
+	return newRig(t, server.Addr, stacktest.MariaDB(t), temporal, ns), server
 }
 
 func rebuildConfig(t testing.TB, r *rig) worker.RebuildConfig {

@@ -87,8 +87,8 @@ func (a aged) Statement(ctx context.Context, day payout.Day, after string) (payo
 
 // agedRig is a rig of its own whose statements are two minutes old.
 func agedRig(t *testing.T) *rig {
-	temporal, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(r *rig, c *worker.Config) {
+	temporal, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns, func(r *rig, c *worker.Config) {
 		c.Reconcile.Steps.Provider = aged{r.provider}
 	})
 	return r

@@ -12,6 +12,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/test/wait"
+	"hongbao/worker"
 )
 
 // TestR11_DeadWorkersHandOffsAreTakenOver: entries that a dead consumer had read
@@ -19,8 +20,8 @@ import (
 func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr, ns)
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 
@@ -83,8 +84,8 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 func TestR11_StrayHandOffs(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr, ns)
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
@@ -148,8 +149,8 @@ func TestTemporalAway(t *testing.T) {
 func TestMySQLAway(t *testing.T) {
 	t.Parallel()
 	db, dsn := stacktest.FreshMariaDB(t)
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, stacktest.FreshRedis(t).Addr, dsn, addr.Addr, ns)
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRig(t, stacktest.FreshRedis(t).Addr, dsn, addr, ns)
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
 	db.Kill()
@@ -170,36 +171,30 @@ func TestMySQLAway(t *testing.T) {
 	r.balanced(t, p)
 }
 
-// TestR11_WinnersAreTheTruth: hand-offs that vanished (here: deleted by hand) are
-// made up for from the winners, by the watch or the drain.
+// TestR11_WinnersAreTheTruth: the worker makes up for a hand-off that vanished (here:
+// deleted by hand before its relay reads it) from the winners, by its watch or the drain.
 func TestR11_WinnersAreTheTruth(t *testing.T) {
 	t.Parallel()
-	server := stacktest.FreshRedis(t)
-	addr, ns := stacktest.FreshTemporal(t)
-	r := newRig(t, server.Addr, stacktest.MariaDB(t), addr.Addr, ns)
+	relay := &heldRelay{}
+	addr, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(_ *rig, cfg *worker.Config) {
+		relay.Handoffs = cfg.Handoffs
+		cfg.Handoffs = relay
+	})
 	p := r.create(t, spec{total: 1000, count: 60})
 	r.awaitOpen(t, p.ID)
+	relay.hold(t)
+	c := r.grab(t, p.ID, "winner").Claim
 	thief := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = thief.Close() }()
 	lane := packet.Lane(p.ID, testLanes)
-	var c packet.Claim
-	for i := range 60 {
-		got := make(chan pool.Batch, 1)
-		go func() {
-			b, _ := thief.Read(t.Context(), lane, "w62", 10, 2*time.Second)
-			got <- b
-		}()
-		g := r.grab(t, p.ID, fmt.Sprintf("u%d", i))
-		if b := <-got; len(b.HandOffs) > 0 {
-			if err := thief.Ack(t.Context(), lane, b.Last); err != nil {
-				t.Fatal(err)
-			}
-			c = g.Claim
-			break
-		}
+	b := must(thief.Read(t.Context(), lane, "w62", 10, time.Second))(t)
+	if len(b.HandOffs) != 1 {
+		t.Fatalf("%d hand-offs could be stolen, want that of the winner", len(b.HandOffs))
 	}
-	if c.UserID == "" {
-		t.Fatal("no hand-off could be stolen")
+	if err := thief.Ack(t.Context(), lane, b.Last); err != nil {
+		t.Fatal(err)
 	}
+	relay.held.Store(false)
 	r.awaitPayout(t, c, payout.StatusPaid)
 }

@@ -19,8 +19,8 @@ import (
 // beatingRig is a rig of its own with a worker whose books beat, and how to stop it.
 func beatingRig(t *testing.T) (r *rig, stop func()) {
 	t.Helper()
-	server, ns := stacktest.FreshTemporal(t)
-	r = newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	server, ns := stacktest.TemporalNamespace(t)
+	r = newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns)
 	r.change = beating
 	w, stop := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)

@@ -264,8 +264,7 @@ func (r *rig) after(t *testing.T, l *lost) {
 	r.paid(t, l.inRedis, "second", "third")
 }
 
-// deleted deletes the run of a workflow id and waits until Temporal has done so,
-// which takes it half a minute at times.
+// deleted deletes the run of a workflow id and waits until Temporal has done so.
 func (r *rig) deleted(t *testing.T, id string) {
 	t.Helper()
 	hands["delete"](t, r, id)
@@ -294,8 +293,8 @@ func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, k
 // everything is as it was, and goes on.
 func TestR13_Recover(t *testing.T) {
 	t.Parallel()
-	server, ns := stacktest.FreshTemporal(t)
-	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	server, ns := stacktest.TemporalNamespace(t)
+	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns)
 	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
@@ -469,8 +468,8 @@ func (r *rig) verified(t *testing.T) {
 func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	night.Only(t, "four stories of a restored MySQL are in `make test`, the others are in ./simulate")
 	t.Parallel()
-	server, ns := stacktest.FreshTemporal(t)
-	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns)
+	server, ns := stacktest.TemporalNamespace(t)
+	old := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns)
 	old.change = beatingUnwatched
 	w, stop := old.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)

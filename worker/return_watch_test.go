@@ -16,8 +16,8 @@ import (
 func TestReturnWithoutNotification(t *testing.T) {
 	t.Parallel()
 	awayFromMidnight(t)
-	temporal, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(r *rig, c *worker.Config) {
+	temporal, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns, func(r *rig, c *worker.Config) {
 		c.Returns, c.ReturnsEvery = r.store, 50*time.Millisecond
 	})
 	r.spoil(t, `{"op":"transfer","kind":"notify_never","rate":1,"account_prefix":"silent"}`)

@@ -43,19 +43,20 @@ func TestMain(m *testing.M) {
 // rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox
 // provider and one worker. What the API does is done by the tests.
 type rig struct {
-	pool     *pool.Pool
-	store    *store.Store
-	temporal client.Client
-	provider *provider.Sandbox
-	starter  *worker.Starter
-	url      string // of the sandbox
-	dsn      string
-	redis    string
-	seedKey  [32]byte
-	logger   *slog.Logger
-	change   func(*rig, *worker.Config) // nil: none
-	stop     func()                     // of the worker
-	off      *atomic.Int64              // nanoseconds by which MySQL's clock is off
+	pool      *pool.Pool
+	store     *store.Store
+	temporal  client.Client
+	provider  *provider.Sandbox
+	starter   *worker.Starter
+	url       string // of the sandbox
+	dsn       string
+	redis     string
+	namespace string // of Temporal
+	seedKey   [32]byte
+	logger    *slog.Logger
+	change    func(*rig, *worker.Config) // nil: none
+	stop      func()                     // of the worker
+	off       *atomic.Int64              // nanoseconds by which MySQL's clock is off
 }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -79,8 +80,8 @@ func newRig(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 // ownRig starts parts that no other test uses.
 func ownRig(t testing.TB) *rig {
 	t.Helper()
-	temporal, namespace := stacktest.FreshTemporal(t)
-	return newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, namespace)
+	temporal, namespace := stacktest.TemporalNamespace(t)
+	return newRig(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, namespace)
 }
 
 // newRigWith is newRig with workers that are changed before they start.
@@ -97,7 +98,7 @@ func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, ch
 // newParts is newRig without a worker.
 func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	t.Helper()
-	r := &rig{redis: redisAddr, dsn: dsn, seedKey: [32]byte{7}, off: new(atomic.Int64),
+	r := &rig{redis: redisAddr, dsn: dsn, namespace: namespace, seedKey: [32]byte{7}, off: new(atomic.Int64),
 		logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	stacktest.Migrate(t, dsn)
 	r.store = must(store.Open(store.Config{DSN: dsn, Lanes: testLanes,

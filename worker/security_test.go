@@ -90,13 +90,13 @@ func (r *rig) livePacket(t testing.TB, user string) {
 // lives packets through, and goes on with a new certificate while it runs.
 func TestTemporalTLS(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
+	temporal, ns := stacktest.TemporalNamespace(t)
 	ours, theirs := stacktest.NewAuthority(t), stacktest.NewAuthority(t)
-	front := stacktest.NewFront(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{ours.Issue(t, host, time.Hour).TLS(t)},
+	front := stacktest.NewFront(t, temporal, &tls.Config{Certificates: []tls.Certificate{ours.Issue(t, host, time.Hour).TLS(t)},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: theirs.Pool})
 	v := newVault(t, ours.PEM, theirs.Issue(t, "first", time.Hour))
 	var said locked
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 	r.logger = slog.New(slog.NewTextHandler(&said, nil))
 	r.reach(t, worker.Server{Address: front.Addr, Namespace: ns, TLS: true, CAFile: v.ca, CertFile: v.cert, KeyFile: v.key, ServerName: host})
 	w, _ := r.startWorker(t)
@@ -238,14 +238,14 @@ func expectWhy(t *testing.T, err error, want worker.Why) {
 // with one that is not for the namespace, it ends and says why, and never shows the key.
 func TestTemporalKey(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
+	temporal, ns := stacktest.TemporalNamespace(t)
 	authority := stacktest.NewAuthority(t)
 	key, reader := "key-"+rand.Text(), "reader-"+rand.Text()
-	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
+	addr := stacktest.NewGateway(t, temporal, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
 		key, reader)
 	right := worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca, ServerName: host,
 		APIKey: key}
-	parts := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	parts := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 
 	for name, want := range map[string]struct {
 		key  string
@@ -299,12 +299,12 @@ func TestTemporalKey(t *testing.T) {
 // answers mean: a run that is there already is no error.
 func TestTemporalShortKey(t *testing.T) {
 	t.Parallel()
-	temporal, ns := stacktest.FreshTemporal(t)
+	temporal, ns := stacktest.TemporalNamespace(t)
 	authority := stacktest.NewAuthority(t)
 	const key = "execution"
-	addr := stacktest.NewGateway(t, temporal.Addr, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
+	addr := stacktest.NewGateway(t, temporal, &tls.Config{Certificates: []tls.Certificate{authority.Issue(t, host, time.Hour).TLS(t)}},
 		key, "")
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, ns)
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, ns)
 	r.reach(t, worker.Server{Address: addr, Namespace: ns, TLS: true, CAFile: newVault(t, authority.PEM, stacktest.Pair{}).ca,
 		ServerName: host, APIKey: key})
 	p := packet.Packet{ID: packet.NewID([]byte("salt"), "key"), App: "a", SenderID: "s"}
@@ -362,9 +362,9 @@ func TestTemporalComesRefusing(t *testing.T) {
 // when somebody has.
 func TestTemporalWithoutAttributes(t *testing.T) {
 	t.Parallel()
-	temporal, _ := stacktest.FreshTemporal(t)
-	const bare = "bare"
-	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal.Addr, bare)
+	temporal, _ := stacktest.Temporal(t)
+	bare := "bare-" + rand.Text()
+	r := newParts(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), temporal, bare)
 	_, err := r.temporal.WorkflowService().RegisterNamespace(t.Context(),
 		&workflowservice.RegisterNamespaceRequest{Namespace: bare, WorkflowExecutionRetentionPeriod: durationpb.New(7 * 24 * time.Hour)})
 	if err != nil {
@@ -378,7 +378,7 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 		return strings.Contains(said.String(), "Temporal did not take a hand-off; it waits.") &&
 			strings.Contains(said.String(), "search attribute")
 	})
-	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal.Addr, Namespace: bare})
+	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal, Namespace: bare})
 	if err != nil || len(seen.Missing) != 6 {
 		t.Fatalf("the attributes are there: %+v, %v", seen, err)
 	}

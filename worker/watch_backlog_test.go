@@ -44,6 +44,13 @@ func (h *heldRelay) Read(ctx context.Context, lane int, consumer string, count i
 	return h.Handoffs.Read(ctx, lane, consumer, count, block)
 }
 
+// hold returns once no read can bring anything more.
+func (h *heldRelay) hold(t testing.TB) {
+	t.Helper()
+	h.held.Store(true)
+	wait.Until(t, "reads that block are over", func() bool { return h.blocking.Load() == 0 })
+}
+
 // counting counts how often the watch has looked at lanes, and at winners.
 type counting struct {
 	worker.LivePools
@@ -66,15 +73,14 @@ func (c *counting) EachClaim(ctx context.Context, id string, tell func([]packet.
 func TestR11_BacklogIsTheRelays(t *testing.T) {
 	t.Parallel()
 	relay := &heldRelay{}
-	server, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+	server, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(_ *rig, cfg *worker.Config) {
 		relay.Handoffs = cfg.Handoffs
 		cfg.Handoffs = relay
 	})
 	p := r.create(t, spec{total: 1000, count: 100})
 	r.awaitOpen(t, p.ID)
-	relay.held.Store(true)
-	wait.Until(t, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	relay.hold(t)
 
 	lost := r.grab(t, p.ID, "lost").Claim
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
@@ -125,16 +131,15 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	night.Volume(t)
 	t.Parallel()
 	relay := &heldRelay{}
-	server, ns := stacktest.FreshTemporal(t)
-	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server.Addr, ns, func(_ *rig, cfg *worker.Config) {
+	server, ns := stacktest.TemporalNamespace(t)
+	r := newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), server, ns, func(_ *rig, cfg *worker.Config) {
 		relay.Handoffs = cfg.Handoffs
 		cfg.Handoffs = relay
 	})
 	const winners = 10_001
 	p := r.create(t, spec{total: winners, count: winners})
 	r.awaitOpen(t, p.ID)
-	relay.held.Store(true)
-	wait.Until(t, "reads that block are over", func() bool { return relay.blocking.Load() == 0 })
+	relay.hold(t)
 	var crowd errgroup.Group
 	crowd.SetLimit(500)
 	for i := range winners {

@@ -19,7 +19,6 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 
 	"hongbao/activities"
-	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/test/wait"
@@ -54,7 +53,7 @@ var hands = map[string]func(t testing.TB, r *rig, id string){
 	},
 	"delete": func(t testing.TB, r *rig, id string) {
 		_, err := r.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-			Namespace: stacktest.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}})
+			Namespace: r.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}})
 		if err != nil && !over(err) {
 			t.Fatal(err)
 		}
@@ -83,7 +82,7 @@ func (r *rig) reset(t testing.TB, id string) {
 			first = event.GetEventId()
 		}
 	}
-	_, err := r.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: stacktest.Namespace,
+	_, err := r.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{Namespace: r.namespace,
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, Reason: "by hand", WorkflowTaskFinishEventId: first,
 		RequestId: rand.Text()})
 	if err != nil {
