@@ -24,8 +24,8 @@ import (
 func byHand(t testing.TB) (*rig, *stacktest.Server) {
 	t.Helper()
 	server := stacktest.FreshRedis(t)
-	temporal, ns := stacktest.FreshTemporal(t)
-	return newRigWith(t, server.Addr, stacktest.MariaDB(t), temporal.Addr, ns, func(_ *rig, cfg *worker.Config) { cfg.Rebuild = nil }), server
+	temporal, ns := stacktest.TemporalNamespace(t)
+	return newRigWith(t, server.Addr, stacktest.MariaDB(t), temporal, ns, func(_ *rig, cfg *worker.Config) { cfg.Rebuild = nil }), server
 }
 
 func (r *rig) flush(t testing.TB) {
@@ -103,11 +103,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 		}
 		wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
 	}
-	for _, other := range must(r.store.PoolLanes(ctx))(t) { // the empty ones
-		if other.State == packet.LaneShut {
-			must(func() (bool, error) { _, did, err := rebuilt(t, worker.NewRebuilder(cfg), other.Lane); return did, err }())(t)
-		}
-	}
+	r.rebuildShut(t, worker.NewRebuilder(cfg)) // the empty ones
 	if err := c.grab(ctx, p.ID, c.user(false)); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +116,27 @@ func TestR9_RebuildKilled(t *testing.T) {
 	if gone := c.judge(t); gone != 0 || c.won() != 36 {
 		t.Errorf("%d grabs won, %d gone", c.won(), gone)
 	}
+}
+
+// rebuildShut rebuilds all lanes that are shut, at the same time.
+func (r *rig) rebuildShut(t testing.TB, rebuilder *worker.Rebuilder) {
+	t.Helper()
+	var lanes sync.WaitGroup
+	for _, row := range must(r.store.PoolLanes(t.Context()))(t) {
+		if row.State == packet.LaneShut {
+			lanes.Go(func() {
+				var err error
+				wait.Reached(wait.Limit(), func() bool { // wait.Until must not fail a test here
+					_, _, err = rebuilder.Lane(t.Context(), row.Lane)
+					return !errors.Is(err, packet.ErrUnavailable)
+				})
+				if err != nil {
+					t.Errorf("rebuild of lane %d: %v", row.Lane, err)
+				}
+			})
+		}
+	}
+	lanes.Wait()
 }
 
 // rebuilt rebuilds a lane, again when something did not answer in time, as a worker does.
@@ -228,11 +245,7 @@ func TestR9_RebuildStale(t *testing.T) {
 			t.Errorf("after %s: %+v and %+v", step, g, again)
 		}
 		live.OnStep(func(int, string) {})
-		for _, other := range must(r.store.PoolLanes(ctx))(t) {
-			if other.State == packet.LaneShut {
-				must(func() (bool, error) { _, did, err := rebuilt(t, live, other.Lane); return did, err }())(t)
-			}
-		}
+		r.rebuildShut(t, live)
 		wait.Until(t, "every gate open", func() bool { return r.pool.LanesShut() == 0 })
 	}
 }

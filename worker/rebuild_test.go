@@ -38,7 +38,7 @@ type grabbers struct {
 }
 
 // beside is how many grabs may be won beside those that are waited for.
-const beside = 60
+const beside = 20
 
 func newGrabbers(r *rig, packets []packet.Packet) *grabbers {
 	return &grabbers{r: r, packets: packets, told: map[string][]packet.Claim{}}
@@ -305,17 +305,17 @@ func TestR9_RebuildHeals(t *testing.T) {
 			before, rebuilds := r.lost(t), len(must(r.store.Rebuilds(ctx, 1000))(t))
 			c := newGrabbers(r, packets)
 			c.start(ctx)
-			c.awaitWon(t, 60)
+			c.awaitWon(t, 30)
 			if fault.at != nil {
 				fault.at()
 			}
 			r.stop() // what is won from now on reaches neither Temporal nor the books
-			c.awaitWon(t, 40)
+			c.awaitWon(t, 20)
 			fault.lose()
 			wait.Until(t, "Redis answers again", func() bool { return r.pool.Ping(ctx) == nil })
 			_, r.stop = r.startWorker(whole)
 			r.awaitRebuilt(t, rebuilds)
-			c.awaitWon(t, 40)
+			c.awaitWon(t, 20)
 			c.halt()
 			r.settled(t, packets)
 			gone := c.judge(t)
