@@ -42,6 +42,8 @@ type bank struct {
 	late    []landing
 	notices []string          // order numbers to notify about
 	told    map[string]answer // the last answer to a question, by number
+	// asks are the questions of a recovery.
+	asks int
 	// silent are orders about which a recovery gets no usable answer.
 	silent map[string]bool
 	// mute: until then nothing is answered, and nothing taken.
@@ -49,6 +51,9 @@ type bank struct {
 	// broke: until then our balance covers nothing.
 	broke time.Time
 }
+
+// mostAsks is more than a recovery of one packet asks.
+const mostAsks = 100_000
 
 // answer is what a question got, and when it was put.
 type answer struct {
@@ -122,6 +127,9 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b.advance()
+	if b.asks++; w.recovering && b.asks > mostAsks {
+		panic("the recovery asks about " + no + " again and again")
+	}
 	now := w.now()
 	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
 	o := b.orders[no]

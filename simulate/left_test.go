@@ -132,7 +132,7 @@ func (m *model) lands() {
 func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
 	m.recovering = false
 	m.lands()
-	m.recovering, m.began = true, m.clock
+	m.recovering, m.began, m.bank.asks = true, m.clock, 0
 	return r.Run(ctx)
 }
 

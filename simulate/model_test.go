@@ -71,6 +71,8 @@ type model struct {
 	firstLoss time.Time
 	began     time.Time // the last run of a recovery
 	recovered marks
+	// emptied: Temporal was lost, with all that it knew of runs.
+	emptied bool
 }
 
 func newModel(d dice) *model {

@@ -46,6 +46,9 @@ func (w *world) notice(lost int) {
 	from := max(len(p.winners)-lost, 0)
 	gone := p.winners[from:]
 	p.winners = slices.Clone(p.winners[:from])
+	for _, c := range gone {
+		delete(p.byUser, c.UserID)
+	}
 	p.handoffs = slices.DeleteFunc(p.handoffs, func(c packet.Claim) bool {
 		if !slices.ContainsFunc(gone, func(g packet.Claim) bool { return toldOf(g) == toldOf(c) }) {
 			return false

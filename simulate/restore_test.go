@@ -127,6 +127,16 @@ func (m *model) restoreTo(to *backup) {
 		return
 	}
 	m.countAgain(to)
+	m.putBack(to)
+	if b.charged() != nil {
+		m.reached["books restored, not charged yet"]++
+	}
+	m.judge("restore")
+}
+
+// putBack puts the books back to a backup. The lock is held.
+func (m *model) putBack(to *backup) {
+	b := m.books
 	known := max(b.state.Number, m.copied) + 1
 	*b = *to.books.clone()
 	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
@@ -135,10 +145,6 @@ func (m *model) restoreTo(to *backup) {
 	m.held = false // what other books have noted says nothing
 	m.note("MySQL restored: the books are of %s", to.at.Sub(born))
 	m.reached["books restored"]++
-	if b.charged() != nil {
-		m.reached["books restored, not charged yet"]++
-	}
-	m.judge("restore")
 }
 
 // countAgain counts in which way books are restored that were restored before.
@@ -173,11 +179,17 @@ func (m *model) goneOn() bool {
 // marks is how far a lifetime had come.
 type marks struct{ orders, claims int }
 
+// newRecovery is the product's recovery of the books.
+func (m *model) newRecovery() *worker.Recover {
+	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey,
+		By: "ops", Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
+}
+
 // recovers runs the product's recovery, which may be killed, once no send can be under way.
-func (m *model) recovers() {
+func (m *model) recovers() (told worker.Recovery) {
 	m.lands()
 	if m.bank.mute.After(m.clock) {
-		return
+		return told
 	}
 	m.diesAfter = 0
 	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
@@ -191,10 +203,7 @@ func (m *model) recovers() {
 			m.restoreTo(to)
 		}
 	}
-	r := worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey,
-		By:      "ops",
-		Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
-	told, err := m.asks(&r)
+	told, err := m.asks(m.newRecovery())
 	m.recovering, m.losesAfter = false, 0
 	m.look(func() {
 		switch again := m.books.state.RestoredAt.After(m.began); {
@@ -224,6 +233,7 @@ func (m *model) recovers() {
 			m.violated("recovery: %v", err)
 		}
 	})
+	return told
 }
 
 // resolve is what a person does about what the recovery has left to him.
@@ -315,11 +325,15 @@ func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail strin
 // Packet is filled in also while more can be claimed, as the store does.
 func (b restoredBooks) Packet(context.Context, string) (rec packet.Record, err error) {
 	b.world.look(func() {
+		if !b.recorded {
+			err = packet.ErrNotFound
+			return
+		}
 		if rec = b.rec; rec.BooksClosedAt.IsZero() {
 			rec.ClaimedCount, rec.ClaimedAmount = b.claimed()
 		}
 	})
-	return rec, nil
+	return rec, err
 }
 
 // put keeps a payment that was moved along several steps at once.
@@ -597,11 +611,14 @@ func (p remains) Remains(_ context.Context, ids []string) (map[string]packet.Poo
 	return out, nil
 }
 
+// RemainingClaims tells of whoever has a promise too, since the pool was made again.
 func (p remains) RemainingClaims(_ context.Context, _ string, tell func([]packet.Claim) error) error {
 	var claims []packet.Claim
 	p.world.look(func() {
-		if !p.gone && !p.retired {
-			claims = slices.Clone(p.winners)
+		for _, user := range slices.Sorted(maps.Keys(p.byUser)) {
+			if !p.gone && !p.retired {
+				claims = append(claims, p.byUser[user])
+			}
 		}
 	})
 	if len(claims) == 0 {
@@ -632,7 +649,11 @@ type past struct{ *model }
 
 func (p past) ClaimsOf(_ context.Context, _ string, known func([]string) (map[string]bool, error)) (out []packet.Claim, err error) {
 	var all []packet.Claim
-	p.look(func() { all = slices.Clone(p.started) })
+	p.look(func() {
+		if !p.emptied {
+			all = slices.Clone(p.started)
+		}
+	})
 	for _, c := range all {
 		have, err := known([]string{c.UserID})
 		if err != nil {
@@ -645,14 +666,20 @@ func (p past) ClaimsOf(_ context.Context, _ string, known func([]string) (map[st
 	return out, nil
 }
 
-func (p past) PacketsSince(context.Context, time.Time) ([]string, error) {
-	return []string{p.packet.ID}, nil
+func (p past) PacketsSince(context.Context, time.Time) (ids []string, _ error) {
+	if !p.emptied {
+		ids = []string{p.packet.ID}
+	}
+	return ids, nil
 }
 
 func (p past) WinnersSince(context.Context, time.Time) (map[string][]string, error) {
 	users := map[string][]string{}
 	p.look(func() {
 		for _, c := range p.started {
+			if p.emptied {
+				break
+			}
 			users[c.PacketID] = append(users[c.PacketID], c.UserID)
 		}
 	})
@@ -660,11 +687,15 @@ func (p past) WinnersSince(context.Context, time.Time) (map[string][]string, err
 }
 
 func (p past) PacketOf(context.Context, string) (packet.Packet, bool, bool, error) {
-	return p.packet, true, true, nil
+	return p.packet, true, !p.emptied, nil
 }
 
 func (p past) EndedAs(_ context.Context, pay payout.Payment) (s payout.Status, err error) {
-	p.look(func() { s = p.ended[pay.ID] })
+	p.look(func() {
+		if !p.emptied {
+			s = p.ended[pay.ID]
+		}
+	})
 	return s, nil
 }
 
