@@ -2,8 +2,10 @@ package worker_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 
 	"hongbao/packet"
@@ -15,24 +17,18 @@ import (
 // doing reports whether the run of a workflow id is at an activity.
 func (r *rig) doing(t testing.TB, id, activity string) bool {
 	t.Helper()
-	attempt, _ := r.trying(t, id, activity)
-	return attempt > 0
+	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
+	return err == nil && slices.ContainsFunc(d.GetPendingActivities(), func(a *workflow.PendingActivityInfo) bool {
+		return a.GetActivityType().GetName() == activity
+	})
 }
 
-// trying returns at which attempt of an activity a workflow is, and why the one before it has
-// failed; 0: it is not at it.
-func (r *rig) trying(t testing.TB, id, activity string) (attempt int32, failed string) {
+// idle reports whether the run of a workflow id is open and waits for a timer or a signal.
+func (r *rig) idle(t testing.TB, id string) bool {
 	t.Helper()
 	d, err := r.temporal.DescribeWorkflowExecution(t.Context(), id, "")
-	if err != nil {
-		return 0, ""
-	}
-	for _, a := range d.GetPendingActivities() {
-		if a.GetActivityType().GetName() == activity {
-			return max(1, a.GetAttempt()), a.GetLastFailure().GetMessage()
-		}
-	}
-	return 0, ""
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus().String() == "Running" && d.GetPendingWorkflowTask() == nil &&
+		len(d.GetPendingActivities()) == 0
 }
 
 // TestR13_RunsGoOn: MySQL is restored under runs that were further than its rows say. One

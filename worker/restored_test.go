@@ -343,16 +343,13 @@ func TestR13_Recover(t *testing.T) {
 			t.Fatalf("after a recovery that was killed: %v", err)
 		}
 	}
+	r.unanswered(t, payout.OrderNo(payout.ID(payout.KindRefund, l.retried.ID, 0), 1)) // asked about each time, as its books are open
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	t.Logf("%+v", told)
-	var early int
-	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE "+
-		"a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
-		t.Errorf("%d numbers were asked about before their payments were there, %v", early, err)
-	}
+	r.askedInTime(t)
 	// From here on the workers go on: with the packet of which a share was grabbed meanwhile.
 	ids := slices.DeleteFunc(l.ids(), func(id string) bool { return id == l.made.ID })
 	want = slices.DeleteFunc(want, func(m movement) bool { return strings.Contains(m.OrderNo, l.made.ID) })
@@ -364,6 +361,44 @@ func TestR13_Recover(t *testing.T) {
 	if err != nil || again.Ended || again.Packets != 0 || again.Books.State != payout.BooksNormal {
 		t.Errorf("recovered again: %+v, %v", again, err)
 	}
+}
+
+// unanswered: a recovery that gets no usable answer about an order names it, looks at all other
+// packets, and leaves the books restored, and nothing to people.
+func (r *rig) unanswered(t *testing.T, no string) {
+	t.Helper()
+	silent, left := r.recovery(t), -1
+	silent.Provider = mute{silent.Provider, no}
+	silent.Progress = func(done, of int) { left = of - done }
+	told, err := silent.Run(t.Context())
+	if told.Ended || !errors.Is(err, worker.ErrSilent) || !strings.Contains(err.Error(), no) || left != 0 {
+		t.Errorf("%d packets are not looked at: %+v, %v", left, told, err)
+	}
+	if err := r.store.BooksBelieved(t.Context()); !errors.Is(err, payout.ErrBooksRestored) {
+		t.Errorf("believed without an answer: %v", err)
+	}
+	if open := r.openBreaks(t)[payout.BreakRestored]; len(open) != 0 {
+		t.Errorf("left to people by nobody: %+v", open)
+	}
+}
+
+// askedInTime: no number was asked about before its payment was there, by the clock of the books.
+func (r *rig) askedInTime(t *testing.T) {
+	t.Helper()
+	var early int
+	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE "+
+		"a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
+		t.Errorf("%d numbers were asked about before their payments were there, %v", early, err)
+	}
+}
+
+// awaitWinner waits until Temporal lists the run of a claim among those that were started since.
+func (r *rig) awaitWinner(t *testing.T, c packet.Claim, since time.Time) {
+	t.Helper()
+	wait.Until(t, "Temporal lists the claim", func() bool {
+		winners, err := r.starter.WinnersSince(t.Context(), since)
+		return err == nil && slices.Contains(winners[c.PacketID], c.UserID)
+	})
 }
 
 // refuses: what would lose money is refused on the restored books, and grabs and
@@ -422,6 +457,7 @@ func (r *rig) goesOn(t *testing.T, l lost) {
 		t.Errorf("a retry of what went back to the sender: %v", err)
 	}
 	r.awaitPayout(t, l.meanwhile, payout.StatusPaid)
+	r.awaitWinner(t, l.meanwhile, l.meanwhile.ClaimedAt.Add(-time.Minute))
 	r.awaitOpen(t, l.later.ID)
 	r.paid(t, l.later, "at last")
 	for _, p := range []packet.Packet{l.made, l.retried, l.cancelled} {

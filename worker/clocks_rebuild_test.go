@@ -1,0 +1,36 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hongbao/packet"
+	"hongbao/test/wait"
+	"hongbao/worker"
+)
+
+// TestR9_RebuildByTheBooksClock: since when a lane is shut is told by the clock of those
+// who shut it, so that a worker ten minutes behind rebuilds it, too.
+func TestR9_RebuildByTheBooksClock(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	r.quietLanes(t)
+	r.off.Store(int64(10 * time.Minute))
+	defer r.off.Store(0)
+	r.flush(t)
+	lane := packet.Lane(p.ID, testLanes)
+	r.awaitShut(t, lane)
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.NewRebuilder(cfg).Run(ctx) }()
+	wait.Until(t, "open again", func() bool { return r.laneRow(t, lane).State == packet.LaneOpen })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
