@@ -54,9 +54,8 @@ setup: build
 # than there are processors.
 GOTEST := go test -parallel 4
 
-# Packages are begun in this order, two at a time. worker and e2e keep all processors busy
-# and do not run beside each other.
-LONG := ./worker ./console/browser ./api ./store ./cmd/hongbao ./e2e ./pool
+# Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
+LONG := ./worker ./console/browser ./api ./store ./e2e ./cmd/hongbao ./pool
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.

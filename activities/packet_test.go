@@ -13,6 +13,7 @@ import (
 
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // lostHandOffs is a packet whose pool has winners that no hand-off has told of:
@@ -213,7 +214,7 @@ func (b slowBooks) CloseBooks(context.Context, string, string) (money.Fen, error
 	select {
 	case <-b.beats:
 		return 7, nil
-	case <-time.After(10 * HeartbeatEvery):
+	case <-time.After(wait.Limit()):
 		return 0, errors.New("the step does not beat")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"hongbao/bench/bulk"
 	"hongbao/console"
 	"hongbao/devstack/stacktest"
+	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
@@ -46,7 +48,8 @@ type desk struct {
 	ids         map[string]string
 }
 
-// newDesk fills a new MariaDB, and serves it. The provider knows nothing of it.
+// newDesk fills a new MariaDB, and serves it. The provider knows the packet that is looked at,
+// whose proof asks for its sums.
 func newDesk(tb testing.TB, payouts int) *desk {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)
@@ -66,7 +69,7 @@ func newDesk(tb testing.TB, payouts int) *desk {
 	tb.Cleanup(func() { _ = other.Close() })
 	serve(tb, other.Serve)
 	pay := newSandbox(tb, "http://"+other.Addr().String())
-	d.fill(tb, dsn, pay.Name(), app)
+	d.fill(tb, dsn, pay, app)
 	d.serve(tb, books, pay)
 	return d
 }
@@ -81,7 +84,7 @@ func newSandbox(tb testing.TB, address string) *provider.Sandbox {
 	return pay
 }
 
-func (d *desk) fill(tb testing.TB, dsn, provider string, app access.App) {
+func (d *desk) fill(tb testing.TB, dsn string, pay *provider.Sandbox, app access.App) {
 	tb.Helper()
 	db, err := store.OpenSQL(dsn)
 	if err != nil {
@@ -92,7 +95,7 @@ func (d *desk) fill(tb testing.TB, dsn, provider string, app access.App) {
 		tb.Fatal(err)
 	}
 	began := time.Now()
-	cfg := bulk.Config{Payouts: d.rows, Days: 30, Until: time.Now(), App: app.ID, SeedKey: seedKey, Provider: provider}
+	cfg := bulk.Config{Payouts: d.rows, Days: 30, Until: time.Now(), App: app.ID, SeedKey: seedKey, Provider: pay.Name()}
 	if err := bulk.Fill(tb.Context(), db, cfg); err != nil {
 		tb.Fatal(err)
 	}
@@ -113,6 +116,35 @@ func (d *desk) fill(tb testing.TB, dsn, provider string, app access.App) {
 		d.ids[name] = value
 	}
 	d.version = d.ids["version"]
+	sendPacket(tb, db, pay, d.ids["packet"])
+}
+
+// sendPacket sends every order of a packet to the provider, the charge first.
+func sendPacket(tb testing.TB, db *sql.DB, pay *provider.Sandbox, packetID string) {
+	tb.Helper()
+	rows, err := db.QueryContext(tb.Context(), `SELECT a.op, a.order_no, p.account, p.amount, p.currency, p.remark
+		FROM payments p JOIN attempts a ON a.payment_id = p.id WHERE p.packet_id = ? ORDER BY a.op = 'charge' DESC, a.order_no`, packetID)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	n := 0
+	for ; rows.Next(); n++ {
+		in := payout.Instruction{ChargeOrderNo: payout.OrderNo(payout.ID(payout.KindCharge, packetID, 0), 1)}
+		if err := rows.Scan(&in.Op, &in.OrderNo, &in.Account, &in.Amount, &in.Currency, &in.Remark); err != nil {
+			tb.Fatal(err)
+		}
+		request, err := pay.EncodeRequest(in)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if seen := pay.Send(tb.Context(), payout.Order{Op: in.Op, OrderNo: in.OrderNo, Request: request}); seen.Kind == payout.ObsNoAnswer {
+			tb.Fatalf("%s: %s", in.OrderNo, seen.Message)
+		}
+	}
+	if err := rows.Err(); err != nil || n == 0 {
+		tb.Fatalf("%d orders, %v", n, err)
+	}
 }
 
 func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {

@@ -181,8 +181,8 @@ type marks struct{ orders, claims int }
 
 // newRecovery is the product's recovery of the books.
 func (m *model) newRecovery() *worker.Recover {
-	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1, SeedKey: seedKey,
-		By: "ops", Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
+	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+		SeedKey: seedKey, By: "ops", Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // recovers runs the product's recovery, which may be killed, once no send can be under way.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/test/wait"
 )
 
 // stored are the shares of a packet as MySQL has them.
@@ -62,18 +62,15 @@ func TestFundInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { _, err := s.Fund(ctx, p.ID, even(p)); done <- err }()
-	deadline := time.Now().Add(time.Minute)
-	for query[int](t, s, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?",
-		insertShares) == 0 {
+	wait.Until(t, "the second statement waits", func() bool {
 		select {
 		case err := <-done:
 			t.Fatalf("not held up: %v", err)
-		case <-time.After(150 * time.Millisecond): // a table that is read more often is not brought up to date
+		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the second statement does not wait")
-		}
-	}
+		return query[int](t, s, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_rows_modified >= ?",
+			insertShares) > 0
+	})
 	if got := stored(t, s, p.ID); len(got) != 0 {
 		t.Errorf("%d shares can be seen before all are there", len(got))
 	}
