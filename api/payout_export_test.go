@@ -297,7 +297,10 @@ func TestExportIsCutOff(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.stop() }()
 	wait.Until(h.t, "draining", func() bool {
-		_, err := client.Get(h.staff + "/livez")
+		res, err := client.Get(h.staff + "/livez")
+		if err == nil {
+			_ = res.Body.Close()
+		}
 		return err != nil
 	})
 	if rest, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
