@@ -13,6 +13,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -73,7 +74,7 @@ func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
 	wait.Until(t, "the hand-off is removed", func() bool {
-		n, _, err := depth.Depth(t.Context(), packet.Lane(p.ID, testLanes))
+		n, _, err := depth.Depth(t.Context(), packet.Lane(p.ID, harness.Lanes))
 		return err == nil && n == 0
 	})
 }
@@ -98,9 +99,9 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	release := func() { once.Do(func() { close(again) }) }
 	t.Cleanup(release)
 	crowded := r.create(t, spec{total: entries, count: entries})
-	lane := packet.Lane(crowded.ID, testLanes)
+	lane := packet.Lane(crowded.ID, harness.Lanes)
 	other := r.create(t, spec{total: 1, count: 1})
-	for packet.Lane(other.ID, testLanes) == lane {
+	for packet.Lane(other.ID, harness.Lanes) == lane {
 		other = r.create(t, spec{total: 1, count: 1})
 	}
 	r.awaitOpen(t, crowded.ID)
@@ -120,7 +121,7 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	depth := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = depth.Close() }()
 	wait.Until(t, "the relay carries the hand-off of the other lane", func() bool { // the payout alone could be the watch's work
-		n, _, err := depth.Depth(t.Context(), packet.Lane(other.ID, testLanes))
+		n, _, err := depth.Depth(t.Context(), packet.Lane(other.ID, harness.Lanes))
 		return err == nil && n == 0
 	})
 	r.awaitPayout(t, g.Claim, payout.StatusPaid)

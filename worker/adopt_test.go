@@ -8,6 +8,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -24,7 +25,7 @@ func TestR11_ReadUnderANameOfTheLiving(t *testing.T) {
 	r.quietLanes(t)
 	late := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = late.Close() }()
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	read := make(chan pool.Batch, 1)
 	go func() {
 		b, err := late.Read(t.Context(), lane, "w0", 10, wait.Limit()) // the name of the rig's worker

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hongbao/packet"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -21,7 +22,7 @@ func TestR9_RebuildByTheBooksClock(t *testing.T) {
 	r.off.Store(int64(10 * time.Minute))
 	defer r.off.Store(0)
 	r.flush(t)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	r.awaitShut(t, lane)
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace

@@ -7,6 +7,7 @@ import (
 
 	"hongbao/activities"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -21,7 +22,7 @@ func TestFatalEndsTheWorker(t *testing.T) {
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes,
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
 	})
 	done := make(chan error, 1)

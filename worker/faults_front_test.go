@@ -20,6 +20,7 @@ import (
 
 	"hongbao/payout"
 	"hongbao/provider/sandbox"
+	"hongbao/test/harness"
 )
 
 // front is the network between the adapter and the providers: it writes down
@@ -102,8 +103,10 @@ func (f *front) plug(t testing.TB, id, hook string, rules []rule) *line {
 	l := &line{t: t, hook: hook, bodies: map[string][]byte{}}
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.sandbox = "http://" + listener.Addr().String()
-	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k",
-		WebhookURL: f.url + "/hook/" + id, WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 2 * providerTimeout,
+	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"),
+		APIKey:     harness.ProviderKey,
+		WebhookURL: f.url + "/hook/" + id, WebhookSecret: harness.WebhookSecret,
+		Logger: slog.New(slog.DiscardHandler), HoldTimeout: 2 * providerTimeout,
 		PendingAfter: 1200 * time.Millisecond, ReturnAfter: 1200 * time.Millisecond,
 		RetryPauses: []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -297,7 +300,7 @@ func (l *line) forward(ctx context.Context, method, uri string, body []byte) rep
 	if err != nil {
 		return silence
 	}
-	req.Header.Set("Authorization", "Bearer k")
+	req.Header.Set("Authorization", "Bearer "+harness.ProviderKey)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := direct.Do(req)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 )
 
 // signed makes a notification about an order, as the holder of a secret would.
@@ -144,31 +145,31 @@ var noticeRows = []faultRow{
 	{what: "says succeeded of an order that is under way: it is asked about, nothing moves", ops: transfers, rules: waiting,
 		then: func(s *scene) {
 			s.awaitCalls(polls)
-			s.deliver(s.signed(webhookSecret, s.orderNo(1), "succeeded", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, s.orderNo(1), "succeeded", time.Now()), http.StatusNoContent)
 		},
 		calls: polls, status: payout.StatusSending, money: "once"},
 	{what: "says declined of an order that is paid: it is asked about, nothing moves", ops: transfers,
 		then: func(s *scene) {
 			s.await(payout.StatusPaid)
-			s.deliver(s.signed(webhookSecret, s.orderNo(1), "declined", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, s.orderNo(1), "declined", time.Now()), http.StatusNoContent)
 		},
 		calls: "send succeeded; ask succeeded", status: payout.StatusPaid, money: "once"},
 	{what: "says returned of a charge that is paid: it is asked about, nothing moves", ops: charges,
 		then: func(s *scene) {
 			s.await(payout.StatusPaid)
-			s.deliver(s.signed(webhookSecret, s.orderNo(1), "returned", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, s.orderNo(1), "returned", time.Now()), http.StatusNoContent)
 		},
 		calls: "send succeeded; ask succeeded", status: payout.StatusPaid, money: "once"},
 	{what: "says succeeded of an order that failed: it is asked about, nothing moves", ops: transfers, suffix: "~declined",
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
-			s.deliver(s.signed(webhookSecret, s.orderNo(1), "succeeded", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, s.orderNo(1), "succeeded", time.Now()), http.StatusNoContent)
 		},
 		calls: "send declined; ask declined; ask declined", status: payout.StatusFailed, money: "never", code: "payee_declined"},
 	{what: "about a number of this payout that was never used: stored, nothing changes", ops: transfers,
 		then: func(s *scene) {
 			s.await(payout.StatusPaid)
-			s.deliver(s.signed(webhookSecret, s.orderNo(7), "succeeded", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, s.orderNo(7), "succeeded", time.Now()), http.StatusNoContent)
 			if s.stored(s.orderNo(7)) != 1 {
 				s.Error("not stored")
 			}
@@ -177,7 +178,7 @@ var noticeRows = []faultRow{
 	{what: "about an order of a packet that does not exist: stored, nothing changes", ops: transfers,
 		then: func(s *scene) {
 			no := payout.OrderNo(payout.ID(payout.KindPayout, packet.NewID([]byte("salt"), rand.Text()), 0), 1)
-			s.deliver(s.signed(webhookSecret, no, "succeeded", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, no, "succeeded", time.Now()), http.StatusNoContent)
 			if s.stored(no) != 1 {
 				s.Error("not stored")
 			}
@@ -186,24 +187,25 @@ var noticeRows = []faultRow{
 	{what: "about an order number that is not ours: stored, nothing changes", ops: transfers,
 		then: func(s *scene) {
 			no := "X" + rand.Text()
-			s.deliver(s.signed(webhookSecret, no, "succeeded", time.Now()), http.StatusNoContent)
+			s.deliver(s.signed(harness.WebhookSecret, no, "succeeded", time.Now()), http.StatusNoContent)
 			if s.stored(no) != 1 {
 				s.Error("not stored")
 			}
 		},
 		calls: "send succeeded", status: payout.StatusPaid, money: "once"},
 	forgedRow("signed with another secret", nil, otherSecret, 0),
-	forgedRow("signed ten minutes ago", nil, webhookSecret, 10*time.Minute),
-	forgedRow("dated ten minutes ahead", nil, webhookSecret, -10*time.Minute),
-	forgedRow("without a signature", func(_ *scene, n *notice) { n.header.Del(standardwebhooks.HeaderWebhookSignature) }, webhookSecret, 0),
+	forgedRow("signed ten minutes ago", nil, harness.WebhookSecret, 10*time.Minute),
+	forgedRow("dated ten minutes ahead", nil, harness.WebhookSecret, -10*time.Minute),
+	forgedRow("without a signature", func(_ *scene, n *notice) { n.header.Del(standardwebhooks.HeaderWebhookSignature) },
+		harness.WebhookSecret, 0),
 	forgedRow("the body was changed", func(s *scene, n *notice) {
 		n.body = []byte(strings.Replace(string(n.body), "succeeded", "returned", 1))
-	}, webhookSecret, 0),
+	}, harness.WebhookSecret, 0),
 	forgedRow("under the id of another event", func(_ *scene, n *notice) { n.header.Set(standardwebhooks.HeaderWebhookID, "evt_other") },
-		webhookSecret, 0),
+		harness.WebhookSecret, 0),
 	forgedRow("a new date on an old signature", func(_ *scene, n *notice) {
 		n.header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(time.Now().Unix(), 10))
-	}, webhookSecret, 10*time.Minute),
+	}, harness.WebhookSecret, 10*time.Minute),
 }
 
 // heldCount counts the deliveries of a notification that were refused so far.

@@ -21,13 +21,13 @@ import (
 
 	"hongbao/access"
 	"hongbao/activities"
-	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -44,7 +44,7 @@ type faultRig struct {
 	db     *sql.DB
 	limits *sync.Map // packet id -> payout.Limits, where a row has its own
 
-	address, namespace string // of Temporal
+	address string // of Temporal
 }
 
 // quietLogger tells errors only: faults are what is played here.
@@ -61,47 +61,19 @@ const providerTimeout = 8 * time.Second
 func newFaultRig(t testing.TB, with ...func(*client.Options)) *faultRig {
 	t.Helper()
 	temporal, namespace := stacktest.FreshTemporal(t)
-	r := &faultRig{limits: &sync.Map{}, rig: &rig{redis: stacktest.FreshRedis(t).Addr, dsn: stacktest.MariaDB(t), seedKey: [32]byte{7},
-		logger: quietLogger()}, address: temporal.Addr, namespace: namespace}
+	r := &faultRig{limits: &sync.Map{}, rig: &rig{redis: stacktest.FreshRedis(t).Addr, dsn: stacktest.MariaDB(t), logger: quietLogger()},
+		front: newFront(t), address: temporal.Addr}
+	s := r.open(t, harness.Options{Owners: []access.Role{access.RoleFinance, access.RoleFinance},
+		Client: func(c *provider.SandboxConfig) { c.BaseURL, c.Timeout = r.front.url, providerTimeout }})
 	r.db = must(store.OpenSQL(r.dsn))(t)
 	t.Cleanup(func() { _ = r.db.Close() })
-	stacktest.Migrate(t, r.dsn)
-	r.store = must(store.Open(store.Config{DSN: r.dsn}))(t)
-	t.Cleanup(func() { _ = r.store.Close() })
-	r.openPool(t)
-	t.Cleanup(func() { _ = r.pool.Close() })
-	r.front = newFront(t)
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.front.url, APIKey: "k", WebhookSecret: webhookSecret,
-		Timeout: providerTimeout}))(t)
-	r.temporal = must(worker.Dial(temporal.Addr, namespace, r.logger, with...))(t)
-	t.Cleanup(r.temporal.Close)
-	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
-	r.startAPI(t)
+	r.dial(t, temporal.Addr, namespace, with...)
+	s.Start(t)
+	r.public, r.staff = s.Public, s.Staff
+	for _, person := range s.Owners {
+		r.keys = append(r.keys, person.Token)
+	}
 	return r
-}
-
-func (r *faultRig) startAPI(t testing.TB) {
-	t.Helper()
-	for _, person := range []string{"finance", "finance2"} {
-		token, id := access.NewToken(access.RoleFinance)
-		if err := r.store.EnsureKey(t.Context(),
-			access.Key{ID: id, Role: access.RoleFinance, Owner: person, SecretHash: access.HashOf(token)}); err != nil {
-			t.Fatal(err)
-		}
-		r.keys = append(r.keys, token)
-	}
-	server := must(api.New(api.Config{PublicAddr: "127.0.0.1:0", StaffAddr: "127.0.0.1:0", Pool: r.pool, Store: r.store, Provider: r.provider,
-		SeedKey: r.seedKey, TemporalUIURL: "http://127.0.0.1:18233", TemporalNamespace: "hongbao", Version: "test",
-		Refresh: 100 * time.Millisecond}))(t)
-	if err := server.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	r.public, r.staff = "http://"+server.PublicAddr().String(), "http://"+server.StaffAddr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	wait.Until(t, "API ready", func() bool { return r.http(t, http.MethodGet, r.public+"/readyz", "", nil, nil) == http.StatusOK })
 }
 
 // work starts a worker whose payments go through pay, and waits until it is
@@ -116,7 +88,7 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
 		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowly()},
 		Tune:     tunePatiently,
-		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: testLanes,
+		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,
 	})
 	done := make(chan error, 1)

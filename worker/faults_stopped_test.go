@@ -21,6 +21,7 @@ import (
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -48,9 +49,10 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	r := &faultRig{limits: &sync.Map{}, rig: &rig{seedKey: [32]byte{7}, logger: quietLogger()}}
 	r.store = must(store.Open(store.Config{DSN: cfg.DSN}))(t)
-	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: cfg.Redis, Lanes: testLanes, Logger: r.logger}))(t)
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: "k", WebhookSecret: webhookSecret,
-		Timeout: providerTimeout}))(t)
+	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: cfg.Redis, Lanes: harness.Lanes, Logger: r.logger}))(t)
+	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: harness.ProviderKey,
+		WebhookSecret: harness.WebhookSecret,
+		Timeout:       providerTimeout}))(t)
 	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, r.logger))(t)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
 	r.work(t, gated{r.provider, cfg.Gate})

@@ -8,6 +8,8 @@ import (
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -42,7 +44,14 @@ func TestFullRedis(t *testing.T) {
 	if err := r.pool.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.openPool(t)
+	wait.Until(t, "Redis answers", func() bool {
+		again, err := pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger})
+		if err == nil {
+			r.pool = again
+			t.Cleanup(func() { _ = again.Close() })
+		}
+		return err == nil
+	})
 	w, _ := r.startWorker(t)
 	wait.Until(t, "worker ready", w.Ready)
 	if _, err := r.pool.Recall(ctx, recalled.ID); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -32,7 +33,7 @@ func TestR9_PoolBehindTheBooks(t *testing.T) {
 	if err := rdb.HSet(ctx, keys[0], "claimed_count", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	wait.Until(t, "the lane was shut, and rebuilt", func() bool {
 		return slices.ContainsFunc(must(r.store.Rebuilds(ctx, 100))(t), func(b packet.Rebuild) bool {
 			return b.Lane == lane && b.Reason == packet.LanePoolBehind && !b.EndedAt.IsZero() && b.Lost == 0

@@ -11,6 +11,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/worker"
 )
 
@@ -24,7 +25,7 @@ func TestR13_Heartbeat(t *testing.T) {
 	raw := must(store.OpenSQL(dsn))(t)
 	t.Cleanup(func() { _ = raw.Close() })
 	stacktest.Migrate(t, dsn)
-	p := must(pool.Open(ctx, pool.Config{Addr: server.Addr, Lanes: testLanes, Logger: slog.New(slog.DiscardHandler)}))(t)
+	p := must(pool.Open(ctx, pool.Config{Addr: server.Addr, Lanes: harness.Lanes, Logger: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(func() { _ = p.Close() })
 	process := func() (*store.Store, *worker.Heartbeat) {
 		s := must(store.Open(store.Config{DSN: dsn, AwaitBooks: true}))(t)

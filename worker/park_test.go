@@ -22,6 +22,7 @@ import (
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -139,7 +140,8 @@ func newParkRig(t testing.TB, perSecond int64) *parkRig {
 		if r.door == nil {
 			r.door = newDoor(t, own.url)
 		}
-		adapter := must(provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://" + r.door.addr, APIKey: "k", Timeout: time.Second}))(t)
+		adapter := must(provider.NewSandbox(provider.SandboxConfig{BaseURL: "http://" + r.door.addr, APIKey: harness.ProviderKey,
+			Timeout: time.Second}))(t)
 		t.Cleanup(adapter.Close)
 		var pacer activities.Pacer
 		if perSecond > 0 {

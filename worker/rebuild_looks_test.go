@@ -18,6 +18,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -48,7 +49,7 @@ func TestR9_LongListIsNoQuiet(t *testing.T) {
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	db := r.sql(t)
 	var amount int64
 	if err := db.QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 0", p.ID).Scan(&amount); err != nil {
@@ -108,7 +109,8 @@ func TestR9_RebuildIsPatient(t *testing.T) {
 	for _, most := range []int{looks, looks / 2} {
 		synctest.Test(t, func(t *testing.T) {
 			rows, began := &slowBooks{most: most}, time.Now()
-			rebuilder := worker.NewRebuilder(worker.RebuildConfig{Rows: rows, Pace: pace, Lanes: testLanes, Logger: slog.New(slog.DiscardHandler)})
+			rebuilder := worker.NewRebuilder(worker.RebuildConfig{Rows: rows, Pace: pace, Lanes: harness.Lanes,
+				Logger: slog.New(slog.DiscardHandler)})
 			if err := rebuilder.Await(t.Context(), packet.Rebuild{}, claims); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +136,7 @@ func TestR9_CopyOfAHalfMadeLane(t *testing.T) {
 	first := r.grab(t, p.ID, "first").Claim
 	r.awaitPayout(t, first, payout.StatusPaid)
 	r.quietLanes(t)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	dir, copied := dirOf(t, server.Addr), filepath.Join(t.TempDir(), "copied")
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace

@@ -16,6 +16,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -63,7 +64,7 @@ func TestR9_RebuildKilled(t *testing.T) {
 	cfg.Pace.Lease, cfg.Pace.Settle = 500*time.Millisecond, 300*time.Millisecond
 	p := r.create(t, spec{total: 100_000, count: 200})
 	r.awaitOpen(t, p.ID)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	c := newGrabbers(r, []packet.Packet{p})
 	for i, step := range []string{"begun", "shut", "drained", "settled", "made", "opened", "ended"} {
 		for range 5 {
@@ -183,7 +184,7 @@ func TestR9_RebuildStale(t *testing.T) {
 	for _, step := range []string{"begun", "settled", "made", "opened"} {
 		p := r.create(t, spec{total: 1000, count: 20})
 		r.awaitOpen(t, p.ID)
-		lane := packet.Lane(p.ID, testLanes)
+		lane := packet.Lane(p.ID, harness.Lanes)
 		g := r.grab(t, p.ID, "first")
 		wait.Until(t, "claim recorded", func() bool { return must(r.store.AccountedFor(ctx, p.ID))(t) == 1 })
 		r.flush(t)
@@ -263,7 +264,7 @@ func TestR9_LatePromise(t *testing.T) {
 	lost := r.grab(t, p.ID, "lost").Claim
 	r.flush(t)
 	_, r.stop = r.startWorker(t)
-	r.awaitRebuilt(t, testLanes-1)
+	r.awaitRebuilt(t, harness.Lanes-1)
 	second := r.grab(t, p.ID, "second").Claim
 	if second.ShareIndex != lost.ShareIndex || second.Amount != lost.Amount {
 		t.Fatalf("the share of %+v went to %+v", lost, second)
@@ -323,7 +324,7 @@ func TestR9_LateClaim(t *testing.T) {
 	lost.Epoch, lost.Seq = 1, 2 // as a hand-off tells
 	r.flush(t)
 	_, r.stop = r.startWorker(t)
-	r.awaitRebuilt(t, testLanes-1)
+	r.awaitRebuilt(t, harness.Lanes-1)
 	if err := r.starter.StartPayout(ctx, lost, "demo"); err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func TestR9_BooksWaitForTheGate(t *testing.T) {
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	if _, err := r.store.BeginClosing(ctx, p.ID, packet.CloseRecalled); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +414,7 @@ func TestR9_RebuildWaitsForRuns(t *testing.T) {
 	ctx := t.Context()
 	p := r.create(t, spec{total: 1000, count: 10})
 	r.awaitOpen(t, p.ID)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	release := heldRow(t, r.sql(t), p.ID)
 	g := r.grab(t, p.ID, "first")
 	r.quietLanes(t) // Temporal has it

@@ -20,6 +20,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -37,7 +38,7 @@ func rebuildConfig(t testing.TB, r *rig) worker.RebuildConfig {
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	t.Cleanup(func() { _ = handoffs.Close() })
 	return worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs,
-		Starter: r.starter, Lanes: testLanes, Logger: r.logger}
+		Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger}
 }
 
 // quietLanes waits until no hand-off is left.
@@ -45,7 +46,7 @@ func (r *rig) quietLanes(t testing.TB) {
 	t.Helper()
 	handoffs := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = handoffs.Close() }()
-	for lane := range testLanes {
+	for lane := range harness.Lanes {
 		wait.Until(t, "no hand-offs", func() bool {
 			n, _, err := handoffs.Depth(t.Context(), lane)
 			return err == nil && n == 0
@@ -237,7 +238,7 @@ func TestR9_PoolsFromRows(t *testing.T) {
 			}
 		})
 		var lanes sync.WaitGroup
-		for lane := range testLanes {
+		for lane := range harness.Lanes {
 			must(r.store.ShutPoolLane(ctx, lane, r.laneRow(t, lane).Epoch, packet.LaneByHand))(t)
 			lanes.Go(func() {
 				if _, did, err := rebuilder.Lane(ctx, lane); !did || err != nil {

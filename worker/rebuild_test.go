@@ -16,6 +16,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -187,7 +188,7 @@ func (r *rig) awaitRebuilt(t testing.TB, before int) {
 	t.Helper()
 	wait.Until(t, "lanes rebuilt, and all open", func() bool {
 		lanes, err := r.store.PoolLanes(t.Context())
-		if err != nil || len(lanes) != testLanes || r.pool.LanesShut() > 0 {
+		if err != nil || len(lanes) != harness.Lanes || r.pool.LanesShut() > 0 {
 			return false
 		}
 		for _, l := range lanes {

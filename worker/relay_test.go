@@ -11,6 +11,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -30,7 +31,7 @@ func TestR11_DeadWorkersHandOffsAreTakenOver(t *testing.T) {
 	stopFirst() // more than one worker shares the lanes; one that leaves cleanly leaves nothing behind
 	dead := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = dead.Close() }()
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	read := make(chan pool.Batch, 1)
 	go func() {
 		b, err := dead.Read(t.Context(), lane, "w63", 10, wait.Limit())
@@ -93,7 +94,7 @@ func TestR11_StrayHandOffs(t *testing.T) {
 	r.stop()
 	handoffs := must(pool.NewHandoffs(ctx, r.pool))(t)
 	defer func() { _ = handoffs.Close() }()
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	for n := range 3 {
 		r.grab(t, p.ID, userNamed(n))
 	}
@@ -187,7 +188,7 @@ func TestR11_WinnersAreTheTruth(t *testing.T) {
 	c := r.grab(t, p.ID, "winner").Claim
 	thief := must(pool.NewHandoffs(t.Context(), r.pool))(t)
 	defer func() { _ = thief.Close() }()
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	b := must(thief.Read(t.Context(), lane, "w62", 10, time.Second))(t)
 	if len(b.HandOffs) != 1 {
 		t.Fatalf("%d hand-offs could be stolen, want that of the winner", len(b.HandOffs))

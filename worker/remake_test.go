@@ -5,6 +5,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 )
 
 // TestR9_RowAfterTheRebuild: a packet is lost from Redis while its charge is pending, as one
@@ -22,7 +23,7 @@ func TestR9_RowAfterTheRebuild(t *testing.T) {
 	for _, user := range []string{"u", "v"} {
 		r.awaitPayout(t, r.grab(t, p.ID, user).Claim, payout.StatusPaid)
 	}
-	if again := must(r.store.Rebuilds(ctx, 10))(t); len(again) != 1 || again[0].Lane != packet.Lane(p.ID, testLanes) ||
+	if again := must(r.store.Rebuilds(ctx, 10))(t); len(again) != 1 || again[0].Lane != packet.Lane(p.ID, harness.Lanes) ||
 		again[0].Reason != packet.LanePoolBehind || again[0].Lost != 0 {
 		t.Errorf("rebuilds: %+v", again)
 	}

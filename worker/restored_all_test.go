@@ -13,6 +13,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )
@@ -131,7 +132,7 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 	recovery := r.recovery(t)
 	recovery.Since, recovery.Rebuild = at, true
 	told, err := recovery.Run(t.Context())
-	if err != nil || !told.Ended || told.Shut != testLanes {
+	if err != nil || !told.Ended || told.Shut != harness.Lanes {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	t.Logf("%+v", told)
@@ -147,10 +148,10 @@ func allThreeRestored(t *testing.T, mysqlFirst bool) {
 		t.Errorf("moved by the recovery:\n%v\nwas\n%v", got, want)
 	}
 
-	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: r.store, Logger: r.logger}))(t)
+	r.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: r.store, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = r.pool.Close() })
 	r.supervised(t)
-	r.awaitRebuilt(t, testLanes-1)
+	r.awaitRebuilt(t, harness.Lanes-1)
 	r.sameAgain(t, h.told...)
 	h.goesOn(t, r)
 }

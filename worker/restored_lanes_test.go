@@ -12,6 +12,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )
@@ -30,7 +31,7 @@ func beatingRig(t *testing.T) (r *rig, stop func()) {
 func (r *rig) lane(t testing.TB, id string) (row packet.LaneRow) {
 	t.Helper()
 	for _, l := range must(r.store.PoolLanes(t.Context()))(t) {
-		if l.Lane == packet.Lane(id, testLanes) {
+		if l.Lane == packet.Lane(id, harness.Lanes) {
 			row = l
 		}
 	}
@@ -48,7 +49,7 @@ func (r *rig) shutWhileRestored(t *testing.T, p packet.Packet, why packet.LaneRe
 	if _, err := r.pool.Grab(t.Context(), p.ID, "meanwhile", packet.Profile{}); !errors.Is(err, pool.ErrGate) {
 		t.Errorf("a grab: %v", err)
 	}
-	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, testLanes)); did ||
+	if _, did, err := worker.NewRebuilder(rebuildConfig(t, r)).Lane(t.Context(), packet.Lane(p.ID, harness.Lanes)); did ||
 		!errors.Is(err, payout.ErrBooksRestored) {
 		t.Errorf("rebuilt from restored books: %v, %v", did, err)
 	}
@@ -105,7 +106,7 @@ func TestR9_R13RedisIsNewer(t *testing.T) {
 	wait.Until(t, "worker ready", w.Ready)
 	r.shutWhileRestored(t, p, packet.LaneBooksOlder)
 	told, err := r.recovery(t).Run(t.Context())
-	if err != nil || !told.Ended || told.Raised != testLanes || told.Shut != 0 {
+	if err != nil || !told.Ended || told.Raised != harness.Lanes || told.Shut != 0 {
 		t.Fatalf("%+v, %v", told, err)
 	}
 	if now := r.lane(t, p.ID); now.Epoch != was.Epoch || now.State != packet.LaneOpen || now.Seen < was.Seen {
@@ -202,7 +203,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 	r.awaitOpen(t, p.ID)
 	won := r.won(t, p, "early")
 	until := must(r.store.Clock(ctx))(t)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestR13_RebuildStopsAtRestoredBooks(t *testing.T) {
 			}
 		}
 	})
-	pools := must(pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: testLanes, Observe: true, Logger: r.logger}))(t)
+	pools := must(pool.Open(ctx, pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
 	defer func() { _ = pools.Close() }()
 	count := func() (n int) {
 		if err := pools.RemainingClaims(ctx, p.ID, func(claims []packet.Claim) error { n += len(claims); return nil }); err != nil {

@@ -20,6 +20,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -106,7 +107,7 @@ func (r *rig) restored(t *testing.T, dsn string) *rig {
 		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
 	t.Cleanup(func() { _ = back.store.Close() })
 	_ = r.pool.Close()
-	back.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: back.store, Logger: r.logger}))(t)
+	back.pool = must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Epochs: back.store, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = back.pool.Close() })
 	return &back
 }
@@ -141,9 +142,9 @@ func (r *rig) declareRestored(t testing.TB, until time.Time) {
 func (r *rig) recovery(t testing.TB) *worker.Recover {
 	adapter := &stepped{Sandbox: r.provider}
 	adapter.off.Store(int64(-10 * time.Minute))
-	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Observe: true, Logger: r.logger}))(t)
+	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = pools.Close() })
-	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: testLanes, SeedKey: r.seedKey,
+	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
 		By: "operator", Logger: r.logger,
 		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -99,9 +100,9 @@ func TestR13_R9RejectionIsKept(t *testing.T) {
 	r, _ := byHand(t)
 	ctx := t.Context()
 	p := r.create(t, spec{total: 100, count: 2, sender: "s~confirm"})
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	beside := r.create(t, spec{total: 100, count: 2, sender: "t~confirm"})
-	for packet.Lane(beside.ID, testLanes) != lane {
+	for packet.Lane(beside.ID, harness.Lanes) != lane {
 		beside = r.create(t, spec{total: 100, count: 2, sender: "t~confirm"})
 	}
 	for _, id := range []string{p.ID, beside.ID} {

@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +29,7 @@ import (
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -58,8 +57,6 @@ type rig struct {
 	stop      func()                     // of the worker
 	off       *atomic.Int64              // nanoseconds by which MySQL's clock is off
 }
-
-const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
@@ -98,63 +95,53 @@ func newRigWith(t testing.TB, redisAddr, dsn, temporalAddr, namespace string, ch
 // newParts is newRig without a worker.
 func newParts(t testing.TB, redisAddr, dsn, temporalAddr, namespace string) *rig {
 	t.Helper()
-	r := &rig{redis: redisAddr, dsn: dsn, namespace: namespace, seedKey: [32]byte{7}, off: new(atomic.Int64),
+	r := &rig{redis: redisAddr, dsn: dsn,
 		logger: slog.New(slog.NewTextHandler(&testWriter{t: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	stacktest.Migrate(t, dsn)
-	r.store = must(store.Open(store.Config{DSN: dsn, Lanes: testLanes,
-		ClockOff: func() time.Duration { return time.Duration(r.off.Load()) }}))(t)
-	t.Cleanup(func() { _ = r.store.Close() })
-	r.openPool(t)
-	t.Cleanup(func() { _ = r.pool.Close() })
-	r.startProvider(t)
-	r.temporal = must(worker.Dial(temporalAddr, namespace, r.logger))(t)
-	t.Cleanup(r.temporal.Close)
-	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+	hook := httptest.NewServer(http.HandlerFunc(r.hear))
+	t.Cleanup(hook.Close)
+	r.open(t, harness.Options{Sandbox: func(c *sandbox.Config) {
+		c.WebhookURL, c.WebhookSecret, c.HoldTimeout, c.PendingAfter, c.ReturnAfter = hook.URL, harness.WebhookSecret, 3*time.Second, 0, 0
+	}})
+	r.dial(t, temporalAddr, namespace)
 	return r
 }
 
-const testLanes = 8
-
-// openPool opens the rig's pool, on a machine where Redis takes its time, too.
-func (r *rig) openPool(t testing.TB) {
+// open opens the stores and the provider.
+func (r *rig) open(t testing.TB, o harness.Options) *harness.Stack {
 	t.Helper()
-	var err error
-	wait.Until(t, "redis answers", func() bool {
-		r.pool, err = pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: testLanes, Epochs: r.store, Logger: r.logger})
-		return !errors.Is(err, packet.ErrUnavailable)
-	})
-	if err != nil {
-		t.Fatal(err)
+	r.off = new(atomic.Int64)
+	o.Redis, o.DSN, o.WithoutAPI = r.redis, r.dsn, true
+	o.Store = func(c *store.Config) {
+		c.Lanes, c.MaxOpenConns, c.ClockOff = harness.Lanes, 0, func() time.Duration { return time.Duration(r.off.Load()) }
 	}
+	o.Pool = func(c *pool.Config) { c.Logger = r.logger }
+	s := harness.Open(t, o)
+	r.store, r.pool, r.provider, r.url, r.seedKey = s.Store, s.Pool, s.Provider, s.ProviderURL, s.Config.SeedKey
+	return s
 }
 
-func (r *rig) startProvider(t testing.TB) {
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		body := new(bytes.Buffer)
-		_, _ = body.ReadFrom(req.Body)
-		event, order, err := r.provider.VerifyNotification(req.Header, body.Bytes())
-		if err != nil {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		if err := r.store.NoteNotification(req.Context(), "sandbox", event, order, body.Bytes()); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	}))
-	t.Cleanup(hook.Close)
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	server := must(sandbox.Open(sandbox.Config{Listener: listener, DBPath: filepath.Join(t.TempDir(), "sandbox.db"), APIKey: "k",
-		WebhookURL:    hook.URL,
-		WebhookSecret: webhookSecret, Logger: slog.New(slog.DiscardHandler), HoldTimeout: 3 * time.Second}))(t)
-	r.url = "http://" + listener.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = server.Serve(ctx) }()
-	t.Cleanup(func() { cancel(); <-done; _ = server.Close() })
-	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: r.url, APIKey: "k", WebhookSecret: webhookSecret,
-		Timeout: time.Second}))(t)
+func (r *rig) dial(t testing.TB, address, namespace string, with ...func(*client.Options)) {
+	t.Helper()
+	r.namespace = namespace
+	r.temporal = must(worker.Dial(address, namespace, r.logger, with...))(t)
+	t.Cleanup(r.temporal.Close)
+	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
+}
+
+// hear takes a notification of the provider, as the API does.
+func (r *rig) hear(w http.ResponseWriter, req *http.Request) {
+	body := new(bytes.Buffer)
+	_, _ = body.ReadFrom(req.Body)
+	event, order, err := r.provider.VerifyNotification(req.Header, body.Bytes())
+	if err != nil {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if err := r.store.NoteNotification(req.Context(), "sandbox", event, order, body.Bytes()); err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // startWorker starts a worker; stop ends it cleanly.
@@ -186,9 +173,9 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger),
 			Pools: r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
-		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: testLanes, Logger: r.logger,
+		Reconcile: r.reconcile(), Campaigns: r.campaigns(), Lanes: harness.Lanes, Logger: r.logger,
 		Rebuild: &worker.RebuildConfig{Books: r.store, Rows: r.store, Gates: r.pool, Pools: r.pool, Backlog: handoffs, Starter: r.starter,
-			Lanes: testLanes,
+			Lanes: harness.Lanes,
 			Pace:  rebuildPace, Logger: r.logger},
 	}
 	if r.change != nil {

@@ -10,6 +10,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -45,7 +46,7 @@ func TestR10_SecondShare(t *testing.T) {
 	if err := rdb.HSet(ctx, winners[0], first.UserID, record).Err(); err != nil {
 		t.Fatal(err)
 	}
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"hongbao/payout"
 	"hongbao/pool"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -353,7 +354,7 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: testLanes,
+	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
 		Logger: r.logger,
 		Pace:   worker.Pace{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
 	if err := w.Run(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/pool"
+	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 	"hongbao/worker"
@@ -105,7 +106,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 
 	const grace = time.Second
 	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes,
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
@@ -153,7 +154,7 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	}
 
 	pools := &counting{LivePools: r.pool}
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: testLanes,
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
@@ -163,9 +164,9 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	const rounds = 40
 	// rounds of several seconds beside all other tests
-	wait.Until(t, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*testLanes })
+	wait.Until(t, "the watch has looked often", func() bool { return pools.lanes.Load() >= rounds*harness.Lanes })
 	// Once at first, and then after five, ten, twenty seconds.
 	if n := pools.claims.Load(); n < 1 || n > rounds/4 {
-		t.Errorf("all winners were read %d times in %d rounds", n, pools.lanes.Load()/testLanes)
+		t.Errorf("all winners were read %d times in %d rounds", n, pools.lanes.Load()/harness.Lanes)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/store"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -63,7 +64,8 @@ func TestR11_WatchGoesOnBesideAFault(t *testing.T) {
 	r.exec(t, "UPDATE packets SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE id = ?", p.ID)
 	r.exec(t, "UPDATE payments SET updated_at = updated_at - INTERVAL 1 MINUTE WHERE packet_id = ?", p.ID)
 
-	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: quietLogger(),
+	w := worker.NewWatch(worker.WatchConfig{Store: half{r.store}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
+		Logger:   quietLogger(),
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace:     worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: time.Hour}})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
 
@@ -81,7 +82,7 @@ func TestR9_ForgottenPromise(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.watchFast(t)
-	lane := packet.Lane(p.ID, testLanes)
+	lane := packet.Lane(p.ID, harness.Lanes)
 	wait.Until(t, "rebuilt", func() bool { row := r.laneRow(t, lane); return row.Epoch == 2 && row.State == packet.LaneOpen })
 	r.told(t, told)
 	r.told(t, first)

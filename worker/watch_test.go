@@ -21,6 +21,7 @@ import (
 	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
@@ -29,7 +30,7 @@ import (
 // watchFast runs a watch of its own beside the worker's, at a pace for tests.
 func (r *rig) watchFast(t testing.TB) {
 	t.Helper()
-	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: testLanes, Logger: r.logger,
+	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes, Logger: r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
 		Pace: worker.Pace{Every: 100 * time.Millisecond, Grace: time.Second, Overdue: time.Second, Ask: 3 * time.Second,
 			Pages: 10 * time.Second}})

@@ -28,6 +28,7 @@ import (
 	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
+	"hongbao/packet"
 	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/provider/sandbox"
@@ -134,7 +135,11 @@ func (s *Stack) openStores(t testing.TB, o Options) {
 	if o.Pool != nil {
 		o.Pool(&cfg)
 	}
-	if s.Pool, err = pool.Open(t.Context(), cfg); err != nil {
+	wait.Until(t, "Redis answers", func() bool { // some take their time on a busy machine
+		s.Pool, err = pool.Open(t.Context(), cfg)
+		return !errors.Is(err, packet.ErrUnavailable)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Pool.Close() }) // likewise
