@@ -48,8 +48,8 @@ type desk struct {
 	ids         map[string]string
 }
 
-// newDesk fills a new MariaDB, and serves it. The provider knows the packet that is looked at,
-// whose proof asks for its sums.
+// newDesk fills a new MariaDB, and serves it. The provider has the orders of the one packet whose
+// page is measured.
 func newDesk(tb testing.TB, payouts int) *desk {
 	tb.Helper()
 	_, dsn := stacktest.FreshMariaDB(tb)

@@ -13,13 +13,11 @@ import (
 	"strconv"
 	"time"
 
-	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	namespacepb "go.temporal.io/api/namespace/v1"
 )
 
@@ -100,7 +98,13 @@ func (s Temporal) Command(context.Context) (*exec.Cmd, error) {
 // Ready implements Part: the namespace exists with its retention, and its search
 // attributes can be asked for. It raises the retention when it is too short.
 func (s Temporal) Ready(ctx context.Context) error {
-	c, err := client.DialContext(ctx, s.clientOptions())
+	options := client.Options{
+		HostPort:  s.Addr(),
+		Namespace: s.Namespace,
+		Logger:    log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	}
+	options.ConnectionOptions.GetSystemInfoTimeout = readyProbeTimeout
+	c, err := client.DialContext(ctx, options)
 	if err != nil {
 		return fmt.Errorf("temporal: %w", err)
 	}
@@ -129,41 +133,6 @@ func (s Temporal) Ready(ctx context.Context) error {
 		}
 	}
 	return s.noteWhole()
-}
-
-// CreateNamespace creates the namespace with its retention and our search attributes on the
-// server that runs. Ready tells when it can be used.
-func (s Temporal) CreateNamespace(ctx context.Context) error {
-	c, err := client.DialContext(ctx, s.clientOptions())
-	if err != nil {
-		return fmt.Errorf("temporal: %w", err)
-	}
-	defer c.Close()
-	if _, err := c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
-		Namespace: s.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(Retention),
-	}); err != nil {
-		return fmt.Errorf("create temporal namespace %s: %w", s.Namespace, err)
-	}
-	attributes := map[string]enumspb.IndexedValueType{}
-	for _, name := range SearchAttributes {
-		attributes[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
-	}
-	if _, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
-		Namespace: s.Namespace, SearchAttributes: attributes,
-	}); err != nil {
-		return fmt.Errorf("add search attributes to temporal namespace %s: %w", s.Namespace, err)
-	}
-	return nil
-}
-
-func (s Temporal) clientOptions() client.Options {
-	options := client.Options{
-		HostPort:  s.Addr(),
-		Namespace: s.Namespace,
-		Logger:    log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	}
-	options.ConnectionOptions.GetSystemInfoTimeout = readyProbeTimeout
-	return options
 }
 
 // note is the file that stands beside a database file that has its schema.

@@ -42,7 +42,7 @@ type bank struct {
 	late    []landing
 	notices []string          // order numbers to notify about
 	told    map[string]answer // the last answer to a question, by number
-	// asks are the questions of a recovery.
+	// asks counts the queries of a recovery.
 	asks int
 	// silent are orders about which a recovery gets no usable answer.
 	silent map[string]bool
@@ -52,7 +52,7 @@ type bank struct {
 	broke time.Time
 }
 
-// mostAsks is more than a recovery of one packet asks.
+// mostAsks is more than the queries of any recovery of one packet.
 const mostAsks = 100_000
 
 // answer is what a question got, and when it was put.
@@ -128,7 +128,7 @@ func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Obser
 	defer w.mu.Unlock()
 	b.advance()
 	if b.asks++; w.recovering && b.asks > mostAsks {
-		panic("the recovery asks about " + no + " again and again")
+		panic("the recovery queries " + no + " without end")
 	}
 	now := w.now()
 	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}

@@ -33,7 +33,7 @@
 // recovery leaves what it finds of them to people. What people resolve that was left to them,
 // without recovering again, stays as they have it: so does a winner whom nobody remembers, of a
 // packet of which the recovery could not tell how it was closed. TestRecoverStories restores
-// books over promises, and with Redis or Temporal lost, where the end is known beforehand.
+// MySQL under share conflicts, and with Redis or Temporal lost; each story has a known end.
 //
 // Only the ports of packages activities and worker are made here: what is decided,
 // sent, posted and recovered is the product's own code (worker.Recover too). All of it

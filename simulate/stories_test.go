@@ -12,17 +12,17 @@ import (
 	"hongbao/worker"
 )
 
-// Restored books of which drawn lifetimes come to too few, or to none, because afterwards
-// nobody could tell: what happened is set here, and the product's own recovery finds it.
+// Restores of MySQL that random lifetimes reach rarely or never. What happened before and after
+// the backup is fixed here, and the product's own recovery has to find it.
 
 // story is what happens before a backup of the books and after it.
 type story struct {
 	dice          loaded
 	before, after func(m *model)
-	// lost is what is lost with the books; nil: nothing.
+	// lost removes what is lost beside MySQL; nil: nothing.
 	lost func(m *model)
-	// want reports whether the books are recovered as they have to be. left is what the
-	// recovery leaves to people; everything else then comes to its end by itself.
+	// want reports whether the recovery did what it had to; nil: it only had to end. left is the
+	// start of the one case that staff has to decide; nil: none, and the packet ends by itself.
 	want func(m *model, told worker.Recovery) bool
 	left func(m *model) string
 }
@@ -50,7 +50,7 @@ func (s story) play(t *testing.T) *model {
 		left = s.left(m)
 	}
 	if got := strings.Join(told.Undecided, "\n"); (got == "") != (left == "") || !strings.HasPrefix(got, left) || len(told.Undecided) > 1 {
-		m.violated("left to people: %q, want %q", got, left)
+		m.violated("undecided: %q, want %q", got, left)
 	}
 	if len(m.wrong) == 0 && left == "" {
 		clear(s.dice)
@@ -66,7 +66,7 @@ func opens(m *model) {
 	}
 }
 
-// quiets lets everything come to rest, what the outbox wants too.
+// quiets runs everything that is due, the outbox too, until nothing is.
 func (m *model) quiets() {
 	for range 4 {
 		m.dispatch()
@@ -89,7 +89,7 @@ func (m *model) closes() {
 	m.quiets()
 }
 
-// comes has a claim come that Redis had lost: its user is promised what he was told (rule R10).
+// comes delivers a claim that Redis had lost: its user keeps the acknowledged amount (rule R10).
 func (m *model) comes(u, share int) {
 	c := packet.Claim{PacketID: m.packet.ID, UserID: user(u), ShareIndex: share, Amount: 500, ClaimedAt: m.clock}
 	m.told = append(m.told, c)
@@ -97,7 +97,7 @@ func (m *model) comes(u, share int) {
 	m.quiets()
 }
 
-// hasPromise reports whether a user has a promise, and nothing else.
+// hasPromise reports whether a user has the only promise (share conflict), and no share.
 func (m *model) hasPromise(u int) bool {
 	return len(m.books.promises) == 1 && m.books.promises[0].claim.UserID == user(u) &&
 		!slices.ContainsFunc(m.books.shares, func(s share) bool { return s.user == user(u) })
@@ -111,14 +111,14 @@ func (m *model) paid(u, share int) bool {
 
 func (m *model) refund() *row { return m.books.rows[payout.ID(payout.KindRefund, m.packet.ID, 0)] }
 
-// twoDecide has two persons decide about a payment.
+// twoDecide makes a decision about a payment and has a second member of staff approve it.
 func (m *model) twoDecide(id string, kind payout.DecisionKind) {
 	m.take(func() error { return m.books.decide(id, kind, staff[0]) })
 	m.take(func() error { return m.books.agree(m.books.decisions[len(m.books.decisions)-1], staff[1], true) })
 	m.quiets()
 }
 
-// turns has the provider change its word about an order, and say so.
+// turns changes the outcome of an order at the provider, which notifies of it.
 func (m *model) turns(no string, kind payout.ObservationKind) {
 	m.look(func() {
 		o := m.bank.orders[no]
@@ -256,19 +256,19 @@ func promiseStories() map[string]story {
 	return map[string]story{
 		"a promise after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
 			want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) }},
-		"a late claim beside the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
+		"a stale claim beside the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
 			want: closed},
 		"refunded as a whole, under a new number": {dice: loaded{}, before: opens, after: func(m *model) {
 			m.refused(m.closes)
 			m.twoDecide(payout.ID(payout.KindRefund, m.packet.ID, 0), payout.DecisionRetry)
 			m.comes(0, 0)
 		}, want: func(m *model, told worker.Recovery) bool { return closed(m, told) && m.refund().Attempt == 2 }},
-		"one share was told to two": {before: opens, after: func(m *model) {
+		"one share was acknowledged to two": {before: opens, after: func(m *model) {
 			m.pays(1)
 			m.comes(0, 0)
-			m.pool.byUser[user(0)] = m.books.promises[0].claim // since its lane was made again
+			m.pool.byUser[user(0)] = m.books.promises[0].claim // since its lane was rebuilt
 		}, want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) && m.paid(1, 0) }},
-		"one share was told to two, and Temporal alone knows": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
+		"one share was acknowledged to two, and Temporal alone knows": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
 			lost: func(m *model) {
 				m.pool.gone, m.pool.winners = true, nil
 				slices.Reverse(m.started)
@@ -276,7 +276,7 @@ func promiseStories() map[string]story {
 	}
 }
 
-// leftStories: what nobody can tell is left to people.
+// leftStories: what the recovery cannot find out is left to staff.
 func leftStories() map[string]story {
 	charge := func(m *model) string { return payout.ID(payout.KindCharge, m.packet.ID, 0) + ":" }
 	return map[string]story{
@@ -294,7 +294,7 @@ func leftStories() map[string]story {
 			m.start(id, nil)
 			m.quiets()
 		}, left: func(m *model) string { return payoutOf(m, 0) + ":" }},
-		"charged, and nobody knows the terms": {before: func(m *model) {
+		"charged, and the terms are lost": {before: func(m *model) {
 			b := newBooks(m.world)
 			b.state = payout.Books{Number: 1, State: payout.BooksNormal, BeatAt: m.clock}
 			m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
@@ -305,8 +305,8 @@ func leftStories() map[string]story {
 	}
 }
 
-// TestRecoverStories: the recovery of restored books finds what has happened, leaves to people
-// what it cannot, and everything comes to its end.
+// TestRecoverStories: the recovery of a restored MySQL finds what has happened and leaves to
+// staff what it cannot find; everything else comes to its end.
 func TestRecoverStories(t *testing.T) {
 	for _, some := range []map[string]story{chargeStories(), numberStories(), promiseStories(), leftStories()} {
 		for name, s := range some {
@@ -319,9 +319,9 @@ func TestRecoverStories(t *testing.T) {
 	}
 }
 
-// TestRecoverWaitsByTheBooksClock: how long sends that were noted in lost books may be under way
-// is told by the clock of the books, and so is from when to when the statement is read: the
-// machine's own clock is a hundred years behind here.
+// TestRecoverWaitsByTheBooksClock: MySQL's clock decides how long sends that were noted after the
+// backup may still be under way, and which part of the statement is read. The machine's own clock
+// is a hundred years behind here.
 func TestRecoverWaitsByTheBooksClock(t *testing.T) {
 	const window = payout.LeaveWithin + landingWindow
 	for _, gone := range []time.Duration{0, window / 4, window} {

@@ -10,9 +10,9 @@ import (
 	"hongbao/payout"
 )
 
-// The writes of a recovery that package simulate has in memory, on real rows.
+// The writes of a recovery on real rows; package simulate has them in memory.
 
-// declared has the books restored.
+// declared declares MySQL restored.
 func declared(t *testing.T, s *Store) payout.Books {
 	t.Helper()
 	b, err := s.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
@@ -20,13 +20,13 @@ func declared(t *testing.T, s *Store) payout.Books {
 	return b
 }
 
-// ended has the recovery of the books end.
+// ended ends the recovery.
 func ended(t *testing.T, s *Store, found payout.Books) {
 	t.Helper()
 	must(t, errOnly(s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
 }
 
-// leaves leaves an order to people, who resolve it: the books are normal then.
+// leaves ends a recovery without an outcome of an order; staff resolves the break.
 func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 	t.Helper()
 	found := declared(t, s)
@@ -37,7 +37,7 @@ func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 }
 
 // TestR13_RejectedAgain: Redis remembers that a packet was rejected. One that was charged all
-// the same goes back as a whole; one that was not gives nothing back. Said twice, it is once.
+// the same is refunded in full, one that was not is not. A repeat changes nothing.
 func TestR13_RejectedAgain(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -71,8 +71,8 @@ func TestR13_RejectedAgain(t *testing.T) {
 	}
 }
 
-// TestR13_RemainderAsRefunded: the books of a packet are closed with the remainder that was
-// refunded. Another amount is for people, and changes nothing.
+// TestR13_RemainderAsRefunded: a packet is closed with the remainder that was refunded. Another
+// amount is undecided and changes nothing.
 func TestR13_RemainderAsRefunded(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
@@ -99,8 +99,8 @@ func TestR13_RemainderAsRefunded(t *testing.T) {
 	}
 }
 
-// TestR13_OtherBooksAreNotComplete: the books were restored once more while they were
-// recovered. What was put back is not in these: they stay restored.
+// TestR13_OtherBooksAreNotComplete: MySQL was restored once more during its recovery. The end of
+// that recovery is refused.
 func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	s, c := newStore(t)
 	first := declared(t, s)
@@ -114,9 +114,9 @@ func TestR13_OtherBooksAreNotComplete(t *testing.T) {
 	must(t, s.BooksBelieved(t.Context()))
 }
 
-// TestR13_LeftCancelIsNotPaidAgain: of a payout nobody knows whether it was cancelled: the order
-// of the refund was left to people. It is not paid again, whoever decides so; it may be cancelled.
-// After a further recovery that had an answer it may be paid, too.
+// TestR13_LeftCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
+// no answer about its refund. A retry is refused, a cancel is not. After a further recovery, with
+// an answer, both are allowed.
 func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()
@@ -143,9 +143,9 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	must(t, retry("after a further recovery"))
 }
 
-// TestR13_LeftChargeOpensNothing: the charge of a packet was left to people, and is paid, as the
-// provider says since. Whom the packet has paid nobody has looked for: it is neither opened nor
-// closed, which would have all of it go back, until a further recovery, which may do both.
+// TestR13_LeftChargeOpensNothing: a recovery had no answer about a charge, which proves to be paid
+// later. The payouts of its packet were not searched for, so it is neither opened nor closed (which
+// would refund it in full) before a further recovery.
 func TestR13_LeftChargeOpensNothing(t *testing.T) {
 	s, c := newStore(t)
 	ctx := t.Context()

@@ -220,7 +220,7 @@ func askedAfterForgetting(s *scene) {
 		}
 		for _, e := range d.Events {
 			if e.Op == "send" && n > 0 {
-				s.Fatalf("sent at %v, after a question at %v", e.StartedAt, until)
+				s.Fatalf("sent at %v, after a query past %v", e.StartedAt, until)
 			}
 			if e.Op == "ask" && e.StartedAt.After(until) {
 				n++

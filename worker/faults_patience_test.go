@@ -16,7 +16,7 @@ import (
 
 // patience is how many times longer than in production a step of the fault table may take.
 // A row says which calls the provider sees. A step that Temporal gives up, because the
-// machine is busy, makes one call more: what it did is asked about.
+// machine is busy, makes one call more: its order is queried.
 const patience = 10
 
 // patiently lets a client's runs, and the workers made of it, wait longer for their steps.
@@ -75,8 +75,9 @@ func (s *patientSteps) ExecuteLocalActivity(ctx workflow.Context, name string, a
 // tunePatiently is for workers: one that does not get the processor is not stuck.
 func tunePatiently(o *sdk.Options) { o.DeadlockDetectionTimeout = patience * workflows.TaskTimeout }
 
-// slowly is a clock that goes slower by patience: for the time between a note and its send.
-func slowly() func() time.Time {
+// slowClock returns a clock that runs patience times slower: it measures the time between the
+// note of a send and its call.
+func slowClock() func() time.Time {
 	start := time.Now()
 	return func() time.Time { return start.Add(time.Since(start) / patience) }
 }

@@ -86,7 +86,7 @@ func (r *faultRig) work(t testing.TB, pay activities.Provider) {
 	w := worker.New(worker.Config{
 		Client:   r.temporal,
 		Packets:  &activities.Packets{Books: r.store, Pool: r.pool, Provider: pay, Starter: r.starter, SeedKey: r.seedKey},
-		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowly()},
+		Payments: &activities.Payments{Cashbook: ownLimits{r.store, r.limits}, Provider: unhurried{pay}, Now: slowClock()},
 		Tune:     tunePatiently,
 		Starter:  r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Lanes: harness.Lanes,
 		Logger: r.logger,

@@ -344,7 +344,7 @@ func TestR13_Recover(t *testing.T) {
 			t.Fatalf("after a recovery that was killed: %v", err)
 		}
 	}
-	r.unanswered(t, payout.OrderNo(payout.ID(payout.KindRefund, l.retried.ID, 0), 1)) // asked about each time, as its books are open
+	r.unanswered(t, payout.OrderNo(payout.ID(payout.KindRefund, l.retried.ID, 0), 1)) // queried each time, as the packet is not closed
 	told, err := r.recovery(t).Run(t.Context())
 	if err != nil || !told.Ended || len(told.Undecided) != 0 {
 		t.Fatalf("%+v, %v", told, err)
@@ -364,8 +364,8 @@ func TestR13_Recover(t *testing.T) {
 	}
 }
 
-// unanswered: a recovery that gets no usable answer about an order names it, looks at all other
-// packets, and leaves the books restored, and nothing to people.
+// unanswered: a recovery without a usable answer about an order names it, processes all other
+// packets, and MySQL stays restored, without a break.
 func (r *rig) unanswered(t *testing.T, no string) {
 	t.Helper()
 	silent, left := r.recovery(t), -1
@@ -383,13 +383,13 @@ func (r *rig) unanswered(t *testing.T, no string) {
 	}
 }
 
-// askedInTime: no number was asked about before its payment was there, by the clock of the books.
+// askedInTime: no order was queried before its payment was created, by MySQL's clock.
 func (r *rig) askedInTime(t *testing.T) {
 	t.Helper()
 	var early int
 	if err := r.sql(t).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM attempts a JOIN payments p ON p.id = a.payment_id WHERE "+
 		"a.asked_at < p.created_at").Scan(&early); err != nil || early != 0 {
-		t.Errorf("%d numbers were asked about before their payments were there, %v", early, err)
+		t.Errorf("%d orders were queried before their payments were created, %v", early, err)
 	}
 }
 

@@ -45,9 +45,9 @@ func FreshLockedSentinels(t testing.TB, name string, master *Server, count int, 
 	return all
 }
 
-// sentinelPeriods is how often a sentinel reads the replicas from a server, and tells the
-// other sentinels what it knows, in milliseconds. Usual are 10 s and 2 s. A returned
-// master becomes a replica after four times the second period.
+// sentinelPeriods is how often a sentinel reads the replicas of a master and publishes its own
+// state, in milliseconds. The defaults are 10 s and 2 s. A returned master becomes a replica
+// after four times the second period.
 const sentinelPeriods = "info-period 500 publish-period 500"
 
 // sentinel is redis-server in its other role. It keeps what it learns in its

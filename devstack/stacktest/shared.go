@@ -69,18 +69,18 @@ func (p *pool) get(t testing.TB, kind string, create func(devstack.Tools, string
 	return s.server
 }
 
-// unborrowed are the names of servers that no test uses now, by kind.
-var unborrowed struct {
+// borrowable are the names of the servers for one test at a time that no test uses now.
+var borrowable struct {
 	mu    sync.Mutex
-	free  map[string][]string
-	count map[string]int // of all names of a kind
+	free  map[string][]string // by kind
+	count map[string]int      // names ever made, by kind
 }
 
 // borrow returns the name of a server that this test has for itself. It becomes free
 // again when the test ends.
 func borrow(t testing.TB, kind string) (name string) {
 	t.Helper()
-	u := &unborrowed
+	u := &borrowable
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.free == nil {

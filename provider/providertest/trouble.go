@@ -48,7 +48,7 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 	o := p.order(payout.OpTransfer, account, someAmount)
 	began := time.Now()
 	p.wantKind("sent", p.send(o), want)
-	if took := time.Since(began); took > p.cfg.Timeout+p.cfg.Within { // slow machines, too
+	if took := time.Since(began); took > p.cfg.Timeout+p.cfg.Within {
 		p.errorf("a call took %v, it may take %v", took, p.cfg.Timeout)
 	}
 	end()

@@ -205,6 +205,8 @@ func TestCatches(t *testing.T) {
 			wrong{sent: oneID, asked: func(_ string, o payout.Observation) payout.Observation { return oneID(o) }}, nil,
 			"charge, transfer and refund succeed and are found"},
 		"the context is ignored":     {wrong{ctx: context.WithoutCancel}, nil, "a context that has ended sends nothing"},
+		"its end is ignored":         {wrong{ctx: context.WithoutCancel}, nil, "a context that ends in mid-call leaves the outcome open"},
+		"it waits twice":             {wrong{send: twice}, nil, "no answer, money moved"},
 		"a refused key is a refusal": {wrong{sent: keyIsDeclined}, nil, "a refused key is no payment's failure"},
 		"no landing window": {wrong{limits: &payout.Limits{Remembers: 30 * 24 * time.Hour}}, nil,
 			"the name and the limits can be stored and used"},
