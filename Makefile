@@ -123,7 +123,7 @@ chaos: setup ## Break everything under load and count the money, e.g. make chaos
 	@go test -C chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
 
 # What the console's pages look like is kept in .cache/pictures, for people.
-night: export HONGBAO_NIGHT := 1
+night: export TEST_NIGHT := 1
 night: export CONSOLE_PICTURES ?= $(CURDIR)/.cache/pictures
 night: setup ## Run everything else, for hours: all tests marked for the night, 50 runs, chaos, soak, fuzz, mutants, simulation
 	@mkdir -p "$(CONSOLE_PICTURES)"
@@ -137,7 +137,7 @@ OFTEN ?= ./activities ./client ./console ./devstack/... ./observe ./pool ./provi
 RUNS  ?= 50
 
 often: setup ## Run the tests of what keeps deadlines 50 times, e.g. make often OFTEN=./worker RUNS=5
-	HONGBAO_NIGHT= $(GOTEST) -count=$(RUNS) -timeout 600m $(OFTEN)
+	TEST_NIGHT= $(GOTEST) -count=$(RUNS) -timeout 600m $(OFTEN)
 
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
 simulate: ## Run whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'

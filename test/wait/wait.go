@@ -1,5 +1,5 @@
 // Package wait is how tests wait: for a condition or a value, with a generous deadline.
-// A deadline is only reached by a defect; HONGBAO_TEST_PATIENCE multiplies all of them for
+// A deadline is only reached by a defect; TEST_PATIENCE multiplies all of them for
 // a machine that is slower still.
 package wait
 
@@ -16,15 +16,16 @@ const (
 	// least is the shortest deadline that a caller may set.
 	least = 30 * time.Second
 	// Factor names the environment variable that multiplies all deadlines; 1 when it is not set.
-	Factor = "HONGBAO_TEST_PATIENCE"
+	// Not HONGBAO_: processes that tests start would refuse it as an unknown setting.
+	Factor = "TEST_PATIENCE"
 
 	firstPause, longestPause = time.Millisecond, 100 * time.Millisecond
 )
 
-// Limit is the usual deadline, multiplied by HONGBAO_TEST_PATIENCE.
+// Limit is the usual deadline, multiplied by TEST_PATIENCE.
 func Limit() time.Duration { return Scaled(usual) }
 
-// Scaled returns a deadline multiplied by HONGBAO_TEST_PATIENCE: at least 30 s. It panics
+// Scaled returns a deadline multiplied by TEST_PATIENCE: at least 30 s. It panics
 // when the variable is set and not a positive number.
 func Scaled(limit time.Duration) time.Duration {
 	limit = max(limit, least)
