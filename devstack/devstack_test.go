@@ -125,16 +125,15 @@ func TestMariaDBTempDir(t *testing.T) {
 	}
 	server := MariaDB{Tools: testTools(t), Dir: filepath.Join(t.TempDir(), "mysql"), Port: port, User: "hongbao", Password: "secret",
 		Database: "hongbao"}
-	cmd, err := server.Command(t.Context())
+	limit, cancel := context.WithTimeout(t.Context(), wait.Limit())
+	defer cancel()
+	log := filepath.Join(t.TempDir(), "mysql.log")
+	p, err := Start(limit, server, log)
 	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Launch(cmd)
-	if err != nil {
-		t.Fatal(err)
+		text, _ := os.ReadFile(log)
+		t.Fatalf("%v\n%s", err, text)
 	}
 	defer p.Kill()
-	wait.Until(t, "MariaDB answers", func() bool { return server.Ready(t.Context()) == nil })
 	if _, err := os.Stat(others); err != nil {
 		t.Errorf("another server's table is gone: %v", err)
 	}
@@ -265,5 +264,20 @@ func TestRotateLogs(t *testing.T) {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s: %v", filepath.Base(path), err)
 		}
+	}
+}
+
+// TestFreePorts: a port is given out once, though nothing listens on it yet.
+func TestFreePorts(t *testing.T) {
+	given := map[int]bool{}
+	for range heldPorts {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[port] {
+			t.Fatalf("%d was given out before", port)
+		}
+		given[port] = true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -26,28 +27,58 @@ const (
 // ErrNoFreePort means that no free port was found.
 var ErrNoFreePort = errors.New("no free port")
 
-// FreePorts returns n different TCP ports of 127.0.0.1 that were free a moment
-// ago. Nothing reserves them: another process may take one before it is used.
+// held are the latest ports that FreePorts gave to this process, each held by a
+// UDP socket of the same number, which no server of ours uses: a second process
+// gets another port, also while a server is not yet, or not again, at its own.
+// The kernel lets go of them when the process ends.
+var held struct {
+	sync.Mutex
+	sockets [heldPorts]net.PacketConn
+	next    int
+}
+
+// heldPorts is how many ports a process holds: more than its servers have at a time.
+const heldPorts = 1000
+
+// FreePorts returns n different TCP ports of 127.0.0.1 that are free and that no
+// other process gets from FreePorts as long as this one lives and asks for fewer
+// than a thousand others.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 100 * n {
 		if len(ports) == n {
 			return ports, nil
 		}
-		// The listeners stay open until the last port is found, so that no port
-		// is handed out twice.
-		port := freePortMin + rand.IntN(freePortMax-freePortMin)
-		l, err := net.Listen("tcp", hostPort(port))
-		if err != nil {
-			continue
+		if port := freePortMin + rand.IntN(freePortMax-freePortMin); hold(port) {
+			ports = append(ports, port)
 		}
-		defer l.Close()
-		ports = append(ports, port)
 	}
 	if len(ports) == n {
 		return ports, nil
 	}
 	return nil, ErrNoFreePort
+}
+
+// hold says whether a port is free and is this process's now.
+func hold(port int) bool {
+	socket, err := net.ListenPacket("udp", hostPort(port))
+	if err != nil {
+		return false
+	}
+	l, err := net.Listen("tcp", hostPort(port))
+	if err != nil {
+		socket.Close()
+		return false
+	}
+	l.Close()
+	held.Lock()
+	defer held.Unlock()
+	if old := held.sockets[held.next]; old != nil {
+		old.Close()
+	}
+	held.sockets[held.next] = socket
+	held.next = (held.next + 1) % heldPorts
+	return true
 }
 
 // FreePort returns one port as FreePorts does.
