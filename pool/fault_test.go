@@ -93,9 +93,9 @@ func TestKilledRedisKeepsClaims(t *testing.T) {
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
-	p := openAt(t, Config{Addr: server.Addr, Timeout: 100 * time.Millisecond})
+	p, patient := openAt(t, Config{Addr: server.Addr, Timeout: DefaultTimeout}), openAt(t, Config{Addr: server.Addr})
 	pk := newPacket(t, 2)
-	openPacket(t, p, pk)
+	openPacket(t, patient, pk)
 	ctx := t.Context()
 	quickly := func(t *testing.T, what string, call func() error) {
 		t.Helper()
@@ -126,25 +126,25 @@ func TestRedisAway(t *testing.T) {
 		"save":     func() error { return p.SaveApps(ctx, nil) },
 		"load":     func() error { _, err := p.LoadApps(ctx); return err },
 	}
-	before := dump(t, p, pk.ID)
+	before := dump(t, patient, pk.ID)
 	server.Kill()
 	for name, call := range everything {
 		t.Run(name, func(t *testing.T) { quickly(t, name, call) })
 	}
 	server.Restart(t)
-	wait.Until(t, "Redis is back", func() bool { return p.Ping(ctx) == nil })
-	unchanged(t, p, pk.ID, before)
+	wait.Until(t, "Redis is back", func() bool { return patient.Ping(ctx) == nil })
+	unchanged(t, patient, pk.ID, before)
 
 	t.Run("hanging", func(t *testing.T) {
 		server.Pause(t)
 		quickly(t, "grab", everything["grab"])
 		server.Resume(t)
 		// The hanging call may have reached Redis: then this is a repeat.
-		g := mustGrab(t, p, pk.ID, "u")
+		g := mustGrab(t, patient, pk.ID, "u")
 		if g.Result != packet.GrabWon && g.Result != packet.GrabReplayed {
 			t.Errorf("after resuming: %v", g.Result)
 		}
-		if claims, err := p.Claims(ctx, pk.ID); err != nil || len(claims) != 1 {
+		if claims, err := patient.Claims(ctx, pk.ID); err != nil || len(claims) != 1 {
 			t.Errorf("claims %v, %v", claims, err)
 		}
 	})

@@ -266,7 +266,7 @@ type receiver struct {
 	mu     sync.Mutex
 	got    []received
 	bad    []error
-	refuse int // how many to answer with 503 first
+	away   bool // everything is answered with 503
 	tries  int
 }
 
@@ -286,7 +286,7 @@ func newReceiver(t *testing.T) *receiver {
 		if err != nil || n.header != n.EventID || r.URL.Path != "/v1/provider-notifications/sandbox" {
 			rc.bad = append(rc.bad, fmt.Errorf("%s: %w", body, err))
 		}
-		if rc.tries <= rc.refuse {
+		if rc.away {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -300,6 +300,13 @@ func newReceiver(t *testing.T) *receiver {
 		}
 	})
 	return rc
+}
+
+// refuse has the receiver answer everything with 503, or nothing any more.
+func (rc *receiver) refuse(all bool) {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	rc.away = all
 }
 
 // of returns the notifications accepted for an order.

@@ -134,10 +134,11 @@ func TestRestart(t *testing.T) {
 // TestNotificationSurvivesRestart: the receiver is away until after a restart; the event id stays the same.
 func TestNotificationSurvivesRestart(t *testing.T) {
 	st := newStand(t)
-	st.hooks.refuse = 3
+	st.hooks.refuse(true)
 	st.send("transfer", "n1", "u~pending", 4).order(t)
 	wait.Until(t, "a first try", func() bool { return st.hooks.triesSoFar() >= 1 })
 	st.restart()
+	st.hooks.refuse(false)
 	wait.Until(t, "delivered", func() bool { return len(st.hooks.of("n1")) == 1 })
 	if n := st.hooks.of("n1")[0]; n.Type != "order.succeeded" || n.Status != StatusSucceeded {
 		t.Errorf("notification %+v", n)
