@@ -159,7 +159,7 @@ func (d *desk) serve(tb testing.TB, books *store.Store, pay *provider.Sandbox) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	front, err := console.New(console.Config{Desk: server, InstallationKey: seedKey, FailedSignIns: pool.NewSignIns(redis)})
+	front, err := console.New(console.Config{Desk: server, InstallationKey: seedKey})
 	if err != nil {
 		tb.Fatal(err)
 	}

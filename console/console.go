@@ -40,22 +40,12 @@ type Desk interface {
 	ActAs(keyID string) http.RoundTripper
 }
 
-// FailedSignIns counts sign-ins that failed over all processes of an installation.
-type FailedSignIns interface {
-	// Failed adds to the failures of an address and tells how many there are, of it
-	// and of all addresses, since the first one of a span; add 0 only asks.
-	Failed(ctx context.Context, address string, add int, span time.Duration) (ofAddress, ofAll int, err error)
-}
-
 // Config says what the console works with.
 type Config struct {
 	Desk Desk
 	// InstallationKey is the same for every API process; what seals the sessions is
 	// derived from it.
 	InstallationKey [32]byte
-	// FailedSignIns bounds them over all processes; nil, or while it is away: each
-	// process bounds its own.
-	FailedSignIns FailedSignIns
 	// Idle and Absolute end what a sign-in has begun; 0 means the default.
 	Idle, Absolute time.Duration
 	// Period is how often the overview is read for those who look at it; 0 means the default.
@@ -69,7 +59,6 @@ type Console struct {
 	idle     time.Duration
 	absolute time.Duration
 	failures *failures
-	together FailedSignIns
 	pages    map[language]pageSet
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
@@ -87,7 +76,7 @@ func New(cfg Config) (*Console, error) {
 	if cfg.Desk == nil {
 		return nil, errors.New("console: a desk is required")
 	}
-	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(), together: cfg.FailedSignIns,
+	c := &Console{desk: cfg.Desk, idle: cfg.Idle, absolute: cfg.Absolute, failures: newFailures(),
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(), now: time.Now}
 	if c.idle == 0 {

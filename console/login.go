@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,15 +35,9 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request, status int, n *n
 	c.write(w, r, "login", status, page{Lang: languageOf(r), Path: loginFor(next), Problem: n, Held: form, Body: loginPage{Next: next}})
 }
 
-// signIn looks at a key and begins a session. Keys have 260 random bits; failures
-// are bounded so that nobody keeps the server busy with guessing.
+// signIn looks at a key and begins a session. The key is looked at first: a right one is
+// accepted whatever else came from its address, which may be a proxy's.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
-	from, now := addressOf(r), c.now()
-	if !c.room(r.Context(), from, now) {
-		w.Header().Set("Retry-After", "300")
-		c.login(w, r, http.StatusTooManyRequests, &notice{Key: "login.too_many"})
-		return
-	}
 	id, ok, err := c.desk.SignIn(r.Context(), strings.TrimSpace(r.PostFormValue("key")))
 	switch {
 	case err != nil:
@@ -52,9 +45,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.login(w, r, http.StatusServiceUnavailable, &notice{Key: "problem.unavailable"})
 		return
 	case !ok:
-		c.noteFailure(r.Context(), from, now)
-		slog.WarnContext(r.Context(), "sign-in was refused", slog.String("address", from))
-		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.refused"})
+		c.refuseSignIn(w, r)
 		return
 	}
 	cookie, err := c.begin(w, r, id)
@@ -67,6 +58,19 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	if !c.resume(w, r, id, cookie) {
 		http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther)
 	}
+}
+
+// refuseSignIn answers a wrong key. Keys have 260 random bits, so that no bound protects
+// them from guessing; the bound of failures keeps a flood of them out of the log.
+func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request) {
+	from := addressOf(r)
+	if !c.failures.note(from, c.now()) {
+		w.Header().Set("Retry-After", "300")
+		c.login(w, r, http.StatusTooManyRequests, &notice{Key: "login.too_many"})
+		return
+	}
+	slog.WarnContext(r.Context(), "sign-in was refused", slog.String("address", from))
+	c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.refused"})
 }
 
 // signOut ends the sign-in in every process, so that a copy of its cookie is worth
@@ -101,38 +105,6 @@ const (
 	failuresTogether = 300 // of all, in failureSpan
 )
 
-// failuresPatience is how long what counts over all processes is waited for.
-const failuresPatience = 500 * time.Millisecond
-
-// room reports whether another try of an address is looked at: by what this process
-// has seen, so that a flood is not passed on, then by what all of them have.
-func (c *Console) room(ctx context.Context, from string, now time.Time) bool {
-	if !c.failures.room(from, now) {
-		return false
-	}
-	each, all, ok := c.count(ctx, from, 0)
-	return !ok || each < failuresEach && all < failuresTogether
-}
-
-func (c *Console) noteFailure(ctx context.Context, from string, now time.Time) {
-	c.failures.note(from, now)
-	c.count(ctx, from, 1)
-}
-
-// count asks what counts over all processes; false: there is none, or it is away.
-func (c *Console) count(ctx context.Context, from string, add int) (each, all int, ok bool) {
-	if c.together == nil {
-		return 0, 0, false
-	}
-	ctx, cancel := context.WithTimeout(ctx, failuresPatience)
-	defer cancel()
-	each, all, err := c.together.Failed(ctx, from, add, failureSpan)
-	if err != nil {
-		slog.WarnContext(ctx, "failed sign-ins are counted in this process alone", slog.Any("error", err))
-	}
-	return each, all, err == nil
-}
-
 // failures counts sign-ins that failed, in this process.
 type failures struct {
 	mu    sync.Mutex
@@ -143,27 +115,19 @@ type failures struct {
 
 func newFailures() *failures { return &failures{each: map[string]int{}} }
 
-// turn begins to count anew when the span is over.
-func (f *failures) turn(now time.Time) {
+// note counts a failure of an address; false: it is one above the bounds, which is not counted.
+func (f *failures) note(from string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if now.Sub(f.began) >= failureSpan || now.Before(f.began) {
 		f.began, f.each, f.all = now, map[string]int{}, 0
 	}
-}
-
-// room reports whether another try of an address is looked at.
-func (f *failures) room(from string, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turn(now)
-	return f.each[from] < failuresEach && f.all < failuresTogether
-}
-
-func (f *failures) note(from string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turn(now)
+	if f.each[from] >= failuresEach || f.all >= failuresTogether {
+		return false
+	}
 	f.each[from]++
 	f.all++
+	return true
 }
 
 // addressOf is the address of the connection: what a proxy adds can be made up.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -341,83 +342,42 @@ func TestBrokenFilterRetriesNothing(t *testing.T) {
 	}
 }
 
+// TestFailedSignInsAreBounded: only failures are. A right key is accepted after any number
+// of them, of its own address, which may be the proxy's of everybody, and of all.
 func TestFailedSignInsAreBounded(t *testing.T) {
-	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	desk, now := newDesk(t, map[string]access.Role{"f": access.RoleFinance, "app": access.RoleApp})
 	v := newVisitor(t, desk)
-	for i := range failuresEach {
-		if res := v.signIn("x"); res.StatusCode != http.StatusUnauthorized {
-			t.Fatalf("failure %d: %d", i, res.StatusCode)
+	fails := func(token string, want int) {
+		t.Helper()
+		res := v.signIn(token)
+		if limited := res.Header.Get("Retry-After") != ""; res.StatusCode != want || limited != (want == http.StatusTooManyRequests) {
+			t.Fatalf("%q from %s: %d, Retry-After %t; want %d", token, v.address, res.StatusCode, limited, want)
 		}
 	}
-	if res := v.signIn("f"); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
-		t.Errorf("after %d failures: %d", failuresEach, res.StatusCode)
+	succeeds := func() {
+		t.Helper()
+		if res := v.signIn("f"); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/payouts" || !v.in() {
+			t.Fatalf("a right key from %s: %d", v.address, res.StatusCode)
+		}
+		v.cookies = map[string]string{}
 	}
-	v.address = "192.0.2.2:1"
-	if res := v.signIn("f"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("from elsewhere: %d", res.StatusCode)
+	for range failuresEach {
+		fails("x", http.StatusUnauthorized)
 	}
-	v.address = "192.0.2.1:9"
+	for _, wrong := range []string{"x", "", "app"} {
+		fails(wrong, http.StatusTooManyRequests)
+	}
+	succeeds()
+	fails("x", http.StatusTooManyRequests) // a success forgets no failure
+	for i := range failuresTogether - failuresEach {
+		v.address = fmt.Sprintf("[2001:db8::%x]:1", i)
+		fails("x", http.StatusUnauthorized)
+	}
+	v.address = "203.0.113.1:1"
+	fails("x", http.StatusTooManyRequests)
+	succeeds()
 	*now = now.Add(failureSpan)
-	if res := v.signIn("f"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("later: %d", res.StatusCode)
-	}
-}
-
-// counter counts for several processes, like Redis.
-type counter struct {
-	each map[string]int
-	all  int
-	away bool
-}
-
-func (c *counter) Failed(_ context.Context, address string, add int, _ time.Duration) (int, int, error) {
-	if c.away {
-		return 0, 0, errors.New("away")
-	}
-	c.each[address] += add
-	c.all += add
-	return c.each[address], c.all, nil
-}
-
-// TestFailedSignInsAreBoundedTogether: the bound is one for all processes, and each
-// keeps its own while what counts for all is away.
-func TestFailedSignInsAreBoundedTogether(t *testing.T) {
-	shared := &counter{each: map[string]int{}}
-	roles := map[string]access.Role{"f": access.RoleFinance}
-	var processes [2]*visitor
-	for i := range processes {
-		desk, _ := newDesk(t, roles)
-		desk.together = shared
-		processes[i] = newVisitor(t, desk)
-	}
-	one, two := processes[0], processes[1]
-	for i := range failuresEach {
-		if res := processes[i%2].signIn("x"); res.StatusCode != http.StatusUnauthorized {
-			t.Fatalf("failure %d: %d", i, res.StatusCode)
-		}
-	}
-	for i, v := range processes {
-		if res := v.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
-			t.Errorf("process %d after failures of both: %d", i, res.StatusCode)
-		}
-	}
-	shared.away = true
-	for i := range failuresEach / 2 {
-		if res := one.signIn("x"); res.StatusCode != http.StatusUnauthorized {
-			t.Fatalf("alone, failure %d: %d", i, res.StatusCode)
-		}
-	}
-	if res := one.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("alone, after its own failures: %d", res.StatusCode)
-	}
-	if res := two.signIn("f"); res.StatusCode != http.StatusSeeOther {
-		t.Errorf("alone, with few failures of its own: %d", res.StatusCode)
-	}
-	shared.away, shared.all = false, failuresTogether
-	two.address = "192.0.2.7:1"
-	if res := two.signIn("f"); res.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("after failures of many addresses: %d", res.StatusCode)
-	}
+	fails("x", http.StatusUnauthorized)
 }
 
 var inlineCode = regexp.MustCompile(`(?i)<script(?:[^>]*)>[^<]|\son[a-z]+=|\sstyle=|javascript:|<style`)

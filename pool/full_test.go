@@ -83,7 +83,6 @@ func TestFullRedis(t *testing.T) {
 		{"close", func() error { _, err := p.ClosePool(ctx, ended.ID, packet.CloseSoldOut); return err }},
 		{"claims of a user", func() error { _, err := p.UserClaims(ctx, "shop", "a", packet.Place{}, 10); return err }},
 		{"the books' number", func() error { return p.RaiseBooksNumber(ctx, 7) }},
-		{"sign-ins", func() error { _, _, err := NewSignIns(p).Failed(ctx, "192.0.2.1", 1, time.Minute); return err }},
 		{"ack", func() error { return h.Ack(ctx, lane, entryIDs(read, taken)...) }},
 		{"retire", func() error { return p.Retire(ctx, ended.ID) }},
 		{"release", func() error { return s.Release(ctx) }},

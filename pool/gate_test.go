@@ -400,7 +400,7 @@ var ungated = map[string]string{
 	"stray":   "reads hand-offs, which are read while the gate is shut",
 	"group":   "readers of hand-offs, which are read while the gate is shut",
 	"ack":     "removes hand-offs, which are carried while the gate is shut",
-	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "pace": "of no lane", "signin": "of no lane",
+	"acquire": "of no lane", "renew": "of no lane", "release": "of no lane", "pace": "of no lane",
 	"limit": "of no lane", "raise": "of no lane", "rights": "of no lane", "gate_shut": "moves it", "gate_open": "moves it",
 	"gate_halt": "moves it", "restore": "only while it is closed", "clear": "only while it is closed",
 }

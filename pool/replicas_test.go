@@ -250,7 +250,7 @@ func TestReplicasOfPromises(t *testing.T) {
 		"retire": true,
 		"list":   false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false,
 		// what a replica lacks of those is done again
-		"ack": false, "pace": false, "signin": false, "limit": false, "page": false, "gate_shut": false, "gate_open": false, "gate_halt": false,
+		"ack": false, "pace": false, "limit": false, "page": false, "gate_shut": false, "gate_open": false, "gate_halt": false,
 		"restore": false, "clear": false, "raise": false, "rights": false}
 	if !promised(redis.NewCmd(t.Context(), "evalsha", lookScript.Hash(), 0)) ||
 		!promised(redis.NewCmd(t.Context(), "eval", sources[lookScript], 0)) {

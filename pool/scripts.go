@@ -44,7 +44,6 @@ var (
 	groupScript   = newScript("group")
 	ackScript     = newScript("ack")
 	paceScript    = newScript("pace")
-	signinScript  = newScript("signin")
 	limitScript   = newScript("limit")
 	raiseScript   = newScript("raise")
 	rightsScript  = newScript("rights")

@@ -199,8 +199,6 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = pc.Turn(ctx, "one")
 	must(err)
 	must(p.RaiseBooksNumber(ctx, 1))
-	_, _, err = NewSignIns(p).Failed(ctx, "192.0.2.1", 1, time.Minute)
-	must(err)
 	_, err = p.WithinLimit(ctx, "user", "u", 1, time.Minute)
 	must(err)
 	must(checkRights(ctx, p.rdb, p.cfg))

@@ -10,7 +10,6 @@ import (
 	"hongbao/api"
 	"hongbao/console"
 	"hongbao/money"
-	"hongbao/pool"
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/worker"
@@ -91,7 +90,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	if err != nil {
 		return err
 	}
-	if err := mountConsole(server, key32(cfg.SeedKey), redis); err != nil {
+	if err := mountConsole(server, key32(cfg.SeedKey)); err != nil {
 		return err
 	}
 	if err := server.Listen(); err != nil {
@@ -119,8 +118,8 @@ func tellRefused(ctx context.Context, refused func(context.Context) error, logge
 func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
 
 // mountConsole gives the staff listener its pages for people.
-func mountConsole(server *api.Server, installation [32]byte, redis *pool.Pool) error {
-	desk, err := console.New(console.Config{Desk: server, InstallationKey: installation, FailedSignIns: pool.NewSignIns(redis)})
+func mountConsole(server *api.Server, installation [32]byte) error {
+	desk, err := console.New(console.Config{Desk: server, InstallationKey: installation})
 	if err != nil {
 		return err
 	}
