@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hongbao/access"
+	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/test/wait"
 )
@@ -204,5 +205,38 @@ func TestKeysWithoutMySQL(t *testing.T) {
 	unknown, _ := access.NewToken(access.RoleApp)
 	if r := h.do(call{method: "GET", path: "/v1/packets/" + id, key: unknown}); r.status != http.StatusUnauthorized {
 		t.Errorf("unknown key: %s", r)
+	}
+}
+
+// TestPublicTokens: a token that everybody knows opens nothing, although its key is there.
+func TestPublicTokens(t *testing.T) {
+	t.Parallel()
+	h := sharedHouse(t)
+	cfg := h.cfg
+	cfg.PublicTokens = [][]byte{access.HashOf(h.finance.token), access.HashOf(h.app2.token)}
+	server, err := api.New(cfg)
+	h.check(err)
+	h.check(server.Listen())
+	stop := h.serve(server)
+	t.Cleanup(func() { h.check(stop()) })
+	public, staff := server.PublicAddr().String(), server.StaffAddr().String()
+	wait.Until(t, "the keys are read", func() bool {
+		return h.do(call{method: "GET", base: "http://" + staff, path: "/v1/staff/payouts", key: h.ops.token}).status == 200
+	})
+	for i, c := range []struct {
+		base, path, key string
+		status          int
+	}{
+		{staff, "/v1/staff/payouts", h.finance.token, 401}, {public, "/v1/packets", h.app2.token, 401}, {public, "/v1/packets", h.app.token, 200},
+	} {
+		if r := h.do(call{method: "GET", base: "http://" + c.base, path: c.path, key: c.key}); r.status != c.status {
+			t.Errorf("%d: want %d, got %s", i, c.status, r)
+		}
+	}
+	if _, ok, err := server.SignIn(t.Context(), h.finance.token); ok || err != nil {
+		t.Errorf("signed in with it: %v", err)
+	}
+	if r := h.do(call{method: "GET", path: "/v1/staff/payouts", key: h.finance.token}); r.status != 200 {
+		t.Errorf("in a try-out: %s", r)
 	}
 }

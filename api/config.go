@@ -73,6 +73,8 @@ type Config struct {
 
 	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
 	SeedKey [32]byte
+	// PublicTokens are hashes of tokens that everybody knows. Their keys open nothing.
+	PublicTokens [][]byte
 	// ApprovalAmount: a retry of this amount or more waits for a second person.
 	// 0 means DefaultApprovalAmount.
 	ApprovalAmount money.Fen

@@ -60,6 +60,7 @@ type directory struct {
 	keys   Keys
 	mirror KeyMirror
 	now    func() time.Time
+	public map[string]bool // hashes of tokens that everybody knows
 
 	list    atomic.Pointer[map[string]*caller]          // nil until loaded
 	appIDs  atomic.Pointer[[]string]                    // ascending
@@ -75,6 +76,14 @@ type directory struct {
 
 func newDirectory(keys Keys, mirror KeyMirror, now func() time.Time) *directory {
 	return &directory{keys: keys, mirror: mirror, now: now, gone: map[string]*keyUse{}}
+}
+
+// refuse makes the keys of these tokens, by their hashes, open nothing.
+func (d *directory) refuse(hashes [][]byte) {
+	d.public = make(map[string]bool, len(hashes))
+	for _, h := range hashes {
+		d.public[string(h)] = true
+	}
 }
 
 // ready reports whether keys can be told apart.
@@ -334,6 +343,12 @@ func (d *directory) use(found accessList) {
 	list := make(map[string]*caller, len(found.Keys))
 	before := d.list.Load()
 	for _, k := range found.Keys {
+		if d.public[string(k.SecretHash)] {
+			if before == nil {
+				slog.Warn("a key whose token is public opens nothing; revoke it", slog.String("key", k.ID))
+			}
+			continue
+		}
 		who := &caller{key: k, used: new(keyUse)}
 		if before != nil && (*before)[k.ID] != nil {
 			who.used = (*before)[k.ID].used

@@ -59,6 +59,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
+	s.dir.refuse(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type apiConfig struct {
 	Temporal             temporalConfig // asked how it is, and nothing else
 	TemporalUIURL        string         // "" = no links
 	CrashPoints          string         // "" = none, see package crash
+	TryOut               bool           // public tokens open what their keys do
 	Tracing              tracingConfig
 }
 
@@ -49,6 +50,7 @@ func newAPICommand(env environment) *cobra.Command {
 				Redis:                redis,
 				MySQLDSN:             c.secret("mysql-dsn"),
 				SeedKey:              c.secret("seed-key"),
+				TryOut:               c.yes("try-out"),
 				ProviderURL:          c.text("provider-url"),
 				ProviderKey:          c.secret("provider-key"),
 				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),

@@ -188,7 +188,7 @@ func (e environment) unknown() error {
 
 // contradictions checks settings against each other.
 func (c config) contradictions() error {
-	problems := c.redisContradictions()
+	problems := errors.Join(c.redisContradictions(), c.refusePublic())
 	differ := func(a, b setting) {
 		x, y := c.values[a.flag], c.values[b.flag]
 		if x == y && x != "" && !strings.HasSuffix(x, ":0") { // two free ports differ

@@ -51,6 +51,10 @@ const (
 	cmdAuditor  = "audit list, audit verify --api"
 )
 
+// ownSecrets are the commands that work with the installation's own secrets.
+var ownSecrets = []string{cmdAPI, cmdWorker, cmdProvider, cmdDoctor, cmdMigrate, cmdLedger, cmdRecover, cmdAudit, cmdAppsNew, cmdAppsList,
+	cmdKeysNew, cmdKeysList, cmdKeysHave, cmdPoolShow, cmdPoolMake}
+
 // reachRedis are the commands that open connections to Redis.
 var reachRedis = []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolShow, cmdPoolMake, cmdDoctor}
 
@@ -163,6 +167,12 @@ var settings = []setting{
 		usage: "database file of the sandbox provider", commands: []string{cmdProvider}},
 	{flag: "approval-amount", env: "HONGBAO_APPROVAL_AMOUNT", fallback: "100000", kind: kindAmount, required: true,
 		usage: "from this amount in fen a retry needs a second person; 0 = always", commands: []string{cmdAPI}},
+
+	{flag: "try-out", env: "HONGBAO_TRY_OUT", fallback: "false", kind: kindBool,
+		usage: "take the public secrets of docker-compose.yml; without it they are refused, and their keys open nothing", commands: ownSecrets},
+	{flag: "checked-secrets", env: "HONGBAO_CHECKED_SECRETS", kind: kindText, secret: true,
+		usage:    "secrets of other parts, as name=secret name=secret: refused where they are public, and used for nothing else",
+		commands: []string{cmdMigrate}},
 
 	{flag: "crash-points", env: "HONGBAO_CRASH_POINTS", kind: kindText,
 		usage: "for tests only: folder in which a file named like a crash point kills this process there; refused unless the provider is " +

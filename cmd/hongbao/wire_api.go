@@ -83,7 +83,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
-		SeedKey: key32(cfg.SeedKey), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
+		SeedKey: key32(cfg.SeedKey), PublicTokens: refusedTokens(cfg.TryOut, logger), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
 		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses,
 		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
@@ -110,6 +110,16 @@ func tellRefused(ctx context.Context, refused func(context.Context) error, logge
 	if err := refused(ctx); err != nil {
 		logger.ErrorContext(ctx, "Temporal does not take this process. Grabs go on and wait.", slog.Any("error", err))
 	}
+	return nil
+}
+
+// refusedTokens are the hashes of the tokens that open nothing: the public ones, unless
+// this is a try-out.
+func refusedTokens(tryOut bool, logger *slog.Logger) [][]byte {
+	if !tryOut {
+		return publicTokens()
+	}
+	logger.Warn("This is a try-out: secrets and keys that everybody knows are taken.")
 	return nil
 }
 
