@@ -45,10 +45,11 @@ func grabShare(r *request) (answer, error) {
 		r.server.metrics.grab(packet.GrabReplayed)
 		return answer{status: http.StatusOK, raw: r.repeated(known.claim, r.progressOf(known))}, nil
 	}
-	if over := r.grabOverLimit(user); over != nil {
-		return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
+	over, unticketed := r.mayGrab(fact, id, asked)
+	if over != nil {
+		return r.grabLimited(id, user, over)
 	}
-	if unticketed := r.unticketed(fact, id, asked); unticketed != nil { // behind the limits: a signature costs more than they do
+	if unticketed != nil {
 		return r.grabUnticketed(id, user, unticketed)
 	}
 	if err := r.riskRefuses(id, user, fact); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"hongbao/access"
 	"hongbao/money"
 	"hongbao/observe"
 	"hongbao/payout"
@@ -174,8 +175,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConns < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {
 		faults = append(faults, errors.New("a bound of connections is below zero"))
 	}
-	if !c.Limits.User.valid() || !c.Limits.Address.valid() || !c.Limits.Key.valid() {
-		faults = append(faults, fmt.Errorf("rate limit: not %s", LimitForm))
+	if !c.Limits.valid() {
+		faults = append(faults, fmt.Errorf("rate limit: not %s", access.LimitForm))
 	}
 	if c.Limits.any() && c.Limiter == nil {
 		faults = append(faults, errors.New("rate limits, and nothing that counts"))

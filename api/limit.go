@@ -7,67 +7,30 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
+	"hongbao/access"
 	"hongbao/packet"
 )
-
-// Limit allows so many in a span of time; as many at once after a quiet time, and then
-// one whenever its part of the span has passed. The zero value limits nothing.
-type Limit struct {
-	N    int64
-	Span time.Duration
-}
-
-// The bounds of a limit.
-const (
-	maxLimitN    = 1_000_000
-	minLimitSpan = time.Second
-	maxLimitSpan = 24 * time.Hour
-)
-
-// LimitForm is how limits are written, for people.
-const LimitForm = "0, or a number and a span of time such as 20/1m: 1 to 1000000 in 1s to 24h"
-
-var errLimitForm = errors.New("is not " + LimitForm)
-
-// ParseLimit reads a limit as it is configured: 20/1m, or 0 for none.
-func ParseLimit(text string) (Limit, error) {
-	if text == "0" {
-		return Limit{}, nil
-	}
-	number, span, _ := strings.Cut(text, "/")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != number {
-		return Limit{}, errLimitForm
-	}
-	d, err := time.ParseDuration(span)
-	if l := (Limit{N: n, Span: d}); err == nil && l.valid() && l != (Limit{}) {
-		return l, nil
-	}
-	return Limit{}, errLimitForm
-}
-
-func (l Limit) valid() bool {
-	return l == Limit{} || l.N >= 1 && l.N <= maxLimitN && l.Span >= minLimitSpan && l.Span <= maxLimitSpan
-}
 
 // Limits bound what callers do, over all processes. They are kept in Redis: while it
 // cannot be asked everybody is let through, and grabs fail by themselves.
 type Limits struct {
-	User    Limit // grabs of one user of an app
-	Address Limit // grabs from one network address: who connects, which may be a proxy
-	Key     Limit // requests of one key of an app, whatever they ask
+	User    access.Limit // grabs of one user of an app
+	Address access.Limit // grabs from one network address: who connects, which may be a proxy
+	Key     access.Limit // requests of one key of an app, whatever they ask
 }
 
 func (l Limits) any() bool { return l != Limits{} }
 
-// Limiter counts, over all processes, what callers do against their limits.
+func (l Limits) valid() bool { return l.User.Valid() && l.Address.Valid() && l.Key.Valid() }
+
+// Limiter counts requests, over all processes, against their limits: against all that a
+// request has, or, when one of them allows no more before a time to wait, against none.
 type Limiter interface {
-	WithinLimit(ctx context.Context, kind, who string, n int64, span time.Duration) (wait time.Duration, err error)
-	GiveBack(ctx context.Context, kind, who string, n int64, span time.Duration) error
+	WithinLimits(ctx context.Context, limits []access.Counted) (over int, wait time.Duration, err error)
+	GiveBack(ctx context.Context, limits []access.Counted) error
 }
 
 // Kinds of limits, as metrics and keys in Redis name them.
@@ -77,31 +40,97 @@ const (
 	limitKey     = "key"
 )
 
-// limitPatience is how long a limit is waited for. It is an economy: what it protects
-// must not wait for it.
-const limitPatience = 200 * time.Millisecond
+const (
+	// limitPatience is how long a limit is waited for. It is an economy: what it protects
+	// must not wait for it.
+	limitPatience = 200 * time.Millisecond
+	// maxRefusals bounds the refusals that a process remembers: some megabytes.
+	maxRefusals = 50_000
+	// rememberRefusal and rememberUser are how long a refusal is remembered at most, if its
+	// wait is longer: so often Redis is asked again. What is counted for a user may be given
+	// back by another process at any time.
+	rememberRefusal = 10 * time.Second
+	rememberUser    = time.Second
+)
 
 var tellNoLimit seldom
 
-// overLimit counts the request against a limit and returns a refusal when it is over it.
-func (r *request) overLimit(kind, who string, l Limit) *refusal {
-	if l == (Limit{}) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(r.ctx, limitPatience)
-	defer cancel()
-	wait, err := r.server.cfg.Limiter.WithinLimit(ctx, kind, who, l.N, l.Span)
-	if err != nil {
-		if tellNoLimit.due() {
-			slog.WarnContext(r.named(), "a rate limit cannot be looked at, and lets everybody through", slog.String("limit", kind),
-				slog.Any("error", err))
+// refusals remembers until when limits refuse, so that a party that goes on asking costs
+// Redis nothing. The times are of the process' own clock.
+type refusals struct {
+	until *cache[time.Time]
+}
+
+func newRefusals() *refusals { return &refusals{newCache[time.Time](maxRefusals)} }
+
+func refusalKey(c access.Counted) string { return c.Kind + "\x00" + c.Who }
+
+// first returns the place of the first of some limits that is known to refuse, and its
+// wait; 0: none is.
+func (f *refusals) first(limits []access.Counted) (over int, wait time.Duration) {
+	for i, c := range limits {
+		if until, ok := f.until.get(refusalKey(c)); ok {
+			if wait := time.Until(until); wait > 0 {
+				return i, wait
+			}
 		}
-		return nil
 	}
+	return 0, 0
+}
+
+// learn remembers a refusal until its wait is over, but not for long.
+func (f *refusals) learn(c access.Counted, wait time.Duration) {
+	most := rememberRefusal
+	if c.Kind == limitUser {
+		most = rememberUser
+	}
+	f.until.put(strings.Clone(refusalKey(c)), time.Now().Add(min(wait, most)))
+}
+
+// forget lets Redis decide again, when something was given back.
+func (f *refusals) forget(limits []access.Counted) {
+	for _, c := range limits {
+		if _, ok := f.until.get(refusalKey(c)); ok {
+			f.until.put(strings.Clone(refusalKey(c)), time.Time{})
+		}
+	}
+}
+
+// remembered refuses a request that the process knows to be over one of its limits.
+func (r *request) remembered(limits []access.Counted) *refusal {
+	return overLimit(limits, r.server.refusals.first)
+}
+
+// overLimit makes the refusal of the first limit that refuses; nil: none does.
+func overLimit(limits []access.Counted, first func([]access.Counted) (int, time.Duration)) *refusal {
+	over, wait := first(limits)
 	if wait <= 0 {
 		return nil
 	}
-	return &refusal{code: CodeRateLimited, retryAfter: wait, cause: limitError(kind)}
+	return &refusal{code: CodeRateLimited, retryAfter: wait, cause: limitError(limits[over].Kind)}
+}
+
+// count counts the request against all its limits, or refuses it and counts nothing.
+func (r *request) count(limits []access.Counted) *refusal {
+	if len(limits) == 0 {
+		return nil
+	}
+	if over := r.remembered(limits); over != nil {
+		return over
+	}
+	return overLimit(limits, func([]access.Counted) (int, time.Duration) {
+		ctx, cancel := context.WithTimeout(r.ctx, limitPatience)
+		defer cancel()
+		over, wait, err := r.server.cfg.Limiter.WithinLimits(ctx, limits)
+		if err != nil && tellNoLimit.due() {
+			slog.WarnContext(r.named(), "rate limits cannot be counted; those that cannot be looked at let everybody through",
+				slog.Any("error", err))
+		}
+		if wait > 0 {
+			r.server.refusals.learn(limits[over], wait)
+		}
+		return over, wait
+	})
 }
 
 // limitError says which limit refused; it is not told to the client.
@@ -120,27 +149,54 @@ func (r *request) refuseLimited(over *refusal) error {
 	return over
 }
 
-// keyOverLimit is for every request of an app but the grab, which has an answer for who
-// has won before it comes to limits.
-func (r *request) keyOverLimit() error {
-	return r.refuseLimited(r.overLimit(limitKey, r.caller.key.ID, r.server.cfg.Limits.Key))
-}
-
-// grabOverLimit looks at the limits of a grab, the narrowest first: what one refuses is not
-// counted against the next.
-func (r *request) grabOverLimit(user string) *refusal {
+// limitsOf returns the limits of some kinds that are set, in the order in which they are
+// looked at: address, key, user.
+func (r *request) limitsOf(user string, kinds ...string) []access.Counted {
 	limits := &r.server.cfg.Limits
 	if !limits.any() {
 		return nil
 	}
-	if over := r.overLimit(limitUser, r.caller.app.ID+":"+user, limits.User); over != nil {
-		return over
+	var set []access.Counted
+	for _, kind := range kinds {
+		c := access.Counted{Kind: kind}
+		switch kind {
+		case limitAddress:
+			c.Limit = limits.Address
+		case limitKey:
+			c.Limit, c.Who = limits.Key, r.caller.key.ID
+		case limitUser:
+			c.Limit, c.Who = limits.User, r.caller.app.ID+":"+user
+		}
+		if c.Limit == (access.Limit{}) {
+			continue
+		}
+		if kind == limitAddress { // where the connection comes from; headers of proxies are not believed: anybody can write them
+			c.Who = networkOf(r.c.Context().RemoteIP())
+		}
+		set = append(set, c)
 	}
-	// Where the connection comes from. Headers of proxies are not believed: anybody can write them.
-	if over := r.overLimit(limitAddress, networkOf(r.c.Context().RemoteIP()), limits.Address); over != nil {
-		return over
+	return set
+}
+
+// keyOverLimit is for every request of an app but the grab, which has an answer for who
+// has won before it comes to limits.
+func (r *request) keyOverLimit() error {
+	return r.refuseLimited(r.count(r.limitsOf("", limitKey)))
+}
+
+// mayGrab looks at what refuses a grab before the pool is asked: the limits of its address
+// and its key, then its ticket, then the limits of its user. Without a valid ticket the
+// grab does not count for the user: anybody may write that name. What is known to be over
+// a limit costs neither a signature nor Redis anything.
+func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticketed *refusal) {
+	beside := r.limitsOf(asked.user, limitAddress, limitKey)
+	if over := r.remembered(beside); over != nil {
+		return over, nil
 	}
-	return r.overLimit(limitKey, r.caller.key.ID, limits.Key)
+	if unticketed := r.unticketed(fact, id, asked); unticketed != nil {
+		return r.count(beside), unticketed
+	}
+	return r.count(append(beside, r.limitsOf(asked.user, limitUser)...)), nil
 }
 
 // real reports whether a grab was an attempt at a share: one that took it, or came before
@@ -161,16 +217,17 @@ func (r *request) attempted(user string, got packet.GrabResult, err error) {
 
 // giveBack takes back what a grab was counted for against the limit of its user.
 func (r *request) giveBack(user string) {
-	l := r.server.cfg.Limits.User
-	if l == (Limit{}) {
+	counted := r.limitsOf(user, limitUser)
+	if len(counted) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
 	defer cancel()
-	if err := r.server.cfg.Limiter.GiveBack(ctx, limitUser, r.caller.app.ID+":"+user, l.N, l.Span); err != nil && tellNoLimit.due() {
+	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && tellNoLimit.due() {
 		slog.WarnContext(r.named(), "what was counted against a rate limit cannot be given back", slog.String("limit", limitUser),
 			slog.Any("error", err))
 	}
+	r.server.refusals.forget(counted)
 }
 
 // networkOf is what is counted of an address: all of it, and of IPv6 the network that one
@@ -184,6 +241,21 @@ func networkOf(ip net.IP) string {
 		return netip.PrefixFrom(at, 64).Masked().String()
 	}
 	return at.String()
+}
+
+// grabLimited answers a grab that is over a limit: with the claim that the user has
+// already, else with the refusal. While the pool has the packet it costs three reads.
+func (r *request) grabLimited(id, user string, over *refusal) (answer, error) {
+	c, found, alive, err := r.server.cfg.Pool.LiveClaim(r.ctx, id, user)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case found:
+		return r.grabbed(packet.Grabbed{Result: packet.GrabReplayed, Claim: c})
+	case alive:
+		return answer{}, r.refuseLimited(over)
+	}
+	return r.grabBeside(id, user, func(location) (answer, error) { return answer{}, r.refuseLimited(over) })
 }
 
 // grabBeside answers a grab that may take nothing: with the claim that the user has

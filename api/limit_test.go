@@ -1,15 +1,21 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
@@ -61,7 +67,7 @@ func TestLimitUser(t *testing.T) {
 	other := h.open(h.app2, with())
 	h.grab(h.app, missed, "b")
 	h.finish(missed, packet.CloseRecalled)
-	h.limit(api.Limits{User: api.Limit{N: 2, Span: time.Hour}})
+	h.limit(api.Limits{User: access.Limit{N: 2, Span: time.Hour}})
 	first, second := h.grab(h.app, one, "a"), h.grab(h.app, two, "a")
 	if first.status != 201 || second.status != 201 {
 		t.Fatalf("%s, %s", first, second)
@@ -102,7 +108,7 @@ func TestLimitKey(t *testing.T) {
 	h := newHouse(t, parts{})
 	id := h.open(h.app, with())
 	path := "/v1/packets/" + id
-	h.limit(api.Limits{Key: api.Limit{N: 2, Span: time.Hour}})
+	h.limit(api.Limits{Key: access.Limit{N: 2, Span: time.Hour}})
 	won := h.grab(h.app, id, "a")
 	if r := h.as(h.app, "GET", path, ""); won.status != 201 || r.status != 200 {
 		t.Fatalf("%s, %s", won, r)
@@ -141,7 +147,7 @@ func TestLimitAddress(t *testing.T) {
 	redis := stacktest.FreshRedis(t) // everybody here has the same address
 	h := newHouse(t, parts{redis: redis.Addr})
 	id, other := h.open(h.app, with()), h.open(h.app2, with())
-	h.limit(api.Limits{Address: api.Limit{N: 2, Span: time.Hour}})
+	h.limit(api.Limits{Address: access.Limit{N: 2, Span: time.Hour}})
 	won := h.grab(h.app, id, "a")
 	if r := h.grab(h.app2, other, "a"); won.status != 201 || r.status != 201 {
 		t.Fatalf("%s, %s", won, r)
@@ -163,7 +169,7 @@ func TestLimitPasses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	one, two := h.open(h.app, with()), h.open(h.app, with())
-	h.limit(api.Limits{User: api.Limit{N: 1, Span: time.Second}})
+	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Second}})
 	if r := h.grab(h.app, one, "a"); r.status != 201 {
 		t.Fatalf("%s", r)
 	}
@@ -202,8 +208,8 @@ func TestLimitsOff(t *testing.T) {
 	if keys := counted(); len(keys) != 0 {
 		t.Errorf("counted: %q", keys)
 	}
-	h.limit(api.Limits{User: api.Limit{N: 2, Span: time.Hour}, Address: api.Limit{N: 2, Span: time.Hour},
-		Key: api.Limit{N: 2, Span: time.Hour}})
+	h.limit(api.Limits{User: access.Limit{N: 2, Span: time.Hour}, Address: access.Limit{N: 2, Span: time.Hour},
+		Key: access.Limit{N: 2, Span: time.Hour}})
 	if r := h.grab(h.app, id, "last"); r.status != 201 {
 		t.Fatalf("%s", r)
 	}
@@ -219,37 +225,24 @@ func TestLimitWithoutRedis(t *testing.T) {
 	redis := stacktest.FreshRedis(t)
 	h := newHouse(t, parts{redis: redis.Addr})
 	open, closed := h.open(h.app, with()), h.open(h.app, with("share_count", "2"))
+	other := h.open(h.app2, with())
+	h.finish(other, packet.CloseRecalled)
 	h.grab(h.app, closed, "a")
 	h.finish(closed, packet.CloseRecalled)
-	h.limit(api.Limits{User: api.Limit{N: 1, Span: time.Hour}, Key: api.Limit{N: 1, Span: time.Hour}})
-	if r := h.as(h.app, "GET", "/v1/packets/"+closed, ""); r.status != 200 {
-		t.Fatalf("%s", r)
+	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}, Key: access.Limit{N: 1, Span: time.Hour}})
+	if r, r2 := h.as(h.app, "GET", "/v1/packets/"+closed, ""), h.as(h.app2, "GET", "/v1/packets/"+other, ""); r.status != 200 || r2.status != 200 {
+		t.Fatalf("%s, %s", r, r2)
 	}
 	h.overLimit("the second read", h.as(h.app, "GET", "/v1/packets/"+closed, ""))
 	redis.Kill()
-	if r := h.as(h.app, "GET", "/v1/packets/"+closed, ""); r.status != 200 {
-		t.Errorf("%s", r)
+	h.overLimit("what the process remembers", h.as(h.app, "GET", "/v1/packets/"+closed, ""))
+	if r := h.as(h.app2, "GET", "/v1/packets/"+other, ""); r.status != 200 {
+		t.Errorf("the second read of another key: %s", r)
 	}
+	wait.Until(t, "the refusal is forgotten", func() bool { return h.as(h.app, "GET", "/v1/packets/"+closed, "").status == 200 })
 	for range 2 {
 		if r := h.grab(h.app, open, "a"); r.code() != "unavailable" {
 			t.Errorf("%s", r)
-		}
-	}
-}
-
-func TestParseLimit(t *testing.T) {
-	for text, want := range map[string]api.Limit{
-		"0": {}, "1/1s": {N: 1, Span: time.Second}, "20/1m": {N: 20, Span: time.Minute}, "1000000/24h": {N: 1_000_000, Span: 24 * time.Hour},
-		"5/1m30s": {N: 5, Span: 90 * time.Second},
-	} {
-		if got, err := api.ParseLimit(text); err != nil || got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "5", "/1s", "5/", "0/1s", "-1/1s", "+1/1s", "05/1s", "5/1", "5/s", "5/0s", "5/999ms", "5/25h", "5/-1s",
-		"1000001/1s", "5 / 1s", "5/1s/1s", "1.5/1s", "none", "off"} {
-		if got, err := api.ParseLimit(text); err == nil {
-			t.Errorf("%q: %+v", text, got)
 		}
 	}
 }
@@ -259,12 +252,14 @@ func TestLimitConfig(t *testing.T) {
 	t.Parallel()
 	h := sharedHouse(t)
 	for what, change := range map[string]func(*api.Config){
-		"nobody counts":  func(c *api.Config) { c.Limits.User = api.Limit{N: 1, Span: time.Second} },
-		"no number":      func(c *api.Config) { c.Limiter, c.Limits.Key = h.pool, api.Limit{Span: time.Second} },
-		"no span":        func(c *api.Config) { c.Limiter, c.Limits.Address = h.pool, api.Limit{N: 1} },
-		"below zero":     func(c *api.Config) { c.Limiter, c.Limits.User = h.pool, api.Limit{N: -1, Span: time.Second} },
-		"far too many":   func(c *api.Config) { c.Limiter, c.Limits.User = h.pool, api.Limit{N: math.MaxInt64, Span: time.Second} },
-		"far too seldom": func(c *api.Config) { c.Limiter, c.Limits.User = h.pool, api.Limit{N: 1, Span: math.MaxInt64} },
+		"nobody counts": func(c *api.Config) { c.Limits.User = access.Limit{N: 1, Span: time.Second} },
+		"no number":     func(c *api.Config) { c.Limiter, c.Limits.Key = h.pool, access.Limit{Span: time.Second} },
+		"no span":       func(c *api.Config) { c.Limiter, c.Limits.Address = h.pool, access.Limit{N: 1} },
+		"below zero":    func(c *api.Config) { c.Limiter, c.Limits.User = h.pool, access.Limit{N: -1, Span: time.Second} },
+		"far too many": func(c *api.Config) {
+			c.Limiter, c.Limits.User = h.pool, access.Limit{N: math.MaxInt64, Span: time.Second}
+		},
+		"far too seldom": func(c *api.Config) { c.Limiter, c.Limits.User = h.pool, access.Limit{N: 1, Span: math.MaxInt64} },
 	} {
 		cfg := h.cfg
 		cfg.Metrics = nil
@@ -289,7 +284,7 @@ func TestLimitCountsRealAttempts(t *testing.T) {
 	h.as(h.app, "POST", "/v1/packets/"+recalled+"/close", "")
 	h.grab(h.app, closed, "b")
 	h.finish(closed, packet.CloseRecalled)
-	h.limit(api.Limits{User: api.Limit{N: 3, Span: time.Hour}})
+	h.limit(api.Limits{User: access.Limit{N: 3, Span: time.Hour}})
 	won := h.grab(h.app, one, "a")
 	for range 4 {
 		h.same("a repeat", won, h.grab(h.app, one, "a"))
@@ -309,4 +304,182 @@ func TestLimitCountsRealAttempts(t *testing.T) {
 		t.Errorf("the third attempt: %s", r)
 	}
 	h.overLimit("the fourth", h.grab(h.app, early, "a"))
+}
+
+// tallied notes what is counted against limits, and what is given back.
+type tallied struct {
+	api.Limiter
+	mu            sync.Mutex
+	counted, back []string
+}
+
+func (l *tallied) WithinLimits(ctx context.Context, limits []access.Counted) (int, time.Duration, error) {
+	l.note(&l.counted, limits)
+	return l.Limiter.WithinLimits(ctx, limits)
+}
+
+func (l *tallied) GiveBack(ctx context.Context, limits []access.Counted) error {
+	l.note(&l.back, limits)
+	return l.Limiter.GiveBack(ctx, limits)
+}
+
+func (l *tallied) note(to *[]string, limits []access.Counted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var kinds []string
+	for _, c := range limits {
+		kinds = append(kinds, c.Kind)
+	}
+	*to = append(*to, strings.Join(kinds, " "))
+}
+
+func (l *tallied) take() (counted, back []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counted, back, l.counted, l.back = l.counted, l.back, nil, nil
+	return counted, back
+}
+
+// tally is limit with a limiter that notes what is counted.
+func (h *house) tally(l api.Limits) *tallied {
+	h.t.Helper()
+	h.check(h.stop())
+	noted := &tallied{Limiter: h.pool}
+	h.cfg.Limits, h.cfg.Limiter, h.cfg.Metrics = l, noted, nil
+	h.start()
+	return noted
+}
+
+// TestLimitCountsNothingRefused: a grab that one of its limits refuses consumes none of the
+// others, whichever it is.
+func TestLimitCountsNothingRefused(t *testing.T) {
+	t.Parallel()
+	once := access.Limit{N: 1, Span: time.Hour}
+	for kind, limits := range map[string]api.Limits{
+		"address": {User: once, Address: once, Key: access.Limit{N: 2, Span: time.Hour}},
+		"key":     {User: once, Address: access.Limit{N: 2, Span: time.Hour}, Key: once},
+		"user":    {User: once, Address: access.Limit{N: 2, Span: time.Hour}, Key: access.Limit{N: 2, Span: time.Hour}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			redis := stacktest.FreshRedis(t) // everybody here has the same address
+			h := newHouse(t, parts{redis: redis.Addr})
+			one, two := h.open(h.app, with()), h.open(h.app, with())
+			next := "b"
+			if kind == "user" {
+				next = "a"
+			}
+			h.limit(limits)
+			if r := h.grab(h.app, one, "a"); r.status != 201 {
+				t.Fatalf("%s", r)
+			}
+			for range 5 {
+				h.overLimit(kind, h.grab(h.app, two, next))
+			}
+			if n := h.metric(fmt.Sprintf(limitedBy, kind)); n != 5 {
+				t.Errorf("%d refused by the limit of the %s", n, kind)
+			}
+			switch kind { // without the limit that has refused, the others allow one more
+			case "address":
+				limits.Address = access.Limit{}
+			case "key":
+				limits.Key = access.Limit{}
+			case "user":
+				next = "b"
+			}
+			h.limit(limits)
+			if r := h.grab(h.app, two, next); r.status != 201 {
+				t.Errorf("the first try that was not refused: %s", r)
+			}
+		})
+	}
+}
+
+// TestLimitOrder: a grab is counted in one call, for its user only with a valid ticket, and
+// what is known to be over a limit is not counted at all.
+func TestLimitOrder(t *testing.T) {
+	t.Parallel()
+	redis := stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: redis.Addr})
+	ours := h.signs(h.administrator(), h.app)
+	open, ticketed := h.open(h.app, with()), h.open(h.app, with("tickets", byTicket))
+	noted := h.tally(api.Limits{User: access.Limit{N: 1, Span: time.Hour}, Address: access.Limit{N: 4, Span: time.Hour},
+		Key: access.Limit{N: 5, Span: time.Hour}})
+	counted := func(what string, want ...string) {
+		t.Helper()
+		if got, back := noted.take(); !slices.Equal(got, want) || len(back) != 0 {
+			t.Errorf("%s: counted %q, want %q; given back %q", what, got, want, back)
+		}
+	}
+	h.grab(h.app, open, "a")
+	counted("a grab", "address key user")
+	h.refusedTicket("none", h.grab(h.app, ticketed, "b"), "brings none", "")
+	h.refusedTicket("for another", h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "c")), "another user", "")
+	counted("grabs without a valid ticket", "address key", "address key")
+	if r := h.grabWith(h.app, ticketed, "b", ours.ticket(t, ticketed, "b")); r.status != 201 {
+		t.Errorf("the user whom others have named: %s", r)
+	}
+	counted("with a ticket", "address key user")
+	h.overLimit("without a ticket", h.grab(h.app, ticketed, "c"))
+	counted("the first that is over", "address key")
+	for range 5 {
+		h.overLimit("without a ticket", h.grab(h.app, ticketed, "c"))
+		h.overLimit("with one", h.grabWith(h.app, ticketed, "c", ours.ticket(t, ticketed, "c")))
+		h.overLimit("where none is wanted", h.grab(h.app, open, "c"))
+	}
+	counted("whoever goes on asking")
+}
+
+// TestLimitRefusedCostsLess: a grab that is over a limit costs Redis less than one that is
+// not: three reads, and no script after the first.
+func TestLimitRefusedCostsLess(t *testing.T) {
+	t.Parallel()
+	server := stacktest.FreshRedis(t)
+	h := newHouse(t, parts{redis: server.Addr})
+	id := h.open(h.app, with("share_count", "100"))
+	h.limit(api.Limits{Key: access.Limit{N: 21, Span: time.Hour}})
+	c := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer c.Close()
+	const many = 20
+	crowd := func(prefix, code string) (calls map[string]int, usec int) {
+		t.Helper()
+		h.check(c.ConfigResetStat(t.Context()).Err())
+		for i := range many {
+			if r := h.grab(h.app, id, prefix+strconv.Itoa(i)); r.code() != code {
+				t.Fatalf("%s", r)
+			}
+		}
+		return commandStats(t, c)
+	}
+	granted, grantedUsec := crowd("won", "")
+	h.grab(h.app, id, "last")
+	h.overLimit("the first that is over", h.grab(h.app, id, "over"))
+	refused, refusedUsec := crowd("over", "rate_limited")
+	t.Logf("granted: %v, %d us; refused: %v, %d us", granted, grantedUsec/many, refused, refusedUsec/many)
+	if granted["evalsha"] < 2*many {
+		t.Errorf("granted: %v", granted)
+	}
+	if refused["evalsha"] != 0 || refused["hget"] != many || refused["hmget"] != 2*many {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
+// commandStats returns how often each command was called, those that scripts call too, and
+// how many us Redis worked on scripts and on what a refused grab reads.
+func commandStats(t *testing.T, c *redis.Client) (calls map[string]int, usec int) {
+	t.Helper()
+	info, err := c.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls = map[string]int{}
+	spent := map[string]int{}
+	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+),usec=(\d+)`).FindAllStringSubmatch(info, -1) {
+		calls[m[1]], _ = strconv.Atoi(m[2])
+		spent[m[1]], _ = strconv.Atoi(m[3])
+	}
+	if calls["evalsha"] > 0 { // its time has what its script calls
+		return calls, spent["evalsha"]
+	}
+	return calls, spent["hget"] + spent["hmget"]
 }

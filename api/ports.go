@@ -27,6 +27,7 @@ type Stage interface {
 type Grabs interface {
 	Grab(ctx context.Context, packetID, userID string, p packet.Profile) (packet.Grabbed, error)
 	Claim(ctx context.Context, id, user string) (packet.Claim, bool, error)
+	LiveClaim(ctx context.Context, id, user string) (c packet.Claim, found, alive bool, err error)
 	ClaimsPage(ctx context.Context, id string, upTo, limit int) (claims []packet.Claim, made int, err error)
 	WinnersCount(ctx context.Context, id string) (int, error)
 	IsGuest(ctx context.Context, id, user string) (bool, error)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
@@ -182,7 +183,7 @@ func TestRiskBehindLimits(t *testing.T) {
 	h := newHouse(t, parts{})
 	j := newJudge(t)
 	id := h.open(h.app, with())
-	h.limit(api.Limits{User: api.Limit{N: 1, Span: time.Hour}})
+	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}})
 	h.judged(j.URL, false)
 	if r := h.grab(h.app, id, "bad"); r.code() != "not_eligible" {
 		t.Errorf("%s", r)

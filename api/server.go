@@ -25,6 +25,7 @@ type Server struct {
 	facts    *factCache
 	lucky    *luckCache
 	soldOut  *soldOut
+	refusals *refusals
 	repeated *cache[*repeatedClaim]
 	replays  *statusQueue
 	metrics  *metrics
@@ -58,7 +59,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
-	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts)}
+	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts),
+		refusals: newRefusals()}
 	s.dir.refuse(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

@@ -56,9 +56,8 @@ func (r *request) refuseUnticketed(refused *refusal) (answer, error) {
 }
 
 // grabUnticketed answers who has no valid ticket in the order of every grab, and takes
-// nothing. It is no attempt of the user: his name may stand in anybody's grab.
+// nothing. It was not counted for the user: anybody may write that name into a grab.
 func (r *request) grabUnticketed(id, user string, refused *refusal) (answer, error) {
-	defer r.giveBack(user)
 	return r.grabBeside(id, user, func(l location) (answer, error) {
 		snap, now := l.snapshot(), l.now
 		if l.alive {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"hongbao/access"
 	"hongbao/api"
 	hongbao "hongbao/client"
 	"hongbao/devstack/stacktest"
@@ -251,15 +252,15 @@ func TestTicketSoldOutLocally(t *testing.T) {
 	}
 }
 
-// TestTicketLimit: who is over a limit is told so before his ticket is judged; a grab
-// without a valid one is no attempt of the user whose name stands in it.
+// TestTicketLimit: the limit of a user is looked at behind the ticket: a grab without a
+// valid one is no attempt of the user whose name is in it.
 func TestTicketLimit(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	ours := h.signs(h.administrator(), h.app)
 	id, other := h.open(h.app, with("tickets", byTicket)), h.open(h.app, with("tickets", byTicket))
 	early := h.open(h.app, with("tickets", byTicket, "opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
-	h.limit(api.Limits{User: api.Limit{N: 1, Span: time.Hour}})
+	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}})
 	for range 5 {
 		h.refusedTicket("not counted", h.grab(h.app, id, "a"), "brings none", "")
 		if r := h.grab(h.app, early, "a"); r.code() != "not_open_yet" {
@@ -270,7 +271,7 @@ func TestTicketLimit(t *testing.T) {
 	if won.status != http.StatusCreated {
 		t.Fatalf("%s", won)
 	}
-	h.overLimit("without a ticket", h.grab(h.app, other, "a"))
+	h.refusedTicket("of a user over the limit", h.grab(h.app, other, "a"), "brings none", "")
 	h.overLimit("with a ticket", h.grabWith(h.app, other, "a", ours.ticket(t, other, "a")))
 	h.same("the claim", won, h.grab(h.app, id, "a"))
 }

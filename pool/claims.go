@@ -22,24 +22,42 @@ const scanCount = 1_000
 //
 // Errors: ErrUnavailable, packet.ErrBadClaim.
 func (p *Pool) Claim(ctx context.Context, id, user string) (packet.Claim, bool, error) {
+	c, found, _, err := p.LiveClaim(ctx, id, user)
+	return c, found, err
+}
+
+// LiveClaim is Claim, and reports whether the pool has the packet, not retired: then a
+// claim that was not found does not exist anywhere.
+//
+// Errors: ErrUnavailable, packet.ErrBadClaim.
+func (p *Pool) LiveClaim(ctx context.Context, id, user string) (c packet.Claim, found, alive bool, err error) {
 	keys, err := p.keysOf(id)
 	if err != nil {
-		return packet.Claim{}, false, nil //nolint:nilerr // what cannot exist has no claims
+		return packet.Claim{}, false, false, nil //nolint:nilerr // what cannot exist has no claims
 	}
-	var found *redis.StringCmd
-	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.HGet(ctx, keys.winners, user) })
+	var record *redis.StringCmd
+	var state *redis.SliceCmd
+	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) {
+		record = pipe.HGet(ctx, keys.winners, user)
+		state = pipe.HMGet(ctx, keys.packet, "state", "retired")
+	})
 	if err != nil {
-		return packet.Claim{}, false, fmt.Errorf("claim of packet %s: %w", id, err)
+		return packet.Claim{}, false, false, fmt.Errorf("claim of packet %s: %w", id, err)
 	}
-	record, err := found.Result()
+	fields, err := state.Result()
+	if err != nil {
+		return packet.Claim{}, false, false, redisError("claim of packet "+id, err)
+	}
+	alive = len(fields) == 2 && fields[0] != nil && fields[1] == nil
+	text, err := record.Result()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return packet.Claim{}, false, nil
+		return packet.Claim{}, false, alive, nil
 	case err != nil:
-		return packet.Claim{}, false, redisError("claim of packet "+id, err)
+		return packet.Claim{}, false, false, redisError("claim of packet "+id, err)
 	}
-	c, err := packet.DecodeClaim(id, user, record)
-	return c, err == nil, err
+	c, err = packet.DecodeClaim(id, user, text)
+	return c, err == nil, alive, err
 }
 
 // IsGuest reports whether a user is on the list of a packet that has one.

@@ -92,7 +92,7 @@ func TestFullRedis(t *testing.T) {
 		}
 	}
 	// it would begin something new for everybody who comes
-	if _, err := p.WithinLimit(ctx, "user", "shop:a", 1, time.Minute); !errors.Is(err, ErrUnavailable) {
+	if _, _, err := p.WithinLimits(ctx, counted("user", "shop:a", 1, time.Minute)); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a limit is counted: %v", err)
 	}
 	if own != nil {

@@ -3,13 +3,20 @@ package pool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"hongbao/access"
 	"hongbao/test/wait"
 )
+
+// counted is one limit alone.
+func counted(kind, who string, n int64, span time.Duration) []access.Counted {
+	return []access.Counted{{Kind: kind, Who: who, Limit: access.Limit{N: n, Span: span}}}
+}
 
 // TestLimit: every process counts the same, for each one of each kind alone; what is over
 // the limit is not counted, and once its time has come it is allowed again.
@@ -20,7 +27,7 @@ func testLimit(t *testing.T, on setup) {
 	one, two := on.openFresh(t), on.open(t)
 	within := func(p *Pool, kind, who string, n int64, span time.Duration) time.Duration {
 		t.Helper()
-		wait, err := p.WithinLimit(ctx, kind, who, n, span)
+		_, wait, err := p.WithinLimits(ctx, counted(kind, who, n, span))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +47,7 @@ func testLimit(t *testing.T, on setup) {
 			t.Errorf("asked again, it waits %v, and first %v", wait, first)
 		}
 	}
-	if err := two.GiveBack(ctx, "user", "app:u", 3, time.Hour); err != nil {
+	if err := two.GiveBack(ctx, counted("user", "app:u", 3, time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if wait := within(one, "user", "app:u", 3, time.Hour); wait != 0 {
@@ -50,7 +57,7 @@ func testLimit(t *testing.T, on setup) {
 		t.Errorf("and then %v", wait)
 	}
 	for range 3 { // nobody gets more than the limit by it
-		if err := one.GiveBack(ctx, "user", "app:nobody", 1, time.Hour); err != nil {
+		if err := one.GiveBack(ctx, counted("user", "app:nobody", 1, time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +91,7 @@ func TestLimitClock(t *testing.T) {
 	if err := p.rdb.Set(t.Context(), keyLimit("user", "u"), ahead, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if wait, err := p.WithinLimit(t.Context(), "user", "u", 60, time.Minute); err != nil || wait <= 0 || wait > time.Second {
+	if _, wait, err := p.WithinLimits(t.Context(), counted("user", "u", 60, time.Minute)); err != nil || wait <= 0 || wait > time.Second {
 		t.Errorf("waits %v, %v", wait, err)
 	}
 }
@@ -111,14 +118,69 @@ func TestLimitErrors(t *testing.T) {
 	for _, bad := range []struct {
 		n    int64
 		span time.Duration
-	}{{0, time.Second}, {-1, time.Second}, {MaxLimit + 1, time.Second}, {math.MaxInt64, time.Second}, {1, 0}, {1, MinLimitSpan - 1},
-		{1, MaxLimitSpan + 1}} {
-		if _, err := p.WithinLimit(t.Context(), "user", "u", bad.n, bad.span); err == nil || errors.Is(err, ErrUnavailable) {
+	}{{0, time.Second}, {-1, time.Second}, {access.MaxLimit + 1, time.Second}, {math.MaxInt64, time.Second}, {1, 0}, {1, access.MinLimitSpan - 1},
+		{1, access.MaxLimitSpan + 1}} {
+		if _, _, err := p.WithinLimits(t.Context(), counted("user", "u", bad.n, bad.span)); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := p.WithinLimit(ended, "user", "u", 1, time.Second)
+	_, _, err := p.WithinLimits(ended, counted("user", "u", 1, time.Second))
 	wantErr(t, err, ErrUnavailable)
+}
+
+// TestLimitsTogether: a request that one of its limits refuses is counted against none,
+// whichever it is, also where they are on several masters.
+func TestLimitsTogether(t *testing.T) { onEach(t, testLimitsTogether) }
+
+func testLimitsTogether(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	limit := func(kind string, n int64) access.Counted { return counted(kind, "app:a", n, time.Hour)[0] }
+	within := func(limits ...access.Counted) (over int, allowed bool) {
+		t.Helper()
+		over, wait, err := p.WithinLimits(t.Context(), limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wait < 0 || wait > time.Hour {
+			t.Errorf("%v: waits %v", limits, wait)
+		}
+		return over, wait == 0
+	}
+	kinds := []string{"address", "key", "user"}
+	for refusing := range kinds {
+		var limits []access.Counted
+		for i, kind := range kinds {
+			n := int64(3)
+			if i == refusing {
+				n = 1
+			}
+			limits = append(limits, limit(fmt.Sprint(kind, refusing), n))
+		}
+		if _, allowed := within(limits...); !allowed {
+			t.Fatalf("refused at once: %v", limits)
+		}
+		for range 5 {
+			if over, allowed := within(limits...); allowed || over != refusing {
+				t.Fatalf("limit %d refuses, want %d: allowed %v", over, refusing, allowed)
+			}
+		}
+		for i, l := range limits { // two are left of all others
+			for n := range 3 {
+				if _, allowed := within(l); allowed != (i != refusing && n < 2) {
+					t.Errorf("refused by %s; then %s: allowed %v after %d", kinds[refusing], l.Kind, allowed, n)
+				}
+			}
+		}
+	}
+	both := []access.Counted{limit("key", 1), limit("user", 1)}
+	for range 2 {
+		if over, allowed := within(both...); !allowed {
+			t.Fatalf("refused by limit %d", over)
+		}
+		if err := p.GiveBack(t.Context(), both); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

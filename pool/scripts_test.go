@@ -199,7 +199,7 @@ func everyScript(t *testing.T, p *Pool) {
 	_, err = pc.Turn(ctx, "one")
 	must(err)
 	must(p.RaiseBooksNumber(ctx, 1))
-	_, err = p.WithinLimit(ctx, "user", "u", 1, time.Minute)
+	_, _, err = p.WithinLimits(ctx, counted("user", "u", 1, time.Minute))
 	must(err)
 	must(checkRights(ctx, p.rdb, p.cfg))
 }

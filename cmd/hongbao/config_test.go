@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hongbao/access"
 	"hongbao/api"
 	"hongbao/devstack/stacktest"
 	"hongbao/money"
@@ -411,7 +412,7 @@ func TestLimitSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flag := range []string{"limit-user", "limit-address", "limit-key"} {
-		if got := c.limit(flag); got != (api.Limit{}) {
+		if got := c.limit(flag); got != (access.Limit{}) {
 			t.Errorf("%s: %+v", flag, got)
 		}
 	}
@@ -419,7 +420,7 @@ func TestLimitSettings(t *testing.T) {
 	if c, err = read(t, cmdAPI, env, "--limit-address", "5/1s"); err != nil {
 		t.Fatal(err)
 	}
-	for flag, want := range map[string]api.Limit{"limit-user": {N: 20, Span: time.Minute}, "limit-address": {N: 5, Span: time.Second},
+	for flag, want := range map[string]access.Limit{"limit-user": {N: 20, Span: time.Minute}, "limit-address": {N: 5, Span: time.Second},
 		"limit-key": {}} {
 		if got := c.limit(flag); got != want {
 			t.Errorf("%s: %+v, want %+v", flag, got, want)

@@ -15,7 +15,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"hongbao/access"
-	"hongbao/api"
 	"hongbao/devstack"
 	"hongbao/pool"
 	"hongbao/risk"
@@ -99,13 +98,13 @@ func checkText(value string) error {
 }
 
 func checkLimit(value string) error {
-	_, err := api.ParseLimit(value)
+	_, err := access.ParseLimit(value)
 	return err
 }
 
 // limit returns a setting that has been checked to be a limit.
-func (c config) limit(flag string) api.Limit {
-	l, err := api.ParseLimit(c.text(flag))
+func (c config) limit(flag string) access.Limit {
+	l, err := access.ParseLimit(c.text(flag))
 	if err != nil {
 		panic(flag + " was not checked: " + err.Error())
 	}
