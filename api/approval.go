@@ -15,13 +15,13 @@ import (
 // ApprovalItem is a decision that needs, or needed, a second person.
 type ApprovalItem struct {
 	ID            string           `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
-	Status        string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired" doc:"The decision's status."`
+	Status        string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
 	Decision      Decision         `json:"decision" doc:"What waits."`
 	Evidence      Nullable[string] `json:"evidence" doc:"Of mark_paid: what proves the payment."`
 	Payout        Nullable[Payout] `json:"payout" doc:"The payout it is about, as it is now; null when it is about a refund."`
 	Refund        Nullable[Refund] `json:"refund" doc:"The refund it is about, as it is now; null when it is about a payout."`
 	AnsweredBy    Nullable[string] `json:"answered_by" doc:"The second person; null while nobody has answered."`
-	AnswerReason  Nullable[string] `json:"answer_reason" doc:"Why the second person agreed or not."`
+	AnswerReason  Nullable[string] `json:"answer_reason" doc:"Why the second person agreed or not; of a withdrawn decision why it was withdrawn."`
 	CreatedAt     Stamp            `json:"created_at" doc:"When it was decided."`
 	ExpiresAt     Stamp            `json:"expires_at" doc:"Until when somebody may agree."`
 	DecisionEnded Nullable[Stamp]  `json:"ended_at" doc:"When the decision ended; null before."`
@@ -88,7 +88,7 @@ type DecisionStatus payout.DecisionStatus
 // decisionStatuses are those that decisions can be listed by.
 var decisionStatuses = []payout.DecisionStatus{
 	payout.DecisionWaiting, payout.DecisionOpen, payout.DecisionCarriedOut, payout.DecisionOvertaken, payout.DecisionRejected,
-	payout.DecisionExpired,
+	payout.DecisionExpired, payout.DecisionWithdrawn,
 }
 
 // Schema implements huma.SchemaProvider.
@@ -148,8 +148,25 @@ func listApprovals(r *request) (answer, error) {
 	return answer{status: http.StatusOK, body: page}, nil
 }
 
+// approvalWrite is what somebody does about a decision that waits.
+type approvalWrite func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error)
+
 // answerApproval handles the second person's yes or no.
 func answerApproval(agree bool) func(*request) (answer, error) {
+	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
+		return r.server.cfg.Store.AnswerApproval(ctx, w, id, agree, r.renderAnswered)
+	})
+}
+
+// withdrawApproval handles the wish of the one who asked that nobody answers any more.
+func withdrawApproval() func(*request) (answer, error) {
+	return writeApproval(func(ctx context.Context, r *request, w payout.StaffWrite, id string) (payout.StaffAnswer, error) {
+		return r.server.cfg.Store.WithdrawApproval(ctx, w, id, r.renderAnswered)
+	})
+}
+
+// writeApproval reads who writes about which decision, and why.
+func writeApproval(do approvalWrite) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
 		id, idErr := url.PathUnescape(r.c.Params("id"))
 		body, err := readReason(r.payload)
@@ -164,7 +181,7 @@ func answerApproval(agree bool) func(*request) (answer, error) {
 			return answer{}, noSuch("approval")
 		}
 		w.Route = r.c.Method() + " " + r.route.on(id)
-		stored, err := r.server.cfg.Store.AnswerApproval(r.ctx, w, id, agree, r.renderAnswered)
+		stored, err := do(r.ctx, r, w, id)
 		return staffAnswer(stored, err, noSuch("approval"))
 	}
 }

@@ -31,7 +31,7 @@ type Decision struct {
 	Kind   string `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"What was decided."`
 	Reason string `json:"reason" doc:"Why."`
 	By     string `json:"by" doc:"Who decided."`
-	Status string `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless."`
+	Status string `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless. withdrawn: by the one who asked, nothing has moved."`
 }
 
 // Approval is a second person's agreement that is waited for.
@@ -158,6 +158,8 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 		return answer{}, &refusal{code: CodeRequestInProgress, retryAfter: shortPause}
 	case errors.Is(err, payout.ErrSelfApproval):
 		return answer{}, &refusal{code: CodeForbidden, detail: "Another person than the one who asked has to answer."}
+	case errors.Is(err, payout.ErrNotAsker):
+		return answer{}, &refusal{code: CodeForbidden, detail: "Only the person who asked withdraws a request; others reject it."}
 	case err != nil:
 		return answer{}, err
 	}

@@ -107,6 +107,51 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestWithdraw: the one who has asked for a second person takes the request back, and
+// nobody else does.
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	h := sharedHouse(t)
+	id, bad := h.failed()
+	colleague := h.colleague()
+	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	path := "approvals/" + d.Approval.ID + "/withdraw"
+	if r := h.write(colleague, path, "not-mine", because); r.status != 403 || r.code() != "forbidden" {
+		t.Errorf("another's: %s", r)
+	}
+	if r := h.write(h.finance, path, "why", `{"reason":""}`); r.status != 422 {
+		t.Errorf("without a reason: %s", r)
+	}
+	mine := h.write(h.finance, path, "mine", `{"reason":"the wrong payout"}`)
+	if a := h.decided(mine, "withdrawn"); a.Payout == nil || a.Payout.Status != "failed" || a.Approval != nil {
+		t.Errorf("%+v", a)
+	}
+	if again := h.write(h.finance, path, "mine", `{"reason":"the wrong payout"}`); string(again.body) != string(mine.body) ||
+		again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("again: %s", again)
+	}
+	for who, o := range map[string]owner{"/withdraw": h.finance, "/approve": colleague, "/reject": colleague} {
+		if r := h.write(o, "approvals/"+d.Approval.ID+who, "late"+who, because); r.status != 409 || r.code() != "not_retryable" {
+			t.Errorf("%s of what was withdrawn: %s", who, r)
+		}
+	}
+	var list struct {
+		Items []struct {
+			ID, Status string
+			AnsweredBy *string `json:"answered_by"`
+			Why        string  `json:"answer_reason"`
+		}
+	}
+	h.as(h.auditor, "GET", "/v1/staff/approvals?status=withdrawn&payment_id="+bad, "").json(t, &list)
+	if len(list.Items) != 1 || list.Items[0].ID != d.Approval.ID || list.Items[0].AnsweredBy != nil || list.Items[0].Why != "the wrong payout" {
+		t.Errorf("%+v", list)
+	}
+	if p := h.proof(h.app, id); p.Owed == 0 || p.Refunding != 0 {
+		t.Errorf("%+v", p)
+	}
+	h.decided(h.write(colleague, "payouts/"+bad+"/cancel", "instead", because), "waiting")
+}
+
 func TestMarkPaid(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
@@ -363,8 +408,8 @@ func TestDecisionRoles(t *testing.T) {
 	_, bad := h.failed()
 	for _, path := range []string{"payouts/" + bad + "/retry", "payouts/" + bad + "/cancel", "payouts/" + bad + "/mark-paid", "payouts/" +
 		bad + "/ask",
-		"payouts/retry", "refunds/retry", "approvals/a/approve", "approvals/a/reject", "refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] +
-			"/mark-paid"} {
+		"payouts/retry", "refunds/retry", "approvals/a/approve", "approvals/a/reject", "approvals/a/withdraw",
+		"refunds/r" + bad[1:] + "/retry", "refunds/r" + bad[1:] + "/mark-paid"} {
 		for who, o := range map[string]owner{"ops": h.ops, "auditor": h.auditor, "app": h.app} {
 			if r := h.write(o, path, "k", because); r.status != 403 || r.code() != "forbidden" {
 				t.Errorf("%s as %s: %s", path, who, r)

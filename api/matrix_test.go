@@ -71,7 +71,7 @@ func TestRoleMatrix(t *testing.T) {
 	if after := m.verdict().Entries; after != before {
 		t.Errorf("%d entries of the audit come from those who may not write", after-before)
 	}
-	if p := m.packet(m.app, m.open); p.ClaimedCount != 8 || p.Status != "sold_out" {
+	if p := m.packet(m.app, m.open); p.ClaimedCount != 9 || p.Status != "sold_out" {
 		t.Errorf("those who may not have changed a packet: %+v", p)
 	}
 	m.wrongListener()
@@ -270,9 +270,9 @@ func newMatrix(t *testing.T) *matrix {
 		"unknown staff key": tokenOf(access.RoleFinance), "unknown app key": tokenOf(access.RoleApp),
 		"revoked app key": m.revoked(access.RoleApp), "revoked finance key": m.revoked(access.RoleFinance),
 		"app": m.app.token, "finance": m.finance.token, "ops": m.ops.token, "auditor": m.auditor.token, "admin": m.administrator().token}
-	m.open = m.house.open(m.app, with("total_amount", "8000", "share_count", "8", "split", `"equal"`))
+	m.open = m.house.open(m.app, with("total_amount", "9000", "share_count", "9", "split", `"equal"`))
 	var failed []string
-	for i := range 7 {
+	for i := range 8 {
 		m.grab(m.app, m.open, fmt.Sprint("w", i, "~frozen"))
 	}
 	m.grab(m.app, m.open, "winner")
@@ -280,7 +280,7 @@ func newMatrix(t *testing.T) *matrix {
 	for _, p := range m.payouts("?status=failed&packet_id=" + m.open).Items {
 		failed = append(failed, p.ID)
 	}
-	if len(failed) != 7 {
+	if len(failed) != 8 {
 		t.Fatalf("failed payouts: %v", failed)
 	}
 	m.closed = m.house.open(m.app, with("share_count", "2"))
@@ -421,6 +421,7 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"markRefundPaid": decide("/refunds/"+refunds[1]+"/mark-paid", evidence),
 		"approve":        decide("/approvals/"+m.waiting(colleague, failed[5])+"/approve", because),
 		"reject":         decide("/approvals/"+m.waiting(colleague, failed[6])+"/reject", because),
+		"withdraw":       decide("/approvals/"+m.waiting(m.finance, failed[7])+"/withdraw", because),
 		"listApprovals":  read(allStaff, staff+"/approvals"),
 		"listRefunds":    read(allStaff, staff+"/refunds"),
 		"getRefund":      read(allStaff, staff+"/refunds/"+refunds[0]),

@@ -60,6 +60,10 @@ func decisionRoutes() []*route {
 			approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(true)),
 		post("reject", "approvals/{id}/reject", "Refuse another person's decision", "Never by the one who decided: 403. Nothing moves.",
 			approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(false)),
+		post("withdraw", "approvals/{id}/withdraw", "Withdraw one's own request for a second person",
+			"Only by the one who asked, others get 403, and only while nobody has answered: 409 afterwards. Nothing moves, and something else can "+
+				"be decided at once.",
+			approvalParam, Reason{}, Answered{}, CodeNotFound, withdrawApproval()),
 		{
 			id: "listApprovals", method: http.MethodGet, path: "/v1/staff/approvals", listener: listenStaff, realm: realmStaff, tag: "staff",
 			summary: "List decisions that need a second person", about: "Newest first.",
@@ -76,15 +80,20 @@ func decisionRoutes() []*route {
 			answers:  []reply{{status: http.StatusOK, about: "Their number and sum.", body: ListSum{}}},
 			problems: []Code{CodeInvalidRequest}, handle: sumApprovals,
 		},
-		{
-			id: "retryPayouts", method: http.MethodPost, path: "/v1/staff/payouts/retry", listener: listenStaff, realm: realmStaff, roles: finance,
-			tag: "staff", summary: "Decide to pay many again",
-			about: "At most 200 a call, the newest that match. Each is decided as by its own retry; one decision a key and payout, whatever is " +
-				"repeated. dry_run is true unless it is said otherwise.",
-			params: []param{keyParam}, body: BulkRetry{},
-			answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRetried{}, headers: []param{replayed}}},
-			problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
-			handle:   retryMany(bulkPayouts),
-		},
+		bulkRetryRoute(finance),
+	}
+}
+
+// bulkRetryRoute is the retry of many payouts at once.
+func bulkRetryRoute(finance []access.Role) *route {
+	return &route{
+		id: "retryPayouts", method: http.MethodPost, path: "/v1/staff/payouts/retry", listener: listenStaff, realm: realmStaff, roles: finance,
+		tag: "staff", summary: "Decide to pay many again",
+		about: "At most 200 a call, the newest that match. Each is decided as by its own retry; one decision a key and payout, whatever is " +
+			"repeated. dry_run is true unless it is said otherwise.",
+		params: []param{keyParam}, body: BulkRetry{},
+		answers:  []reply{{status: http.StatusOK, about: "What was done, or would be.", body: BulkRetried{}, headers: []param{replayed}}},
+		problems: []Code{CodeKeyRequired, CodeRequestInProgress, CodeKeyReused},
+		handle:   retryMany(bulkPayouts),
 	}
 }

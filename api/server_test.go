@@ -340,7 +340,8 @@ func TestUnknownThings(t *testing.T) {
 	for path, want := range map[string]string{
 		"approvals/anobody/approve": "There is no such approval.", "approvals/" + strings.Repeat("a", 99) +
 			"/reject": "There is no such approval.",
-		"breaks/b999999/resolve": "There is no such break.", "breaks/x/resolve": "There is no such break.",
+		"approvals/anobody/withdraw": "There is no such approval.",
+		"breaks/b999999/resolve":     "There is no such break.", "breaks/x/resolve": "There is no such break.",
 		"keys/aaaaaaaaaaaa/revoke": "There is no such key.", "keys/x/revoke": "There is no such key.",
 		"providers/wechat/hold": "There is no such provider.", "nothing": "There is nothing at this path.",
 	} {

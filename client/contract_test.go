@@ -114,6 +114,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/approvals":                 {nil, client.List[client.ApprovalItem]{}},
 	"post /v1/staff/approvals/{id}/approve":   {client.DecisionRequest{}, client.Answered{}},
 	"post /v1/staff/approvals/{id}/reject":    {client.DecisionRequest{}, client.Answered{}},
+	"post /v1/staff/approvals/{id}/withdraw":  {client.DecisionRequest{}, client.Answered{}},
 	"get /v1/staff/providers":                 {nil, client.List[client.Provider]{}},
 	"post /v1/staff/providers/{name}/hold":    {client.HoldRequest{}, client.Provider{}},
 	"post /v1/staff/providers/{name}/release": {client.HoldRequest{}, client.Provider{}},

@@ -33,7 +33,7 @@ type Decision struct {
 	Kind   string `json:"kind"` // retry, cancel, mark_paid, ask
 	Reason string `json:"reason"`
 	By     string `json:"by"`
-	Status string `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired
+	Status string `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired, withdrawn
 }
 
 // Approval is a second person's agreement that is waited for.
@@ -183,6 +183,12 @@ func (s *Staff) Approve(ctx context.Context, approvalID string, r DecisionReques
 // Reject refuses another person's decision; nothing moves. Problems as Approve's.
 func (s *Staff) Reject(ctx context.Context, approvalID string, r DecisionRequest) (*Answered, error) {
 	return decide[Answered](ctx, s, approvals+"/"+segment(approvalID)+"/reject", r.IdempotencyKey, r)
+}
+
+// Withdraw takes back one's own request for a second person; nothing moves. Another
+// person's is a problem with CodeForbidden, one that was answered with CodeNotRetryable.
+func (s *Staff) Withdraw(ctx context.Context, approvalID string, r DecisionRequest) (*Answered, error) {
+	return decide[Answered](ctx, s, approvals+"/"+segment(approvalID)+"/withdraw", r.IdempotencyKey, r)
 }
 
 // BulkFilter selects payouts for a bulk retry; at least one member has to be

@@ -41,7 +41,7 @@ type approvalsTab struct {
 }
 
 // decisionStatuses are the tabs of the list of decisions; "" is all of them.
-var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "rejected", "expired", ""}
+var decisionStatuses = []string{"waiting", "open", "carried_out", "overtaken", "rejected", "withdrawn", "expired", ""}
 
 // tabsOf are the parts of the list that a person can choose.
 func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
@@ -112,7 +112,7 @@ func (v *visit) exportApprovals() error {
 	return v.export("approvals", filters)
 }
 
-// answerApproval gives the second person's yes or no.
+// answerApproval gives the second person's yes or no, or withdraws one's own request.
 func (v *visit) answerApproval() error {
 	id := v.r.PathValue("id")
 	req := client.DecisionRequest{IdempotencyKey: v.key(), Reason: v.reason()}
@@ -123,6 +123,8 @@ func (v *visit) answerApproval() error {
 		_, err = v.staff.Approve(v.r.Context(), id, req)
 	case "reject":
 		_, err = v.staff.Reject(v.r.Context(), id, req)
+	case "withdraw":
+		_, err = v.staff.Withdraw(v.r.Context(), id, req)
 	default:
 		return &client.Problem{Status: http.StatusNotFound, Code: client.CodeNotFound}
 	}

@@ -85,7 +85,7 @@ func open(word string) (keys []string) {
 		}
 	case "decision":
 		add(string(payout.DecisionRetry), string(payout.DecisionCancel), string(payout.DecisionMarkPaid), string(payout.DecisionAsk), "approve",
-			"reject")
+			"reject", "withdraw")
 	case "refund":
 		add(string(client.RefundRemainder), string(client.RefundCancel))
 	case "close":
@@ -146,7 +146,7 @@ func open(word string) (keys []string) {
 	case "problem":
 		add("not_retryable", "decision_pending")
 	case "done":
-		add("hold", "release", "approve", "reject", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
+		add("hold", "release", "approve", "reject", "withdraw", "resolve", "reconcile", "recall", "campaign_pause", "campaign_end")
 		for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk} {
 			for _, status := range firstStatuses[kind] {
 				add(string(kind) + "_" + string(status))
@@ -195,7 +195,7 @@ func TestEveryAuditAction(t *testing.T) {
 	want = append(want, written(`"([a-z]+_campaign)"`, "../store/campaign.go")...)
 	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
-		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind))
+		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
 	}
 	for _, action := range want {
 		if !slices.Contains(auditActions, action) {

@@ -85,6 +85,7 @@ var frameMessages = map[string]saying{
 	"done.release":         {"The provider is released: what waited goes out.", "渠道已恢复：等待中的付款将继续发送。"},
 	"done.approve":         {"You have agreed.", "您已同意。"},
 	"done.reject":          {"You have refused; nothing has moved.", "您已驳回，资金没有变动。"},
+	"done.withdraw":        {"Your request is withdrawn; nothing has moved.", "申请已撤回，资金没有变动。"},
 	"done.resolve":         {"The break is marked as dealt with.", "该差异已标记为处理完毕。"},
 	"done.recall":          {"The packet is recalled; the remainder goes back to the sender.", "红包已撤回，剩余金额将退回发红包人。"},
 	"done.reconcile":       {"The reconciliation was asked for.", "已发起对账。"},

@@ -308,7 +308,7 @@ var (
 	toldByAsk  = regexp.MustCompile(`^asked about (\S+): (\w+)(?: \((.*)\))?$`)
 	// How a cancel ended is said by the worker, and first: it may have ended without one.
 	toldByPerson = regexp.MustCompile(
-		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject)(?:_\w+)? by (.*?): (.*)$`)
+		`(?s)^(cancel_carried_out|cancel_overtaken|retry|cancel|mark_paid|ask|approve|reject|withdraw)(?:_\w+)? by (.*?): (.*)$`)
 )
 
 // event puts a line of the API's timeline into the reader's language, where it has

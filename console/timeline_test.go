@@ -17,6 +17,7 @@ func TestTimelineLines(t *testing.T) {
 		"not booked yet":                                                "尚未入账：交接记录等待处理，或流程等待 MySQL",
 		"cancel by li.na: gone":                                         "取消，操作人 li.na：gone",
 		"approve_cancel by wang: seen":                                  "同意，操作人 wang：seen",
+		"withdraw_mark_paid by wang: wrong one":                         "撤回申请，操作人 wang：wrong one",
 		"cancel_carried_out by worker: every order number was asked":    "取消已执行，操作人 worker：every order number was asked",
 		"cancel_overtaken by worker: every order number was asked":      "未取消：款项其实已付，操作人 worker：every order number was asked",
 		"something else":                                                "something else",

@@ -12,6 +12,9 @@ import (
 // ErrSelfApproval is returned when a person approves his own decision.
 var ErrSelfApproval = errors.New("the second person has to be another one")
 
+// ErrNotAsker is returned when a person withdraws what another one has asked for.
+var ErrNotAsker = errors.New("only the one who asked withdraws a request")
+
 // Command is a person's decision, not checked yet.
 type Command struct {
 	Kind     DecisionKind

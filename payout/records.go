@@ -133,6 +133,7 @@ const (
 	DecisionOvertaken  DecisionStatus = "overtaken" // the provider's answer made it pointless
 	DecisionRejected   DecisionStatus = "rejected"  // by the second person
 	DecisionExpired    DecisionStatus = "expired"   // no second person in time
+	DecisionWithdrawn  DecisionStatus = "withdrawn" // by the one who asked, before anybody answered
 )
 
 // Decision is one decision of a person about one payment.
@@ -149,7 +150,8 @@ type Decision struct {
 	ApprovalID string
 	ExpiresAt  time.Time
 	Evidence   string // of mark_paid
-	// ApprovedBy and ApproveReason are the second person's, who may also have rejected.
+	// ApprovedBy and ApproveReason are the second person's, who may also have rejected. Of a
+	// withdrawn decision ApproveReason is why it was withdrawn.
 	ApprovedBy    string
 	ApproveReason string
 	EndedAt       time.Time

@@ -83,16 +83,8 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
-		d, err := tx.decisionOf(approvalID, false)
+		row, attempts, d, err := tx.lockDecision(approvalID)
 		if err != nil {
-			return payout.StaffAnswer{}, err
-		}
-		// Whoever decides locks the payment first, then its decisions.
-		row, attempts, err := tx.load(d.PaymentID, true)
-		if err != nil {
-			return payout.StaffAnswer{}, err
-		}
-		if d, err = tx.decisionOf(approvalID, true); err != nil {
 			return payout.StaffAnswer{}, err
 		}
 		if d.By == w.Owner {

@@ -15,22 +15,25 @@ import (
 func newApprovalsCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "approvals",
-		Short: "Agree to another person's decision, or refuse it",
+		Short: "Agree to another person's decision, refuse it, or withdraw one's own request",
 		Long: `Agree to another person's decision, or refuse it, with the key of a person of
 finance who did not ask for it. What nobody answers in 24 hours expires; nothing has
 moved then. The state is looked at again: when it has moved, agreeing is refused,
-exit code 4, and the decision has ended.`,
+exit code 4, and the decision has ended. The person who asked withdraws the request
+while nobody has answered it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(newApprovalsListCommand(env),
 		newAnswerCommand(env, "approve", "Agree to another person's decision", (*client.Staff).Approve),
-		newAnswerCommand(env, "reject", "Refuse another person's decision; nothing moves", (*client.Staff).Reject))
+		newAnswerCommand(env, "reject", "Refuse another person's decision; nothing moves", (*client.Staff).Reject),
+		newAnswerCommand(env, "withdraw", "Withdraw your own request; nothing moves", (*client.Staff).Withdraw))
 	return group
 }
 
 var decisionStatuses = []string{string(payout.DecisionWaiting), string(payout.DecisionOpen), string(payout.DecisionCarriedOut),
-	string(payout.DecisionOvertaken), string(payout.DecisionRejected), string(payout.DecisionExpired)}
+	string(payout.DecisionOvertaken), string(payout.DecisionRejected), string(payout.DecisionExpired),
+	string(payout.DecisionWithdrawn)}
 
 // oneOfFlag checks a flag that has one of a few values, or none.
 func oneOfFlag(name, value string, values []string) error {
@@ -96,7 +99,7 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 		Short:             short,
 		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6C --reason 'bank slip checked'",
 		Args:              oneID,
-		ValidArgsFunction: completeApprovals(env, &f),
+		ValidArgsFunction: completeApprovals(env, &f, verb == "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				a, err := do(t.staff, ctx, args[0], f.decision())
@@ -132,9 +135,11 @@ func oneID(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func completeApprovals(env environment, f *staffFlags) cobra.CompletionFunc {
+// completeApprovals offers what waits: for an answer of this person, or, when this person
+// may have asked for it, everything.
+func completeApprovals(env environment, f *staffFlags, asked bool) cobra.CompletionFunc {
 	return completeItems(env, f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
-		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: true},
+		list, err := t.staff.ListApprovals(ctx, client.ApprovalFilter{Status: string(payout.DecisionWaiting), ByOthers: !asked},
 			client.Page{Limit: 20})
 		if err != nil {
 			return nil, err

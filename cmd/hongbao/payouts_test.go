@@ -217,6 +217,11 @@ func (d *desk) testTwoPersons(t *testing.T) {
 	}
 	out, _ = d.shAs(second, exitOK, "approvals", "reject", decided.Approval.ID, "--reason", "found him")
 	contains(t, out, "Cancelling, asked for by li-na, is rejected", "is failed")
+	d.sh(exitWaiting, "payouts", "cancel", gone, "--reason", "mistyped")
+	_, errs = d.shAs(second, exitRefused, "approvals", "withdraw", d.waiting(gone), "--reason", "not mine")
+	contains(t, errs, "forbidden", "Only the person who asked")
+	out, _ = d.sh(exitOK, "approvals", "withdraw", d.waiting(gone), "--reason", "meant another")
+	contains(t, out, "Cancelling, asked for by li-na, is withdrawn", "is failed")
 
 	d.sh(exitWaiting, "payouts", "mark-paid", kept, "--reason", "account closed", "--evidence", "bank slip 4711")
 	out, _ = d.sh(exitOK, "approvals", "list", "--status", "waiting")

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -46,6 +47,39 @@ func TestTwoPersons(t *testing.T) {
 	c.open("/payouts/" + bad)
 	c.has("#status", "paid outside")
 	c.has(".timeline", "Agreed by "+h.second.Key.Owner+": slip seen")
+}
+
+// TestWithdrawal: who has asked for a second person takes the request back, on the page of
+// the payout as in the list, says why, and decides otherwise; nobody else is offered that.
+func TestWithdrawal(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b, other := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
+	for _, page := range []string{"/payouts/" + bad, "/approvals?status=waiting"} {
+		b.open("/payouts/" + bad)
+		b.fill("#cancel textarea[name=reason]", "left the company")
+		b.follow("#cancel button")
+		other.open(page)
+		other.lacks(`form[action$="/withdraw"]`)
+		b.open(page)
+		b.fill(`form[action$="/withdraw"] textarea`, "meant another payout")
+		b.follow(`form[action$="/withdraw"] button`)
+		b.has(".note.good", "Your request is withdrawn; nothing has moved.")
+		if at := b.where(); !strings.HasPrefix(at, page) {
+			t.Errorf("withdrawn at %s, and then at %s", page, at)
+		}
+	}
+	b.open("/payouts/" + bad)
+	b.has("#status", "failed")
+	b.has(".timeline", "Withdrawn by "+h.finance.Key.Owner+": meant another payout")
+	b.has("#retry button", "Retry")
+	b.lacks(".waits")
+	other.open("/approvals?status=withdrawn")
+	other.has("#total", "2")
+	other.has("main", "已撤回", "撤回理由", "meant another payout")
+	other.lacks(".waits", "main form")
 }
 
 // TestRetryMany: of three failed payouts two are ticked, looked at, and retried;
