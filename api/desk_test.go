@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,15 @@ type overviewBody struct {
 		OldestAt      time.Time `json:"oldest_at"`
 	}
 	Breaks, Approvals struct{ Count int64 }
+	Decisions         []dueBody
+}
+
+// dueBody is what waits for a decision for one reason.
+type dueBody struct {
+	Reason        string
+	Kind          *string
+	Count, Amount int64
+	More          bool
 }
 
 func (h *house) overview() overviewBody {
@@ -71,7 +81,13 @@ func TestOverview(t *testing.T) {
 		o.Payments[0].Amount != 250 || o.Payments[0].OldestAt.IsZero() {
 		t.Errorf("%+v", o.Payments)
 	}
+	if failed := (dueBody{Reason: "payout_failed", Count: 1, Amount: 250}); !slices.Equal(o.Decisions, []dueBody{failed}) {
+		t.Errorf("%+v", o.Decisions)
+	}
 	h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	if got := h.overview().Decisions; len(got) != 2 || got[1] != (dueBody{Reason: "approval", Count: 1, Amount: 250}) {
+		t.Errorf("%+v", got)
+	}
 	h.open(h.app, with())
 	h.finish(id, packet.CloseRecalled)
 	o = h.overview()

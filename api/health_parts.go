@@ -39,14 +39,14 @@ type Health struct {
 
 // HealthPart is one part of the platform.
 type HealthPart struct {
-	Name   string        `json:"name" enum:"redis,mysql,temporal,workers,provider,reconciliation,audit" doc:"Which part."`
+	Name   string        `json:"name" enum:"decisions,redis,mysql,temporal,workers,provider,reconciliation,audit" doc:"Which part."`
 	Status string        `json:"status" enum:"ok,unknown,warning,wrong" doc:"The worst of its checks."`
 	Checks []HealthCheck `json:"checks" nullable:"false" doc:"What was looked at."`
 }
 
 // HealthCheck is one thing that was looked at.
 type HealthCheck struct {
-	Name      string          `json:"name" enum:"answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"What."`
+	Name      string          `json:"name" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,answers,durable,gates,lost_grabs,handoffs,books,outbox,overdue,ledger,suspense,quarantine,queues,polling,held,under_way,unsent,low_balance,rate_limited,no_answer,unknown_outcomes,last_run,unreconciled,breaks,chain" doc:"What."`
 	Status    string          `json:"status" enum:"ok,unknown,warning,wrong" doc:"How it is."`
 	LatencyUS Nullable[int64] `json:"latency_us" doc:"How long an answer took, in microseconds; null where nobody was asked."`
 	Count     Nullable[int64] `json:"count" doc:"How many there are: gates that are not open, things that wait, workers, entries that were checked, days that were not compared because their statement could not be read; low_balance, rate_limited, no_answer: payments under way that the provider has not taken, of the oldest 5,000 of each kind and status; suspense: fen. null where nothing is counted."`
@@ -69,7 +69,7 @@ func getHealth(r *request) (answer, error) {
 	if s.cfg.Vitals != nil {
 		v = s.cfg.Vitals()
 	}
-	looks := []func(context.Context, observe.Vitals) []HealthPart{s.redisHealth, s.mysqlHealth, s.temporalHealth, s.providerHealth,
+	looks := []func(context.Context, observe.Vitals) []HealthPart{s.decisionHealth, s.redisHealth, s.mysqlHealth, s.temporalHealth, s.providerHealth,
 		s.reconciliationHealth, s.auditHealth}
 	found := make([][]HealthPart, len(looks))
 	var all sync.WaitGroup
@@ -143,6 +143,32 @@ func aged(name string, b observe.Backlog, limit time.Duration, verdict string) H
 		c.Status = held(name, b.Waiting == 0 || limit > 0, verdict).Status
 	}
 	return c
+}
+
+// decisionHealth looks at what waits for staff to decide, as the overview lists it; breaks
+// are the reconciliation's.
+func (s *Server) decisionHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
+	defer cancel()
+	due, err := s.cfg.Store.DecisionsDue(ctx)
+	var checks []HealthCheck
+	for _, reason := range payout.DueReasons {
+		if reason == payout.DueBreak {
+			continue
+		}
+		var limit time.Duration // any payment that failed is somebody's to decide
+		if reason == payout.DueApproval {
+			limit = observe.ApprovalsWarning
+		}
+		var b observe.Backlog
+		for _, d := range due {
+			if d.Reason == reason {
+				b = observe.Backlog{Waiting: d.Count, Oldest: d.Oldest}
+			}
+		}
+		checks = append(checks, known(err == nil, aged(string(reason), b, limit, healthWarning)))
+	}
+	return []HealthPart{partOf("decisions", checks...)}
 }
 
 func (s *Server) redisHealth(ctx context.Context, v observe.Vitals) []HealthPart {

@@ -81,7 +81,7 @@ func TestHealthOfParts(t *testing.T) {
 		}
 	}})
 	b, all := h.health()
-	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 34 {
+	if len(wrongChecks(all)) > 0 || b.Status != "ok" || len(all) != 40 {
 		t.Fatalf("new: %s, %d: %v", b.Status, len(all), wrongChecks(all))
 	}
 	names := []string{}
@@ -91,7 +91,7 @@ func TestHealthOfParts(t *testing.T) {
 			t.Errorf("%s: %+v", p.Name, c)
 		}
 	}
-	if want := []string{"redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}; !slices.Equal(names, want) {
+	if want := []string{"decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit"}; !slices.Equal(names, want) {
 		t.Errorf("%q", names)
 	}
 
@@ -115,7 +115,7 @@ func TestHealthOfParts(t *testing.T) {
 	h.write(h.ops, "providers/sandbox/hold", "h", because)
 	workers, temporal = 0, errors.New("away")
 	b, all = h.health()
-	want := map[string]string{"provider": "warning", "provider held": "warning",
+	want := map[string]string{"decisions": "warning", "decisions payout_failed": "warning", "provider": "warning", "provider held": "warning",
 		"temporal": "wrong", "temporal answers": "wrong", "temporal queues": "unknown", "workers": "unknown", "workers polling": "unknown"}
 	if !maps.Equal(wrongChecks(all), want) || b.Status != "wrong" {
 		t.Errorf("%s: %v", b.Status, wrongChecks(all))

@@ -18,6 +18,8 @@ type Overview struct {
 	Breaks    Pile            `json:"breaks" doc:"Breaks that nobody has resolved."`
 	Approvals Pile            `json:"approvals" doc:"Decisions that wait for a second person."`
 
+	Decisions []DecisionDue `json:"decisions" nullable:"false" doc:"What waits for staff to decide, by reason; reasons without any left out."`
+
 	LateRefunds Pile `json:"late_refunds" doc:"Refunds that are due for five minutes and not at their end: /v1/staff/refunds?late=true lists them."`
 }
 
@@ -39,6 +41,16 @@ type Unfinished struct {
 	Count    int64        `json:"count" minimum:"1" doc:"How many there are."`
 	Amount   Fen          `json:"amount" doc:"What they come to."`
 	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest of them was made."`
+}
+
+// DecisionDue is what waits for staff to decide for one reason.
+type DecisionDue struct {
+	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"Why. What waits for two reasons counts in both: a share conflict is a payout that failed and a break."`
+	Kind     Nullable[string] `json:"kind" doc:"Of a break its kind; null of everything else."`
+	Count    int64            `json:"count" minimum:"1" doc:"How many there are."`
+	Amount   Fen              `json:"amount" doc:"What they come to; with more: at least."`
+	More     bool             `json:"more" doc:"There are more than 10,000, of which the newest were added up."`
+	OldestAt Stamp            `json:"oldest_at" doc:"Since when the first of them waits."`
 }
 
 // Pile is a number of things that wait.
@@ -68,7 +80,7 @@ func getOverview(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := Overview{Payments: []Unfinished{}, Breaks: renderPile(found.Breaks), Approvals: renderPile(found.Approvals),
+	out := Overview{Payments: []Unfinished{}, Decisions: []DecisionDue{}, Breaks: renderPile(found.Breaks), Approvals: renderPile(found.Approvals),
 		LateRefunds: renderPile(found.LateRefunds)}
 	if found.Summed == found.Posted {
 		out.Money = orNull(fundsOf(found.Ledger))
@@ -76,6 +88,12 @@ func getOverview(r *request) (answer, error) {
 	for _, p := range found.Payments {
 		out.Payments = append(out.Payments, Unfinished{Kind: kindNames[p.Kind], Status: PayoutStatus(p.Status), Count: p.Count,
 			Amount: Fen(p.Amount), OldestAt: Stamp(p.Oldest)})
+	}
+	for _, d := range found.Decisions {
+		if d.Count > 0 {
+			out.Decisions = append(out.Decisions, DecisionDue{Reason: string(d.Reason), Kind: textOrNull(string(d.Break)), Count: d.Count,
+				Amount: Fen(d.Amount), More: d.More, OldestAt: Stamp(d.Oldest)})
+		}
 	}
 	return answer{status: http.StatusOK, body: out}, nil
 }

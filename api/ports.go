@@ -80,6 +80,7 @@ type Payments interface {
 // Watched reads from MySQL what people watch.
 type Watched interface {
 	Overview(ctx context.Context) (payout.Overview, error)
+	DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error)
 	PaymentStatuses(ctx context.Context, ids []string) (map[string]payout.Status, error)
 	Activity(ctx context.Context) ([]payout.Minute, error)
 	AuditWatched(ctx context.Context) (payout.AuditWatch, error)

@@ -15,6 +15,8 @@ type Overview struct {
 	Breaks    Pile         `json:"breaks"`    // that nobody has resolved
 	Approvals Pile         `json:"approvals"` // that wait for a second person
 
+	Decisions []DecisionDue `json:"decisions"` // what waits for staff to decide
+
 	LateRefunds Pile `json:"late_refunds"` // due for five minutes and not at their end
 }
 
@@ -36,6 +38,17 @@ type Unfinished struct {
 	Count    int64        `json:"count"`
 	Amount   money.Fen    `json:"amount"`
 	OldestAt time.Time    `json:"oldest_at"`
+}
+
+// DecisionDue is what waits for staff to decide for one reason. What waits for two reasons
+// counts in both.
+type DecisionDue struct {
+	Reason   string    `json:"reason"` // payout_failed, payout_returned, refund_failed, refund_returned, approval, break
+	Kind     *string   `json:"kind"`   // of a break
+	Count    int64     `json:"count"`
+	Amount   money.Fen `json:"amount"`
+	More     bool      `json:"more"` // Amount is at least
+	OldestAt time.Time `json:"oldest_at"`
 }
 
 // Pile is a number of things that wait.

@@ -155,7 +155,11 @@ func open(word string) (keys []string) {
 	case "verdict":
 		add("ok", "unknown", "warning", "wrong")
 	case "part":
-		add("redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit")
+		add("decisions", "redis", "mysql", "temporal", "workers", "provider", "reconciliation", "audit")
+	case "due":
+		for _, r := range payout.DueReasons {
+			add(string(r))
+		}
 	case "check":
 		add(healthChecks...)
 	case "event":
@@ -245,7 +249,7 @@ func TestWords(t *testing.T) {
 }
 
 // healthChecks are the names of checks of the API's health.
-var healthChecks = []string{"answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense",
+var healthChecks = []string{"payout_failed", "payout_returned", "refund_failed", "refund_returned", "approval", "answers", "durable", "gates", "lost_grabs", "handoffs", "books", "outbox", "overdue", "ledger", "suspense",
 	"quarantine", "queues",
 	"polling", "held", "under_way", "unsent", "low_balance", "rate_limited", "no_answer", "unknown_outcomes", "last_run", "unreconciled",
 	"breaks", "chain"}

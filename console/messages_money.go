@@ -8,7 +8,6 @@ var moneyMessages = map[string]saying{
 	"overview.unfinished":   {"Not at its end", "未完结"},
 	"overview.nothing_open": {"Nothing is open.", "没有未完结的付款。"},
 	"overview.breaks":       {"Open breaks", "未处理差异"},
-	"overview.approvals":    {"Waiting for a second person", "等待复核"},
 	"overview.health":       {"Health", "运行状况"},
 	"overview.provider":     {"Provider", "渠道"},
 	"money.funded":          {"Funded", "已收款"},

@@ -189,6 +189,7 @@ func functions(l language) template.FuncMap {
 		"nav": func(p page, section, href, key string) link {
 			return link{Href: href, Key: key, Current: p.Owner != "" && p.Section == section}
 		},
+		"due":     dueOf,
 		"answer":  func(p page, item client.ApprovalItem, back string) answerPart { return answerPart{p, item, back} },
 		"sized":   func(n *total, file, filter string) sizePart { return sizePart{n, file, filter} },
 		"decided": func(kind string, item client.BulkItem) decidedPart { return decidedPart{kind, item} },

@@ -67,6 +67,8 @@ func NewCollector(sources map[string]Source) *Collector {
 			[]string{"reason"}},
 		{MetricApprovals, "Decisions that wait for a second person.", nil},
 		{MetricApprovalAge, "Age of the oldest of them in seconds.", nil},
+		{MetricDue, "What waits for staff to decide, by reason.", []string{"reason"}},
+		{MetricDueFen, "What they come to, in fen.", []string{"reason"}},
 		{MetricOutbox, "Runs that are to be started or woken; not those that know.", nil},
 		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
 		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
@@ -198,6 +200,15 @@ func (c *Collector) show(now time.Time, gauge func(name string, value float64, l
 		gauge(MetricDaysLost, float64(d.Waiting), d.Kind)
 	}
 	backlog(MetricApprovals, MetricApprovalAge, v.Approvals)
+	due, fen := map[string]int64{}, map[string]int64{}
+	for _, d := range v.Decisions {
+		due[d.Reason] += d.Waiting
+		fen[d.Reason] += d.Fen
+	}
+	for reason := range due {
+		gauge(MetricDue, float64(due[reason]), reason)
+		gauge(MetricDueFen, float64(fen[reason]), reason)
+	}
 	backlog(MetricOutbox, MetricOutboxAge, v.Outbox)
 	for provider, since := range v.Held {
 		gauge(MetricHeld, Backlog{Oldest: since}.age(now), provider)

@@ -35,6 +35,8 @@ func TestCollector(t *testing.T) {
 			v.Outbox, v.Approvals = old(5, 2*time.Second), old(6, 3*time.Second)
 			v.Unreconciled, v.Reconciled, v.ReturnsSeen = old(2, time.Hour), at.Add(-23*time.Second), at.Add(-24*time.Second)
 			v.Campaigns, v.CampaignDays = old(15, 16*time.Second), []KindBacklog{{"missed", old(17, time.Hour)}, {"declined", Backlog{}}}
+			v.Decisions = []DecisionBacklog{{"payout_failed", "", 409_281, old(41, time.Hour)}, {"break", "mismatch", 300, old(2, time.Hour)},
+				{"break", "orphan", 5, old(1, time.Hour)}, {Reason: "approval"}}
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
 			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Repairs["packet_without_run"] = 11
@@ -69,6 +71,9 @@ func TestCollector(t *testing.T) {
 		`hongbao_payment_oldest_seconds{kind="refund",status="unknown"} 1`,
 		`hongbao_packets_overdue{status="closing"} 3`, "hongbao_refund_lag_seconds 40",
 		`hongbao_breaks_open{kind="mismatch"} 4`, `hongbao_break_oldest_seconds{kind="mismatch"} 3600`,
+		`hongbao_decisions_due{reason="payout_failed"} 41`, `hongbao_decisions_due_fen{reason="payout_failed"} 409281`,
+		`hongbao_decisions_due{reason="break"} 3`, `hongbao_decisions_due_fen{reason="break"} 305`,
+		`hongbao_decisions_due{reason="approval"} 0`,
 		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_reconciliation_failed_days 2",
 		"hongbao_campaigns_late 15", "hongbao_campaign_late_seconds 16", `hongbao_campaign_days_lost{reason="missed"} 17`,
 		`hongbao_campaign_days_lost{reason="declined"} 0`, "hongbao_reconciliation_age_seconds 23", "hongbao_returns_watch_age_seconds 24",

@@ -26,6 +26,8 @@ const (
 	MetricDaysLost    = "hongbao_campaign_days_lost"
 	MetricApprovals   = "hongbao_approvals_waiting"
 	MetricApprovalAge = "hongbao_approval_oldest_seconds"
+	MetricDue         = "hongbao_decisions_due"
+	MetricDueFen      = "hongbao_decisions_due_fen"
 	MetricOutbox      = "hongbao_outbox"
 	MetricOutboxAge   = "hongbao_outbox_oldest_seconds"
 	MetricQuarantined = "hongbao_quarantined"

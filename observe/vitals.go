@@ -45,6 +45,8 @@ type Vitals struct {
 	// CampaignDays are days of the last 24 h on which nobody could grab anything, by why:
 	// missed, declined, unopened; Oldest is when the first of them was decided.
 	CampaignDays []KindBacklog
+	// Decisions wait for staff, by reason, and breaks by kind too.
+	Decisions []DecisionBacklog
 	// Approvals wait for a second person.
 	Approvals Backlog
 	// Outbox are runs that are to be started or woken.
@@ -77,6 +79,14 @@ type Backlog struct {
 // honour) in one status.
 type PaymentBacklog struct {
 	Kind, Status string
+	Backlog
+}
+
+// DecisionBacklog is what waits for a decision of staff for one reason; Kind is that of a
+// break, and Fen what they come to.
+type DecisionBacklog struct {
+	Reason, Kind string
+	Fen          int64
 	Backlog
 }
 

@@ -13,8 +13,40 @@ type Overview struct {
 	Payments []Unfinished
 	// Breaks are those that nobody has resolved, Approvals what waits for a second person.
 	Breaks, Approvals Pile
+	// Decisions are what waits for staff to decide.
+	Decisions []DecisionDue
 	// LateRefunds are those that are due for LateAfter and not at their end.
 	LateRefunds Pile
+}
+
+// DueReason is why staff have to decide.
+type DueReason string
+
+// The reasons. Share conflicts are among the payouts that failed, as in their list.
+const (
+	DuePayoutFailed   DueReason = "payout_failed"
+	DuePayoutReturned DueReason = "payout_returned"
+	DueRefundFailed   DueReason = "refund_failed"
+	DueRefundReturned DueReason = "refund_returned"
+	DueApproval       DueReason = "approval" // a second person has to answer
+	DueBreak          DueReason = "break"    // a difference has to be resolved
+)
+
+// DueReasons are the reasons, the most pressing first.
+var DueReasons = []DueReason{DuePayoutFailed, DuePayoutReturned, DueRefundFailed, DueRefundReturned, DueApproval, DueBreak}
+
+// PaymentsDue are the reasons that payments give, without any payment.
+var PaymentsDue = []DecisionDue{{Reason: DuePayoutFailed}, {Reason: DuePayoutReturned}, {Reason: DueRefundFailed},
+	{Reason: DueRefundReturned}}
+
+// DecisionDue is how much waits for staff to decide for one reason. What waits for two
+// reasons counts in both.
+type DecisionDue struct {
+	Reason DueReason
+	Break  BreakKind // of DueBreak
+	Sum
+	More   bool      // Amount is at least
+	Oldest time.Time // since when the first of them waits; zero: none does
 }
 
 // Unfinished are the payments of one kind in one status.

@@ -88,6 +88,9 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 		return out, err
 	}
 	out.Approvals = payout.Pile{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
+	if out.Decisions, err = s.DecisionsDue(ctx); err != nil {
+		return out, err
+	}
 	out.LateRefunds, err = s.lateRefunds(ctx)
 	return out, classify(err)
 }

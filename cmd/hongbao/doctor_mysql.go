@@ -10,6 +10,7 @@ import (
 
 	"hongbao/dataformat"
 	"hongbao/migrations"
+	"hongbao/money"
 	"hongbao/observe"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -225,6 +226,30 @@ func (d *doctor) trust(v observe.Vitals) {
 	}
 }
 
+// failedLists are the commands that list the payments that wait for a decision, by reason.
+var failedLists = map[string]string{string(payout.DuePayoutFailed): "hongbao payouts list --status failed",
+	string(payout.DuePayoutReturned): "hongbao payouts list --status returned",
+	string(payout.DueRefundFailed):   "hongbao refunds list --status failed",
+	string(payout.DueRefundReturned): "hongbao refunds list --status returned"}
+
+// failed judges the payments that wait for a decision, as the console's overview lists them.
+func (d *doctor) failed(v observe.Vitals) {
+	var all observe.Backlog
+	var lists []string
+	fen := int64(0)
+	for _, due := range v.Decisions {
+		if list, is := failedLists[due.Reason]; is && due.Waiting > 0 {
+			all, lists, fen = oldest(all, due.Backlog), append(lists, list), fen+due.Fen
+		}
+	}
+	what := "payments that failed or came back and wait for a person"
+	if fen > 0 {
+		what += ", " + shown(money.Fen(fen)) + " in all"
+	}
+	d.backlog("failed payments", all, limit{warn: always, what: what,
+		do: strings.Join(lists, ", ") + "; docs/finance.md says how each is mended."})
+}
+
 // vitals judges what waits, by the limits of docs/metrics.md.
 func (d *doctor) vitals(v observe.Vitals) {
 	d.trust(v)
@@ -238,9 +263,7 @@ func (d *doctor) vitals(v observe.Vitals) {
 			"in: " + listed(v.Payments, payout.StatusPending, payout.StatusSending) + "."})
 	d.backlog("unknown outcomes", byStatus["unknown"], limit{wrong: observe.UnknownWrong, what: "payments whose outcome nobody knows",
 		do: listed(v.Payments, payout.StatusUnknown) + "; they are asked about by themselves. Ask the provider about the oldest."})
-	d.backlog("failed payments", oldest(byStatus["failed"], byStatus["returned"]),
-		limit{warn: always, what: "payments that failed or came back and wait for a person",
-			do: listed(v.Payments, payout.StatusFailed, payout.StatusReturned) + "; docs/finance.md says how each is mended."})
+	d.failed(v)
 	var overdue, open, lost observe.Backlog
 	for _, p := range v.Overdue {
 		overdue = oldest(overdue, p.Backlog)

@@ -385,11 +385,11 @@ func TestDoctorNamesTheLists(t *testing.T) {
 		"unknown outcomes": {[]observe.PaymentBacklog{{Kind: "payout", Status: "unknown", Backlog: late},
 			{Kind: "honour", Status: "unknown", Backlog: late}, {Kind: "charge", Status: "unknown", Backlog: late}},
 			"hongbao payouts list --status unknown, hongbao packets list --status funding; they are"},
-		"failed payments": {[]observe.PaymentBacklog{{Kind: "refund", Status: "returned", Backlog: late}, {Kind: "payout", Status: "failed"}},
-			"hongbao refunds list --status returned; docs/finance.md"},
+		"failed payments": {nil, "hongbao refunds list --status returned; docs/finance.md"},
 	} {
 		d := &doctor{now: func() time.Time { return now }}
-		d.vitals(observe.Vitals{Payments: c.payments})
+		d.vitals(observe.Vitals{Payments: c.payments, Decisions: []observe.DecisionBacklog{{Reason: "refund_returned", Backlog: late},
+			{Reason: "payout_failed"}}})
 		i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == check })
 		if i < 0 || !strings.Contains(d.findings[i].Do, c.do) {
 			t.Errorf("%s: %+v, want %q", check, d.findings, c.do)
@@ -439,10 +439,13 @@ func TestDoctorJudges(t *testing.T) {
 		"no binlog": {changed(func(e *store.Examination) { e.SyncBinlog, e.LogBin = "0", false }), "mysql durability", verdictOK, ""},
 		"sending long": {vitals(payments("sending", 6*time.Minute)), "payments under way", verdictWrong,
 			"6 payments that are to be sent or were not answered, the oldest for 6m0s"},
-		"sending":            {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
-		"unknown long":       {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
-		"unknown":            {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
-		"returned":           {vitals(payments("returned", time.Minute)), "failed payments", verdictWarning, "6 payments"},
+		"sending":      {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
+		"unknown long": {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
+		"unknown":      {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
+		"returned": {vitals(observe.Vitals{Decisions: []observe.DecisionBacklog{
+			{Reason: "payout_failed", Fen: 409_000, Backlog: since(time.Minute)}, {Reason: "refund_returned", Fen: 281, Backlog: since(time.Hour)},
+			{Reason: "approval", Fen: 7, Backlog: since(time.Hour)}, {Reason: "break", Kind: "orphan", Fen: 7, Backlog: since(time.Hour)}}}),
+			"failed payments", verdictWarning, "6 payments that failed or came back and wait for a person, ¥4092.81 in all, the oldest for 1h0m0s"},
 		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
 		"overdue": {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
 			"packets overdue", verdictWrong, "6m0s"},
