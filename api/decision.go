@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"hongbao/access"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -143,7 +144,7 @@ func (r *request) staffWrite(body any, reason string) (payout.StaffWrite, error)
 		return payout.StaffWrite{}, err
 	}
 	owner := r.caller.key
-	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), Key: key, BodyHash: hash, Reason: reason}, nil
+	return payout.StaffWrite{Owner: owner.Owner, Role: string(owner.Role), KeyID: owner.ID, Key: key, BodyHash: hash, Reason: reason}, nil
 }
 
 // staffAnswer turns what the store remembers of a staff write into the answer; missing is
@@ -152,6 +153,8 @@ func staffAnswer(stored payout.StaffAnswer, err error, missing *refusal) (answer
 	switch {
 	case errors.Is(err, packet.ErrNotFound):
 		return answer{}, missing
+	case errors.Is(err, access.ErrActorEnded):
+		return answer{}, refuse(CodeUnauthenticated)
 	case errors.Is(err, payout.ErrKeyReused):
 		return answer{}, refuse(CodeKeyReused)
 	case errors.Is(err, payout.ErrInProgress):

@@ -178,7 +178,7 @@ func createKey(r *request) (answer, error) {
 	k := access.KeyRecord{Name: body.Name, Key: access.Key{ID: id, Role: access.Role(body.Role), AppID: body.AppID, Owner: body.Owner,
 		SecretHash: access.HashOf(token)}}
 	var made CreatedKey
-	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, r.caller.key.ID, k, seconds(body.ExpiresInSeconds),
+	stored, err := r.server.cfg.Store.IssueKey(r.ctx, w, k, seconds(body.ExpiresInSeconds),
 		func(k access.KeyRecord) (int, []byte) {
 			made = CreatedKey{Key: r.server.renderKey(k)}
 			_, raw := rendered(made) // what is remembered, without the token
@@ -216,7 +216,7 @@ func rotateKey(r *request) (answer, error) {
 	}
 	token, next := access.NewToken(old.Role)
 	var made RotatedKey
-	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, r.caller.key.ID, id, access.Key{ID: next, SecretHash: access.HashOf(token)},
+	stored, err := r.server.cfg.Store.RotateKey(r.ctx, w, id, access.Key{ID: next, SecretHash: access.HashOf(token)},
 		time.Duration(body.GraceSeconds)*time.Second, seconds(body.ExpiresInSeconds), func(old, k access.KeyRecord, refused error) (int, []byte) {
 			if refused != nil {
 				return r.renderRefusedKey(old, refused)
@@ -242,7 +242,7 @@ func revokeKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	stored, err := r.server.cfg.Store.EndKey(r.ctx, w, r.caller.key.ID, id, func(k access.KeyRecord, refused error) (int, []byte) {
+	stored, err := r.server.cfg.Store.EndKey(r.ctx, w, id, func(k access.KeyRecord, refused error) (int, []byte) {
 		if refused != nil {
 			return r.renderRefusedKey(k, refused)
 		}
@@ -270,9 +270,6 @@ func (r *request) keyWrite(body any, reason, thing string) (payout.StaffWrite, s
 
 // keyAnswer is staffAnswer; what has changed counts in this process at once.
 func (r *request) keyAnswer(stored payout.StaffAnswer, err error, thing string) (answer, error) {
-	if errors.Is(err, access.ErrActorEnded) {
-		return answer{}, refuse(CodeUnauthenticated)
-	}
 	if err == nil && !stored.Replayed {
 		if err := r.server.dir.load(r.ctx, 0); err != nil {
 			slog.WarnContext(r.ctx, "apps and keys were not read", slog.Any("error", err))

@@ -157,15 +157,14 @@ type Keys interface {
 }
 
 // KeyAdministration lists keys and records what administrators do with them.
-// asker is the id of the key that asks.
 type KeyAdministration interface {
 	Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error)
 	FindKey(ctx context.Context, id string) (access.KeyRecord, error)
-	IssueKey(ctx context.Context, w payout.StaffWrite, asker string, k access.KeyRecord, life time.Duration,
+	IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 		render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
-	RotateKey(ctx context.Context, w payout.StaffWrite, asker, id string, successor access.Key, grace, life time.Duration,
+	RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
 		render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
-	EndKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+	EndKey(ctx context.Context, w payout.StaffWrite, id string,
 		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 

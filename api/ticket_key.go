@@ -13,12 +13,11 @@ import (
 )
 
 // TicketKeys lists the keys of tickets and records what administrators do with them.
-// asker is the id of the key that asks.
 type TicketKeys interface {
 	TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error)
-	AddTicketKey(ctx context.Context, w payout.StaffWrite, asker string, k access.TicketKeyRecord,
+	AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
 		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
-	EndTicketKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+	EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
 		render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
 }
 
@@ -111,7 +110,7 @@ func addTicketKey(r *request) (answer, error) {
 	}
 	k := access.TicketKeyRecord{Name: body.Name, TicketKey: access.TicketKey{ID: access.TicketKeyID(public), AppID: body.AppID,
 		Public: public}}
-	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, r.caller.key.ID, k, func(k access.TicketKeyRecord) (int, []byte) {
+	stored, err := r.server.cfg.Store.AddTicketKey(r.ctx, w, k, func(k access.TicketKeyRecord) (int, []byte) {
 		_, raw := rendered(renderTicketKey(k))
 		return http.StatusCreated, raw
 	})
@@ -133,7 +132,7 @@ func revokeTicketKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	stored, err := r.server.cfg.Store.EndTicketKey(r.ctx, w, r.caller.key.ID, id, func(k access.TicketKeyRecord) (int, []byte) {
+	stored, err := r.server.cfg.Store.EndTicketKey(r.ctx, w, id, func(k access.TicketKeyRecord) (int, []byte) {
 		_, raw := rendered(renderTicketKey(k))
 		return http.StatusOK, raw
 	})

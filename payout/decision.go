@@ -15,6 +15,7 @@ var ErrInProgress = errors.New("the first request still runs")
 type StaffWrite struct {
 	Owner    string
 	Role     string
+	KeyID    string // of the key with which the owner writes; "" for commands on this machine
 	Route    string // method and path
 	Key      string
 	BodyHash string

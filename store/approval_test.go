@@ -15,16 +15,16 @@ import (
 )
 
 // second is what another person sends.
-func second(key string) payout.StaffWrite {
-	w := staff(key, "h")
+func second(t testing.TB, s *Store, key string) payout.StaffWrite {
+	w := staff(t, s, key, "h")
 	w.Owner, w.Route = "finance2", "POST /v1/staff/approvals/x/approve"
-	return w
+	return by(t, s, w)
 }
 
 // proposed makes a decision that waits, and returns its approval id.
 func proposed(t testing.TB, s *Store, id string, c payout.Command) string {
 	t.Helper()
-	a, err := s.Decide(t.Context(), staff("propose "+string(c.Kind)+id, "h"), id, c, render)
+	a, err := s.Decide(t.Context(), staff(t, s, "propose "+string(c.Kind)+id, "h"), id, c, render)
 	must(t, err)
 	words := strings.Fields(string(a.Body))
 	if a.Status != 202 || len(words) != 4 || words[1] != "waiting" {
@@ -37,7 +37,7 @@ func proposed(t testing.TB, s *Store, id string, c payout.Command) string {
 func agreed(t testing.TB, s *Store, id string, c payout.Command) {
 	t.Helper()
 	approval := proposed(t, s, id, c)
-	if a, err := s.AnswerApproval(t.Context(), second("agree "+approval), approval, true, render); err != nil || a.Status != 202 {
+	if a, err := s.AnswerApproval(t.Context(), second(t, s, "agree "+approval), approval, true, render); err != nil || a.Status != 202 {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestR5_Cancel(t *testing.T) {
 	if got := statusOf(t, s, id); got != payout.StatusFailed || len(dueKinds(t, s, id)) != 0 {
 		t.Errorf("%s, outbox %v: something moved before anybody agreed", got, dueKinds(t, s, id))
 	}
-	a, err := s.AnswerApproval(ctx, second("yes"), approval, true, render)
+	a, err := s.AnswerApproval(ctx, second(t, s, "yes"), approval, true, render)
 	if err != nil || a.Status != 202 || !bytes.Contains(a.Body, []byte(" open ")) || statusOf(t, s, id) != payout.StatusFailed {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
@@ -105,7 +105,7 @@ func TestR5_Cancel(t *testing.T) {
 	if st, err := s.CarryOut(ctx, id); err != nil || st.Step.Do != payout.ActionAsk {
 		t.Errorf("%+v, %v: carried out before anything was asked", st, err)
 	}
-	if a, err := s.Decide(ctx, staff("meanwhile", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
+	if a, err := s.Decide(ctx, staff(t, s, "meanwhile", "h"), id, retryCommand, render); err != nil || string(a.Body) != "decision_pending" {
 		t.Errorf("retry meanwhile: %s, %v", a.Body, err)
 	}
 	c.pass(time.Second)
@@ -215,26 +215,26 @@ func TestApprovals(t *testing.T) {
 	}
 	t.Run("never by the one who asked", func(t *testing.T) {
 		for _, agree := range []bool{true, false} {
-			w := second("self")
+			w := second(t, s, "self")
 			w.Owner = "finance"
-			_, err := s.AnswerApproval(ctx, w, approvals[0], agree, render)
+			_, err := s.AnswerApproval(ctx, by(t, s, w), approvals[0], agree, render)
 			wantErr(t, err, payout.ErrSelfApproval)
 		}
 	})
 	t.Run("unknown", func(t *testing.T) {
-		_, err := s.AnswerApproval(ctx, second("who"), "anone", true, render)
+		_, err := s.AnswerApproval(ctx, second(t, s, "who"), "anone", true, render)
 		wantErr(t, err, ErrNotFound)
 	})
 	t.Run("reject", func(t *testing.T) {
-		a, err := s.AnswerApproval(ctx, second("no"), approvals[1], false, render)
+		a, err := s.AnswerApproval(ctx, second(t, s, "no"), approvals[1], false, render)
 		if err != nil || a.Status != 202 || !bytes.Contains(a.Body, []byte("rejected")) || statusOf(t, s, payoutID(p, 1)) != payout.StatusFailed {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
-		again, err := s.AnswerApproval(ctx, second("no"), approvals[1], false, render)
+		again, err := s.AnswerApproval(ctx, second(t, s, "no"), approvals[1], false, render)
 		if err != nil || !again.Replayed || !bytes.Equal(again.Body, a.Body) {
 			t.Errorf("%+v, %v", again, err)
 		}
-		if a, err = s.AnswerApproval(ctx, second("but yes"), approvals[1], true, render); err != nil || a.Status != 409 {
+		if a, err = s.AnswerApproval(ctx, second(t, s, "but yes"), approvals[1], true, render); err != nil || a.Status != 409 {
 			t.Errorf("approved after it was rejected: %d %s, %v", a.Status, a.Body, err)
 		}
 		decide(t, s, payoutID(p, 1)) // nothing waits any more
@@ -244,7 +244,7 @@ func TestApprovals(t *testing.T) {
 		for range 2 {
 			settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
 		}
-		a, err := s.AnswerApproval(ctx, second("late"), approvals[2], true, render)
+		a, err := s.AnswerApproval(ctx, second(t, s, "late"), approvals[2], true, render)
 		if err != nil || a.Status != 409 || string(a.Body) != "not_retryable paid" {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
@@ -255,9 +255,9 @@ func TestApprovals(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		answers := make([]payout.StaffAnswer, 6)
 		for _, err := range together(len(answers), func(i int) (err error) {
-			w := second(fmt.Sprint("race", i))
+			w := second(t, s, fmt.Sprint("race", i))
 			w.Owner = fmt.Sprint("finance", i+2)
-			answers[i], err = s.AnswerApproval(context.WithoutCancel(ctx), w, approvals[3], i%2 == 0, render)
+			answers[i], err = s.AnswerApproval(context.WithoutCancel(ctx), by(t, s, w), approvals[3], i%2 == 0, render)
 			return err
 		}) {
 			must(t, err)
@@ -316,7 +316,7 @@ func TestApprovals(t *testing.T) {
 	})
 	t.Run("expired", func(t *testing.T) {
 		c.pass(approvalLife)
-		a, err := s.AnswerApproval(ctx, second("too late"), approvals[4], true, render)
+		a, err := s.AnswerApproval(ctx, second(t, s, "too late"), approvals[4], true, render)
 		if err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
@@ -335,7 +335,7 @@ func TestBulkPlan(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	w := staff("bulk", "h")
+	w := staff(t, s, "bulk", "h")
 	plan, done, err := s.PlanBulk(ctx, w, []string{"a", "b"})
 	if err != nil || !slices.Equal(plan, []string{"a", "b"}) || done.Status != 0 {
 		t.Fatalf("%v, %+v, %v", plan, done, err)
@@ -346,7 +346,7 @@ func TestBulkPlan(t *testing.T) {
 	if plan, _, err = s.PlanBulk(ctx, w, []string{"c"}); err != nil || !slices.Equal(plan, []string{"a", "b"}) {
 		t.Errorf("a repeat after a crash works on %v, %v", plan, err)
 	}
-	_, _, err = s.PlanBulk(ctx, staff("bulk", "other"), nil)
+	_, _, err = s.PlanBulk(ctx, staff(t, s, "bulk", "other"), nil)
 	wantErr(t, err, payout.ErrKeyReused)
 	for _, body := range []string{"first", "second"} {
 		a, err := s.EndBulk(ctx, w, payout.StaffAnswer{Status: 200, Body: []byte(body)})

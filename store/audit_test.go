@@ -21,7 +21,7 @@ func appended(t testing.TB, s *Store, n int) {
 	t.Helper()
 	for i := range n {
 		must(t, s.inTx(t.Context(), crash.Administration, func(tx tx) error {
-			w := staff(fmt.Sprint(i), "h")
+			w := staff(t, s, fmt.Sprint(i), "h")
 			w.Owner, w.Reason = fmt.Sprint("person ", i%3), "因为 <&> \"\\ \u2028 🧧 "
 			return tx.audit(w, []string{"retry", "cancel"}[i%2], fmt.Sprint("s", i%5), map[string]string{"status": "failed"}, map[string]any{"n": i})
 		}))
@@ -145,7 +145,7 @@ func TestVerifyAuditWhileItGrows(t *testing.T) {
 		defer close(done)
 		for i := range 60 {
 			if err := s.inTx(t.Context(), crash.Administration,
-				func(tx tx) error { return tx.audit(staff(fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
+				func(tx tx) error { return tx.audit(staff(t, s, fmt.Sprint(i), "h"), "ask", "s", nil, nil) }); err != nil {
 				errs <- err
 				return
 			}

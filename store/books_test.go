@@ -101,7 +101,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	}
 	claimed, taken := funded(t, s, 100, 2), funded(t, s, 100, 2)
 	claim(t, s, taken, 0, "u")
-	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"}
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"})
 	decision := func(d *payout.Decision, _ payout.Row, err error) (int, []byte) { return 202, []byte("{}") }
 	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
 		w := w
@@ -272,7 +272,7 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	wantErr(t, err, payout.ErrBooksRestored)
 	_, err = s.CloseBooks(ctx, other.ID, provider)
 	must(t, err)
-	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
 	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)
@@ -297,7 +297,7 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 			must(t, s.inTx(ctx, crash.Administration, func(tx tx) error {
 				return tx.addBreak(p.ID, id, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "the provider has it"})
 			}))
-			w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"}
+			w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"})
 			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"),
 				func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 		}
@@ -353,7 +353,7 @@ func TestR13_LeftChargeIsNotRejected(t *testing.T) {
 		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1),
 			Detail: "no usable answer"})
 	}))
-	w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"}
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
 	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }

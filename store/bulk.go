@@ -19,7 +19,7 @@ const planned = 0
 // PlanBulk stores which payments a bulk decision is about, before the first of
 // them is decided: a repeat after a crash goes on with the same ones, also those
 // that no longer match the filter. It returns the stored plan, or, once
-// EndBulk was called, the first answer. Errors: payout.ErrKeyReused,
+// EndBulk was called, the first answer. Errors: access.ErrActorEnded, payout.ErrKeyReused,
 // payout.ErrInProgress for 10 s after the plan was made,
 // payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
@@ -27,6 +27,9 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 	var out payout.StaffAnswer
 	run := func(tx tx) error {
 		plan, out = ids, payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
 		var made []struct {
 			BodyHash  string
 			Status    int

@@ -196,7 +196,7 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
 		t.Fatalf("%+v", c.Tie.Differences)
 	}
-	_, err := x.s.ResolveBreak(t.Context(), staff("resolve", "h"), b[0].ID,
+	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), b[0].ID,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.closing() // too soon after the last look

@@ -14,14 +14,17 @@ import (
 // approvalLife is how long a second person has to agree.
 const approvalLife = 24 * time.Hour
 
-// staffWrite runs fn once a key, in one transaction with the answer it gives:
+// staffWrite runs fn once an Idempotency-Key, in one transaction with the answer it gives:
 // the same key and body get the first answer again. Errors: what fn returns,
-// payout.ErrKeyReused, ErrUnavailable.
+// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
 func (s *Store) staffWrite(ctx context.Context, step crash.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
 	run := func(tx tx) error {
 		out = payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
 		found, err := tx.remembered(w, &out)
 		if err != nil || found {
 			return err

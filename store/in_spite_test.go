@@ -71,7 +71,7 @@ func TestR12_NotificationWhileHeld(t *testing.T) {
 	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
 	c.pass(time.Minute)
 	hold := func(on bool) {
-		_, err := s.HoldProvider(t.Context(), staff(rand.Text(), "h"), provider, on,
+		_, err := s.HoldProvider(t.Context(), staff(t, s, rand.Text(), "h"), provider, on,
 			func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}
@@ -117,7 +117,7 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	open := query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'second_success' AND resolved_at IS NULL")
-	must(t, errOnly(s.ResolveBreak(t.Context(), staff("resolve", "h"), open,
+	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), open,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
 		t.Errorf("resolved: %+v", b)
@@ -138,7 +138,7 @@ func TestR4_RestatedLine(t *testing.T) {
 	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
 	x.c.pass(time.Minute)
 	id := query[int64](t, x.s, "SELECT id FROM breaks WHERE kind = 'amount_differs'")
-	must(t, errOnly(x.s.ResolveBreak(t.Context(), staff("resolve", "h"), id,
+	must(t, errOnly(x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 	x.c.pass(time.Hour)
 	x.reconcile(day)

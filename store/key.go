@@ -35,15 +35,12 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 }
 
 // IssueKey stores a new key that a person asked for, with the audit entry in the
-// same transaction; life 0: it does not end by itself. asker is the id of the key
-// that asks. The same key and body get the first answer again.
+// same transaction; life 0: it does not end by itself. The same key and body get the
+// first answer again.
 // Errors: ErrNotFound (its app), access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, asker string, k access.KeyRecord, life time.Duration,
+func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		if _, err := tx.administrators(asker); err != nil {
-			return out, err
-		}
 		if k.AppID != "" {
 			var apps int64
 			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
@@ -86,10 +83,10 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 // Refusals that come from the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey)
 // are answers and remembered too; render makes them. Errors: ErrNotFound,
 // access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, asker, id string, successor access.Key, grace, life time.Duration,
+func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
 	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		admins, err := tx.administrators(asker)
+		admins, err := tx.administrators(w)
 		if err != nil {
 			return out, err
 		}
@@ -101,7 +98,7 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, asker, id st
 		switch {
 		case old.Status(tx.now) != access.KeyActive || old.ReplacedBy != "":
 			refused = access.ErrKeyEnded
-		case id == asker && grace < access.OwnGrace:
+		case id == w.KeyID && grace < access.OwnGrace:
 			refused = access.ErrOwnKey
 		case life > 0 && old.Role == access.RoleAdmin && !admins.without(id):
 			refused = access.ErrLastKey
@@ -137,10 +134,10 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, asker, id st
 // in the same transaction; one that was revoked before stays as it is. Refusals
 // that come from the state (access.ErrOwnKey, ErrLastKey) are answers and
 // remembered too; render makes them. Errors as RotateKey's.
-func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		admins, err := tx.administrators(asker)
+		admins, err := tx.administrators(w)
 		if err != nil {
 			return out, err
 		}
@@ -153,7 +150,7 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, asker, id strin
 		case !k.RevokedAt.IsZero():
 			out.Status, out.Body = render(k, nil)
 			return out, nil
-		case id == asker:
+		case id == w.KeyID:
 			refused = access.ErrOwnKey
 		case k.Role == access.RoleAdmin && !k.Expired(tx.now) && !admins.without(id):
 			refused = access.ErrLastKey
@@ -186,8 +183,8 @@ func (a administrators) without(id string) bool {
 // administrators locks every key that may administer keys until commit, so that
 // two of them cannot end each other at once, and one that was revoked a moment
 // ago, and is still remembered in some API process, cannot make itself another.
-// access.ErrActorEnded: that is so with asker.
-func (tx tx) administrators(asker string) (administrators, error) {
+// access.ErrActorEnded: that is so with the key of the write, or it is none of an administrator.
+func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
 	var rows []keyRow
 	if err := tx.Raw(selectKeys+" WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
 		return nil, err
@@ -199,13 +196,13 @@ func (tx tx) administrators(asker string) (administrators, error) {
 		if k.Status(tx.now) != access.KeyActive {
 			continue
 		}
-		asks = asks || k.ID == asker
+		asks = asks || tx.writes(k, w)
 		if k.ExpiresAt.IsZero() {
 			lasting = append(lasting, k.ID)
 		}
 	}
 	if !asks {
-		return nil, fmt.Errorf("key %s: %w", asker, access.ErrActorEnded)
+		return nil, fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorEnded)
 	}
 	return lasting, nil
 }

@@ -188,13 +188,13 @@ func TestR10_Honoured(t *testing.T) {
 	}
 	c.pass(time.Second)
 	soundLedger(t, s)
-	again, err := s.Decide(ctx, staff("a second retry", "h"), id, smallRetry, render)
+	again, err := s.Decide(ctx, staff(t, s, "a second retry", "h"), id, smallRetry, render)
 	must(t, err)
 	words := strings.Fields(string(again.Body))
 	if again.Status != 202 || words[1] != "waiting" {
 		t.Fatalf("the second retry: %d %s", again.Status, again.Body)
 	}
-	if a, err := s.AnswerApproval(ctx, second("again"), words[2], true, render); err != nil || a.Status != 202 {
+	if a, err := s.AnswerApproval(ctx, second(t, s, "again"), words[2], true, render); err != nil || a.Status != 202 {
 		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 	}
 	balanced(t, s, p, house)

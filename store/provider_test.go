@@ -11,13 +11,13 @@ import (
 	"hongbao/payout"
 )
 
-func holding(who, key, reason string, hold bool) payout.StaffWrite {
+func holding(t testing.TB, s *Store, who, key, reason string, hold bool) payout.StaffWrite {
 	action := "release"
 	if hold {
 		action = "hold"
 	}
-	return payout.StaffWrite{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason,
-		Reason: reason}
+	return by(t, s, payout.StaffWrite{Owner: who, Role: "ops", Route: "POST /v1/staff/providers/sandbox/" + action, Key: key, BodyHash: reason,
+		Reason: reason})
 }
 
 func renderProvider(p payout.ProviderState) (int, []byte) {
@@ -29,7 +29,7 @@ func renderProvider(p payout.ProviderState) (int, []byte) {
 
 func setHold(t testing.TB, s *Store, who, key, reason string, hold bool) payout.StaffAnswer {
 	t.Helper()
-	a, err := s.HoldProvider(t.Context(), holding(who, key, reason, hold), provider, hold, renderProvider)
+	a, err := s.HoldProvider(t.Context(), holding(t, s, who, key, reason, hold), provider, hold, renderProvider)
 	must(t, err)
 	return a
 }
@@ -59,7 +59,7 @@ func TestHoldProvider(t *testing.T) {
 		}
 	})
 	t.Run("other body", func(t *testing.T) {
-		_, err := s.HoldProvider(ctx, holding("ann", "k1", "other", true), provider, true, renderProvider)
+		_, err := s.HoldProvider(ctx, holding(t, s, "ann", "k1", "other", true), provider, true, renderProvider)
 		wantErr(t, err, payout.ErrKeyReused)
 	})
 	t.Run("held already", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestHoldProviderAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range people {
 		all.Go(func() {
-			a, err := s.HoldProvider(t.Context(), holding(fmt.Sprint("p", i), "k", "r", true), provider, true, renderProvider)
+			a, err := s.HoldProvider(t.Context(), holding(t, s, fmt.Sprint("p", i), "k", "r", true), provider, true, renderProvider)
 			if err != nil {
 				t.Error(err)
 			}
@@ -179,7 +179,7 @@ func TestHoldStopsSends(t *testing.T) {
 func TestHoldIsOfOneProvider(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	w := holding("ops", "k", "stop", true)
+	w := holding(t, s, "ops", "k", "stop", true)
 	w.Route = "POST /v1/staff/providers/other/hold"
 	_, err := s.HoldProvider(t.Context(), w, "other", true, renderProvider)
 	must(t, err)

@@ -13,11 +13,19 @@ import (
 // wanted. look reads the packet, and is not asked when the key was used before. An
 // answer of status 0 says to go on, recall, and end with EndRecall, which a repeat
 // after a crash does too; any other is the first answer, or what look has refused.
-// Errors: what look returns, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+// Errors: what look returns, access.ErrActorEnded, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
 	payout.StaffAnswer, error) {
 	var out payout.StaffAnswer
-	found, err := tx{DB: s.read(ctx)}.remembered(w, &out)
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return out, err
+	}
+	before := tx{DB: s.read(ctx), now: now}
+	if err := before.actor(w); err != nil {
+		return out, classify(err)
+	}
+	found, err := before.remembered(w, &out)
 	if err != nil || found {
 		return begun(out), classify(err)
 	}
@@ -27,6 +35,9 @@ func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID st
 	}
 	run := func(tx tx) error {
 		out = payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
 		found, err := tx.remembered(w, &out)
 		if err != nil || found {
 			return err

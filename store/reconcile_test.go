@@ -439,7 +439,7 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	x.reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
 	must(t, err)
-	w := payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they paid it back by bank"}
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they paid it back by bank"})
 	render := func(b payout.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
 	for try := range 3 {
 		a, err := x.s.ResolveBreak(t.Context(), w, rows[0].ID, render)
@@ -450,11 +450,12 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	}
 	other := w
 	other.Key, other.Owner = "k2", "somebody else"
+	other = by(t, x.s, other)
 	if a, err := x.s.ResolveBreak(t.Context(), other, rows[0].ID, render); err != nil || string(a.Body) != "li.na: they paid it back by bank" {
 		t.Errorf("%s, %v", a.Body, err)
 	}
-	other.Key, other.BodyHash = "k", "other"
-	other.Owner = w.Owner
+	other = w
+	other.BodyHash = "other"
 	_, err = x.s.ResolveBreak(t.Context(), other, rows[0].ID, render)
 	wantErr(t, err, payout.ErrKeyReused)
 	w.Key = "k3"
@@ -491,7 +492,7 @@ func TestOneActiveReconciliationADay(t *testing.T) {
 			ids[i] = r.ID
 			return err
 		}
-		w := payout.StaffWrite{Owner: fmt.Sprint(i), Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "now"}
+		w := by(t, s, payout.StaffWrite{Owner: fmt.Sprint(i), Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "now"})
 		a, err := s.RequestReconciliation(ctx, w, provider, day, render)
 		ids[i] = string(a.Body)
 		return err

@@ -32,7 +32,7 @@ func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 	found := declared(t, s)
 	must(t, s.NoteUndecided(t.Context(), p.ID, orderNo, "no usable answer"))
 	ended(t, s, found)
-	must(t, errOnly(s.ResolveBreak(t.Context(), staff("resolve", "h"), query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 }
 
@@ -130,7 +130,7 @@ func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
 	_, err = s.PreviewDecision(ctx, id, payout.Command{Kind: payout.DecisionCancel})
 	must(t, err)
 	retry := func(key string) (refused error) {
-		_, err := s.Decide(ctx, staff(key, "h"), id, retryCommand, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+		_, err := s.Decide(ctx, staff(t, s, key, "h"), id, retryCommand, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 			refused = err
 			return 200, []byte("{}")
 		})

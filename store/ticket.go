@@ -62,13 +62,13 @@ func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.Ti
 }
 
 // AddTicketKey stores the public key with which an app signs tickets, with the audit entry
-// in the same transaction. asker is the id of the key that asks. The same Idempotency-Key
+// in the same transaction. The same Idempotency-Key
 // and body get the first answer again. Errors: ErrNotFound (its app),
 // access.ErrTicketKeyTaken, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, asker string, k access.TicketKeyRecord,
+func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		if _, err := tx.administrators(asker); err != nil { // their lock lets one be added after the other
+		if _, err := tx.administrators(w); err != nil { // their lock lets one be added after the other
 			return out, err
 		}
 		var apps, taken int64
@@ -102,10 +102,10 @@ func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, asker str
 // EndTicketKey revokes a key of tickets for ever, with the audit entry in the same
 // transaction; one that was revoked before stays as it is. Errors: ErrNotFound,
 // access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
-func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, asker, id string,
+func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
 	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
 	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
-		if _, err := tx.administrators(asker); err != nil {
+		if _, err := tx.administrators(w); err != nil {
 			return out, err
 		}
 		var rows []ticketKeyRow

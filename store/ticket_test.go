@@ -23,13 +23,13 @@ func TestTicketKeys(t *testing.T) {
 	must(t, s.EnsureKey(ctx, access.Key{ID: "gone", Role: access.RoleAdmin, Owner: "li-na", SecretHash: access.HashOf("y")}))
 	_, err := s.RevokeKey(ctx, "gone")
 	must(t, err)
-	w := func(key string) payout.StaffWrite {
-		return payout.StaffWrite{Owner: "li-na", Role: "admin", Route: "r", Key: key, BodyHash: "h", Reason: "why"}
+	w := func(key, asker string) payout.StaffWrite {
+		return payout.StaffWrite{Owner: "li-na", Role: "admin", KeyID: asker, Route: "r", Key: key, BodyHash: "h", Reason: "why"}
 	}
 	public := func(n byte) ed25519.PublicKey { return bytes.Repeat([]byte{n}, ed25519.PublicKeySize) }
 	add := func(key, asker, app string, n byte) error {
 		k := access.TicketKeyRecord{Name: "n", TicketKey: access.TicketKey{ID: "kid" + key, AppID: app, Public: public(n)}}
-		_, err := s.AddTicketKey(ctx, w(key), asker, k, func(k access.TicketKeyRecord) (int, []byte) { return http.StatusCreated, []byte(k.ID) })
+		_, err := s.AddTicketKey(ctx, w(key, asker), k, func(k access.TicketKeyRecord) (int, []byte) { return http.StatusCreated, []byte(k.ID) })
 		return err
 	}
 	must(t, add("1", "admin", "mall", 1))
@@ -56,7 +56,7 @@ func TestTicketKeys(t *testing.T) {
 		t.Errorf("%d of 4 were told that it is there", taken)
 	}
 	end := func(key, asker, kid string) (out access.TicketKeyRecord, err error) {
-		_, err = s.EndTicketKey(ctx, w(key), asker, kid, func(k access.TicketKeyRecord) (int, []byte) {
+		_, err = s.EndTicketKey(ctx, w(key, asker), kid, func(k access.TicketKeyRecord) (int, []byte) {
 			out = k
 			return http.StatusOK, []byte(k.ID)
 		})

@@ -46,7 +46,7 @@ func TestR9_LostGrabsWaitForPeople(t *testing.T) {
 	resolve := func(order string) {
 		t.Helper()
 		id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakPoolLost), order)
-		w := payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "told the users", Key: order}
+		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "told the users", Key: order})
 		_, err := s.ResolveBreak(ctx, w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 		must(t, err)
 	}

@@ -17,7 +17,7 @@ import (
 func (r *rig) twoPersons(t *testing.T, id string, c payout.Command) {
 	t.Helper()
 	var approval string
-	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"}
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "r"})
 	a, err := r.store.Decide(t.Context(), w, id, c, func(d *payout.Decision, p payout.Row, err error) (int, []byte) {
 		if err != nil || d.Status != payout.DecisionWaiting {
 			t.Errorf("%s of a %s payment: %+v, %v", c.Kind, p.Status, d, err)
@@ -174,8 +174,8 @@ func TestR5_TwoPeopleAtOnce(t *testing.T) {
 	for i, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionRetry, payout.DecisionMarkPaid} {
 		go func() {
 			out := result{kind: kind}
-			w := payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
-				Reason: "r"}
+			w := by(t, r.store, payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
+				Reason: "r"})
 			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.Command{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},
 				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 					out.refused = err

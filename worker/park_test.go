@@ -179,8 +179,8 @@ func (r *parkRig) metric(t testing.TB, name string, labels ...string) float64 {
 
 func (r *parkRig) hold(t testing.TB, hold bool, key string) {
 	t.Helper()
-	w := payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
-		Reason: "statement does not tie"}
+	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: key, BodyHash: "h",
+		Reason: "statement does not tie"})
 	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
 		t.Fatal(err)

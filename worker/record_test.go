@@ -181,7 +181,7 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	wait.Until(t, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
-	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"}
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"})
 	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) {
 			return 202, []byte("{}")
@@ -199,8 +199,8 @@ func liveChargeAsked(t *testing.T, r *rig) (string, string) {
 	r.awaitStatus(t, p.ID, packet.StatusRejected)
 	wait.Until(t, "the packet's run is over", func() bool { return r.runs(t, workflows.PacketID(p.ID)) == "Completed" })
 	charge := payout.ID(payout.KindCharge, p.ID, 0)
-	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
-		Reason: "the sender says it was taken"}
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: charge, BodyHash: "h",
+		Reason: "the sender says it was taken"})
 	if _, err := r.store.Decide(t.Context(), w, charge, payout.Command{Kind: payout.DecisionAsk},
 		func(*payout.Decision, payout.Row, error) (int, []byte) {
 			return 202, []byte("{}")

@@ -279,7 +279,7 @@ func (r *rig) deleted(t *testing.T, id string) {
 // says to it.
 func (r *rig) decideOn(t *testing.T, c packet.Claim, kind payout.DecisionKind, key string) error {
 	t.Helper()
-	w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"}
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: key, BodyHash: "h", Reason: "r"})
 	var refused error
 	_, err := r.store.Decide(t.Context(), w, payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), payout.Command{Kind: kind},
 		func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
@@ -604,7 +604,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	}
 	// Whose share it is a person finds out; then the packet goes on.
 	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
-		w := payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h", Reason: "looked at"}
+		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h", Reason: "looked at"})
 		if b.PacketID != outside.ID {
 			continue
 		}

@@ -171,11 +171,17 @@ func TestAuditOfTheWorker(t *testing.T) {
 	h.decide(h.finance, bad, "cancel", "the account is gone")
 	waiting, err := h.Store.Approvals(ctx, payout.ApprovalFilter{Limit: 1})
 	h.must(err)
-	w := payout.StaffWrite{Owner: h.second.Key.Owner, Role: "butler", Route: "POST /test/approve", Key: "k", BodyHash: "h", Reason: "seen"}
+	w := payout.StaffWrite{Owner: h.second.Key.Owner, Role: string(h.second.Key.Role), KeyID: h.second.Key.ID, Route: "POST /test/approve",
+		Key: "k", BodyHash: "h", Reason: "seen"}
 	_, err = h.Store.AnswerApproval(ctx, w, waiting[0].Decision.ApprovalID, true,
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
 	wait.Until(h.t, "cancelled", func() bool { return h.drive(bad) == payout.StatusCancelled })
+	w = payout.StaffWrite{Owner: "op", Role: "butler", Reason: "restored"}
+	books, err := h.Store.DeclareRestored(ctx, w, 0, time.Now())
+	h.must(err)
+	_, err = h.Store.EndRestored(ctx, w, books, 0, "sandbox", nil)
+	h.must(err)
 	for language, wanted := range map[string][]string{"en": {"the platform itself", "Cancelled", "cancel_carried_out", "butler"},
 		"zh-CN": {"系统", "取消已执行", "同意取消", "butler"}} {
 		b := h.signIn(h.auditor, language)

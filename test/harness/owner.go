@@ -2,9 +2,13 @@ package harness
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
 	"testing"
 
 	"hongbao/access"
+	"hongbao/payout"
 	"hongbao/test/wait"
 )
 
@@ -33,6 +37,18 @@ func (s *Stack) NewOwner(t testing.TB, role access.Role) Owner {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// By is a write with a key that works, of its owner; the key is made unless it is there.
+func (s *Stack) By(t testing.TB, w payout.StaffWrite) payout.StaffWrite {
+	t.Helper()
+	hash := sha256.Sum256([]byte(w.Role + "/" + w.Owner))
+	w.KeyID = strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:12])
+	k := access.Key{ID: w.KeyID, Role: access.Role(w.Role), Owner: w.Owner, SecretHash: hash[:]}
+	if err := s.Store.EnsureKey(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // NewOwners makes one owner for each role, and returns when a running API knows them.
