@@ -197,12 +197,12 @@ func (a Attempt) moving() bool {
 }
 
 // open reports whether a send may still land. An answered repeat does not close
-// an earlier send that got no answer.
+// an earlier send that got no final answer.
 func (a Attempt) open(now time.Time) bool {
 	return now.Before(a.OpenUntil) || now.Before(a.NotedUntil)
 }
 
-// leaveOpen keeps the window of the noted send, which got no answer.
+// leaveOpen keeps the window of the noted send, which got no final answer.
 func (a *Attempt) leaveOpen() {
 	if a.NotedUntil.After(a.OpenUntil) {
 		a.OpenUntil = a.NotedUntil

@@ -17,6 +17,10 @@ type sent struct {
 	heard    int // what had been heard of the number before
 }
 
+// finalAnswers are the answers after which a send cannot land any more (rule R4): the
+// provider has the order, or documents that nothing is stored, or the request did not leave.
+var finalAnswers = []ObservationKind{ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter, ObsNotSent}
+
 // liar drives a payment with arbitrary observations: lost, late and stale ones,
 // ones that contradict each other, about any number, from any run. It keeps its
 // own record of what was said and judges what the machine makes of it.
@@ -31,10 +35,7 @@ type liar struct {
 
 func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
 	// What can end a payment is said more often.
-	kind := rapid.SampledFrom(append(slices.Clone(allKinds), ObsDeclined, ObsDeclined, ObsNeverReceived, ObsReturned)).Draw(t, "kind")
-	o := said(source, l.attempt(no).OrderNo, kind)
-	l.seq++
-	o.ID = fmt.Sprintf("run/%d", l.seq)
+	o := l.observed(t, source, no, append(slices.Clone(allKinds), ObsDeclined, ObsDeclined, ObsNeverReceived, ObsReturned)...)
 	if rapid.Bool().Draw(t, "reference") {
 		o.ProviderRef = "ref"
 	}
@@ -49,6 +50,14 @@ func (l *liar) observation(t *rapid.T, source Source, no int) Observation {
 	if source == SourceAsk && rapid.IntRange(0, 3).Draw(t, "slow") == 0 {
 		o.StartedAt = l.now.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "seconds")) * time.Second)
 	}
+	return o
+}
+
+// observed is an observation of one of the kinds, and of nothing beside it.
+func (l *liar) observed(t *rapid.T, source Source, no int, kinds ...ObservationKind) Observation {
+	o := said(source, l.attempt(no).OrderNo, rapid.SampledFrom(kinds).Draw(t, "kind"))
+	l.seq++
+	o.ID = fmt.Sprintf("run/%d", l.seq)
 	return o
 }
 
@@ -234,6 +243,13 @@ func (l *liar) carry(t *rapid.T) {
 	}
 }
 
+// answer settles the answer to one send.
+func (l *liar) answer(t *rapid.T, send int, o Observation) {
+	s := &l.sends[send]
+	s.answered = slices.Contains(finalAnswers, o.Kind) && !l.mismatch(o, s.no)
+	l.hear(t, s.no, o)
+}
+
 func (l *liar) actions() map[string]func(*rapid.T) {
 	pick := func(t *rapid.T) int {
 		if len(l.attempts) == 0 {
@@ -268,10 +284,21 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			if len(open) == 0 {
 				t.Skip("no send waits for its answer")
 			}
-			s := &l.sends[rapid.SampledFrom(open).Draw(t, "send")]
-			o := l.observation(t, SourceSend, s.no)
-			s.answered = o.Kind != ObsNoAnswer && o.OrderNo == l.attempt(s.no).OrderNo
-			l.hear(t, s.no, o)
+			i := rapid.SampledFrom(open).Draw(t, "send")
+			l.answer(t, i, l.observation(t, SourceSend, l.sends[i].no))
+		},
+		"a step that leaves no order": func(t *rapid.T) {
+			switch step, sent := l.step(), len(l.sends); step.Do {
+			case ActionSend:
+				if l.send(t); len(l.sends) > sent {
+					l.answer(t, sent, l.observed(t, SourceSend, l.sends[sent].no, ObsDeclined, ObsUnknown, ObsNoAnswer))
+				}
+			case ActionAsk:
+				parts, _ := Parse(step.OrderNo)
+				l.hear(t, parts.Attempt, l.observed(t, SourceAsk, parts.Attempt, ObsNeverReceived))
+			default:
+				t.Skip("nothing to send or to ask")
+			}
 		},
 		"a run repeats": func(t *rapid.T) {
 			if len(l.settled) == 0 {

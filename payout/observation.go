@@ -34,9 +34,10 @@ const (
 	ObsRetryAfter ObservationKind = "retry_after"
 	// ObsNeverReceived: asked, the provider does not know the number.
 	ObsNeverReceived ObservationKind = "never_received"
-	// ObsUnknown: answered, but the answer says nothing about the money (5xx, undecodable).
+	// ObsUnknown: answered, but the answer says nothing about the money (5xx, undecodable). A send
+	// stays open for the landing window.
 	ObsUnknown ObservationKind = "unknown"
-	// ObsNoAnswer: the request left, no answer came; of a send it stays open for the landing window.
+	// ObsNoAnswer: the request left, no answer came. A send stays open for the landing window.
 	ObsNoAnswer ObservationKind = "no_answer"
 	// ObsNotSent: nothing left this process.
 	ObsNotSent ObservationKind = "not_sent"
@@ -67,9 +68,20 @@ func (k ObservationKind) Definite() bool {
 	return k == ObsSucceeded || k == ObsDeclined || k == ObsReturned
 }
 
+// endsSend reports whether a send with this answer cannot land any more (rule R4): the
+// provider has the order, or documents that nothing is stored under the number, or the
+// request did not leave. Any other answer, and a kind added later, leaves the send open.
+func (k ObservationKind) endsSend() bool {
+	switch k {
+	case ObsSucceeded, ObsPending, ObsNeedsRecipient, ObsDeclined, ObsReturned, ObsRetryAfter, ObsNotSent:
+		return true
+	}
+	return false
+}
+
 // Limits are the facts about a provider that the machine needs.
 type Limits struct {
-	// LandingWindow is how long an unanswered send may still take effect.
+	// LandingWindow is how long a send without a final answer may still take effect.
 	LandingWindow time.Duration
 	// Remembers is how long the provider knows an order number. Nothing is sent
 	// and "never received" proves nothing from a day before its end.

@@ -99,17 +99,13 @@ func describe(o Observation) string {
 
 // verify turns an answer about something else than what was stored into a
 // break and an unknown outcome: it is never success (rule R4), and nothing it
-// says is kept. An answer about another order leaves a send unanswered.
+// says is kept.
 func (s *Settlement) verify(o Observation) Observation {
 	p, a := s.Payment, s.Attempt
-	kind := ObsUnknown
 	var what string
 	switch {
 	case o.OrderNo != a.OrderNo:
 		what = fmt.Sprintf("answer about order %q, stored %q", o.OrderNo, a.OrderNo)
-		if o.Source == SourceSend {
-			kind = ObsNoAnswer
-		}
 	case o.Account != "" && o.Account != p.Account:
 		what = "answer names another account than the stored request"
 	case o.Amount != 0 && o.Amount != p.Amount:
@@ -118,7 +114,7 @@ func (s *Settlement) verify(o Observation) Observation {
 		return o
 	}
 	s.addBreak(BreakMismatch, what)
-	return Observation{ID: o.ID, Source: o.Source, Kind: kind, OrderNo: a.OrderNo, StartedAt: o.StartedAt, EndedAt: o.EndedAt}
+	return Observation{ID: o.ID, Source: o.Source, Kind: ObsUnknown, OrderNo: a.OrderNo, StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
 // note keeps what the provider said beside the attempt, whatever it changes.
@@ -139,10 +135,10 @@ func (s *Settlement) note(o Observation, now time.Time) {
 		}
 	} else {
 		// While an earlier send is open, this may be the answer to that one.
-		if o.Kind == ObsNoAnswer || now.Before(a.OpenUntil) {
-			a.leaveOpen()
-		} else {
+		if o.Kind.endsSend() && !now.Before(a.OpenUntil) {
 			a.NotedUntil = time.Time{}
+		} else {
+			a.leaveOpen()
 		}
 		a.Refused = o.Kind == ObsDeclined
 	}
@@ -239,14 +235,11 @@ func (s *Settlement) settleSend(o Observation, now time.Time) error {
 		}
 		a.Next, a.NextAt = ActionSend, now.Add(max(o.RetryAfter, a.pause(a.Sends-1, now)))
 		return p.Move(StatusSending)
-	default: // unknown or no answer: ask, never send again blindly
+	default: // it says nothing: ask, never send again blindly
 		if p.Status == StatusAwaitingRecipient {
 			return nil
 		}
-		a.Next, a.NextAt = ActionAsk, now
-		if o.Kind == ObsNoAnswer {
-			a.NextAt = now.Add(firstPause)
-		}
+		a.Next, a.NextAt = ActionAsk, now.Add(firstPause) // it may just be landing
 		return p.Move(StatusUnknown)
 	}
 }

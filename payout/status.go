@@ -135,7 +135,7 @@ type Attempt struct {
 	Asks      int
 	// NotedUntil is set from the note of a send to its answer: it may land until then.
 	NotedUntil time.Time
-	// OpenUntil is until when earlier sends that never got an answer may land. Zero: none.
+	// OpenUntil is until when earlier sends without a final answer may land. Zero: none.
 	OpenUntil time.Time
 	// Statement is the provider's last word about the number; "" before the first.
 	Statement ObservationKind

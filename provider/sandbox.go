@@ -32,7 +32,7 @@ import (
 const (
 	// DefaultTimeout is how long a call to the provider may take, connecting included.
 	DefaultTimeout = 5 * time.Second
-	// SandboxLandingWindow is how long an unanswered send may still take effect.
+	// SandboxLandingWindow is how long a send without a final answer may still take effect.
 	SandboxLandingWindow = 10 * time.Second
 	// SandboxRemembers is how long the sandbox promises to know an order number.
 	SandboxRemembers = 30 * 24 * time.Hour

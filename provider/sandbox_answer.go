@@ -82,9 +82,6 @@ func observe(o *payout.Observation, a answer, op payout.Op) {
 		observeSilence(o, a)
 	case a.status == http.StatusOK:
 		observeOrder(o, a, op)
-	case a.status == http.StatusBadGateway || a.status == http.StatusGatewayTimeout:
-		// Somebody between us and the provider answered: the provider did not, and may still act.
-		o.Kind, o.Code = payout.ObsNoAnswer, "http_"+strconv.Itoa(a.status)
 	default:
 		observeProblem(o, a)
 	}

@@ -230,6 +230,22 @@ func TestOddAnswers(t *testing.T) {
 		{"empty", 200, ``, payout.ObsUnknown, payout.ObsUnknown},
 		{"html", 200, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
 		{"cut", 200, good[:len(good)-9], payout.ObsUnknown, payout.ObsUnknown},
+		{"two codes", 422, `{"code":"invalid_request","code":"rate_limited"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"half a refusal", 422, `{"code":"invalid_request","detail":"th`, payout.ObsUnknown, payout.ObsUnknown},
+		{"a refusal in capitals", 422, `{"CODE":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"a refusal and more", 422, `{"code":"invalid_request"}{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"too long", 200, strings.Repeat(" ", maxAnswerBytes) + good, payout.ObsUnknown, payout.ObsUnknown},
+		{"a proxy's rate limit", 429, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
+		{"a proxy's refusal", 403, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
+		{"no content", 204, ``, payout.ObsUnknown, payout.ObsUnknown},
+		{"not modified", 304, ``, payout.ObsUnknown, payout.ObsUnknown},
+		{"error page", 500, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
+		{"error", 500, `{"code":"internal"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"success as an error", 500, good, payout.ObsUnknown, payout.ObsUnknown},
+		{"unavailable page", 503, `<html>`, payout.ObsUnknown, payout.ObsUnknown},
+		{"rate limit as 503", 503, `{"code":"rate_limited"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"refusal under a success", 200, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
+		{"refusal under a redirect", 302, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
 		{"two statuses", 200, good[:len(good)-1] + `,"status":"declined"}`, payout.ObsUnknown, payout.ObsUnknown},
 		{"new status", 200, strings.Replace(good, "succeeded", "paused", 1), payout.ObsUnknown, payout.ObsUnknown},
 		{"other currency", 200, strings.Replace(good, "CNY", "USD", 1), payout.ObsUnknown, payout.ObsUnknown},
@@ -243,12 +259,12 @@ func TestOddAnswers(t *testing.T) {
 		{"refusal as 500", 500, `{"code":"invalid_request"}`, payout.ObsUnknown, payout.ObsUnknown},
 		{"not found as 500", 500, `{"code":"order_not_found"}`, payout.ObsUnknown, payout.ObsUnknown},
 		{"unavailable", 503, `{"code":"unavailable"}`, payout.ObsUnknown, payout.ObsUnknown},
-		{"gateway", 502, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
-		{"gateway timeout", 504, ``, payout.ObsNoAnswer, payout.ObsNoAnswer},
+		{"gateway", 502, ``, payout.ObsUnknown, payout.ObsUnknown},
+		{"gateway timeout", 504, ``, payout.ObsUnknown, payout.ObsUnknown},
 		{"order not found", 404, `{"code":"order_not_found"}`, payout.ObsUnknown, payout.ObsNeverReceived},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if c.status == 307 {
+			if c.status/100 == 3 {
 				w.Header().Set("Location", "/v1/elsewhere")
 				if r.URL.Path == "/v1/elsewhere" {
 					t.Errorf("followed a redirect")

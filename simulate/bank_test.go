@@ -75,7 +75,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	seen = payout.Observation{Source: payout.SourceSend, OrderNo: o.OrderNo, Kind: payout.ObsNoAnswer, StartedAt: now, EndedAt: now}
 	how := 0
 	if !w.calm && w.hit("network", 2*w.faults) {
-		how = 1 + w.dice.n("how", 7)
+		how = 1 + w.dice.n("how", 8)
 	}
 	b.advance()
 	w.judgeLeaves(o.OrderNo)
@@ -87,7 +87,7 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 	case now.Before(b.mute):
 		how = 2
 	case now.Before(b.broke) && o.Op != payout.OpCharge && b.orders[o.OrderNo] == nil:
-		how = 8
+		how = 9
 	}
 	switch how {
 	case 1: // the answer is lost
@@ -111,7 +111,10 @@ func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation)
 		} else {
 			b.answer(&seen, b.orders[o.OrderNo])
 		}
-	case 8:
+	case 8: // the answer says nothing, and the request lands while the send is open
+		seen.Kind = payout.ObsUnknown
+		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
+	case 9:
 		seen.Kind, seen.Code = payout.ObsRetryAfter, payout.CodeLowBalance
 	default:
 		b.answer(&seen, b.arrive(o, now))

@@ -24,7 +24,7 @@ var (
 // What mixtures are drawn from. The rest of the kinds act on notifications, too,
 // and are in sendKinds.
 var (
-	sendKinds = []string{"error_before", "error_after", "timeout_before", "timeout_after", "rate_limit", "decline", "pending",
+	sendKinds = []string{"error_before", "error_after", "error_late", "timeout_before", "timeout_after", "rate_limit", "decline", "pending",
 		"pending_forever",
 		"notify_never", "notify_twice", "notify_late", "not_found_yet", "contradict", "low_balance"}
 	askKinds = []string{"error_before", "error_after", "timeout_before", "rate_limit", "pending", "pending_forever", "not_found_yet",

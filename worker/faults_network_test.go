@@ -256,6 +256,35 @@ func loseSuccess(s *scene) {
 	}
 }
 
+// landsLater is a row whose first send is answered with something that says nothing, and
+// lands after the second one was refused: the first answer is no final one (rule R4).
+func landsLater(label string, ops []payout.Op, first reply) faultRow {
+	first.label = label
+	asked := "send " + label + "; ask order_not_found; send invalid_request; ask order_not_found"
+	return faultRow{what: label + ", the second send is refused as invalid, then the first one lands", ops: ops, limits: slowNetwork,
+		set: func(s *scene) {
+			s.line.between = func(x *exchange, forward func() reply) reply {
+				switch {
+				case s.of(x) && x.Send && x.N == 1:
+					s.held <- x
+					return first
+				case s.of(x) && x.Send && x.N == 2:
+					return problemReply(http.StatusUnprocessableEntity, "invalid_request")
+				}
+				return forward()
+			}
+		},
+		then: func(s *scene) {
+			x := s.heldSend()
+			s.awaitCalls(asked + "; ask order_not_found+")
+			if p := s.payment(); p.Status != payout.StatusUnknown {
+				s.Errorf("%s while the first send may still land", p.Status)
+			}
+			s.mustLand(x, "succeeded")
+		},
+		calls: asked + "+; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction"}
+}
+
 // lateRows: calls that the network delivers late, and decisions in between.
 var lateRows = []faultRow{
 	{what: "send held beyond the question, sent again, then the first one lands", ops: everyOp, set: keepFirst(nil),
@@ -286,6 +315,15 @@ var lateRows = []faultRow{
 		},
 		calls: "send silence; ask order_not_found; send invalid_request; ask order_not_found+; ask succeeded+", status: payout.StatusPaid,
 		money: "once", breaks: "contradiction"},
+	landsLater("500", everyOp, problemReply(http.StatusInternalServerError, "internal")),
+	landsLater("503", transfers, problemReply(http.StatusServiceUnavailable, "busy")),
+	landsLater("502", transfers, instead(http.StatusBadGateway, "502", "text/html", "<h1>Bad Gateway</h1>")(reply{})),
+	landsLater("302", transfers, reply{status: http.StatusFound, label: "302"}),
+	landsLater("HTML", transfers, instead(http.StatusOK, "HTML", "text/html", "<html>It works!</html>")(reply{})),
+	landsLater("half a refusal", transfers, instead(http.StatusUnprocessableEntity, "half a refusal", "application/json",
+		`{"code":"invalid_request","det`)(reply{})),
+	landsLater("two codes", transfers, instead(http.StatusUnprocessableEntity, "two codes", "application/json",
+		`{"code":"invalid_request","code":"rate_limited"}`)(reply{})),
 	{what: "send lost for good, the second one is refused as invalid: failed once the first one cannot land any more", ops: transfers,
 		set: keepFirst(func(s *scene, x *exchange, forward func() reply) reply {
 			if x.Send && x.N == 2 {

@@ -59,6 +59,7 @@ const (
 	SilentAfter    Situation = "no answer, money moved"
 	ErrorBefore    Situation = "server error, nothing stored"
 	ErrorAfter     Situation = "server error, money moved"
+	ErrorLate      Situation = "server error, lands later" // within Config.Within
 	AskSilent      Situation = "no answer to a query"
 	AskError       Situation = "server error to a query"
 	AskLimited     Situation = "query rate limited"

@@ -123,6 +123,7 @@ var suffixes = map[Situation]string{Succeeds: "", Declines: "~declined", StaysPe
 var faults = map[Situation][2]string{
 	LowBalance: {"transfer", "low_balance"}, RateLimited: {"transfer", "rate_limit"}, SilentBefore: {"transfer", "timeout_before"},
 	SilentAfter: {"transfer", "timeout_after"}, ErrorBefore: {"transfer", "error_before"}, ErrorAfter: {"transfer", "error_after"},
+	ErrorLate: {"transfer", "error_late"},
 	AskSilent: {"query", "timeout_before"}, AskError: {"query", "error_before"}, AskLimited: {"query", "rate_limit"},
 	NotFoundYet: {"query", "not_found_yet"},
 }

@@ -16,6 +16,7 @@ func troubleCases() []tcase {
 		{"no answer, money moved", func(p *probe) { p.lost(SilentAfter, payout.ObsNoAnswer, true) }},
 		{"a server error, nothing stored", func(p *probe) { p.lost(ErrorBefore, payout.ObsUnknown, false) }},
 		{"a server error, money moved", func(p *probe) { p.lost(ErrorAfter, payout.ObsUnknown, true) }},
+		{"a server error, lands later", caseLandsLater},
 		{"a query without answer says nothing", func(p *probe) { p.unanswered(AskSilent, payout.ObsNoAnswer) }},
 		{"a query with a server error says nothing", func(p *probe) { p.unanswered(AskError, payout.ObsUnknown) }},
 		{"a query that is rate limited says nothing", func(p *probe) { p.unanswered(AskLimited, payout.ObsRetryAfter) }},
@@ -62,6 +63,21 @@ func (p *probe) lost(s Situation, want payout.ObservationKind, moved bool) {
 		p.wantKind("asked", p.ask(o), asked)
 	}
 	p.wantMoved("asked", o, times)
+	p.succeed(o, account, someAmount)
+	p.wantMoved("sent again", o, 1)
+}
+
+// caseLandsLater: after an error the request takes effect. Until then a query finds nothing,
+// and whenever the same bytes are sent again the money moves once. An answer that the machine
+// reads as final would let it give the number up before.
+func caseLandsLater(p *probe) {
+	account, end := p.at(ErrorLate)
+	o := p.order(payout.OpTransfer, account, someAmount)
+	p.wantKind("sent", p.send(o), payout.ObsUnknown, payout.ObsNoAnswer)
+	p.wantKind("asked", p.ask(o), payout.ObsNeverReceived, payout.ObsPending, payout.ObsSucceeded)
+	p.becomes(o, payout.ObsSucceeded)
+	p.wantMoved("landed", o, 1)
+	end()
 	p.succeed(o, account, someAmount)
 	p.wantMoved("sent again", o, 1)
 }

@@ -171,6 +171,8 @@ func TestCatches(t *testing.T) {
 		"a timeout was never sent": {wrong{sent: turn(payout.ObsNoAnswer, payout.ObsNotSent)}, nil,
 			"a connection that breaks leaves the outcome open"},
 		"a server error is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil, "a server error, money moved"},
+		"a server error that lands later is a refusal": {wrong{sent: turn(payout.ObsUnknown, payout.ObsDeclined)}, nil,
+			"a server error, lands later"},
 		"a server error may be sent anew": {wrong{sent: turn(payout.ObsUnknown, payout.ObsRetryAfter)}, nil,
 			"an answer that says nothing is an unknown outcome"},
 		"any 404 is never received": {wrong{asked: notFoundIsNever}, nil, "a not found of somebody else is not never received"},

@@ -7,18 +7,19 @@ import (
 	"sync"
 )
 
-// Fault kinds. "before" and "after" are relative to the money's movement: a
+// Fault kinds. "before", "late" and "after" are relative to the money's movement: a
 // before kind stores nothing, an after kind processes the order and then spoils
-// the answer. A rule that could have no effect on an event does not fire: its
+// the answer, a late kind answers at once and processes the order after PendingAfter. A rule that could have no effect on an event does not fire: its
 // count is kept. On sends:
 //
 //   - decline, low_balance: new orders only; the first is stored, the second is not.
+//   - error_late: new orders only; a repeat may make the order before it arrives.
 //   - pending: new orders only; the account's outcome comes after PendingAfter.
 //   - pending_forever: the account decides as ever, but the order is shown as
 //     processing, to queries too, while such a rule stands, used up or not.
 //   - contradict: says declined of an order that succeeded; never the reverse.
 //
-// On queries (op query): error_*, timeout_* and rate_limit as on sends;
+// On queries (op query): *_before, *_after and rate_limit as on sends;
 // pending and pending_forever say processing; not_found_yet says 404 of an order
 // that exists, and may also name the op of the order; contradict says the
 // opposite of the final status told last, and the truth when none was told.
@@ -26,6 +27,7 @@ import (
 const (
 	faultErrorBefore    = "error_before"
 	faultErrorAfter     = "error_after"
+	faultErrorLate      = "error_late"
 	faultTimeoutBefore  = "timeout_before"
 	faultTimeoutAfter   = "timeout_after"
 	faultRateLimit      = "rate_limit"
@@ -40,7 +42,7 @@ const (
 	faultLowBalance     = "low_balance"
 )
 
-var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit,
+var faultKinds = []string{faultErrorBefore, faultErrorAfter, faultErrorLate, faultTimeoutBefore, faultTimeoutAfter, faultRateLimit,
 	faultDecline, faultPending, faultPendingForever, faultNotifyNever, faultNotifyTwice, faultNotifyLate,
 	faultNotFoundYet, faultContradict, faultLowBalance}
 

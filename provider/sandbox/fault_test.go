@@ -25,6 +25,7 @@ func TestFaultsOnSends(t *testing.T) {
 		}{
 			{"error_before", "u", "internal", "", "succeeded"},
 			{"error_after", "u", "internal", moved, "succeeded"},
+			{"error_late", "u", "internal", "", "succeeded"},
 			{"timeout_before", "u", "lost", "", "succeeded"},
 			{"timeout_after", "u", "lost", moved, "succeeded"},
 			{"rate_limit", "u", "rate_limited", "", "succeeded"},
@@ -77,6 +78,47 @@ func TestFaultsOnSends(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestErrorThatLandsLater: the caller hears of an error, and the order arrives afterwards,
+// once, also across a restart and beside repeats.
+func TestErrorThatLandsLater(t *testing.T) {
+	for _, op := range []string{"charge", "transfer", "refund"} {
+		t.Run(op, func(t *testing.T) {
+			st := newStand(t, func(c *Config) { c.PendingAfter = time.Hour })
+			st.faults(Rule{Op: op, Kind: "error_late", Rate: 1})
+			if r := st.send(op, "far", "u", 7); r.code() != "internal" {
+				t.Fatalf("heard %s", r)
+			}
+			if q := st.query("far"); q.code() != "order_not_found" || st.moved("far") != "" {
+				t.Errorf("it is there already: %s", q)
+			}
+			st.cfg.PendingAfter = 60 * time.Millisecond
+			st.restart()
+			for no, account := range map[string]string{"no1": "u", "no2": "u~declined", "no3": "u~returned", "no4": "u~pending"} {
+				for range 2 { // both arrive, as one order
+					if r := st.send(op, no, account, 7); r.status == 200 {
+						continue // the first one has arrived
+					} else if r.code() != "internal" {
+						t.Fatalf("%s: heard %s", no, r)
+					}
+				}
+			}
+			moved := op + " 7;"
+			for no, want := range map[string]string{"no1": moved, "no2": "", "no3": moved + "return 7;", "no4": moved} {
+				wait.Until(t, no+" arrives", func() bool { return len(st.hooks.of(no)) > 0 && st.moved(no) == want })
+				if q := st.query(no).order(t); !q.Status.final() {
+					t.Errorf("%s: %s", no, q.Status)
+				}
+			}
+			st.faults()
+			for no := range map[string]string{"no1": "u"} {
+				if got := st.send(op, no, "u", 7).order(t); got.Status != StatusSucceeded || st.moved(no) != moved {
+					t.Errorf("a repeat heard %s, moved %q", got.Status, st.moved(no))
+				}
+			}
+		})
 	}
 }
 

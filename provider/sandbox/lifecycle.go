@@ -16,12 +16,15 @@ const (
 	dueComplete = "complete" // a processing order meets its fate
 	dueReturn   = "return"   // a succeeded order's money comes back
 	dueExpire   = "expire"   // nobody confirmed
+	dueArrive   = "arrive"   // a send that was answered with an error takes effect
 )
 
 // dueEvent is a change of an order that time brings.
 type dueEvent struct {
 	Kind    string `json:"kind"`
 	OrderNo string `json:"order_no"`
+	// Order is what arrives.
+	Order *params `json:"order,omitempty"`
 }
 
 // duePerCommit bounds one round of due events.
@@ -72,6 +75,8 @@ func (s *Server) happen(tx *txn, ev dueEvent, now time.Time) error {
 		return err
 	}
 	switch {
+	case ev.Kind == dueArrive:
+		return s.arrive(tx, *ev.Order, now)
 	case rec == nil:
 		// Cannot be; dropped, so that it does not hold up the others for ever.
 		s.log.Error("due event of an unknown order", slog.String("order_no", ev.OrderNo), slog.String("kind", ev.Kind))
@@ -83,6 +88,23 @@ func (s *Server) happen(tx *txn, ev dueEvent, now time.Time) error {
 		return s.becomeLater(tx, rec, fate{StatusDeclined, "confirmation_expired", "Nobody confirmed in time."}, now)
 	}
 	return nil
+}
+
+// arrive processes a send that was answered before. A number that is known by now, and
+// a request that would be refused, change nothing.
+func (s *Server) arrive(tx *txn, p params, now time.Time) error {
+	pl, err := s.plan(tx, p)
+	if err != nil || pl.existing != nil || pl.refusal != nil {
+		return err
+	}
+	rec, err := s.accept(tx, p, pl, &Rule{})
+	if err != nil {
+		return err
+	}
+	if err := tx.putOrder(rec); err != nil || !rec.Status.final() {
+		return err
+	}
+	return s.notify(tx, rec, now)
 }
 
 // runDue makes due events happen until the context ends.

@@ -55,6 +55,10 @@ func (s *Server) submit(tx *txn, p params) (reply, error) {
 		r.delay = delay
 		return r, nil
 	}
+	if rule.Kind == faultErrorLate {
+		at, arrival := time.Now().Add(s.cfg.PendingAfter), dueEvent{Kind: dueArrive, OrderNo: p.OrderNo, Order: &p}
+		return reply{problem: problemInternal, delay: delay}, tx.schedule(bucketDue, at, arrival)
+	}
 	r, err := s.process(tx, p, pl, rule)
 	if err != nil {
 		return reply{}, err
@@ -118,7 +122,7 @@ func (s *Server) fireForSend(tx *txn, p params, pl plan) (*Rule, error) {
 			return true
 		case faultDecline, faultLowBalance:
 			return fresh
-		case faultPending:
+		case faultPending, faultErrorLate:
 			return fresh && !pl.silent
 		case faultPendingForever:
 			return fresh && !pl.silent || pl.existing != nil && pl.refusal == nil && !pl.existing.Told.final()
