@@ -40,13 +40,9 @@ type funded struct {
 // RecordPacket writes the packet row (funding, sealed seed) and its pending
 // charge. Repeatable. Returns the row's status.
 func (a *Packets) RecordPacket(ctx context.Context, p packet.Packet) (packet.Status, error) {
-	seed := packet.DeriveSeed(a.SeedKey, p.ID)
-	if packet.Commitment(seed) != p.Commitment {
-		return "", typed(fmt.Errorf("packet %s: commitment does not fit the seed key: %w", p.ID, packet.ErrConflict))
-	}
-	sealed, err := packet.SealSeed(a.SeedKey, p.ID, seed)
+	sealed, err := packet.SealedSeed(a.SeedKey, p)
 	if err != nil {
-		return "", fmt.Errorf("seal seed of packet %s: %w", p.ID, err)
+		return "", typed(err)
 	}
 	var eligible []string
 	if p.EligibleCount > 0 {

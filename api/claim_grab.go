@@ -203,7 +203,7 @@ func (r *request) grabFromRow(id, user string) (answer, error) {
 		got.Result = packet.GrabUnavailable
 	case r.server.cfg.Now().Before(l.rec.OpensAt):
 		got.Result = packet.GrabNotOpenYet
-	case l.rec.Eligible != nil && !slices.Contains(l.rec.Eligible, user):
+	case l.rec.EligibleCount > 0 && !slices.Contains(l.rec.Eligible, user):
 		got.Result = packet.GrabNotEligible
 	case l.rec.ClaimedCount == l.rec.ShareCount:
 		got.Result = packet.GrabSoldOut

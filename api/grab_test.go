@@ -24,7 +24,8 @@ func TestGrabTable(t *testing.T) {
 	closing := h.open(h.app, with())
 	retired := h.open(h.app, with("eligible_user_ids", `["a","b"]`))
 	soldOut := h.open(h.app, with("share_count", "1", "eligible_user_ids", `["a","b"]`))
-	for _, id := range []string{guests, recalled, closing, retired, soldOut} {
+	lost := h.open(h.app, with("eligible_user_ids", `["a","b"]`))
+	for _, id := range []string{guests, recalled, closing, retired, soldOut, lost} {
 		if r := h.grab(h.app, id, "a"); r.status != http.StatusCreated {
 			t.Fatalf("%s", r)
 		}
@@ -37,6 +38,10 @@ func TestGrabTable(t *testing.T) {
 	}
 	h.finish(retired, packet.CloseRecalled)
 	h.finish(soldOut, packet.CloseSoldOut)
+	h.finish(lost, packet.CloseUnopened)
+	if _, err := h.database(h.dsn).ExecContext(t.Context(), "UPDATE packets SET eligible = NULL WHERE id = ?", lost); err != nil {
+		t.Fatal(err)
+	}
 	for i, c := range []struct {
 		id, user string
 		owner    owner
@@ -64,6 +69,9 @@ func TestGrabTable(t *testing.T) {
 		{soldOut, "a", h.app, 200, ""},
 		{soldOut, "x", h.app, 403, "not_eligible"},
 		{soldOut, "b", h.app, 409, "sold_out"},
+		{lost, "a", h.app, 200, ""},
+		{lost, "x", h.app, 403, "not_eligible"},
+		{lost, "b", h.app, 403, "not_eligible"}, // nobody knows that it was for him
 	} {
 		r := h.grab(c.owner, c.id, c.user)
 		if r.status != c.status || r.code() != c.code {

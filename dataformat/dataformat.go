@@ -7,7 +7,7 @@ package dataformat
 import "fmt"
 
 // Number is the data format of this build. migrations/00100_data_format.sql writes it.
-const Number = 1
+const Number = 2
 
 // Error says that a build with another data format made what a store holds.
 type Error struct {

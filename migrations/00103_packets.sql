@@ -3,7 +3,8 @@
 -- of create: body hash and first answer. claimed_count, best_share and last_share are
 -- written when the books of the packet close, so that no reader counts a million shares;
 -- best_share and last_share stay NULL without any claim. Tickets and a list of users
--- exclude each other.
+-- exclude each other. A recovery that finds no list, but knows that there was one, writes
+-- eligible_count alone: nobody may grab then, and the packet closes.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS packets (
     id               VARBINARY(20) NOT NULL PRIMARY KEY,
@@ -18,7 +19,8 @@ CREATE TABLE IF NOT EXISTS packets (
     greeting         VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     group_id         VARBINARY(64) NULL,
     metadata         BLOB          NOT NULL COMMENT 'JSON object of strings',
-    eligible         MEDIUMBLOB    NULL COMMENT 'JSON array of user ids; NULL: everyone',
+    eligible         MEDIUMBLOB    NULL COMMENT 'JSON array of user ids; NULL with a count: lost',
+    eligible_count   INT           NOT NULL DEFAULT 0 COMMENT 'users on the list; 0: everyone may grab',
     body_hash        VARBINARY(64) NOT NULL,
     commitment       VARBINARY(64) NOT NULL,
     sealed_seed      VARBINARY(128) NOT NULL COMMENT 'AES-GCM; opened only when closed',
@@ -59,7 +61,8 @@ CREATE TABLE IF NOT EXISTS packets (
     CONSTRAINT packets_remainder CHECK (remainder IS NULL OR remainder BETWEEN 0 AND total_amount),
     CONSTRAINT packets_counted CHECK (claimed_count IS NULL OR claimed_count BETWEEN 0 AND share_count),
     CONSTRAINT packets_life CHECK (expires_at > opens_at),
-    CONSTRAINT packets_tickets CHECK (tickets = FALSE OR eligible IS NULL)
+    CONSTRAINT packets_tickets CHECK (tickets = FALSE OR eligible_count = 0),
+    CONSTRAINT packets_eligible CHECK (eligible_count >= 0 AND (eligible IS NULL OR eligible_count > 0))
 ) ENGINE = InnoDB;
 
 -- +goose Down

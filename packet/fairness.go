@@ -35,6 +35,20 @@ func Commitment(seed [32]byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SealedSeed derives the seed of a packet and seals it. Errors: ErrConflict when the packet's
+// commitment was made with another key.
+func SealedSeed(key [32]byte, p Packet) ([]byte, error) {
+	seed := DeriveSeed(key, p.ID)
+	if Commitment(seed) != p.Commitment {
+		return nil, fmt.Errorf("packet %s: commitment does not fit the seed key: %w", p.ID, ErrConflict)
+	}
+	sealed, err := SealSeed(key, p.ID, seed)
+	if err != nil {
+		return nil, fmt.Errorf("seal seed of packet %s: %w", p.ID, err)
+	}
+	return sealed, nil
+}
+
 // SealSeed encrypts the seed for storage with AES-256-GCM, a fresh random nonce
 // in front and the packet id as additional data, so that a sealed seed opens
 // only for its own packet. The result has 60 bytes: nonce 12, seed 32, tag 16.

@@ -23,9 +23,13 @@ type Record struct {
 	BooksClosedAt time.Time
 	ClosedAt      time.Time
 	SealedSeed    []byte
-	Eligible      []string // nil: everyone
+	Eligible      []string // the users of EligibleCount; lists leave it out
 	First         *FirstAnswer
 }
+
+// ListLost reports whether the packet has a list of users that is lost: EligibleCount says how
+// many may grab, and not all of them are known. Nobody may grab then.
+func (r Record) ListLost() bool { return len(r.Eligible) != r.EligibleCount }
 
 // Status derives what the API tells from the row, at the given time.
 func (r Record) Status(now time.Time) Status {

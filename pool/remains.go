@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,6 +60,22 @@ func (p *Pool) Remains(ctx context.Context, ids []string) (map[string]packet.Poo
 		}
 	}
 	return views, nil
+}
+
+// RemainingEligible is Eligible behind a shut gate; what cannot be read is missing.
+//
+// Errors: ErrUnavailable.
+func (p *Pool) RemainingEligible(ctx context.Context, id string) ([]string, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return nil, nil //nolint:nilerr // what cannot exist has no list
+	}
+	users, err := p.rdb.SMembers(ctx, keys.eligible).Result()
+	if err != nil && !isReply(err) {
+		return nil, redisError("remaining eligible users of packet "+id, err)
+	}
+	slices.Sort(users)
+	return users, nil
 }
 
 // RemainingClaims is Claims behind a shut gate, some at a time and in no order: a

@@ -101,7 +101,8 @@ func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) 
 // there is, while the gate of its lane is closed in the given epoch (rule R9). The
 // state is funding, open or closing, as the row says. Of a packet that is withheld the
 // free shares are left out: a grab that would take one finds counters and shares in
-// disagreement, and is unavailable. after returns the shares
+// disagreement, and is unavailable. An open packet whose list is lost is closed, unopened: its
+// workflow follows, as after a recall. after returns the shares
 // behind an index, in order, some at a time, and none at the end; -1 is before all
 // of them. Memory does not grow with the packet.
 //
@@ -111,6 +112,9 @@ func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.Restored, afte
 	keys, err := p.keysOf(r.ID)
 	if err != nil {
 		return err
+	}
+	if r.Stored == packet.StatusOpen && r.ListLost() {
+		r.Stored, r.Reason = packet.StatusClosing, packet.CloseUnopened
 	}
 	lane := packet.Lane(r.ID, p.cfg.Lanes)
 	f := &filling{pool: p, keys: keys, gate: p.keys.epoch(lane), epoch: epoch, packet: r,

@@ -57,7 +57,6 @@ type books struct {
 	honours   sums // of promises that could not be booked
 	breaks    []payout.Break
 	outbox    []want
-	guests    []string
 	promises  []promise
 	decisions []*decision
 	hold      *payout.Hold
@@ -134,8 +133,10 @@ func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, 
 	err error) {
 	err = b.world.do("record packet", func() error {
 		if !b.recorded {
-			b.guests = guests
-			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed}
+			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed, Eligible: guests}
+			if b.rec.ListLost() {
+				b.world.reached["a list was lost"]++
+			}
 			now := b.world.now()
 			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App,
 				UserID:     p.SenderID,
@@ -189,7 +190,10 @@ func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.S
 			if err := allowed(); err != nil {
 				return err
 			}
-			b.move(packet.StatusOpen)
+			if b.move(packet.StatusOpen); b.rec.ListLost() {
+				b.rec.Reason = packet.CloseUnopened
+				b.move(packet.StatusClosing)
+			}
 			for _, a := range amounts {
 				b.shares = append(b.shares, share{amount: a})
 			}

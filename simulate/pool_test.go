@@ -14,17 +14,20 @@ import (
 
 // pool is the packet in Redis: who grabs first wins, and every win leaves a hand-off.
 type pool struct {
-	world    *world
-	state    packet.PoolState
-	retired  bool
-	shares   []money.Fen
-	winners  []packet.Claim
-	byUser   map[string]packet.Claim
-	claimed  money.Fen
-	reason   packet.CloseReason
-	handoffs []packet.Claim // not acknowledged yet
-	signal   packet.CloseReason
-	free     []int // shares that nobody has taken, in the order in which they go
+	world   *world
+	state   packet.PoolState
+	retired bool
+	shares  []money.Fen
+	// eligible are the users who may grab a restricted packet.
+	eligible   map[string]bool
+	restricted bool
+	winners    []packet.Claim
+	byUser     map[string]packet.Claim
+	claimed    money.Fen
+	reason     packet.CloseReason
+	handoffs   []packet.Claim // not acknowledged yet
+	signal     packet.CloseReason
+	free       []int // shares that nobody has taken, in the order in which they go
 	// gone: Redis was lost with all that it held.
 	gone bool
 	// shut: somebody has noticed that the lane lacks something, or wants it made again
@@ -48,7 +51,7 @@ func (p *pool) grab(user string) (won bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if p.state == packet.PoolOpen && w.guests != nil && !w.guests[user] {
+	if p.state == packet.PoolOpen && p.restricted && !p.eligible[user] {
 		w.reached["not on the list"]++
 		return false
 	}
@@ -73,7 +76,9 @@ func (p *pool) grab(user string) (won bool) {
 	if len(p.free) == 0 {
 		p.signal = packet.CloseSoldOut
 	}
-	w.note("%s won share %d of %d fen", user, i, c.Amount)
+	if w.note("%s won share %d of %d fen", user, i, c.Amount); w.guests != nil && !w.guests[user] {
+		w.violated("%s won, and is not on the list", user)
+	}
 	return true
 }
 
@@ -187,7 +192,7 @@ func (p *pool) Eligible(context.Context, string) (list []string, err error) {
 		case p.shut:
 			err = errAway
 		case !p.gone:
-			list = slices.Sorted(maps.Keys(p.world.guests))
+			list = slices.Sorted(maps.Keys(p.eligible))
 		}
 	})
 	return list, err
@@ -233,7 +238,7 @@ func (p *pool) emptied() {
 	}
 	w.note("Redis emptied")
 	w.reached["redis emptied"]++
-	p.gone = true
+	p.gone, p.eligible = true, nil
 	for _, c := range p.winners {
 		w.missed[c.UserID] = true
 	}

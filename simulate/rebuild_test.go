@@ -85,6 +85,10 @@ func (w *world) remake(running func(packet.Claim) bool) error {
 		}
 		p.shut, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
 		p.shares, p.free, p.winners, p.byUser = nil, nil, nil, map[string]packet.Claim{}
+		p.restricted, p.eligible = b.rec.EligibleCount > 0, map[string]bool{}
+		for _, user := range b.rec.Eligible {
+			p.eligible[user] = true
+		}
 		for i, s := range b.shares {
 			p.shares = append(p.shares, s.amount)
 			if s.user == "" {

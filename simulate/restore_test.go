@@ -182,7 +182,7 @@ type marks struct{ orders, claims int }
 // newRecovery is the product's recovery of the books.
 func (m *model) newRecovery() *worker.Recover {
 	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
-		SeedKey: seedKey, By: "ops", Packets: m.packets, Logger: slog.New(slog.DiscardHandler)}
+		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
 }
 
 // recovers runs the product's recovery, which may be killed, once no send can be under way.
@@ -609,6 +609,15 @@ func (p remains) Remains(_ context.Context, ids []string) (map[string]packet.Poo
 		out[p.world.packet.ID] = v
 	})
 	return out, nil
+}
+
+func (p remains) RemainingEligible(context.Context, string) (list []string, err error) {
+	p.world.look(func() {
+		if !p.gone {
+			list = slices.Sorted(maps.Keys(p.eligible))
+		}
+	})
+	return list, nil
 }
 
 // RemainingClaims tells of whoever has a promise too, since the pool was made again.

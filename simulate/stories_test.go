@@ -276,6 +276,43 @@ func promiseStories() map[string]story {
 	}
 }
 
+// unrecorded keeps a backup of before the packet.
+func unrecorded(m *model) {
+	b := newBooks(m.world)
+	b.state = payout.Books{Number: 1, State: payout.BooksNormal, BeatAt: m.clock}
+	m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
+}
+
+// listStories: a packet for a list of users, user0 and user1, that the backup does not have.
+func listStories() map[string]story {
+	list := func() loaded { return loaded{"guests": 3, "invited": 1} }
+	emptied := func(m *model) {
+		m.pool.gone, m.pool.winners = true, nil
+		clear(m.pool.byUser)
+	}
+	nobodyElse := func(m *model, status packet.Status) bool {
+		m.rebuilt()
+		return m.books.rec.Stored == status && m.books.rec.ListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
+	}
+	return map[string]story{
+		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
+			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && nobodyElse(m, packet.StatusClosing) }},
+		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
+			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet); return err })
+		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
+			if !nobodyElse(m, packet.StatusFunding) {
+				return false
+			}
+			m.quiets()
+			return m.refund() != nil && m.refund().Amount == m.packet.TotalAmount && m.books.rec.Reason == packet.CloseUnopened
+		}},
+		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
+			want: func(m *model, _ worker.Recovery) bool {
+				return m.books.rec.Stored == packet.StatusOpen && !m.books.rec.ListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
+			}},
+	}
+}
+
 // leftStories: what the recovery cannot find out is left to staff.
 func leftStories() map[string]story {
 	charge := func(m *model) string { return payout.ID(payout.KindCharge, m.packet.ID, 0) + ":" }
@@ -294,11 +331,7 @@ func leftStories() map[string]story {
 			m.start(id, nil)
 			m.quiets()
 		}, left: func(m *model) string { return payoutOf(m, 0) + ":" }},
-		"charged, and the terms are lost": {before: func(m *model) {
-			b := newBooks(m.world)
-			b.state = payout.Books{Number: 1, State: payout.BooksNormal, BeatAt: m.clock}
-			m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
-		}, after: opens, lost: losePool, left: charge},
+		"charged, and the terms are lost": {before: unrecorded, after: opens, lost: losePool, left: charge},
 		"older than what the provider remembers": {dice: loaded{"memory": 2, "life": 2}, before: opens,
 			after: func(m *model) { m.pass(3 * time.Hour) },
 			left:  charge},
@@ -308,7 +341,7 @@ func leftStories() map[string]story {
 // TestRecoverStories: the recovery of a restored MySQL finds what has happened and leaves to
 // staff what it cannot find; everything else comes to its end.
 func TestRecoverStories(t *testing.T) {
-	for _, some := range []map[string]story{chargeStories(), numberStories(), promiseStories(), leftStories()} {
+	for _, some := range []map[string]story{chargeStories(), numberStories(), promiseStories(), listStories(), leftStories()} {
 		for name, s := range some {
 			t.Run(name, func(t *testing.T) {
 				if m := s.play(t); len(m.wrong) > 0 {

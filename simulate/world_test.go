@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -136,7 +137,8 @@ func newWorld(d dice, now func() time.Time, key string) *world {
 		w.packet.EligibleCount = len(w.guests)
 	}
 	w.books = newBooks(w)
-	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}}
+	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
+		eligible: maps.Clone(w.guests)}
 	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
 	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
 	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}

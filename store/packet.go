@@ -29,6 +29,7 @@ type packetRow struct {
 	GroupID        *string
 	Metadata       []byte
 	Eligible       []byte
+	EligibleCount  int
 	BodyHash       string
 	Commitment     string
 	SealedSeed     []byte
@@ -67,7 +68,7 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 	return packetRow{
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
-		Metadata: meta, Eligible: list, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
+		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
 		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(),
 		UpdatedAt: now,
 	}, nil
@@ -79,7 +80,7 @@ func (r packetRow) record() (packet.Record, error) {
 			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
 			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
 			GroupID: r.GroupID, Tickets: r.Tickets, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
-			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
+			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
 		},
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
 		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
@@ -101,15 +102,15 @@ func (r packetRow) record() (packet.Record, error) {
 		if err := json.Unmarshal(r.Eligible, &rec.Eligible); err != nil {
 			return rec, fmt.Errorf("packet %s: eligible list: %w", r.ID, err)
 		}
-		rec.EligibleCount = len(rec.Eligible)
 	}
 	return rec, nil
 }
 
 // RecordPacket writes the packet row in status funding and its charge, pending,
-// in one transaction. A repeat with the same body hash changes nothing. Returns
-// the row's status. Errors: ErrConflict when the id is taken by another body,
-// ErrUnavailable.
+// in one transaction. A repeat with the same body hash changes nothing. Without a list,
+// EligibleCount says that it is lost; only books that are being recovered take that. Returns
+// the row's status. Errors: ErrConflict when the id is taken by another body, or the list has
+// another length, ErrMoved when it is missing and the books are normal, ErrUnavailable.
 func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status,
 	error) {
 	status := packet.StatusFunding
@@ -130,6 +131,9 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 			return err
 		}
 		status = packet.StatusFunding
+		if err := tx.listAllowed(p, eligible); err != nil {
+			return err
+		}
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
@@ -153,11 +157,24 @@ func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []
 	return status, err
 }
 
+// listAllowed refuses a list that is not the packet's, and a missing one unless a recovery
+// has looked for it.
+func (tx tx) listAllowed(p packet.Packet, eligible []string) error {
+	switch {
+	case len(eligible) == p.EligibleCount:
+		return nil
+	case len(eligible) == 0:
+		return tx.restoredOnly()
+	}
+	return fmt.Errorf("packet %s: list has %d of %d users: %w", p.ID, len(eligible), p.EligibleCount, ErrConflict)
+}
+
 // remark is what payer and payee see at the provider: at most 32 characters.
 func remark(packetID string) string { return "hongbao " + packetID }
 
 // Fund moves the packet from funding to open and writes one row a share, in one
-// transaction. A packet that is open or later is left as it is. Returns the
+// transaction. One whose list is lost moves on to closing, unopened: its shares take only the
+// claims that were won before. A packet that is open or later is left as it is. Returns the
 // row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
 // paid, payout.ErrBooksRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
 // packet's total in its number of shares, ErrUnavailable.
@@ -192,6 +209,13 @@ func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charge
 			return err
 		}
 		status = packet.StatusOpen
+		if row.EligibleCount > 0 && row.Eligible == nil {
+			status = packet.StatusClosing
+			err := tx.movePacket(id, packet.StatusOpen, status, map[string]any{"close_reason": string(packet.CloseUnopened)})
+			if err != nil {
+				return err
+			}
+		}
 		return tx.putShares(id, amounts)
 	})
 	return status, err

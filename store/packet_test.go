@@ -18,6 +18,10 @@ func TestRecordPacket(t *testing.T) {
 	s, _ := newStore(t)
 	p := samplePacket(1000, 3)
 	eligible := []string{"a", "B", "ü"}
+	if _, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible, provider); !errors.Is(err, ErrConflict) {
+		t.Errorf("a list of another length: %v", err)
+	}
+	p.EligibleCount = 3
 	for range 3 { // a repeat changes nothing
 		status, err := s.RecordPacket(t.Context(), p, []byte("sealed"), eligible, provider)
 		must(t, err)
@@ -27,7 +31,6 @@ func TestRecordPacket(t *testing.T) {
 	}
 	rec, err := s.Packet(t.Context(), p.ID)
 	must(t, err)
-	p.EligibleCount = 3
 	if !reflect.DeepEqual(rec.Packet, p) {
 		t.Errorf("read   %+v\nwrote %+v", rec.Packet, p)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,59 @@ func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 	ended(t, s, found)
 	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+}
+
+// TestR13_ListIsLost: only books that are being recovered take a packet whose list of users is
+// lost, and every reader knows that it is not for everybody. Its shares take the claims that were
+// won before; it does not open, and closes in full.
+func TestR13_ListIsLost(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p, later := samplePacket(1000, 2), samplePacket(500, 1)
+	p.EligibleCount, later.EligibleCount = 2, 1
+	wantErr(t, errOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil, provider)), ErrMoved)
+	found := declared(t, s)
+	for _, one := range []packet.Packet{p, later} {
+		must(t, errOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil, provider)))
+	}
+	ended(t, s, found)
+	pay(t, s, chargeID(p))
+	found = declared(t, s)
+	if status, err := s.RecoverFund(ctx, p.ID, even(p)); err != nil || status != packet.StatusClosing {
+		t.Errorf("recovered as %s: %v", status, err)
+	}
+	must(t, errOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()}, provider)))
+	ended(t, s, found)
+	pay(t, s, chargeID(later))
+	for _, one := range []packet.Packet{p, later} {
+		if status, err := s.Fund(ctx, one.ID, even(one)); err != nil || status != packet.StatusClosing {
+			t.Errorf("funded as %s: %v", status, err)
+		}
+		rec, err := s.Packet(ctx, one.ID)
+		must(t, err)
+		pool, _, err := s.PoolOf(ctx, one.ID)
+		must(t, err)
+		listed, err := s.Packets(ctx, packet.RecordFilter{App: one.App, Limit: 10})
+		must(t, err)
+		unfinished, _, err := s.UnfinishedPacket(ctx, one.ID)
+		must(t, err)
+		counts := []int{rec.EligibleCount, pool.EligibleCount, unfinished.EligibleCount}
+		for _, l := range listed {
+			if l.ID == one.ID {
+				counts = append(counts, l.EligibleCount)
+			}
+		}
+		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.ListLost() || !pool.ListLost() ||
+			rec.Reason != packet.CloseUnopened {
+			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
+		}
+	}
+	if remainder, err := s.CloseBooks(ctx, p.ID, provider); err != nil || remainder != 500 {
+		t.Errorf("remainder %d: %v", remainder, err)
+	}
+	if remainder, err := s.CloseBooks(ctx, later.ID, provider); err != nil || remainder != 500 {
+		t.Errorf("remainder %d: %v", remainder, err)
+	}
 }
 
 // TestR13_RejectedAgain: Redis remembers that a packet was rejected. One that was charged all

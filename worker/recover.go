@@ -31,6 +31,7 @@ type RestoredBooks interface {
 // RestoredPackets is the part of MySQL that gets packets and claims back.
 type RestoredPackets interface {
 	Packet(ctx context.Context, id string) (packet.Record, error)
+	RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status, error)
 	RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error)
 	RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
@@ -73,6 +74,7 @@ type RestoredPools interface {
 	RemainsPage(ctx context.Context, lane int, from time.Time, limit int) ([]pool.LivePacket, error)
 	Remains(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
 	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
+	RemainingEligible(ctx context.Context, id string) ([]string, error)
 	ReadEpoch(ctx context.Context, lane int) (pool.Epoch, error)
 	HaltGate(ctx context.Context, lane int, epoch int64, reason packet.LaneReason) error
 }
@@ -101,7 +103,6 @@ type Recover struct {
 	Pools    RestoredPools
 	Provider RestoredProvider
 	Starter  RestoredRuns
-	Packets  *activities.Packets
 	SeedKey  [32]byte
 	Lanes    int
 	// By is who recovers, for the audit.

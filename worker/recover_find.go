@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -163,12 +164,34 @@ func (r *Recover) record(ctx context.Context, id string) (packet.Record, bool, e
 			return rec, false, err
 		}
 	}
-	if _, err := r.Packets.RecordPacket(ctx, p); err != nil {
+	if err := r.recordLost(ctx, p); err != nil {
 		return rec, false, err
 	}
 	r.note(func(v *Recovery) { v.Made++ })
 	rec, err = r.Store.Packet(ctx, id)
 	return rec, err == nil, err
+}
+
+// recordLost records a packet with its list of users. A list that Redis does not have whole is
+// lost, and the row says so: without it, everybody could grab.
+func (r *Recover) recordLost(ctx context.Context, p packet.Packet) error {
+	sealed, err := packet.SealedSeed(r.SeedKey, p)
+	if err != nil {
+		return err
+	}
+	var eligible []string
+	if p.EligibleCount > 0 {
+		if eligible, err = r.Pools.RemainingEligible(ctx, p.ID); err != nil {
+			return err
+		}
+		if len(eligible) != p.EligibleCount {
+			r.Logger.WarnContext(ctx, "The list of users of a packet is lost; the packet closes.", slog.String("packet_id", p.ID),
+				slog.Int("eligible_count", p.EligibleCount), slog.Int("found", len(eligible)))
+			eligible = nil
+		}
+	}
+	_, err = r.Store.RecordPacket(ctx, p, sealed, eligible, r.Provider.Name())
+	return err
 }
 
 // lostPacket finds a packet that the books do not know, in Redis or as the input of
@@ -188,7 +211,6 @@ func (r *Recover) lostPacket(ctx context.Context, id string) (p packet.Packet, o
 	if err != nil || !found {
 		return packet.Packet{}, false, err
 	}
-	p.EligibleCount = 0 // the list of guests went with the pool; nobody can grab any more
 	return p, open, nil
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"hongbao/activities"
 	"hongbao/devstack/stacktest"
 	"hongbao/packet"
 	"hongbao/payout"
@@ -145,8 +144,7 @@ func (r *rig) recovery(t testing.TB) *worker.Recover {
 	pools := must(pool.Open(t.Context(), pool.Config{Addr: r.redis, Lanes: harness.Lanes, Observe: true, Logger: r.logger}))(t)
 	t.Cleanup(func() { _ = pools.Close() })
 	return &worker.Recover{Store: r.store, Pools: pools, Provider: adapter, Starter: r.starter, Lanes: harness.Lanes, SeedKey: r.seedKey,
-		By: "operator", Logger: r.logger,
-		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}}
+		By: "operator", Logger: r.logger}
 }
 
 // moves are all movements of the provider but for those of the given packets.
@@ -525,7 +523,7 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	refused.Commitment = packet.Commitment(packet.DeriveSeed(old.seedKey, refused.ID))
 	old.occupied(t, workflows.PacketID(refused.ID))
 	staged := must(old.pool.Create(t.Context(), refused, nil, nil, time.Hour, 5*time.Second))(t)
-	if _, err := old.recovery(t).Packets.RecordPacket(t.Context(), staged.View.Packet); err != nil {
+	if _, err := old.steps().RecordPacket(t.Context(), staged.View.Packet); err != nil {
 		t.Fatal(err)
 	}
 	dsn := old.backup(t)

@@ -169,7 +169,7 @@ func (r *rig) startWorker(t testing.TB) (w *worker.Worker, stop func()) {
 func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 	cfg := worker.Config{
 		Client:  r.temporal,
-		Packets: &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey},
+		Packets: r.steps(),
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider, Gate: activities.NewGate(r.provider.Name(), nil, r.logger),
 			Pools: r.pool},
 		Starter: r.starter, Handoffs: handoffs, Quarantine: r.store, Outbox: r.store, Watch: r.store, Live: r.pool, Holds: r.store,
@@ -229,6 +229,11 @@ type spec struct {
 	total  money.Fen
 	count  int
 	life   time.Duration
+}
+
+// steps are the steps of packets, as a worker takes them.
+func (r *rig) steps() *activities.Packets {
+	return &activities.Packets{Books: r.store, Pool: r.pool, Provider: r.provider, Starter: r.starter, SeedKey: r.seedKey}
 }
 
 // create stages a packet as the API does and returns it.

@@ -101,7 +101,7 @@ func (w *Watch) unfinished(ctx context.Context, u packet.Unfinished) error {
 // expires. A run that waits for Redis' clock to come to the expiry is where it has to be.
 func (w *Watch) closing(ctx context.Context, u packet.Unfinished, latest run) error {
 	key := "closing/" + u.ID
-	byClock := !u.BooksClosed() && (u.Reason == packet.CloseExpired || u.Reason == packet.CloseUnopened)
+	byClock := !u.BooksClosed() && u.Reason == packet.CloseExpired
 	if u.Stored != packet.StatusClosing || !latest.idle || byClock {
 		w.patience.right(key)
 		return nil

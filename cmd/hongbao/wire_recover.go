@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 
-	"hongbao/activities"
 	"hongbao/provider"
 	"hongbao/store"
 	"hongbao/worker"
@@ -58,6 +57,5 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	starter, seed := worker.NewStarter(temporal, pay.Name()).LinkedTo(c.text("console-url")), key32(c.secret("seed-key"))
 	return &worker.Recover{
 		Store: db, Pools: redis, Provider: pay, Starter: starter, Lanes: redis.Lanes(), SeedKey: seed, Logger: logger,
-		Packets: &activities.Packets{Books: db, Pool: redis, Provider: pay, Starter: starter, SeedKey: seed},
 	}, closeAll, nil
 }
