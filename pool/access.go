@@ -108,11 +108,12 @@ func isAlert(err error) bool {
 	return ok && op.Op == "remote error" // as crypto/tls names an alert that was received
 }
 
-// suspectTLS returns an ErrTLS when we could not talk to a server because one side speaks
-// TLS and the other does not, or because it wants to see a certificate of ours. All that
-// the first call hears then is silence, or that the connection is gone: it takes a
-// closer look, at what was configured, which says nothing of us.
-func (c Config) suspectTLS(ctx context.Context, err error) error {
+// suspectAccess returns an ErrTLS when we could not talk to a server because one side speaks
+// TLS and the other does not, or because it wants to see a certificate of ours; and an
+// ErrProtected when it is in protected mode. All that the first call gets then is silence,
+// or a connection that is gone: a closer look is needed, at what was configured, which says
+// nothing of us.
+func (c Config) suspectAccess(ctx context.Context, err error) error {
 	if err == nil || isReply(err) || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAccess) || errors.Is(err, ErrVolatile) {
 		return err // a server that answered speaks as we do
 	}
@@ -120,6 +121,8 @@ func (c Config) suspectTLS(ctx context.Context, err error) error {
 		var why error
 		if c.Access.TLS {
 			why = c.tryPlain(ctx, addr)
+		} else if c.isProtected(ctx, addr) {
+			why = fmt.Errorf("%w: %s has no password and talks to its own machine only", ErrProtected, addr)
 		} else if tried := c.tryTLS(ctx, addr, Access{TLS: true}); tried == nil || errors.Is(tried, ErrTLS) && !isNoTLS(tried) {
 			why = fmt.Errorf("%w: %s speaks it, and we are not told to", ErrTLS, addr)
 		}
@@ -128,6 +131,25 @@ func (c Config) suspectTLS(ctx context.Context, err error) error {
 		}
 	}
 	return err
+}
+
+// isProtected reports whether a server refuses us for its protected mode. It says so before
+// it is asked anything, and a question that is under way then loses the answer.
+func (c Config) isProtected(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, min(c.Timeout, alertWait))
+	defer cancel()
+	cn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false // it is away
+	}
+	defer cn.Close()
+	until, _ := ctx.Deadline()
+	said := make([]byte, len("-"+protectedCode))
+	if err := cn.SetReadDeadline(until); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(cn, said)
+	return err == nil && string(said) == "-"+protectedCode
 }
 
 // isNoTLS reports whether what answered a handshake was no TLS.

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/devstack/stacktest"
+	"hongbao/observe"
 	"hongbao/packet"
 	"hongbao/test/wait"
 )
@@ -135,12 +136,58 @@ func TestPasswordLater(t *testing.T) {
 	admin := root(t, server, stacktest.Lock{})
 	do(t, admin, setUser(ourSecret, rulesOf(rights))...)
 	p := openAt(t, Config{Addr: server.Addr, Access: ours(stacktest.Lock{})})
+	pk := newPacket(t, 2)
+	openPacket(t, p, pk)
 	do(t, admin, "ACL", "DELUSER", ourUser) // it ends his connections
-	for _, err := range []error{p.Ping(ctx), p.Durable(ctx)} {
-		wantErr(t, err, ErrAuth, ErrUnavailable)
+	for what, ask := range map[string]func() error{
+		"ping":    func() error { return p.Ping(ctx) },
+		"durable": func() error { return p.Durable(ctx) },
+		"grab":    func() error { _, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}); return err },
+		"views":   func() error { _, err := p.Views(ctx, []string{pk.ID}); return err },
+		"claims":  func() error { _, err := p.UserClaims(ctx, pk.App, "u", packet.Place{}, 10); return err },
+		"vitals":  func() error { return p.Vitals(ctx, &observe.Vitals{}) },
+	} {
+		wait.Until(t, what+" is answered why", func() bool { // first the ends of connections that were open
+			err := ask()
+			wantErr(t, err, ErrUnavailable)
+			return errors.Is(err, ErrAuth) || t.Failed()
+		})
 	}
 	do(t, admin, setUser(ourSecret, rulesOf(rights))...)
 	liveThrough(t, p)
+}
+
+// TestProtectedMode: a server that talks to its own machine only says so before it is asked,
+// and its answer may be lost behind our question.
+func TestProtectedMode(t *testing.T) {
+	t.Parallel()
+	says := serving(t, func(cn net.Conn) {
+		_, _ = io.WriteString(cn, "-DENIED Redis is running in protected mode because protected mode is enabled\r\n")
+	})
+	refused(t, "as it says", Config{Addr: says}, ErrProtected)
+	server := stacktest.FreshRedis(t, "--bind", "0.0.0.0", "--protected-mode", "yes")
+	_, port, err := net.SplitHostPort(server.Addr)
+	must(t, err)
+	all, err := net.InterfaceAddrs()
+	must(t, err)
+	for _, a := range all {
+		if at, ok := a.(*net.IPNet); ok && at.IP.To4() != nil && !at.IP.IsLoopback() {
+			refused(t, at.IP.String(), Config{Addr: net.JoinHostPort(at.IP.String(), port)}, ErrProtected)
+			return
+		}
+	}
+	t.Log("this machine has no other address than its loopback")
+}
+
+// TestUnavailableLog: the log of a single server that is away speaks of no Cluster.
+func TestUnavailableLog(t *testing.T) {
+	t.Parallel()
+	var log shown
+	_, err := Open(t.Context(), Config{Addr: "127.0.0.1:1", AllowVolatile: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	wantErr(t, err, ErrUnavailable)
+	if strings.Contains(log.String(), "Cluster") {
+		t.Error(log.String())
+	}
 }
 
 // TestTLSRefused: a server that we do not trust, or that does not trust us, is no server

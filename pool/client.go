@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,7 +47,7 @@ func newBlockingClient(cfg Config) redis.UniversalClient {
 // is how often a call is sent again, to another master too; -1: never.
 func newClusterClient(opt *redis.UniversalOptions, attempts int, cfg Config) *redis.ClusterClient {
 	c := opt.Cluster()
-	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(cfg.Access.hide(redis.NewClient(o)), cfg) }
+	c.NewClient = func(o *redis.Options) *redis.Client { return addReplicated(hooked(redis.NewClient(o), cfg), cfg) }
 	c.MaxRedirects = attempts
 	c.MaxRetries = -1 // a master's own client would multiply them
 	c.ClusterStateReloadInterval = slotsReload
@@ -79,9 +80,40 @@ func options(cfg Config) *redis.UniversalOptions {
 	if !cfg.AllowVolatile {
 		// A restarted Redis, and a replica that takes over, is met by new
 		// connections, so its settings are checked before the first grab reaches it.
-		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return checkDurable(ctx, cn) }
+		opt.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cfg.settled.check(ctx, cn) }
 	}
 	return opt
+}
+
+// hooked adds to the client of one server what all of them need.
+func hooked(c *redis.Client, cfg Config) *redis.Client {
+	cfg.Access.hide(c)
+	c.AddHook(stamping{})
+	return c
+}
+
+// stamping gives each command of a pipeline the error that ended it before any was sent.
+// The library gives them none when a new connection was refused by a reply of the server
+// (WRONGPASS, DENIED, BUSY), and their results look empty.
+type stamping struct{}
+
+// DialHook implements redis.Hook.
+func (stamping) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (stamping) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (stamping) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err != nil && !slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {
+			for _, c := range cmds {
+				c.SetErr(err)
+			}
+		}
+		return err
+	}
 }
 
 // setLogger sends the client library's own messages, which are about

@@ -3,8 +3,11 @@ package pool
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,6 +18,9 @@ type VolatileError struct {
 	AppendOnly      string // must be yes
 	AppendFsync     string // must be always
 	MaxMemoryPolicy string // must be noeviction
+	// NoFsyncOnRewrite is no-appendfsync-on-rewrite, which must be no: with yes a rewrite
+	// of the file, however long it takes, suspends every fsync, also that of always.
+	NoFsyncOnRewrite string
 	// Denied: our user may not ask for them (config|get), which makes it an ErrRights.
 	Denied bool
 }
@@ -22,8 +28,8 @@ type VolatileError struct {
 // Error implements error.
 func (e *VolatileError) Error() string {
 	text := fmt.Sprintf("redis may lose acknowledged writes: appendonly %s (needs yes), appendfsync %s (needs always), maxmemory-policy %s "+
-		"(needs noeviction)",
-		e.AppendOnly, e.AppendFsync, e.MaxMemoryPolicy)
+		"(needs noeviction), no-appendfsync-on-rewrite %s (needs no)",
+		e.AppendOnly, e.AppendFsync, e.MaxMemoryPolicy, e.NoFsyncOnRewrite)
 	if e.Denied {
 		text += "; our user may not ask for them, rights are missing: +config|get"
 	}
@@ -35,15 +41,18 @@ func (e *VolatileError) Is(target error) bool {
 	return target == ErrVolatile || target == ErrUnavailable || e.Denied && (target == ErrRights || target == ErrAccess)
 }
 
-// Durable checks again that Redis keeps what it acknowledges: three
-// commands as cheap as a ping. It returns nil when that is so or when volatile
-// writes are allowed, and enough replicas keep up; else ErrVolatile, or
-// ErrUnavailable alone.
+func (e *VolatileError) durable() bool {
+	return e.AppendOnly == "yes" && e.AppendFsync == "always" && e.MaxMemoryPolicy == "noeviction" && e.NoFsyncOnRewrite == "no"
+}
+
+// Durable checks again that Redis keeps what it acknowledges: two round trips. It returns
+// nil when that is so or when volatile writes are allowed, and enough replicas keep up;
+// else ErrVolatile, or ErrUnavailable alone, of which ErrRewrite is one.
 //
 // On a Cluster it is so when some master answers and none that answers loses
 // writes: as long as one lane can be served, its callers need this process.
 func (p *Pool) Durable(ctx context.Context) error {
-	check := checkDurable
+	check := p.cfg.settled.check
 	if p.cfg.AllowVolatile {
 		check = func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }
 	}
@@ -55,56 +64,158 @@ func (p *Pool) Durable(ctx context.Context) error {
 	}).living()
 }
 
-// unknownSetting stands for a setting that the server does not tell. What
+// unknownSetting stands for a setting that the server does not return. What
 // cannot be confirmed counts as missing.
 const unknownSetting = "unknown"
 
-// checkDurable returns nil, a *VolatileError or the client's error.
-func checkDurable(ctx context.Context, c redis.Cmdable) error {
-	found := &VolatileError{AppendOnly: unknownSetting, AppendFsync: unknownSetting, MaxMemoryPolicy: unknownSetting}
-	err := found.fromConfig(ctx, c)
-	if err != nil && isReply(err) && !redis.IsLoadingError(err) {
-		found.Denied = redis.IsPermissionError(err)
-		err = found.fromInfo(ctx, c) // CONFIG is forbidden, as hosted servers do
+// settled knows the masters that were seen to append to a file which their manifest
+// names. A server whose append-only file was switched on while it ran does not: until its
+// first rewrite ends, it appends to a file that no start reads, although the settings and
+// INFO say that all is well (aof_state AOF_WAIT_REWRITE of Redis). A replica switches its
+// file on after each full synchronisation, CONFIG SET appendonly yes does it on a master.
+//
+// An ordinary rewrite looks the same in INFO, and loses nothing. One seen on a settled
+// master is ordinary. A promotion gives a master another replication id, and a start
+// another run id.
+type settled struct {
+	wait  time.Duration // for a server to confirm that its file is on disk
+	mu    sync.Mutex
+	known map[string]bool // run id and replication id
+}
+
+func newSettled(cfg Config) *settled {
+	return &settled{wait: cfg.Timeout / 2, known: map[string]bool{}}
+}
+
+func (s *settled) note(server string, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !is {
+		delete(s.known, server)
+		return
 	}
+	s.known[server] = true
+}
+
+func (s *settled) knows(server string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[server]
+}
+
+// durableSettings are what makes Redis keep what it acknowledges.
+var durableSettings = []string{"appendonly", "appendfsync", "maxmemory-policy", "no-appendfsync-on-rewrite"}
+
+// check returns nil, a *VolatileError, an ErrRewrite or the client's error.
+func (s *settled) check(ctx context.Context, c redis.Cmdable) error {
+	values := map[string]string{}
+	for _, name := range durableSettings {
+		values[name] = unknownSetting
+	}
+	var asked []*redis.MapStringStringCmd
+	var info *redis.StringCmd
+	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
+		for _, name := range durableSettings {
+			asked = append(asked, pipe.ConfigGet(ctx, name))
+		}
+		info = pipe.Info(ctx, "server", "memory", "persistence", "replication")
+		return nil
+	})
+	said, err := readInfo(info)
 	if err != nil {
 		return err
 	}
-	if found.AppendOnly == "yes" && found.AppendFsync == "always" && found.MaxMemoryPolicy == "noeviction" {
+	found := &VolatileError{}
+	for i, name := range durableSettings {
+		got, err := asked[i].Result()
+		switch {
+		case err == nil:
+			if v, ok := got[name]; ok {
+				values[name] = v
+			}
+		case !isReply(err) || isTransient(err):
+			return err
+		default: // CONFIG is forbidden, as hosted servers do
+			found.Denied = found.Denied || redis.IsPermissionError(err)
+			values["maxmemory-policy"] = said["maxmemory_policy"]
+			values["appendonly"] = map[string]string{"0": "no", "1": "yes"}[said["aof_enabled"]]
+		}
+	}
+	if said["aof_enabled"] == "0" { // it is switched off for as long as a replica synchronises
+		values["appendonly"] = "no"
+	}
+	found.AppendOnly, found.AppendFsync = values["appendonly"], values["appendfsync"]
+	found.MaxMemoryPolicy, found.NoFsyncOnRewrite = values["maxmemory-policy"], values["no-appendfsync-on-rewrite"]
+	server := said["run_id"] + " " + said["master_replid"]
+	if !found.durable() {
+		s.note(server, false)
+		return found
+	}
+	return s.checkFile(ctx, c, server, said)
+}
+
+// checkFile returns an ErrRewrite unless the server appends to a file that its next start
+// reads. said is its INFO.
+func (s *settled) checkFile(ctx context.Context, c redis.Cmdable, server string, said map[string]string) error {
+	if said["aof_rewrite_in_progress"] == "0" && said["aof_rewrite_scheduled"] == "0" {
+		s.note(server, said["role"] == "master") // the file of a replica may be switched off again
 		return nil
 	}
-	return found
-}
-
-func (e *VolatileError) fromConfig(ctx context.Context, c redis.Cmdable) error {
-	for name, to := range map[string]*string{"appendonly": &e.AppendOnly, "appendfsync": &e.AppendFsync,
-		"maxmemory-policy": &e.MaxMemoryPolicy} {
-		values, err := c.ConfigGet(ctx, name).Result()
-		if err != nil {
-			return err
-		}
-		if v, ok := values[name]; ok {
-			*to = v
-		}
-	}
-	return nil
-}
-
-func (e *VolatileError) fromInfo(ctx context.Context, c redis.Cmdable) error {
-	text, err := c.Info(ctx).Result()
-	if err != nil {
+	kept, err := s.confirms(ctx, c)
+	if err != nil && !isReply(err) {
 		return err
 	}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		switch {
-		case name == "aof_enabled" && value == "1":
-			e.AppendOnly = "yes"
-		case name == "aof_enabled":
-			e.AppendOnly = "no"
-		case name == "maxmemory_policy":
-			e.MaxMemoryPolicy = value
-		}
+	if err != nil { // it is older than Redis 7.2
+		kept = s.knows(server) || neverSwitched(said)
+	}
+	s.note(server, kept)
+	if !kept {
+		return fmt.Errorf("%w: aof_rewrite_in_progress %s, aof_rewrite_scheduled %s, aof_last_bgrewrite_status %s", ErrRewrite,
+			said["aof_rewrite_in_progress"], said["aof_rewrite_scheduled"], said["aof_last_bgrewrite_status"])
 	}
 	return nil
+}
+
+// neverSwitched reports whether INFO shows that the append-only file is the one that the
+// server started with: it was no replica before (master_replid2 is that of its master), it
+// has read or rewritten a file, and no rewrite has failed.
+func neverSwitched(said map[string]string) bool {
+	return said["role"] == "master" && said["master_replid2"] == strings.Repeat("0", 40) &&
+		said["aof_base_size"] != "" && said["aof_base_size"] != "0" && said["aof_last_bgrewrite_status"] == "ok"
+}
+
+// confirms asks a server whether all that it has written is in the file that its next
+// start reads. An error reply: it does not know the question (WAITAOF, Redis 7.2), or our
+// user may not ask it.
+func (s *settled) confirms(ctx context.Context, c redis.Cmdable) (bool, error) {
+	answer := redis.NewSliceCmd(ctx, "waitaof", 1, 0, s.wait.Milliseconds())
+	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
+		pipe.Ping(ctx) // the state at the end of this one, not of what the connection did before
+		return pipe.Process(ctx, answer)
+	})
+	said, err := answer.Result()
+	if err != nil || len(said) == 0 {
+		return false, err
+	}
+	return said[0] == int64(1), nil
+}
+
+// readInfo returns the fields of an INFO.
+func readInfo(cmd *redis.StringCmd) (map[string]string, error) {
+	text, err := cmd.Result()
+	if err != nil {
+		return nil, err
+	}
+	said := map[string]string{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			said[name] = value
+		}
+	}
+	return said, nil
+}
+
+// isLossy reports whether an error says that a server may lose what it acknowledges.
+func isLossy(err error) bool {
+	return errors.Is(err, ErrVolatile) || errors.Is(err, ErrReplicas) || errors.Is(err, ErrRewrite)
 }

@@ -29,10 +29,14 @@ var (
 	ErrEpoch = errors.New("lane is in another epoch")
 	// ErrVolatile: Redis is set up so that it may lose acknowledged writes. It comes with ErrUnavailable.
 	ErrVolatile = errors.New("redis may lose acknowledged writes")
+	// ErrRewrite: a server that was a replica, or whose append-only file was just switched on,
+	// appends to a file that its next start does not read, until a rewrite has ended. It is an
+	// ErrUnavailable.
+	ErrRewrite = fmt.Errorf("redis has to end a rewrite before its append-only file counts: %w", ErrUnavailable)
 	// ErrLanes: this Redis is in use with another number of lanes.
 	ErrLanes = errors.New("number of lanes differs from the one in use")
 	// ErrAccess: Redis is there, and this process is not let in, or does not trust it: an
-	// ErrAuth, ErrRights or ErrTLS. It comes with ErrUnavailable, but does not pass before
+	// ErrAuth, ErrRights, ErrTLS or ErrProtected. It comes with ErrUnavailable, but does not pass before
 	// somebody corrects settings, here or there.
 	ErrAccess = errors.New("no access to redis")
 	// ErrAuth: the user or the password is wrong, or one is missing.
@@ -43,6 +47,8 @@ var (
 	ErrRights = fmt.Errorf("%w: rights are missing", ErrAccess)
 	// ErrTLS: the two sides do not agree about TLS, or the certificate is not to be trusted.
 	ErrTLS = fmt.Errorf("%w: TLS", ErrAccess)
+	// ErrProtected: Redis is in protected mode, without a password, and talks to its own machine only.
+	ErrProtected = fmt.Errorf("%w: protected mode", ErrAccess)
 	// ErrClusterNode: Redis is a node of a Cluster, but the mode is single.
 	ErrClusterNode = errors.New("redis is a node of a cluster: set the mode to cluster")
 
@@ -116,9 +122,14 @@ func accessKind(err error) error {
 		return ErrRights
 	case isAlert(err):
 		return ErrTLS
+	case redis.HasErrorPrefix(err, protectedCode):
+		return ErrProtected
 	}
 	return nil
 }
+
+// protectedCode begins what a server in protected mode says to each connection before it ends it.
+const protectedCode = "DENIED"
 
 // isTransient reports whether an error reply says that Redis cannot do it now.
 // MOVED and ASK only come out of the client when it may not repeat a call.

@@ -36,6 +36,8 @@ type ServerSeen struct {
 	Err error
 	// Volatile says which settings lose acknowledged writes; nil: none does.
 	Volatile *VolatileError
+	// Rewrite is an ErrRewrite while its append-only file does not count yet.
+	Rewrite error
 	// Rights is nil when our user may do all that we need; else an ErrRights.
 	Rights error
 	// Replicas is nil when as many replicas keep up as are configured.
@@ -66,7 +68,7 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	}()
 	masters, err := p.masters(ctx)
 	if err != nil {
-		return Examination{}, cfg.suspectTLS(ctx, redisError("find masters", err))
+		return Examination{}, cfg.suspectAccess(ctx, redisError("find masters", err))
 	}
 	seen := Examination{Servers: make([]ServerSeen, len(masters))}
 	var wg sync.WaitGroup
@@ -113,7 +115,7 @@ func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) Serve
 	before := time.Now()
 	at, err := m.Time(ctx).Result()
 	if err != nil {
-		seen.Err = p.cfg.suspectTLS(ctx, redisError("ask the time", err))
+		seen.Err = p.cfg.suspectAccess(ctx, redisError("ask the time", err))
 		return seen
 	}
 	seen.Ahead = at.Sub(before.Add(time.Since(before) / 2))
@@ -127,9 +129,11 @@ func (p *Pool) examine(ctx context.Context, m *redis.Client, asked Config) Serve
 			seen.Version = version
 		}
 	}
-	if err := checkDurable(ctx, m); err != nil {
+	if err := p.cfg.settled.check(ctx, m); err != nil {
 		if volatile, ok := errors.AsType[*VolatileError](err); ok {
 			seen.Volatile = volatile
+		} else if errors.Is(err, ErrRewrite) {
+			seen.Rewrite = err
 		} else {
 			seen.Err = redisError("check durability", err)
 		}

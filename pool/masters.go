@@ -101,10 +101,10 @@ func (v verdict) living() error {
 	return nil
 }
 
-// warnSilent tells the log which masters the pool has to do without.
+// warnSilent logs which masters of a Cluster the pool has to do without.
 func (p *Pool) warnSilent(ctx context.Context, v verdict) {
 	for _, err := range v.silent {
-		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer; its lanes are unavailable until it does",
+		p.cfg.Logger.WarnContext(ctx, "a master of the Redis Cluster does not answer as it should; its lanes are unavailable until it does",
 			slog.Any("error", err))
 	}
 }

@@ -108,6 +108,7 @@ type Config struct {
 	// in the books. For the recovery of books that are older than Redis (rule R13), which
 	// must not make a lane that Redis has lost, and for who only looks.
 	Observe bool
+	settled *settled // masters known to keep what they acknowledge; of one Pool
 	// Logger hears about reconnects and accepted risks; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -128,6 +129,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.settled = newSettled(c)
 	switch {
 	case c.Mode != ModeSingle && c.Mode != ModeCluster && c.Mode != ModeSentinel:
 		return c, fmt.Errorf("redis mode %q: not %s, %s or %s", c.Mode, ModeSingle, ModeCluster, ModeSentinel)
@@ -189,7 +191,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p.keeper = newKeeper(p, cfg.Epochs)
 	if err := p.start(ctx); err != nil {
 		p.Close()
-		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.suspectTLS(ctx, err))
+		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.suspectAccess(ctx, err))
 	}
 	return p, nil
 }
@@ -201,10 +203,10 @@ func (p *Pool) start(ctx context.Context) error {
 		return redisError("find masters", err)
 	}
 	if p.cfg.AllowVolatile {
-		found := p.everyMaster(ctx, "check durability", checkDurable)
-		if errors.Is(found.refused, ErrVolatile) {
+		found := p.everyMaster(ctx, "check durability", p.cfg.settled.check)
+		if all := found.all(); isLossy(all) {
 			p.cfg.Logger.WarnContext(ctx, "redis may lose acknowledged grabs, and this is allowed by configuration",
-				slog.Any("error", found.refused))
+				slog.Any("error", all))
 		} else if err := found.living(); err != nil {
 			return err
 		}
@@ -218,10 +220,10 @@ func (p *Pool) start(ctx context.Context) error {
 	if err := loaded.denied(); err != nil { // of one master too: it keeps its lanes from us until somebody corrects it
 		return err
 	}
-	p.warnSilent(ctx, loaded)
 	if err := loaded.living(); err != nil {
 		return err
 	}
+	p.warnSilent(ctx, loaded)
 	if err := p.checkFormat(ctx); err != nil {
 		return err
 	}

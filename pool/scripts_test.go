@@ -3,6 +3,7 @@ package pool
 import (
 	"bufio"
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -283,6 +284,7 @@ func TestVolatile(t *testing.T) {
 		"no file":       {"--appendonly", "no"},
 		"fsync later":   {"--appendfsync", "everysec"},
 		"eviction":      {"--maxmemory-policy", "allkeys-lru"},
+		"rewrite":       {"--no-appendfsync-on-rewrite", "yes"},
 		"CONFIG hidden": {"--rename-command", "CONFIG", "HIDDEN"}, // the fsync setting cannot be confirmed
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,9 +310,16 @@ func TestVolatile(t *testing.T) {
 		openPacket(t, p, pk)
 		admin := redis.NewClient(&redis.Options{Addr: server.Addr})
 		defer admin.Close()
-		if err := admin.ConfigSet(ctx, "appendfsync", "no").Err(); err != nil {
-			t.Fatal(err)
+		for name, values := range map[string][]string{"no-appendfsync-on-rewrite": {"yes", "no"}, "maxmemory-policy": {"allkeys-lru", "noeviction"},
+			"appendfsync": {"everysec", "always"}} {
+			for i, value := range values {
+				must(t, admin.ConfigSet(ctx, name, value).Err())
+				if err := p.Durable(ctx); errors.Is(err, ErrVolatile) != (i == 0) {
+					t.Errorf("%s %s: %v", name, value, err)
+				}
+			}
 		}
+		must(t, admin.ConfigSet(ctx, "appendfsync", "no").Err())
 		wantErr(t, p.Durable(ctx), ErrVolatile)
 		// New connections, as after a restart, meet the check by themselves.
 		before := dump(t, p, pk.ID)

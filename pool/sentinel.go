@@ -31,7 +31,7 @@ var (
 // the one that the sentinels name.
 func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 	if cfg.Mode != ModeSentinel {
-		return cfg.Access.hide(redis.NewClient(opt.Simple()))
+		return hooked(redis.NewClient(opt.Simple()), cfg)
 	}
 	opt.MasterName = cfg.Master
 	checkMaster := opt.OnConnect // nil: what it keeps is not asked
@@ -51,7 +51,7 @@ func newServerClient(opt *redis.UniversalOptions, cfg Config) *redis.Client {
 	}
 	c := redis.NewFailoverClient(opt.Failover())
 	c.AddHook(sentinelSays{})
-	return cfg.Access.hide(c)
+	return hooked(c, cfg)
 }
 
 // sentinelSays keeps what sentinels say from being taken for the master's own answer: of

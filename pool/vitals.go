@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -49,14 +48,15 @@ func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
 // keepsWrites reports whether every master that answers keeps what it
 // acknowledges, also where volatile writes are allowed: people shall see that.
 func (p *Pool) keepsWrites(ctx context.Context) (bool, error) {
-	err := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
-		if err := checkDurable(ctx, c); err != nil {
+	asked := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
+		if err := p.cfg.settled.check(ctx, c); err != nil {
 			return err
 		}
 		return p.checkReplicas(ctx, c)
-	}).living()
-	if errors.Is(err, ErrVolatile) || errors.Is(err, ErrReplicas) {
+	})
+	if isLossy(asked.all()) {
 		return false, nil
 	}
+	err := asked.living()
 	return err == nil, err
 }

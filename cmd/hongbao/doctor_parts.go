@@ -99,14 +99,17 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 		d.ok("redis", "%s at %s answers.", s.Version, s.Addr)
 	}
 	switch {
+	case s.Rewrite != nil:
+		d.add("redis durability", verdictWrong, "Wait until the rewrite ends (INFO persistence). If it fails, aof_last_bgrewrite_status is err and "+
+			"the server's log says why: room on its disk, memory for fork. Until then no grabs are taken.", "Redis at %s: %v", s.Addr, s.Rewrite)
 	case s.Volatile == nil:
 		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
 	case d.config.yes("allow-volatile-redis"):
 		d.add("redis durability", verdictWarning, "For demonstrations only: unset HONGBAO_ALLOW_VOLATILE_REDIS before money is real.",
 			"%v; allowed by configuration", s.Volatile)
 	default:
-		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always and maxmemory-policy noeviction in redis.conf, also "+
-			"of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
+		d.add("redis durability", verdictWrong, "Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and maxmemory-policy "+
+			"noeviction in redis.conf, also of what takes over. Until then no grabs are taken.", "%v", s.Volatile)
 	}
 	if s.Replicas != nil {
 		d.add("redis replicas", verdictWrong, "Start the replicas, or lower HONGBAO_REDIS_REPLICAS. Until then creations and grabs are "+

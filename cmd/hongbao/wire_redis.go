@@ -100,6 +100,9 @@ func correctAccess(err error) string {
 	case errors.Is(err, pool.ErrRights):
 		return "Give the user of HONGBAO_REDIS_USERNAME the rights that docs/scaling.md lists (ACL SETUSER, ACL SAVE), of a Cluster on every " +
 			"node."
+	case errors.Is(err, pool.ErrProtected):
+		return "Give Redis a password or users, and HONGBAO_REDIS_PASSWORD with it (docs/scaling.md), or, where only this network reaches it, " +
+			"start it with --protected-mode no."
 	case errors.Is(err, pool.ErrTLS):
 		return "Set HONGBAO_REDIS_TLS as the servers have it, and HONGBAO_REDIS_CA_FILE to who signed their certificates; these must name the " +
 			"host of HONGBAO_REDIS_ADDR, and what a Cluster or Sentinel calls its servers. Certificates of clients cannot be given."
