@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -131,23 +132,28 @@ func accessKind(err error) error {
 // protectedCode begins what a server in protected mode says to each connection before it ends it.
 const protectedCode = "DENIED"
 
+// transientCodes begin the error replies of a Redis, or of what stands in front of one, that
+// cannot do something now: a client that cannot tell them apart tries again. The client
+// library has functions for some; a list shows what is in it. With a blank: there are longer
+// codes that begin so. The word ERR in front of a text is left out.
+var transientCodes = []string{
+	"LOADING", "BUSY ", "READONLY", "MISCONF", "NOREPLICAS", "NOSCRIPT", "OOM", "EXECABORT", "UNBLOCKED",
+	"MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED ", "ASK ", "REDIRECT", "INPROG", "NOMASTERLINK", "IOERR",
+	"max number of clients",
+}
+
+// killedText is in the reply to a script that was ended by SCRIPT KILL before it wrote: in
+// all other ways it is that of a script with a mistake.
+const killedText = "Script killed by user"
+
 // isTransient reports whether an error reply says that Redis cannot do it now.
 // MOVED and ASK only come out of the client when it may not repeat a call.
 func isTransient(err error) bool {
-	_, moved := redis.IsMovedError(err)
-	_, ask := redis.IsAskError(err)
-	switch {
-	case moved, ask:
-		return true
-	case redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err), redis.IsTryAgainError(err),
-		redis.IsMasterDownError(err), redis.IsMaxClientsError(err),
-		redis.IsOOMError(err), redis.IsNoReplicasError(err), redis.IsExecAbortError(err):
-		return true
-	}
-	for _, code := range []string{"MISCONF", "BUSY ", "NOSCRIPT", "UNBLOCKED"} {
+	for _, code := range transientCodes {
 		if redis.HasErrorPrefix(err, code) {
 			return true
 		}
 	}
-	return false
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), killedText)
 }

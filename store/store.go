@@ -274,7 +274,9 @@ func classify(err error) error {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
 		switch my.Number {
-		case 1040, 1053, 1290, 1205, 1213, 1927: // too many connections, shutdown, read only, locks, killed
+		// too many connections (two ways), shutdown, read only (two ways), locks, connection or query killed, statement too
+		// long for a limit of MariaDB or MySQL
+		case 1040, 1203, 1053, 1290, 1836, 1205, 1213, 1927, 1317, 1969, 3024:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return err

@@ -19,6 +19,7 @@ import (
 	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(stacktest.Wrap(m)) }
@@ -371,6 +372,38 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	}
 	if deadlocks != 1 || runs != 3 {
 		t.Errorf("%d deadlocks in %d runs, want 1 in 3", deadlocks, runs)
+	}
+}
+
+// TestKilled: a statement or a connection that an operator kills, or a limit of the server,
+// is no mistake of ours: it may be repeated.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	for _, kill := range []string{"KILL QUERY", "KILL CONNECTION", ""} {
+		conn, err := s.sql.Conn(t.Context())
+		must(t, err)
+		defer conn.Close()
+		var id int64
+		must(t, conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
+		if kill == "" {
+			_, err = conn.ExecContext(t.Context(), "SET STATEMENT max_statement_time = 0.01 FOR SELECT SLEEP(600)")
+			wantErr(t, classify(err), ErrUnavailable)
+			continue
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := conn.ExecContext(t.Context(), "SELECT SLEEP(600)")
+			ended <- err
+		}()
+		wait.Until(t, "the statement runs", func() bool {
+			var n int
+			err := s.sql.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND INFO LIKE '%SLEEP%'", id).Scan(&n)
+			return err == nil && n == 1
+		})
+		_, err = s.sql.ExecContext(t.Context(), fmt.Sprint(kill, " ", id))
+		must(t, err)
+		wantErr(t, classify(wait.For(t, kill, ended)), ErrUnavailable)
 	}
 }
 
