@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"hongbao/access"
@@ -84,14 +83,14 @@ func (f *refusals) learn(c access.Counted, wait time.Duration) {
 	if c.Kind == limitUser {
 		most = rememberUser
 	}
-	f.until.put(strings.Clone(refusalKey(c)), time.Now().Add(min(wait, most)))
+	f.until.put(refusalKey(c), time.Now().Add(min(wait, most)))
 }
 
 // forget lets Redis decide again, when something was given back.
 func (f *refusals) forget(limits []access.Counted) {
 	for _, c := range limits {
 		if _, ok := f.until.get(refusalKey(c)); ok {
-			f.until.put(strings.Clone(refusalKey(c)), time.Time{})
+			f.until.put(refusalKey(c), time.Time{})
 		}
 	}
 }

@@ -202,28 +202,21 @@ func (s *Server) packetStep(ctx context.Context, f packetFilter, after packet.Pl
 	return some, end, err
 }
 
-// staged lists packets of a filter that are in Redis only: of one app, or of each
-// app in turn. One that was created before the filter's time ends the list.
+// staged lists packets of a filter that are in Redis only: of one app, or of all. One that
+// was created before the filter's time ends the list.
 func (s *Server) staged(ctx context.Context, f packetFilter, after packet.Place, n int) ([]packet.Place, error) {
 	apps := []string{f.app}
 	if f.app == "" {
 		apps = s.dir.apps()
 	}
-	var all []packet.Place
-	for _, app := range apps {
-		some, err := s.cfg.Pool.Staged(ctx, app, f.sender, after, n)
-		if err != nil {
-			return nil, err
-		}
-		for _, at := range some {
-			if at.At.Before(f.from) {
-				break
-			}
-			all = append(all, at)
-		}
+	all, err := s.cfg.Pool.Staged(ctx, apps, f.sender, after, n)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(all, packet.Place.Compare)
-	return all[:min(n, len(all))], nil
+	if i := slices.IndexFunc(all, func(at packet.Place) bool { return at.At.Before(f.from) }); i >= 0 {
+		all = all[:i]
+	}
+	return all, nil
 }
 
 // candidates finds out how the packets are now. A row that is final speaks for

@@ -19,7 +19,7 @@ type Stage interface {
 	Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error)
 	View(ctx context.Context, id string) (packet.PoolView, error)
 	Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error)
-	Staged(ctx context.Context, app, sender string, after packet.Place, limit int) ([]packet.Place, error)
+	Staged(ctx context.Context, apps []string, sender string, after packet.Place, limit int) ([]packet.Place, error)
 	Recall(ctx context.Context, id string) (packet.PoolView, error)
 }
 

@@ -26,6 +26,7 @@ type Server struct {
 	lucky    *luckCache
 	soldOut  *soldOut
 	refusals *refusals
+	ended    *cache[seenPacket] // packets of which nothing more can be claimed
 	repeated *cache[*repeatedClaim]
 	replays  *statusQueue
 	metrics  *metrics
@@ -60,7 +61,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
 	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts),
-		refusals: newRefusals()}
+		refusals: newRefusals(), ended: newCache[seenPacket](maxFacts)}
 	s.dir.refuse(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

@@ -52,8 +52,16 @@ type ReceivedSummary struct {
 
 // received are a user's claims that Redis holds, with their packets.
 type received struct {
-	claims []packet.Claim
-	views  map[string]packet.PoolView
+	claims  []packet.Claim
+	packets map[string]seenPacket
+}
+
+// seenPacket is what the list of a user's claims tells of a packet.
+type seenPacket struct {
+	sender, greeting string
+	best             *int // luck, once nothing more can be claimed
+	retired          bool
+	epoch            int64 // of the pool when it was read
 }
 
 // live reads claims of a user from Redis. What was retired meanwhile is left
@@ -63,25 +71,45 @@ func (r *request) live(user string, after packet.Place, limit int) (received, er
 	if err != nil {
 		return received{}, err
 	}
-	ids := make([]string, len(claims))
-	for i, c := range claims {
-		ids[i] = c.PacketID
+	packets, err := r.server.seenPackets(r.ctx, claims)
+	return received{claims, packets}, err
+}
+
+// seenPackets tells of the packets of some claims. Those of which nothing more can be
+// claimed are remembered: then a crowd that looks at what it got asks the pool no more.
+func (s *Server) seenPackets(ctx context.Context, claims []packet.Claim) (map[string]seenPacket, error) {
+	seen := make(map[string]seenPacket, len(claims))
+	var ask []string
+	for _, c := range claims {
+		known, ok := s.ended.get(c.PacketID)
+		if epoch, open := s.cfg.Gate(c.PacketID); ok && open && known.epoch == epoch {
+			seen[c.PacketID] = known
+		} else {
+			seen[c.PacketID] = seenPacket{epoch: epoch}
+			ask = append(ask, c.PacketID)
+		}
 	}
-	views, err := r.server.cfg.Pool.Views(r.ctx, ids)
+	views, err := s.cfg.Pool.Views(ctx, ask)
 	if err != nil {
-		return received{}, err
+		return nil, err
 	}
-	if len(views) < len(ids) {
-		return received{}, unavailable(errors.New("a pool with claims is lost"))
+	if len(views) < len(ask) {
+		return nil, unavailable(errors.New("a pool with claims is lost"))
 	}
-	return received{claims, views}, nil
+	for id, view := range views {
+		best, final := view.BestLuck()
+		p := seenPacket{view.Packet.SenderID, view.Packet.Greeting, best, view.Retired, seen[id].epoch}
+		if seen[id] = p; final {
+			s.ended.put(id, p)
+		}
+	}
+	return seen, nil
 }
 
 // best reports whether a claim had the best luck of a packet that gives out
 // nothing any more.
 func (l received) best(c packet.Claim, p payout.Progress) bool {
-	share, _ := l.views[c.PacketID].BestLuck()
-	return isBest(share, c, p)
+	return isBest(l.packets[c.PacketID].best, c, p)
 }
 
 func listUserClaims(r *request) (answer, error) {
@@ -138,12 +166,12 @@ func (r *request) userClaims(user string, after packet.Place, limit int) ([]User
 		items = append(items, item)
 	}
 	for _, c := range live.claims {
-		view := live.views[c.PacketID]
-		if recorded[c.PacketID] || view.Retired {
+		p := live.packets[c.PacketID]
+		if recorded[c.PacketID] || p.retired {
 			continue
 		}
 		paid := notRecorded(claimed(c))
-		item := UserClaim{Claim: renderClaim(c, paid), SenderID: view.Packet.SenderID, Greeting: view.Packet.Greeting}
+		item := UserClaim{Claim: renderClaim(c, paid), SenderID: p.sender, Greeting: p.greeting}
 		item.BestLuck = live.best(c, paid)
 		items = append(items, item)
 	}
@@ -231,7 +259,7 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 		}
 		for _, c := range live.claims {
 			after = packet.Place{At: c.ClaimedAt, ID: c.PacketID}
-			if c.ClaimedAt.Before(in.From) || live.views[c.PacketID].Retired {
+			if c.ClaimedAt.Before(in.From) || live.packets[c.PacketID].retired {
 				continue
 			}
 			ids = append(ids, c.PacketID)

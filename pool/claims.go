@@ -37,7 +37,7 @@ func (p *Pool) LiveClaim(ctx context.Context, id, user string) (c packet.Claim, 
 	}
 	var record *redis.StringCmd
 	var state *redis.SliceCmd
-	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) {
+	_, err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) {
 		record = pipe.HGet(ctx, keys.winners, user)
 		state = pipe.HMGet(ctx, keys.packet, "state", "retired")
 	})
@@ -69,7 +69,7 @@ func (p *Pool) IsGuest(ctx context.Context, id, user string) (bool, error) {
 		return false, nil //nolint:nilerr // what cannot exist has no guests
 	}
 	var found *redis.BoolSliceCmd
-	err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
+	_, err = p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { found = pipe.SMIsMember(ctx, keys.eligible, user) })
 	if err != nil {
 		return false, fmt.Errorf("guests of packet %s: %w", id, err)
 	}
@@ -117,7 +117,7 @@ func (p *Pool) EachClaim(ctx context.Context, id string, tell func([]packet.Clai
 	}
 	for cursor := uint64(0); ; {
 		var found *redis.ScanCmd
-		if err := p.sure(ctx, p.laneOf(id),
+		if _, err := p.sure(ctx, p.laneOf(id),
 			func(pipe redis.Pipeliner) { found = pipe.HScan(ctx, keys.winners, cursor, "", scanCount) }); err != nil {
 			return fmt.Errorf("claims of packet %s: %w", id, err)
 		}
@@ -158,7 +158,7 @@ func (p *Pool) WinnersCount(ctx context.Context, id string) (int, error) {
 		return 0, nil //nolint:nilerr // what cannot exist has no winners
 	}
 	var n *redis.IntCmd
-	if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
+	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { n = pipe.HLen(ctx, keys.winners) }); err != nil {
 		return 0, fmt.Errorf("winners of packet %s: %w", id, err)
 	}
 	return int(n.Val()), redisError("winners of packet "+id, n.Err())
@@ -174,7 +174,7 @@ func (p *Pool) Eligible(ctx context.Context, id string) ([]string, error) {
 		return nil, nil //nolint:nilerr // what cannot exist has no guest list
 	}
 	var guests *redis.StringSliceCmd
-	if err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
+	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { guests = pipe.SMembers(ctx, keys.eligible) }); err != nil {
 		return nil, fmt.Errorf("eligible users of packet %s: %w", id, err)
 	}
 	users, err := guests.Result()
@@ -205,7 +205,7 @@ func (p *Pool) LivePage(ctx context.Context, lane int, from time.Time, limit int
 		span.Min = strconv.FormatInt(from.UnixMilli(), 10)
 	}
 	var page *redis.ZSliceCmd
-	if err := p.sure(ctx, []int{lane},
+	if _, err := p.sure(ctx, []int{lane},
 		func(pipe redis.Pipeliner) { page = pipe.ZRangeByScoreWithScores(ctx, p.keys.live(lane), span) }); err != nil {
 		return nil, fmt.Errorf("live packets: %w", err)
 	}

@@ -123,7 +123,7 @@ func (p *Pool) Retire(ctx context.Context, id string) error {
 	if _, err := p.admitted(lane); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
-	if err := p.listClaims(ctx, lane, ""); err != nil {
+	if _, err := p.listClaims(ctx, lane, ""); err != nil {
 		return fmt.Errorf("retire packet %s: %w", id, err)
 	}
 	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}

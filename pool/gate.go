@@ -193,13 +193,15 @@ func (p *Pool) run(ctx context.Context, m memory, lane int, s *redis.Script, key
 }
 
 // sure reads with plain commands what must not lack anything: behind the commands that
-// ask puts into the pipeline, each with its own error, the lanes' epochs are asked for.
-func (p *Pool) sure(ctx context.Context, lanes []int, ask func(redis.Pipeliner)) error {
+// ask puts into the pipeline, each with its own error, the lanes' epochs are asked for. They
+// are returned.
+func (p *Pool) sure(ctx context.Context, lanes []int, ask func(redis.Pipeliner)) ([]Epoch, error) {
+	epochs := make([]Epoch, len(lanes))
 	at, before, found := make([]*standing, len(lanes)), make([]memory, len(lanes)), make([]*redis.SliceCmd, len(lanes))
 	for i, lane := range lanes {
 		s, err := p.admitted(lane)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		at[i], before[i] = s, s.memory()
 	}
@@ -213,16 +215,17 @@ func (p *Pool) sure(ctx context.Context, lanes []int, ask func(redis.Pipeliner))
 	for i, lane := range lanes {
 		e, made, err := p.decodeEpoch(lane, found[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if e.Number != before[i].epoch || e.Gate != GateOpen || before[i].lacks(e, made) != "" {
 			if p.gates[lane].open.CompareAndSwap(at[i], nil) {
 				p.keeper.look()
 			}
-			return fmt.Errorf("lane %d: %w", lane, ErrGate)
+			return nil, fmt.Errorf("lane %d: %w", lane, ErrGate)
 		}
+		epochs[i] = e
 	}
-	return nil
+	return epochs, nil
 }
 
 // laneOf is the lane of a packet, for sure.

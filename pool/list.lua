@@ -10,13 +10,13 @@
 --
 -- ARGV[1] how many claims are enough for one call
 --
--- Returns {id of the last hand-off that is done, id of the newest one}; the same id
--- twice when nothing is left to do.
+-- Returns {id of the last hand-off that is done, id of the newest one; the same id when
+-- nothing is left to do; how many claims are in that set}.
 
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 local listed = redis.call('GET', KEYS[3]) or '0-0'
-if #newest == 0 or newest[1][1] == listed then return {listed, listed} end
-redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
+local left = redis.call('ZCARD', KEYS[2]) -- fails when the key holds something else
+if #newest == 0 or newest[1][1] == listed then return {listed, listed, left} end
 
 -- A hand-off has one claim or hundreds, so they are read in steps that begin with one:
 -- what is read and not listed now would be read again by every call.
@@ -40,10 +40,10 @@ while read < 100 and #places < 2 * ARGV[1] do
   end
   read, step = read + #entries, math.min(2 * step, 16)
 end
-if read == 0 then return {listed, listed} end
+if read == 0 then return {listed, listed, left} end
 
 redis.call('SET', KEYS[3], listed)
 for from = 1, #places, 1000 do
   redis.call('ZADD', KEYS[2], unpack(places, from, math.min(from + 999, #places)))
 end
-return {listed, newest[1][1]}
+return {listed, newest[1][1], redis.call('ZCARD', KEYS[2])}

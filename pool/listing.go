@@ -19,65 +19,69 @@ const listChunk = 500
 // listClaims lists the claims of a lane's hand-offs by user, up to the hand-off with
 // the id upTo, or up to the one that is the newest now when upTo is empty. Grabs
 // leave this to whoever reads the lists (UserClaims), removes a hand-off (Ack) or a
-// packet (Retire): it costs about as much as a grab, and no grabber waits for it.
+// packet (Retire): it costs about as much as a grab, and no grabber waits for it. It
+// returns how many claims the lane has in its list.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) listClaims(ctx context.Context, lane int, upTo string) error {
+func (p *Pool) listClaims(ctx context.Context, lane int, upTo string) (left int64, err error) {
 	keys := []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}
 	for {
 		reply, err := listScript.Run(ctx, p.rdb, keys, listChunk).Slice()
 		if err != nil {
-			return redisError("list claims of lane "+strconv.Itoa(lane), err)
+			return 0, redisError("list claims of lane "+strconv.Itoa(lane), err)
 		}
-		listed, newest, err := decodeListed(reply)
+		listed, newest, left, err := decodeListed(reply)
 		if err != nil {
-			return fmt.Errorf("list claims of lane %d: %w", lane, err)
+			return 0, fmt.Errorf("list claims of lane %d: %w", lane, err)
 		}
 		if upTo == "" {
 			upTo = newest
 		}
 		if listed == newest || compareEntryIDs(listed, upTo) >= 0 {
-			return nil
+			return left, nil
 		}
 	}
 }
 
-func decodeListed(reply []any) (listed, newest string, err error) {
+func decodeListed(reply []any) (listed, newest string, left int64, err error) {
 	if listed, err = text(reply, 0); err != nil {
-		return "", "", err
+		return "", "", 0, err
 	}
-	newest, err = text(reply, 1)
-	return listed, newest, err
+	if newest, err = text(reply, 1); err != nil {
+		return "", "", 0, err
+	}
+	left, err = number(reply, 2)
+	return listed, newest, left, err
 }
 
-// listAllClaims does the same for every lane, up to what is the newest now.
-func (p *Pool) listAllClaims(ctx context.Context) error {
-	cmds := make([]*redis.Cmd, p.cfg.Lanes)
-	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for lane := range cmds {
-			cmds[lane] = listScript.EvalSha(ctx, pipe, []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}, listChunk)
+// listLanes does the same for some lanes, up to what is the newest now.
+func (p *Pool) listLanes(ctx context.Context, lanes []int) (left []int64, err error) {
+	cmds := make([]*redis.Cmd, len(lanes))
+	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, lane := range lanes {
+			cmds[i] = listScript.EvalSha(ctx, pipe, []string{p.keys.handoff(lane), p.keys.claimed(lane), p.keys.listed(lane)}, listChunk)
 		}
 		return nil
 	})
 	if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return redisError("list claims", err)
+		return nil, redisError("list claims", err)
 	}
-	errs := make([]error, len(cmds))
+	left, errs := make([]int64, len(cmds)), make([]error, len(cmds))
 	var wg sync.WaitGroup
-	for lane, cmd := range cmds {
+	for i, cmd := range cmds {
 		upTo := "" // of a lane that was not asked, or has forgotten the script
 		if reply, err := cmd.Slice(); err == nil {
-			listed, newest, err := decodeListed(reply)
+			listed, newest, n, err := decodeListed(reply)
 			if err != nil || listed == newest {
-				errs[lane] = err
+				left[i], errs[i] = n, err
 				continue
 			}
 			upTo = newest
 		}
-		wg.Go(func() { errs[lane] = p.listClaims(ctx, lane, upTo) })
+		wg.Go(func() { left[i], errs[i] = p.listClaims(ctx, lanes[i], upTo) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return left, errors.Join(errs...)
 }
 
 // compareEntryIDs compares ids of stream entries, "<ms>-<number>", by age.

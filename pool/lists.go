@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -78,9 +79,6 @@ func (p *Pool) UserClaims(ctx context.Context, app, user string, after packet.Pl
 	if err := p.GatesOpen(ctx); err != nil {
 		return nil, fmt.Errorf("claims of a user: %w", err)
 	}
-	if err := p.listAllClaims(ctx); err != nil {
-		return nil, fmt.Errorf("claims of a user: %w", err)
-	}
 	for range userClaimsTries {
 		claims, complete, err := p.userClaims(ctx, app, user, after, limit)
 		if err != nil || complete {
@@ -98,10 +96,12 @@ const userClaimsTries = 5
 // retired while it was read; then its place is gone, and a repeat gets on.
 func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Place, limit int) (claims []packet.Claim, complete bool,
 	err error) {
-	places, err := p.places(ctx, p.keys.claimed, app, user, after, limit)
+	of := search{app: app, user: strings.Clone(user), after: after, limit: limit} // it can outlive the caller
+	found, err := p.searches.ask(ctx, of)
 	if err != nil {
 		return nil, false, fmt.Errorf("claims of a user: %w", err)
 	}
+	places := found[of]
 	records := make([]*redis.StringCmd, len(places))
 	_, err = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, at := range places {
@@ -129,50 +129,27 @@ func (p *Pool) userClaims(ctx context.Context, app, user string, after packet.Pl
 	return claims, true, nil
 }
 
-// Staged returns up to limit packets of an app, or of one sender of it when
-// sender is not empty, newest first, after the given place. Every packet that was
-// created before the call and is not in MySQL yet is among all of them; the
-// others are being funded.
+// Staged returns up to limit packets of some apps, or of one sender in them when sender is
+// not empty, newest first, after the given place. Every packet that was created before the
+// call and is not in MySQL yet is among all of them; the others are being funded.
 //
 // Errors: ErrUnavailable, ErrMalformed.
-func (p *Pool) Staged(ctx context.Context, app, sender string, after packet.Place, limit int) ([]packet.Place, error) {
-	places, err := p.places(ctx, p.keys.staged, app, sender, after, limit)
+func (p *Pool) Staged(ctx context.Context, apps []string, sender string, after packet.Place, limit int) ([]packet.Place, error) {
+	if err := p.GatesOpen(ctx); err != nil {
+		return nil, fmt.Errorf("staged packets: %w", err)
+	}
+	sender = strings.Clone(sender) // the search can outlive the caller
+	asked := make([]search, len(apps))
+	for i, app := range apps {
+		asked[i] = search{staged: true, app: app, user: sender, after: after, limit: limit}
+	}
+	found, err := p.searches.ask(ctx, asked...)
 	if err != nil {
 		return nil, fmt.Errorf("staged packets: %w", err)
 	}
-	return places, nil
-}
-
-// places reads one user's part of a sorted set of places in every lane.
-func (p *Pool) places(ctx context.Context, key func(lane int) string, app, user string, after packet.Place, limit int) ([]packet.Place,
-	error) {
-	prefix := prefixOf(app, user)
-	span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(limit)}
-	if after != (packet.Place{}) {
-		span.Max = "(" + prefix + placeAt(after.At.UnixMilli(), after.ID)
-	}
-	found := make([]*redis.StringSliceCmd, p.cfg.Lanes)
-	err := p.sure(ctx, p.lanesAll(), func(pipe redis.Pipeliner) {
-		for lane := range found {
-			found[lane] = pipe.ZRevRangeByLex(ctx, key(lane), span)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
 	var all []packet.Place
-	for _, lane := range found {
-		members, err := lane.Result()
-		if err != nil {
-			return nil, redisError("read lanes", err)
-		}
-		for _, member := range members {
-			at, err := placeOf(member[len(prefix):])
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, at)
-		}
+	for _, of := range asked {
+		all = append(all, found[of]...)
 	}
 	slices.SortFunc(all, packet.Place.Compare)
 	return all[:min(limit, len(all))], nil
@@ -189,7 +166,7 @@ func placeOf(s string) (packet.Place, error) {
 }
 
 // Views returns packets as Redis knows them, tombstones too; those that it does
-// not know are missing from the map.
+// not know are missing from the map. Readers who come at the same time share the reads.
 //
 // Errors: ErrUnavailable, ErrMalformed.
 func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolView, error) {
@@ -197,33 +174,69 @@ func (p *Pool) Views(ctx context.Context, ids []string) (map[string]packet.PoolV
 	if len(ids) == 0 {
 		return views, nil
 	}
+	for _, id := range ids {
+		if _, err := p.admitted(packet.Lane(id, p.cfg.Lanes)); err != nil { // of others' packets it is no matter
+			return nil, fmt.Errorf("view packets: %w", err)
+		}
+	}
+	seen, err := p.views.ask(ctx, ids...)
+	if err != nil {
+		return nil, fmt.Errorf("view packets: %w", err)
+	}
+	for _, id := range ids {
+		switch v := seen[id]; {
+		case v.err == nil:
+			views[id] = v.view
+		case !errors.Is(v.err, ErrNotFound):
+			return nil, v.err
+		}
+	}
+	return views, nil
+}
+
+// viewed is the answer about one packet of a flight.
+type viewed struct {
+	view packet.PoolView
+	err  error
+}
+
+// viewPause bounds the pause between two flights of views.
+const viewPause = 5 * time.Millisecond
+
+func newViews(p *Pool) *coalescer[string, viewed] {
+	return &coalescer[string, viewed]{base: p.base, pause: viewPause,
+		fly: func(ctx context.Context, ids []string) (map[string]viewed, error) { return p.viewAll(ctx, ids), nil }}
+}
+
+func (p *Pool) viewAll(ctx context.Context, ids []string) map[string]viewed {
+	seen := make(map[string]viewed, len(ids))
 	replies := make([]*redis.Cmd, len(ids))
 	at := make([]*standing, len(ids))
 	for i, id := range ids {
 		s, err := p.admitted(packet.Lane(id, p.cfg.Lanes))
 		if err != nil {
-			return nil, fmt.Errorf("view packets: %w", err)
+			seen[id] = viewed{err: fmt.Errorf("view packets: %w", err)}
 		}
 		at[i] = s
 	}
 	_, _ = p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command keeps its error
 		for i, id := range ids {
-			k := p.keys.of(id)
-			replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].memory().pass(p.mine))
+			if at[i] != nil {
+				k := p.keys.of(id)
+				replies[i] = viewScript.EvalSha(ctx, pipe, []string{k.epoch, k.packet}, at[i].memory().pass(p.mine))
+			}
 		}
 		return nil
 	})
 	for i, id := range ids {
+		if at[i] == nil {
+			continue
+		}
 		_ = p.heard(packet.Lane(id, p.cfg.Lanes), at[i], replies[i].Err())
 		view, err := p.viewOf(ctx, id, replies[i])
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-		if err == nil {
-			views[id] = view
-		}
+		seen[id] = viewed{view, err}
 	}
-	return views, nil
+	return seen
 }
 
 // viewOf decodes one answer of a pipeline of view.lua. A Redis that has

@@ -184,7 +184,7 @@ func testStaged(t *testing.T, on setup) {
 	read := func(sender string, limit int) (got []packet.Place) {
 		t.Helper()
 		for after := (packet.Place{}); ; after = got[len(got)-1] {
-			some, err := p.Staged(ctx, "shop", sender, after, limit)
+			some, err := p.Staged(ctx, []string{"shop"}, sender, after, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -324,7 +324,7 @@ func TestR7_RetireInParts(t *testing.T) {
 	if _, err := p.ClosePool(ctx, pk.ID, packet.CloseSoldOut); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.listAllClaims(ctx); err != nil {
+	if _, err := p.listLanes(ctx, p.lanesAll()); err != nil {
 		t.Fatal(err)
 	}
 	k := p.keys.of(pk.ID)

@@ -44,6 +44,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/dataformat"
+	"hongbao/packet"
 )
 
 // Defaults of Config.
@@ -157,6 +158,8 @@ type Pool struct {
 	flushers []*flusher
 	gates    []*gate
 	keeper   *keeper
+	searches *coalescer[search, []packet.Place]
+	views    *coalescer[string, viewed]
 	mine     int // number of this process, at every gate
 	// base lives until Close and carries no deadline of any caller.
 	base     context.Context
@@ -189,6 +192,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		p.gates = append(p.gates, &gate{})
 	}
 	p.keeper = newKeeper(p, cfg.Epochs)
+	p.searches, p.views = newSearches(p), newViews(p)
 	if err := p.start(ctx); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("open pool at %s: %w", cfg.Addr, cfg.suspectAccess(ctx, err))

@@ -107,7 +107,7 @@ func everyRead(t *testing.T, p *Pool) {
 	note(p.Remains(ctx, []string{pk.ID}))
 	note(nil, p.RemainingClaims(ctx, pk.ID, ignore))
 	note(p.UserClaims(ctx, pk.App, "a", packet.Place{}, 10))
-	note(p.Staged(ctx, pk.App, pk.SenderID, packet.Place{}, 10))
+	note(p.Staged(ctx, []string{pk.App}, pk.SenderID, packet.Place{}, 10))
 	note(p.Views(ctx, []string{pk.ID}))
 	note(p.BooksNumber(ctx))
 	note(nil, p.SaveApps(ctx, []byte("apps")))

@@ -171,7 +171,7 @@ func (h *Handoffs) Ack(ctx context.Context, lane int, entryIDs ...string) error 
 		return nil
 	}
 	key := h.pool.keys.handoff(lane)
-	if err := h.pool.listClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
+	if _, err := h.pool.listClaims(ctx, lane, slices.MaxFunc(entryIDs, compareEntryIDs)); err != nil {
 		return err
 	}
 	args := make([]any, 0, 1+len(entryIDs))
