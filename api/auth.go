@@ -80,6 +80,9 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 		return refuse(CodeForbidden)
 	}
 	r.caller = who
+	if conn, ok := c.Context().Conn().(*conn); ok {
+		conn.keyed.Store(true)
+	}
 	return c.Next()
 }
 

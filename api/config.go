@@ -108,6 +108,9 @@ type Config struct {
 	// and closed. Each grab that waits holds one, so it bounds them too. 0 means
 	// DefaultMaxConns; fewer where the process may not open as many files.
 	MaxConns int
+	// ConnsPerAddress bounds those from one network address: more are answered 503; 0: no
+	// bound, as behind a gateway.
+	ConnsPerAddress int
 	// ReadTimeout, WriteTimeout and IdleTimeout bound how long a client may take to
 	// send a request, to read the answer and to begin another; 0 means the default.
 	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
@@ -172,7 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.DrainDelay < 0 || c.DrainTime < 0 || c.Refresh < 0 || c.ApprovalAmount < 0 {
 		faults = append(faults, errors.New("a duration or amount is below zero"))
 	}
-	if c.MaxConns < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {
+	if c.MaxConns < 0 || c.ConnsPerAddress < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {
 		faults = append(faults, errors.New("a bound of connections is below zero"))
 	}
 	if !c.Limits.valid() {

@@ -86,12 +86,13 @@ func newListener(s *Server, kind listenerKind) *listener {
 
 // take makes a bound listener its own.
 func (l *listener) take(ln net.Listener) {
-	bound := staffConns
+	bound, perAddress := staffConns, 0
 	if l.kind == listenPublic {
-		bound = l.server.cfg.MaxConns
+		bound, perAddress = l.server.cfg.MaxConns, l.server.cfg.ConnsPerAddress
 	}
-	m := l.server.metrics
-	l.ln = watchConns(l.server.base, ln, bound, m.conns.WithLabelValues(l.kind.String()), m.turnedAway.WithLabelValues(l.kind.String()))
+	m, kind := l.server.metrics, l.kind.String()
+	l.ln = watchConns(l.server.base, ln, bound, perAddress, m.conns.WithLabelValues(kind), m.turnedAway.WithLabelValues(kind),
+		m.evicted.WithLabelValues(kind))
 }
 
 func (l *listener) serve() error {

@@ -24,9 +24,11 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 	// toldSoldOut counts the grabs that the process has answered by itself.
 	toldSoldOut prometheus.Counter
-	// conns are the connections of each listener, turnedAway those beyond the bound.
+	// conns are the connections of each listener, turnedAway those beyond the bound, evicted
+	// the keyless ones that were closed for others.
 	conns      *prometheus.GaugeVec
 	turnedAway *prometheus.CounterVec
+	evicted    *prometheus.CounterVec
 	limited    map[string]prometheus.Counter          // refused requests, by limit
 	results    [packet.GrabWon + 1]prometheus.Counter // of grabs, by outcome
 	risks      map[string]prometheus.Counter          // questions to the risk check, by outcome
@@ -48,6 +50,8 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		[]string{"listener"})
 	m.turnedAway = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricNoRoom,
 		Help: "Connections that were refused because there were too many."}, []string{"listener"})
+	m.evicted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricEvicted,
+		Help: "Idle connections without a key that were closed to make room for others."}, []string{"listener"})
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited,
 		Help: "Requests that were refused by a rate limit, by limit."}, []string{"limit"})
 	m.limited = map[string]prometheus.Counter{}
@@ -66,7 +70,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
 		m.results[r] = m.grabs.WithLabelValues(r.String()) // a counter that is there from the start can be alarmed on
 	}
-	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, limited, risks, m.riskTime,
+	for _, c := range []prometheus.Collector{m.grabs, m.toldSoldOut, m.requests, m.conns, m.turnedAway, m.evicted, limited, risks, m.riskTime,
 		observe.Build(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		var twice prometheus.AlreadyRegisteredError

@@ -59,6 +59,103 @@ func (h *house) shed(what string, r result) {
 	}
 }
 
+// keyed opens a connection that has shown a key.
+func (h *house) keyed() net.Conn {
+	h.t.Helper()
+	conn := h.dial(h.public)
+	if _, err := fmt.Fprintf(conn, "GET /v1/packets/%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", nobody, h.app.token); err != nil {
+		h.t.Fatal(err)
+	}
+	if status := h.answered(conn); status != http.StatusNotFound {
+		h.t.Fatalf("with a key: %d", status)
+	}
+	return conn
+}
+
+// answered reads one answer and returns its status; 0: the connection was closed.
+func (h *house) answered(conn net.Conn) int {
+	h.t.Helper()
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	h.check(res.Body.Close())
+	return res.StatusCode
+}
+
+// TestConnectionsWithoutKey: idle connections that have shown no key keep nobody out,
+// whether they have asked nothing, half of something or something that needs no key. The
+// longest idle one goes first; those with a key stay.
+func TestConnectionsWithoutKey(t *testing.T) {
+	t.Parallel()
+	const room = 6
+	h := newHouse(t, parts{change: func(c *api.Config) { c.MaxConns = room }})
+	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
+	ours := h.keyed()
+	silent, half, health := h.dial(h.public), h.dial(h.public), h.dial(h.public)
+	_, err := io.WriteString(half, "POST /v1/packets HTTP/1.1\r\nHost: h\r\n")
+	h.check(err)
+	wrong := h.dial(h.public)
+	ask := func(c net.Conn, head string) int {
+		_, err := io.WriteString(c, "GET /v1/packets/"+nobody+" HTTP/1.1\r\nHost: h\r\n"+head+"\r\n")
+		h.check(err)
+		return h.answered(c)
+	}
+	if status := ask(wrong, "Authorization: Bearer nonsense\r\n"); status != http.StatusUnauthorized {
+		t.Fatalf("a wrong key: %d", status)
+	}
+	wait.Until(h.t, "all are there", func() bool { return h.metric(openConns) == room-1 })
+	_, err = io.WriteString(health, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
+	h.check(err)
+	if status := h.answered(health); status != http.StatusOK {
+		t.Fatalf("health: %d", status)
+	}
+	newer := []net.Conn{h.keyed()}
+	for i, old := range []net.Conn{silent, half, wrong, health} {
+		newer = append(newer, h.keyed())
+		if status := h.answered(old); status != 0 {
+			t.Errorf("connection %d: answered %d", i, status)
+		}
+		if n := h.metric(`hongbao_http_connections_evicted_total{listener="public"}`); n != i+1 {
+			t.Errorf("%d closed, want %d", n, i+1)
+		}
+	}
+	for i, c := range append(newer, ours) {
+		if status := ask(c, "Authorization: Bearer "+h.app.token+"\r\n"); status != http.StatusNotFound {
+			t.Errorf("connection %d with a key: %d", i, status)
+		}
+	}
+	h.shed("when all have a key", h.wire(h.public, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"))
+}
+
+// TestConnectionsPerAddress: one address has no more than its part, with a key or without.
+func TestConnectionsPerAddress(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, parts{change: func(c *api.Config) { c.ConnsPerAddress = 2 }})
+	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
+	first, _ := h.keyed(), h.dial(h.public)
+	wait.Until(h.t, "both are there", func() bool { return h.metric(openConns) == 2 })
+	h.shed("the third", h.wire(h.public, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"))
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	c, err := other.DialContext(t.Context(), "tcp", strings.TrimPrefix(h.public, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h.check(c.SetDeadline(time.Now().Add(60 * time.Second)))
+	_, err = io.WriteString(c, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
+	h.check(err)
+	if status := h.answered(c); status != http.StatusOK {
+		t.Errorf("from another address: %d", status)
+	}
+	h.check(first.Close())
+	wait.Until(h.t, "there is room again", func() bool { return h.metric(openConns) == 2 })
+	if r := h.wire(h.public, "GET /livez HTTP/1.1\r\nHost: h\r\n\r\n"); r.status != http.StatusOK {
+		t.Errorf("with room again: %s", r)
+	}
+}
+
 // TestConnectionsBound: who comes beyond the bound is told 503, every one of them,
 // staff have connections of their own, and there is room again as soon as somebody leaves.
 func TestConnectionsBound(t *testing.T) {
@@ -68,7 +165,7 @@ func TestConnectionsBound(t *testing.T) {
 	wait.Until(h.t, "the first ones have gone", func() bool { return h.metric(openConns) == 0 })
 	var held []net.Conn
 	for range room {
-		held = append(held, h.keepAlive())
+		held = append(held, h.keyed())
 	}
 	if n := h.metric(openConns); n != room {
 		t.Fatalf("%d connections, want %d", n, room)

@@ -50,6 +50,7 @@ const (
 	MetricRequests = "hongbao_http_request_duration_seconds"
 	MetricConns    = "hongbao_http_connections"
 	MetricNoRoom   = "hongbao_http_connections_refused_total"
+	MetricEvicted  = "hongbao_http_connections_evicted_total"
 	MetricBuild    = "hongbao_build_info"
 
 	MetricBreaker       = "hongbao_provider_breaker_open"
@@ -69,6 +70,6 @@ const (
 
 // processMetrics lists the names above that no Collector describes.
 var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRisk, MetricRiskTime, MetricRequests, MetricConns,
-	MetricNoRoom, MetricBuild,
+	MetricNoRoom, MetricEvicted, MetricBuild,
 	MetricBreaker, MetricBreakerOpened, MetricParked,
 	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

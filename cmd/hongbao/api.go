@@ -9,24 +9,25 @@ import (
 
 // apiConfig is what `hongbao api` is told.
 type apiConfig struct {
-	Listen               string
-	StaffListen          string
-	MaxConnections       int
-	Redis                pool.Config // as redisConfig makes it
-	MySQLDSN             Secret
-	SeedKey              Secret // 32 bytes, see key32
-	ProviderURL          string
-	ProviderKey          Secret
-	SandboxWebhookSecret Secret
-	ApprovalAmountFen    int64
-	Limits               api.Limits
-	Risk                 riskConfig
-	ProviderRate         int64          // shown to staff; 0 = no limit
-	Temporal             temporalConfig // asked how it is, and nothing else
-	TemporalUIURL        string         // "" = no links
-	CrashPoints          string         // "" = none, see package crash
-	TryOut               bool           // public tokens open what their keys do
-	Tracing              tracingConfig
+	Listen                string
+	StaffListen           string
+	MaxConnections        int
+	ConnectionsPerAddress int
+	Redis                 pool.Config // as redisConfig makes it
+	MySQLDSN              Secret
+	SeedKey               Secret // 32 bytes, see key32
+	ProviderURL           string
+	ProviderKey           Secret
+	SandboxWebhookSecret  Secret
+	ApprovalAmountFen     int64
+	Limits                api.Limits
+	Risk                  riskConfig
+	ProviderRate          int64          // shown to staff; 0 = no limit
+	Temporal              temporalConfig // asked how it is, and nothing else
+	TemporalUIURL         string         // "" = no links
+	CrashPoints           string         // "" = none, see package crash
+	TryOut                bool           // public tokens open what their keys do
+	Tracing               tracingConfig
 }
 
 func newAPICommand(env environment) *cobra.Command {
@@ -44,18 +45,19 @@ func newAPICommand(env environment) *cobra.Command {
 				return err
 			}
 			return runAPI(cmd.Context(), apiConfig{
-				Listen:               c.text("listen"),
-				StaffListen:          c.text("staff-listen"),
-				MaxConnections:       int(c.number("max-connections")),
-				Redis:                redis,
-				MySQLDSN:             c.secret("mysql-dsn"),
-				SeedKey:              c.secret("seed-key"),
-				TryOut:               c.yes("try-out"),
-				ProviderURL:          c.text("provider-url"),
-				ProviderKey:          c.secret("provider-key"),
-				SandboxWebhookSecret: c.secret("sandbox-webhook-secret"),
-				ApprovalAmountFen:    c.number("approval-amount"),
-				Limits:               api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key")},
+				Listen:                c.text("listen"),
+				StaffListen:           c.text("staff-listen"),
+				MaxConnections:        int(c.number("max-connections")),
+				ConnectionsPerAddress: int(c.number("connections-per-address")),
+				Redis:                 redis,
+				MySQLDSN:              c.secret("mysql-dsn"),
+				SeedKey:               c.secret("seed-key"),
+				TryOut:                c.yes("try-out"),
+				ProviderURL:           c.text("provider-url"),
+				ProviderKey:           c.secret("provider-key"),
+				SandboxWebhookSecret:  c.secret("sandbox-webhook-secret"),
+				ApprovalAmountFen:     c.number("approval-amount"),
+				Limits:                api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key")},
 				Risk: riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
 					SilenceRefuses: c.text("risk-unanswered") == riskRefuse},
 				ProviderRate:  c.number("provider-rate"),

@@ -51,6 +51,7 @@ var (
 	kindRiskTimeout    = kind{"duration", checkRiskTimeout}
 	kindRiskUnanswered = kind{"allow|refuse", oneOf(riskAllow, riskRefuse)}
 	kindConns          = kind{"int", between(1, 1_000_000)}
+	kindConnsBound     = kind{"int", between(0, 1_000_000)}
 	kindClock          = kind{"hh:mm", checkClock}
 	kindKey32          = kind{"hex", checkKey32}
 	kindWebhookSecret  = kind{"secret", checkWebhookSecret}

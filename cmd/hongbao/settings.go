@@ -64,8 +64,11 @@ var settings = []setting{
 	{flag: "staff-listen", env: "HONGBAO_STAFF_LISTEN", fallback: "127.0.0.1:8081", kind: kindListen, required: true,
 		usage: "address of the staff listener", commands: []string{cmdAPI}},
 	{flag: "max-connections", env: "HONGBAO_MAX_CONNECTIONS", fallback: strconv.Itoa(api.DefaultMaxConns), kind: kindConns, required: true,
-		usage:    "connections that the public listener keeps; more are answered 503; fewer where the limit of open files is lower",
-		commands: []string{cmdAPI}},
+		usage: "connections that the public listener keeps; at the bound the longest idle one without a key is closed for a new one, or " +
+			"the new one is answered 503; fewer where the limit of open files is lower", commands: []string{cmdAPI}},
+	{flag: "connections-per-address", env: "HONGBAO_CONNECTIONS_PER_ADDRESS", fallback: "0", kind: kindConnsBound, required: true,
+		usage: "connections that the public listener keeps from one network address (of IPv6: one /64); more are answered 503; 0 = no " +
+			"bound, as behind a gateway, which is one address", commands: []string{cmdAPI}},
 	{flag: "limit-user", env: "HONGBAO_LIMIT_USER", fallback: "0", kind: kindLimit, required: true,
 		usage: "grabs of one user of an app, over all processes: a number and a span of time such as 20/1m, more are answered 429 unless he " +
 			"has a share already; 0 = no limit", commands: []string{cmdAPI}},

@@ -78,7 +78,8 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	defer closeRisk()
 	server, err := api.New(api.Config{
 		Metrics: registry, Tracer: tracer,
-		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting, MaxConns: cfg.MaxConnections,
+		PublicAddr: cfg.Listen, StaffAddr: cfg.StaffListen, Starting: starting,
+		MaxConns: cfg.MaxConnections, ConnsPerAddress: cfg.ConnectionsPerAddress,
 		Pool: redis, Store: db, Provider: pay, Gate: redis.Gate, GatesOpen: redis.GatesOpen,
 		PingTemporal: func(ctx context.Context) error { return worker.Ping(ctx, temporal, cfg.Temporal.Namespace) },
 		Runs:         worker.NewRuns(temporal, cfg.Temporal.Namespace).Of, TaskQueues: worker.NewQueues(temporal, cfg.Temporal.Namespace).Look,
