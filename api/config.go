@@ -89,6 +89,9 @@ type Config struct {
 	// what becomes of the grab when there is no answer: it is let through unless set.
 	Risk               RiskCheck
 	RiskSilenceRefuses bool
+	// RiskRefuseFrom: of packets of this total amount and more, a grab that nobody has
+	// judged is refused; 0: of none.
+	RiskRefuseFrom money.Fen
 	// TemporalUIURL and TemporalNamespace make the links to workflows. Without
 	// the URL answers carry the path alone.
 	TemporalUIURL     string
@@ -172,7 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.FundingWait < 0 || c.FundingWait >= createBusy {
 		faults = append(faults, fmt.Errorf("funding wait %v: not from 0 to less than %v", c.FundingWait, createBusy))
 	}
-	if c.DrainDelay < 0 || c.DrainTime < 0 || c.Refresh < 0 || c.ApprovalAmount < 0 {
+	if c.DrainDelay < 0 || c.DrainTime < 0 || c.Refresh < 0 || c.ApprovalAmount < 0 || c.RiskRefuseFrom < 0 {
 		faults = append(faults, errors.New("a duration or amount is below zero"))
 	}
 	if c.MaxConns < 0 || c.ConnsPerAddress < 0 || c.ReadTimeout < 0 || c.WriteTimeout < 0 || c.IdleTimeout < 0 {

@@ -61,7 +61,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, " +
 		"by what came of it."}, []string{"outcome"})
 	m.risks = map[string]prometheus.Counter{}
-	for _, outcome := range []string{riskAllowed, riskRefused, riskUnanswered} {
+	for _, outcome := range []string{riskAllowed, riskRefused, riskUnanswered, riskOverflow} {
 		m.risks[outcome] = risks.WithLabelValues(outcome)
 	}
 	m.riskTime = prometheus.NewHistogram(prometheus.HistogramOpts{Name: observe.MetricRiskTime,

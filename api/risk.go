@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hongbao/money"
 	"hongbao/packet"
 )
 
@@ -16,14 +17,19 @@ type RiskQuestion struct {
 }
 
 // RiskCheck is a service of the platform that is asked before a share is given out. An
-// error says that it did not answer.
+// error says that it did not answer; ErrRiskOverflow, that it was not even asked.
 type RiskCheck func(context.Context, RiskQuestion) (allow bool, err error)
+
+// ErrRiskOverflow says that more questions wait for the risk check than it answers in time:
+// a crowd, or somebody who wants to get past it.
+var ErrRiskOverflow = errors.New("too many questions to the risk check")
 
 // Outcomes of the risk check, as metrics name them.
 const (
 	riskAllowed    = "allowed"
 	riskRefused    = "refused"
 	riskUnanswered = "unanswered"
+	riskOverflow   = "overflow"
 )
 
 // riskDetail says no more: whoever tries what is noticed must not learn it here.
@@ -37,7 +43,7 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	if r.server.cfg.Risk == nil {
 		return nil
 	}
-	could, err := r.couldWin(id, user, fact)
+	stake, could, err := r.couldWin(id, user, fact)
 	if err != nil || !could {
 		return err
 	}
@@ -46,7 +52,10 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	outcome := riskAllowed
 	switch {
 	case err != nil:
-		outcome, allow = riskUnanswered, !r.server.cfg.RiskSilenceRefuses
+		if outcome = riskUnanswered; errors.Is(err, ErrRiskOverflow) {
+			outcome = riskOverflow
+		}
+		allow = !r.server.cfg.silenceRefuses(stake)
 		if tellUnanswered.due() {
 			slog.WarnContext(r.named(), "the risk check does not answer", slog.Bool("lets_through", allow), slog.String("packet_id", id),
 				slog.Any("error", err))
@@ -61,24 +70,30 @@ func (r *request) riskRefuses(id, user string, fact facts) error {
 	return &refusal{code: CodeNotEligible, detail: riskDetail}
 }
 
-// couldWin looks, and takes nothing, whether a grab would win now. What it cannot tell is
-// left to the grab itself to say.
-func (r *request) couldWin(id, user string, fact facts) (bool, error) {
+// silenceRefuses decides about grabs of a packet of this amount that nobody has judged.
+func (c *Config) silenceRefuses(stake money.Fen) bool {
+	return c.RiskSilenceRefuses || c.RiskRefuseFrom > 0 && stake >= c.RiskRefuseFrom
+}
+
+// couldWin looks, and takes nothing, whether a grab would win now, and how much its packet
+// holds in all. What it cannot tell is left to the grab itself to say.
+func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could bool, err error) {
 	pool := r.server.cfg.Pool
 	view, err := pool.View(r.ctx, id)
 	if errors.Is(err, packet.ErrNotFound) {
-		return false, nil
+		return 0, false, nil
 	}
 	if err != nil || view.Retired || view.Status() != packet.StatusOpen {
-		return false, err
+		return 0, false, err
 	}
 	if _, has, err := pool.Claim(r.ctx, id, user); err != nil || has {
-		return false, err
+		return 0, false, err
 	}
 	if fact.restricted {
-		return pool.IsGuest(r.ctx, id, user)
+		could, err = pool.IsGuest(r.ctx, id, user)
+		return view.Packet.TotalAmount, could, err
 	}
-	return true, nil
+	return view.Packet.TotalAmount, true, nil
 }
 
 // refusedByRisk ends a grab that the risk check has refused, which was an attempt of its

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -192,5 +193,37 @@ func TestRiskBehindLimits(t *testing.T) {
 	h.overLimit("again", h.grab(h.app, id, "bad"))
 	if got := j.users(); len(got) != 0 {
 		t.Errorf("asked about %q", got)
+	}
+}
+
+// TestRiskRefuseFrom: a flood that takes the risk check from others lets them through, but
+// for packets from a configured amount on; both kinds of silence are counted apart.
+func TestRiskRefuseFrom(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, parts{})
+	small := h.open(h.app, with("total_amount", "999", "share_count", "9"))
+	large := h.open(h.app, with("total_amount", "1000", "share_count", "9"))
+	h.check(h.stop())
+	silence := errors.New("no answer")
+	h.cfg.Metrics, h.cfg.RiskSilenceRefuses, h.cfg.RiskRefuseFrom = nil, false, 1000
+	h.cfg.Risk = func(_ context.Context, q api.RiskQuestion) (bool, error) {
+		if q.UserID == "crowded" {
+			return true, fmt.Errorf("%w: %w", api.ErrRiskOverflow, silence)
+		}
+		return true, silence
+	}
+	h.start()
+	for _, user := range []string{"crowded", "mute"} {
+		if r := h.grab(h.app, small, user); r.status != http.StatusCreated {
+			t.Errorf("%s, below the amount: %s", user, r)
+		}
+		if r := h.grab(h.app, large, user); r.code() != "not_eligible" {
+			t.Errorf("%s, from the amount on: %s", user, r)
+		}
+	}
+	for outcome, want := range map[string]int{"overflow": 2, "unanswered": 2, "allowed": 0, "refused": 0} {
+		if n := h.metric(fmt.Sprintf(riskBy, outcome)); n != want {
+			t.Errorf("%d %s, want %d", n, outcome, want)
+		}
 	}
 }

@@ -42,8 +42,12 @@ type Question struct {
 	At       string `json:"at"` // RFC 3339 UTC with milliseconds
 }
 
-// ErrUnanswered says that the service did not say yes or no in time.
-var ErrUnanswered = errors.New("no answer of the risk check")
+// ErrUnanswered says that the service did not say yes or no in time, ErrOverflow (which is
+// one too) that it was not asked: more questions waited than it answers in time.
+var (
+	ErrUnanswered = errors.New("no answer of the risk check")
+	ErrOverflow   = fmt.Errorf("%w: too many questions", ErrUnanswered)
+)
 
 // Check asks one service.
 type Check struct {
@@ -78,7 +82,7 @@ func New(address, key string, timeout time.Duration) (*Check, error) {
 func (c *Check) Close() { c.client.CloseIdleConnections() }
 
 // Allows asks whether a grab may go on. Errors: ErrUnanswered, for whatever is not a clear
-// yes or no in time.
+// yes or no in time; ErrOverflow when it could not be asked in time.
 func (c *Check) Allows(ctx context.Context, q Question) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -86,7 +90,7 @@ func (c *Check) Allows(ctx context.Context, q Question) (bool, error) {
 	case c.places <- struct{}{}:
 		defer func() { <-c.places }()
 	case <-ctx.Done():
-		return false, fmt.Errorf("%w: %d are under way: %w", ErrUnanswered, atOnce, ctx.Err())
+		return false, fmt.Errorf("%w: %d are under way: %w", ErrOverflow, atOnce, ctx.Err())
 	}
 	allow, err := c.ask(ctx, q)
 	if err != nil {

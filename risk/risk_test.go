@@ -198,6 +198,22 @@ func TestHangs(t *testing.T) {
 	}
 }
 
+// TestOverflow: a question that finds no place in time was not asked, which is told apart
+// from a service that does not answer.
+func TestOverflow(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	c := ask(t, s.URL, MinTimeout)
+	if _, err := c.Allows(t.Context(), question); !errors.Is(err, ErrUnanswered) || errors.Is(err, ErrOverflow) {
+		t.Errorf("a bad answer: %v", err)
+	}
+	for range atOnce {
+		c.places <- struct{}{}
+	}
+	if _, err := c.Allows(t.Context(), question); !errors.Is(err, ErrOverflow) || !errors.Is(err, ErrUnanswered) {
+		t.Errorf("without a place: %v", err)
+	}
+}
+
 func TestNew(t *testing.T) {
 	for _, bad := range []struct {
 		url     string

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/api"
+	"hongbao/money"
 	"hongbao/pool"
 )
 
@@ -59,7 +60,7 @@ func newAPICommand(env environment) *cobra.Command {
 				ApprovalAmountFen:     c.number("approval-amount"),
 				Limits:                api.Limits{User: c.limit("limit-user"), Address: c.limit("limit-address"), Key: c.limit("limit-key")},
 				Risk: riskConfig{URL: c.text("risk-url"), Key: c.secret("risk-key"), Timeout: c.duration("risk-timeout"),
-					SilenceRefuses: c.text("risk-unanswered") == riskRefuse},
+					SilenceRefuses: c.text("risk-unanswered") == riskRefuse, RefuseFrom: money.Fen(c.number("risk-refuse-from"))},
 				ProviderRate:  c.number("provider-rate"),
 				Temporal:      c.temporal(),
 				TemporalUIURL: c.text("temporal-ui-url"),

@@ -86,7 +86,8 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		BooksBelieved: db.BooksBelieved, Vitals: watched.Vitals,
 		SeedKey: key32(cfg.SeedKey), PublicTokens: refusedTokens(cfg.TryOut, logger), ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
 		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses,
-		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
+		RiskRefuseFrom: cfg.Risk.RefuseFrom,
+		TemporalUIURL:  cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
 		return err

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"hongbao/api"
+	"hongbao/money"
 	"hongbao/risk"
 )
 
@@ -14,6 +17,7 @@ type riskConfig struct {
 	Key            Secret
 	Timeout        time.Duration
 	SilenceRefuses bool
+	RefuseFrom     money.Fen
 }
 
 // riskMoment is how a question says when the grab came.
@@ -29,6 +33,10 @@ func (c riskConfig) check() (api.RiskCheck, func(), error) {
 		return nil, nil, err
 	}
 	return func(ctx context.Context, q api.RiskQuestion) (bool, error) {
-		return service.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
+		allow, err := service.Allows(ctx, risk.Question{App: q.App, PacketID: q.PacketID, UserID: q.UserID, At: q.At.UTC().Format(riskMoment)})
+		if errors.Is(err, risk.ErrOverflow) {
+			err = fmt.Errorf("%w: %w", api.ErrRiskOverflow, err)
+		}
+		return allow, err
 	}, service.Close, nil
 }
