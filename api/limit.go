@@ -19,11 +19,14 @@ type Limits struct {
 	User    access.Limit // grabs of one user of an app
 	Address access.Limit // grabs from one network address: who connects, which may be a proxy
 	Key     access.Limit // requests of one key of an app, whatever they ask
+	Wins    access.Limit // shares that one user of an app wins, in whatever packets
 }
 
 func (l Limits) any() bool { return l != Limits{} }
 
-func (l Limits) valid() bool { return l.User.Valid() && l.Address.Valid() && l.Key.Valid() }
+func (l Limits) valid() bool {
+	return l.User.Valid() && l.Address.Valid() && l.Key.Valid() && l.Wins.Valid()
+}
 
 // Limiter counts requests, over all processes, against their limits: against all that a
 // request has, or, when one of them allows no more before a time to wait, against none.
@@ -37,7 +40,11 @@ const (
 	limitUser    = "user"
 	limitAddress = "address"
 	limitKey     = "key"
+	limitWins    = "wins"
 )
+
+// limitKinds are all of them, in the order in which a grab is looked at.
+var limitKinds = []string{limitAddress, limitKey, limitUser, limitWins}
 
 const (
 	// limitPatience is how long a limit is waited for. It is an economy: what it protects
@@ -80,7 +87,7 @@ func (f *refusals) first(limits []access.Counted) (over int, wait time.Duration)
 // learn remembers a refusal until its wait is over, but not for long.
 func (f *refusals) learn(c access.Counted, wait time.Duration) {
 	most := rememberRefusal
-	if c.Kind == limitUser {
+	if c.Kind == limitUser || c.Kind == limitWins {
 		most = rememberUser
 	}
 	f.until.put(refusalKey(c), time.Now().Add(min(wait, most)))
@@ -149,7 +156,7 @@ func (r *request) refuseLimited(over *refusal) error {
 }
 
 // limitsOf returns the limits of some kinds that are set, in the order in which they are
-// looked at: address, key, user.
+// looked at: address, key, user, wins.
 func (r *request) limitsOf(user string, kinds ...string) []access.Counted {
 	limits := &r.server.cfg.Limits
 	if !limits.any() {
@@ -165,6 +172,8 @@ func (r *request) limitsOf(user string, kinds ...string) []access.Counted {
 			c.Limit, c.Who = limits.Key, r.caller.key.ID
 		case limitUser:
 			c.Limit, c.Who = limits.User, r.caller.app.ID+":"+user
+		case limitWins:
+			c.Limit, c.Who = limits.Wins, r.caller.app.ID+":"+user
 		}
 		if c.Limit == (access.Limit{}) {
 			continue
@@ -195,7 +204,7 @@ func (r *request) mayGrab(fact facts, id string, asked grabbing) (over, unticket
 	if unticketed := r.unticketed(fact, id, asked); unticketed != nil {
 		return r.count(beside), unticketed
 	}
-	return r.count(append(beside, r.limitsOf(asked.user, limitUser)...)), nil
+	return r.count(append(beside, r.limitsOf(asked.user, limitUser, limitWins)...)), nil
 }
 
 // real reports whether a grab was an attempt at a share: one that took it, or came before
@@ -205,25 +214,29 @@ func real(got packet.GrabResult) bool {
 	return got == packet.GrabWon || got == packet.GrabNotOpenYet || got == packet.GrabNotEligible
 }
 
-// attempted gives back what a grab was counted for against the limit of its user, when it
-// was no real attempt. When that fails the user has one less for a while. The limits of
-// addresses and keys are of requests, whatever they find.
+// attempted gives back what a grab was counted for against the limits of its user: that of
+// tries when it was no real attempt, that of wins when it won nothing. When that fails the
+// user has one less for a while. The limits of addresses and keys are of requests, whatever
+// they find.
 func (r *request) attempted(user string, got packet.GrabResult, err error) {
-	if err != nil || !real(got) {
-		r.giveBack(user)
+	switch {
+	case err != nil || !real(got):
+		r.giveBack(user, limitUser, limitWins)
+	case got != packet.GrabWon:
+		r.giveBack(user, limitWins)
 	}
 }
 
-// giveBack takes back what a grab was counted for against the limit of its user.
-func (r *request) giveBack(user string) {
-	counted := r.limitsOf(user, limitUser)
+// giveBack takes back what a grab was counted for against limits of its user.
+func (r *request) giveBack(user string, kinds ...string) {
+	counted := r.limitsOf(user, kinds...)
 	if len(counted) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), limitPatience)
 	defer cancel()
 	if err := r.server.cfg.Limiter.GiveBack(ctx, counted); err != nil && tellNoLimit.due() {
-		slog.WarnContext(r.named(), "what was counted against a rate limit cannot be given back", slog.String("limit", limitUser),
+		slog.WarnContext(r.named(), "what was counted against rate limits cannot be given back", slog.Any("limits", kinds),
 			slog.Any("error", err))
 	}
 	r.server.refusals.forget(counted)

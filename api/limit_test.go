@@ -430,6 +430,53 @@ func TestLimitOrder(t *testing.T) {
 	counted("whoever goes on asking")
 }
 
+// TestLimitWins: a user wins no more than the limit, in whatever packets of the app; tries
+// that win nothing do not count, and a claim is repeated whatever the limit says.
+func TestLimitWins(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, parts{})
+	var ids []string
+	for range 3 {
+		ids = append(ids, h.open(h.app, with()))
+	}
+	empty := h.open(h.app, with("share_count", "1"))
+	guests := h.open(h.app, with("eligible_user_ids", `["b"]`))
+	early := h.open(h.app, with("opens_at", strconv.Quote(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))))
+	other := h.open(h.app2, with())
+	h.grab(h.app, empty, "b")
+	h.limit(api.Limits{Wins: access.Limit{N: 2, Span: time.Hour}})
+	tries := func() {
+		t.Helper()
+		for code, id := range map[string]string{"sold_out": empty, "not_eligible": guests, "not_open_yet": early} {
+			if r := h.grab(h.app, id, "a"); r.code() != code {
+				t.Errorf("want %s: %s", code, r)
+			}
+		}
+	}
+	var won []result
+	for _, id := range ids[:2] {
+		tries()
+		won = append(won, h.grab(h.app, id, "a"))
+		if r := won[len(won)-1]; r.status != 201 {
+			t.Fatalf("%s", r)
+		}
+		h.same("a repeat", won[len(won)-1], h.grab(h.app, id, "a"))
+	}
+	h.overLimit("a third win", h.grab(h.app, ids[2], "a"))
+	h.same("a repeat over the limit", won[0], h.grab(h.app, ids[0], "a"))
+	if claims := h.claims(h.app, ids[2], ""); len(claims.Items) != 0 {
+		t.Errorf("taken: %+v", claims)
+	}
+	if n := h.metric(fmt.Sprintf(limitedBy, "wins")); n != 1 {
+		t.Errorf("%d refused", n)
+	}
+	for what, r := range map[string]result{"another user": h.grab(h.app, ids[2], "c"), "in another app": h.grab(h.app2, other, "a")} {
+		if r.status != 201 {
+			t.Errorf("%s: %s", what, r)
+		}
+	}
+}
+
 // TestLimitRefusedCostsLess: a grab that is over a limit costs Redis less than one that is
 // not: three reads, and no script after the first.
 func TestLimitRefusedCostsLess(t *testing.T) {

@@ -55,7 +55,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricLimited,
 		Help: "Requests that were refused by a rate limit, by limit."}, []string{"limit"})
 	m.limited = map[string]prometheus.Counter{}
-	for _, kind := range []string{limitUser, limitAddress, limitKey} {
+	for _, kind := range limitKinds {
 		m.limited[kind] = limited.WithLabelValues(kind)
 	}
 	risks := prometheus.NewCounterVec(prometheus.CounterOpts{Name: observe.MetricRisk, Help: "Grabs that the risk check was asked about, " +

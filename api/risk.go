@@ -100,10 +100,11 @@ func (r *request) couldWin(id, user string, fact facts) (stake money.Fen, could 
 // user, or that could not be looked at, which was none.
 func (r *request) refusedByRisk(user string, err error) (answer, error) {
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == CodeNotEligible {
+		r.attempted(user, packet.GrabNotEligible, nil)
 		r.server.metrics.grab(packet.GrabNotEligible)
 		return answer{}, refused
 	}
-	r.giveBack(user)
+	r.attempted(user, packet.GrabUnavailable, err)
 	r.server.metrics.grab(packet.GrabUnavailable)
 	return answer{}, err
 }

@@ -77,6 +77,8 @@ var settings = []setting{
 			"as headers of proxies are not believed; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "limit-key", env: "HONGBAO_LIMIT_KEY", fallback: "0", kind: kindLimit, required: true,
 		usage: "requests of one key of an app, whatever they ask, as limit-user; 0 = no limit", commands: []string{cmdAPI}},
+	{flag: "limit-wins", env: "HONGBAO_LIMIT_WINS", fallback: "0", kind: kindLimit, required: true,
+		usage: "shares that one user of an app wins, in whatever packets, as limit-user; 0 = no limit", commands: []string{cmdAPI}},
 	{flag: "risk-url", env: "HONGBAO_RISK_URL", kind: kindBaseURL,
 		usage:    "where to ask, by POST, whether a grab that could win may go on (docs/integrate.md); needs risk-key; empty = nobody is asked",
 		commands: []string{cmdAPI}},
