@@ -59,7 +59,8 @@ var advice = map[Code]string{
 	CodeInvalidRequest:   "Mend every member listed in `errors`. Repeating it unchanged does not help; nothing was changed.",
 	CodeKeyReused:        "The key belongs to another request. Use a new key for a new operation; look for a mixed-up order id.",
 	CodeRateLimited: "Wait for Retry-After, then send the same again: nothing was taken or changed. Limits are off unless the " +
-		"platform sets some (`HONGBAO_LIMIT_USER`, `HONGBAO_LIMIT_ADDRESS`, `HONGBAO_LIMIT_KEY`, `HONGBAO_LIMIT_WINS`). Who has a claim of this packet already gets " +
+		"platform sets some (`HONGBAO_LIMIT_USER`, `HONGBAO_LIMIT_ADDRESS`, `HONGBAO_LIMIT_KEY`, `HONGBAO_LIMIT_WINS`). " +
+		"Who has a claim of this packet already gets " +
 		"it also when he is over a limit.",
 	CodeHeadersTooLarge: "Send fewer or shorter headers.",
 	CodeInternal:        "Report it with the `request_id`. Repeating a create with the same key, or a grab, is safe.",

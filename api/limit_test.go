@@ -230,8 +230,9 @@ func TestLimitWithoutRedis(t *testing.T) {
 	h.grab(h.app, closed, "a")
 	h.finish(closed, packet.CloseRecalled)
 	h.limit(api.Limits{User: access.Limit{N: 1, Span: time.Hour}, Key: access.Limit{N: 1, Span: time.Hour}})
-	if r, r2 := h.as(h.app, "GET", "/v1/packets/"+closed, ""), h.as(h.app2, "GET", "/v1/packets/"+other, ""); r.status != 200 || r2.status != 200 {
-		t.Fatalf("%s, %s", r, r2)
+	ours, others := h.as(h.app, "GET", "/v1/packets/"+closed, ""), h.as(h.app2, "GET", "/v1/packets/"+other, "")
+	if ours.status != 200 || others.status != 200 {
+		t.Fatalf("%s, %s", ours, others)
 	}
 	h.overLimit("the second read", h.as(h.app, "GET", "/v1/packets/"+closed, ""))
 	redis.Kill()
