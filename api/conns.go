@@ -34,7 +34,8 @@ type conns struct {
 	addresses  map[string]int // connections of each network address, where they are bounded
 }
 
-func watchConns(base context.Context, ln net.Listener, max, perAddress int, open prometheus.Gauge, refused, evicted prometheus.Counter) *conns {
+func watchConns(base context.Context, ln net.Listener, max, perAddress int, open prometheus.Gauge,
+	refused, evicted prometheus.Counter) *conns {
 	return &conns{Listener: ln, base: base, max: max, perAddress: perAddress, open: open, refused: refused, evicted: evicted,
 		turnAway: make(chan struct{}, maxTurnedAway), all: map[*conn]struct{}{}, keyless: list.New(), addresses: map[string]int{}}
 }

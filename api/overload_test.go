@@ -63,9 +63,8 @@ func (h *house) shed(what string, r result) {
 func (h *house) keyed() net.Conn {
 	h.t.Helper()
 	conn := h.dial(h.public)
-	if _, err := fmt.Fprintf(conn, "GET /v1/packets/%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", nobody, h.app.token); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err := fmt.Fprintf(conn, "GET /v1/packets/%s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", nobody, h.app.token)
+	h.check(err)
 	if status := h.answered(conn); status != http.StatusNotFound {
 		h.t.Fatalf("with a key: %d", status)
 	}

@@ -118,8 +118,8 @@ func TestLimitErrors(t *testing.T) {
 	for _, bad := range []struct {
 		n    int64
 		span time.Duration
-	}{{0, time.Second}, {-1, time.Second}, {access.MaxLimit + 1, time.Second}, {math.MaxInt64, time.Second}, {1, 0}, {1, access.MinLimitSpan - 1},
-		{1, access.MaxLimitSpan + 1}} {
+	}{{0, time.Second}, {-1, time.Second}, {access.MaxLimit + 1, time.Second}, {math.MaxInt64, time.Second}, {1, 0},
+		{1, access.MinLimitSpan - 1}, {1, access.MaxLimitSpan + 1}} {
 		if _, _, err := p.WithinLimits(t.Context(), counted("user", "u", bad.n, bad.span)); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("%+v: %v", bad, err)
 		}
