@@ -202,7 +202,7 @@ func dailySchedule(provider string, zone *time.Location, hour, minute int) clien
 		Action: &client.ScheduleWorkflowAction{
 			ID: id, Workflow: workflows.DailyReconcileWorkflow, TaskQueue: workflows.TaskQueue,
 			TypedSearchAttributes: temporal.NewSearchAttributes(workflows.AttrProvider.ValueSet(provider)),
-			StaticSummary:         "ask for the reconciliation of the day before with " + provider,
+			StaticSummary:         workflows.DailyReconcileSummary(provider),
 		},
 		// Every missed day is made up for; a run only leaves a row, so that they may overlap.
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: scheduleCatchup,

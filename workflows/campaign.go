@@ -21,11 +21,6 @@ type CampaignInput struct {
 // its runs.
 func CampaignID(id string) string { return "campaign/" + id }
 
-// CampaignSummary is the one-line description of a campaign's runs in the UI.
-func CampaignSummary(c campaign.Campaign) string {
-	return "make the packet of the day of " + c.Name + ": " + PacketSummary(c.Template.Packet)
-}
-
 var campaigns *activities.Campaigns
 
 // campaignPatience is how long one look at a campaign tries. The schedule, or whoever

@@ -113,28 +113,6 @@ type PacketInput struct {
 // configuration, which would be another one when it is replayed.
 type Console = string
 
-// PacketSummary is the one-line description of a packet's workflow in the UI.
-func PacketSummary(p packet.Packet) string {
-	return fmt.Sprintf("红包 %s %s in %d shares from %s", p.TotalAmount, p.Currency, p.ShareCount, p.SenderID)
-}
-
-// PayoutSummary is the one-line description of a payout's workflow in the UI.
-func PayoutSummary(c packet.Claim) string {
-	return fmt.Sprintf("pay %s to %s for share %d of packet %s", c.Amount, c.Account(), c.ShareIndex, c.PacketID)
-}
-
-// PaymentSummary is the one-line description of a payment's run in the UI.
-func PaymentSummary(p payout.Payment) string {
-	verb := "pay %s %s to"
-	switch p.Kind {
-	case payout.KindRefund:
-		verb = "refund %s %s to"
-	case payout.KindCharge:
-		verb = "charge %s %s from"
-	}
-	return fmt.Sprintf(verb+" %s for packet %s", p.Amount, p.Currency, p.Account, p.PacketID)
-}
-
 func amountOf(f money.Fen) string { return f.String() }
 
 // Timeouts. ProviderTimeout < askTimeout, and askTimeout and sendTimeout < the

@@ -161,12 +161,12 @@ func (l *life) open(ctx workflow.Context) (packet.Status, error) {
 // sender gets the money back, whatever the cause was (rule R2): status is left as it is. A
 // try that comes later does no harm: shares are written to a packet that is funding, and
 // a pool that has closed does not open.
-func (l *life) byExpiry(ctx workflow.Context, summary string, activity any, status *packet.Status) error {
+func (l *life) byExpiry(ctx workflow.Context, what string, activity any, status *packet.Status) error {
 	left := l.packet.ExpiresAt.Sub(workflow.Now(ctx))
 	if left <= 0 {
 		return nil
 	}
-	opts := bulkOptions(summary)
+	opts := bulkOptions(what)
 	opts.ScheduleToCloseTimeout = left
 	done := packet.StatusOpen // of a step that has no answer
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, opts), activity, l.packet.ID).Get(ctx, &done)
@@ -179,7 +179,7 @@ func (l *life) byExpiry(ctx workflow.Context, summary string, activity any, stat
 	}
 	// Not only a timeout: when the next retry would come too late, the server
 	// gives up with the last attempt's own error.
-	workflow.GetLogger(ctx).Error("Packet could not be opened; it closes unopened.", "packet_id", l.packet.ID, "step", summary, "error", err)
+	workflow.GetLogger(ctx).Error("Packet could not be opened; it closes unopened.", "packet_id", l.packet.ID, "step", what, "error", err)
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (l *life) awaitClose(ctx workflow.Context) (packet.CloseReason, error) {
 		l.packet.ExpiresAt.UTC().Format(time.RFC3339), l.packet.ID))
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	timer := workflow.NewTimerWithOptions(timerCtx, max(at.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: what})
+	timer := workflow.NewTimerWithOptions(timerCtx, max(at.Sub(workflow.Now(ctx)), 0), workflow.TimerOptions{Summary: summary(what)})
 	reason, failed := packet.CloseExpired, error(nil)
 	woken := false
 	wake := workflow.NewSelector(ctx).

@@ -34,11 +34,6 @@ func ReconcileID(provider string, day payout.Day) string {
 // reconciliation of a provider. Temporal adds the time to those of its runs.
 func DailyReconcileID(provider string) string { return "reconcile-daily/" + provider }
 
-// ReconcileSummary is the one-line description of a reconciliation's workflow in the UI.
-func ReconcileSummary(in ReconcileInput) string {
-	return fmt.Sprintf("compare the statement of %s of %s with the books", in.Provider, in.Day)
-}
-
 const (
 	// statementPatience is how long a statement that cannot be read is asked for
 	// before the reconciliation fails. Another can be asked for at any time.
@@ -55,14 +50,14 @@ var reconciliations *activities.Reconciliations
 
 // reconcileStep returns options for the steps of a reconciliation: on the queue
 // of long steps, so that a large day never holds up payments.
-func reconcileStep(ctx workflow.Context, summary string) workflow.Context {
+func reconcileStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
-		StartToCloseTimeout: compareTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary})
+		StartToCloseTimeout: compareTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary(what)})
 }
 
-func reconcileNote(ctx workflow.Context, summary string) workflow.Context {
+func reconcileNote(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
-		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary})
+		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary(what)})
 }
 
 // Reconcile compares a day of a provider's statement with the books. It moves no
@@ -133,7 +128,7 @@ func compare(ctx workflow.Context, r payout.Reconciliation) (map[payout.Op]payou
 
 func readStatement(ctx workflow.Context, r payout.Reconciliation, day payout.Day) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: DrainTaskQueue,
-		ScheduleToCloseTimeout: statementPatience, HeartbeatTimeout: heartbeat, Summary: "read the statement of " + string(day),
+		ScheduleToCloseTimeout: statementPatience, HeartbeatTimeout: heartbeat, Summary: summary("read the statement of " + string(day)),
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}})
 	_, err := step[int](ctx, reconciliations.ReadStatement, r, day)
 	return err

@@ -22,35 +22,35 @@ func retryForever() *temporal.RetryPolicy {
 }
 
 // storeStep returns options for a short, repeatable step on our own stores.
-func storeStep(ctx workflow.Context, summary string) workflow.Context {
+func storeStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary,
+		StartToCloseTimeout: storeTimeout, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 
 // bulkStep returns options for a long, heartbeating, repeatable step.
-func bulkStep(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, bulkOptions(summary))
+func bulkStep(ctx workflow.Context, what string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, bulkOptions(what))
 }
 
-func bulkOptions(summary string) workflow.ActivityOptions {
+func bulkOptions(what string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{StartToCloseTimeout: bulkTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(),
-		Summary: summary}
+		Summary: summary(what)}
 }
 
 // sendStep returns options for a whole send: repeatable, because a repeat finds
 // the note of the first in the row and asks (rule R3).
-func sendStep(ctx workflow.Context, summary string) workflow.Context {
+func sendStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: sendTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary,
+		StartToCloseTimeout: sendTimeout, HeartbeatTimeout: heartbeat, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 
 // now runs a step within the workflow task, in one attempt: what comes after it are
 // steps of their own.
-func now[T any](ctx workflow.Context, summary string, activity any, args ...any) (T, error) {
+func now[T any](ctx workflow.Context, what string, activity any, args ...any) (T, error) {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary,
+		ScheduleToCloseTimeout: payNowTimeout, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}, Summary: summary(what),
 	})
 	var out T
 	err := workflow.ExecuteLocalActivity(ctx, activity, args...).Get(ctx, &out)
@@ -58,9 +58,9 @@ func now[T any](ctx workflow.Context, summary string, activity any, args ...any)
 }
 
 // askStep returns options for a question to the provider.
-func askStep(ctx workflow.Context, summary string) workflow.Context {
+func askStep(ctx workflow.Context, what string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: askTimeout, RetryPolicy: retryForever(), Summary: summary,
+		StartToCloseTimeout: askTimeout, RetryPolicy: retryForever(), Summary: summary(what),
 	})
 }
 
@@ -73,11 +73,11 @@ func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
 
 // sleepOrWake waits for d or for a wake signal, whichever comes first, and
 // reports whether it was woken. Further wake signals that wait are taken too.
-func sleepOrWake(ctx workflow.Context, d time.Duration, summary string) (bool, error) {
+func sleepOrWake(ctx workflow.Context, d time.Duration, what string) (bool, error) {
 	wake := workflow.GetSignalChannel(ctx, SignalWake)
 	timerCtx, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: summary})
+	timer := workflow.NewTimerWithOptions(timerCtx, d, workflow.TimerOptions{Summary: summary(what)})
 	woken := false
 	var failed error
 	workflow.NewSelector(ctx).

@@ -1,0 +1,90 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"hongbao/campaign"
+	"hongbao/packet"
+	"hongbao/payout"
+)
+
+// SummaryLimit is how many bytes the payload of a summary may have: servers refuse the
+// start, or the step, whose summary is longer (limit.userMetadataSummarySize). The payload
+// is JSON, with a header.
+const SummaryLimit = 400
+
+// summaryHeader is more than what a payload has beside its JSON.
+const summaryHeader = 40
+
+// summary returns a text as every server takes it for the summary of a run, a step or a
+// timer. A text that is too long ends with an ellipsis; no character is cut in half.
+func summary(text string) string {
+	const room, ellipsis = SummaryLimit - summaryHeader - len(`""`), "…"
+	size, end := 0, 0 // end: of what fits before an ellipsis
+	for i, r := range text {
+		size += sizeInJSON(r)
+		if size > room {
+			return text[:end] + ellipsis
+		}
+		if size <= room-len(ellipsis) {
+			_, n := utf8.DecodeRuneInString(text[i:])
+			end = i + n
+		}
+	}
+	return text
+}
+
+// sizeInJSON is how many bytes a character has in JSON: some are escaped, and invalid UTF-8 is replaced.
+func sizeInJSON(r rune) int {
+	switch {
+	case r == utf8.RuneError:
+		return len(`\ufffd`)
+	case r >= ' ' && r < utf8.RuneSelf && !strings.ContainsRune(`"\<>&`, r):
+		return 1
+	}
+	b, err := json.Marshal(string(r))
+	if err != nil { // of a string it never fails
+		return len(`\ufffd`)
+	}
+	return len(b) - len(`""`)
+}
+
+// PacketSummary is the one-line description of a packet's workflow in the UI.
+func PacketSummary(p packet.Packet) string {
+	return summary(fmt.Sprintf("红包 %s %s in %d shares from %s", p.TotalAmount, p.Currency, p.ShareCount, p.SenderID))
+}
+
+// PayoutSummary is the one-line description of a payout's workflow in the UI.
+func PayoutSummary(c packet.Claim) string {
+	return summary(fmt.Sprintf("pay %s to %s for share %d of packet %s", c.Amount, c.Account(), c.ShareIndex, c.PacketID))
+}
+
+// PaymentSummary is the one-line description of a payment's run in the UI.
+func PaymentSummary(p payout.Payment) string {
+	verb := "pay %s %s to"
+	switch p.Kind {
+	case payout.KindRefund:
+		verb = "refund %s %s to"
+	case payout.KindCharge:
+		verb = "charge %s %s from"
+	}
+	return summary(fmt.Sprintf(verb+" %s for packet %s", p.Amount, p.Currency, p.Account, p.PacketID))
+}
+
+// CampaignSummary is the one-line description of a campaign's runs in the UI.
+func CampaignSummary(c campaign.Campaign) string {
+	return summary("make the packet of the day of " + c.Name + ": " + PacketSummary(c.Template.Packet))
+}
+
+// ReconcileSummary is the one-line description of a reconciliation's workflow in the UI.
+func ReconcileSummary(in ReconcileInput) string {
+	return summary(fmt.Sprintf("compare the statement of %s of %s with the books", in.Provider, in.Day))
+}
+
+// DailyReconcileSummary is that of the run that asks for a reconciliation every day.
+func DailyReconcileSummary(provider string) string {
+	return summary("ask for the reconciliation of the day before with " + provider)
+}
