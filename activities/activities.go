@@ -32,6 +32,7 @@ type Closing interface {
 	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	PromisedUsers(ctx context.Context, packetID string) ([]string, error)
+	ClaimBook
 }
 
 // ClaimBook is the part of MySQL that books claims, and what could not be booked.

@@ -1,8 +1,10 @@
 package activities
 
 import (
+	"context"
 	"errors"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"hongbao/packet"
@@ -49,4 +51,23 @@ func typed(err error) error {
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeUnavailable, err)
 	}
 	return err
+}
+
+// TemporalRefuses reports whether Temporal has answered that it does not take this start, or
+// signal, whatever others it takes. A repeat changes nothing.
+func TemporalRefuses(err error) bool {
+	_, is := errors.AsType[*serviceerror.InvalidArgument](err)
+	return is
+}
+
+// TemporalAway reports whether an error of a call to Temporal says that other calls fail as
+// well: it is busy, or does not answer.
+func TemporalAway(err error) bool {
+	var (
+		busy *serviceerror.ResourceExhausted
+		away *serviceerror.Unavailable
+		late *serviceerror.DeadlineExceeded
+	)
+	return errors.As(err, &busy) || errors.As(err, &away) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled)
 }

@@ -242,21 +242,32 @@ func (a *Packets) recorded(ctx context.Context, id string) (n int, all bool, err
 // compareSets is how many users one look at MySQL asks about.
 const compareSets = 500
 
+// startMissing starts the payouts of winners for whom MySQL does not account. One that
+// cannot be started keeps no other from its start; one that Temporal refuses is booked
+// without a run, which the watch starts as soon as Temporal takes it.
 func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 	missing, err := a.missing(ctx, p.ID)
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, c := range missing {
 		start := func() error { // also when its run was terminated by hand: the relay takes that one for done
 			_, err := a.Starter.RestartPayout(ctx, c, p.App)
+			if TemporalRefuses(err) {
+				_, err = BookClaim(ctx, a.Books, c, a.Provider.Name())
+			}
 			return err
 		}
-		if err := crash.Do(crash.DrainStart, start); err != nil {
-			return fmt.Errorf("start payout of packet %s: %w", p.ID, err)
+		err := crash.Do(crash.DrainStart, start)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("start payout of packet %s: %w", p.ID, err)
+		}
+		if TemporalAway(err) || errors.Is(err, packet.ErrUnavailable) {
+			break
 		}
 	}
-	return nil
+	return failed
 }
 
 // missing are the winners of a pool for whom MySQL does not account.

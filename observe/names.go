@@ -56,6 +56,8 @@ const (
 	MetricBreaker       = "hongbao_provider_breaker_open"
 	MetricBreakerOpened = "hongbao_provider_breaker_opened_total"
 	MetricParked        = "hongbao_payments_parked"
+
+	MetricHandoffsStuck = "hongbao_handoffs_stuck"
 )
 
 // Names of the metrics of Temporal's SDK that a worker passes on: as the SDK and
@@ -71,5 +73,5 @@ const (
 // processMetrics lists the names above that no Collector describes.
 var processMetrics = []string{MetricGrabs, MetricSoldOut, MetricLimited, MetricRisk, MetricRiskTime, MetricRequests, MetricConns,
 	MetricNoRoom, MetricEvicted, MetricBuild,
-	MetricBreaker, MetricBreakerOpened, MetricParked,
+	MetricBreaker, MetricBreakerOpened, MetricParked, MetricHandoffsStuck,
 	MetricSlotsFree, MetricSlotsUsed, MetricActivityWait, MetricTaskWait, MetricTaskFailed}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,13 +26,15 @@ type laneReader struct {
 	relay    *relay
 	lane     int
 	consumer string
-	sched    *scheduler
+	sched    *scheduler          // to Temporal
+	aside    *scheduler          // to quarantine
 	room     *semaphore.Weighted // claims of this lane that wait here
 	// Only adopt looks at these. unseen: entries may be pending under our name that we never
 	// got. more: more were pending at the last look than we knew of.
 	unseen, more bool
 
 	mu       sync.Mutex
+	excluded int64           // claims of entries that do not get through, and take no room
 	taking   int             // batches of which not every entry is underway yet
 	underway map[string]bool // entry ids that are being carried, or left for later: pending entries may be read again
 	held     map[string]int  // claims of each packet that wait here
@@ -41,8 +44,8 @@ type laneReader struct {
 	toAck    chan struct{} // there are some
 }
 
-func newLaneReader(r *relay, lane int, consumer string, sched *scheduler) *laneReader {
-	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, room: semaphore.NewWeighted(laneLimit),
+func newLaneReader(r *relay, lane int, consumer string, sched, aside *scheduler) *laneReader {
+	return &laneReader{relay: r, lane: lane, consumer: consumer, sched: sched, aside: aside, room: semaphore.NewWeighted(laneLimit),
 		underway: map[string]bool{}, held: map[string]int{}, later: map[string][]string{}, resume: make(chan struct{}, 1),
 		toAck: make(chan struct{}, 1)}
 }
@@ -100,7 +103,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if err := l.room.Acquire(ctx, n); err != nil {
 			return nil, err
 		}
-		e := &entry{left: jobs + parts[id], done: func() { l.finished(id, packetID, jobs, n) }}
+		e := &entry{id: id, packetID: packetID, jobs: jobs, room: n, left: jobs + parts[id]}
 		entries[id] = e
 		return e, nil
 	}
@@ -118,15 +121,7 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 			return err
 		}
 		for _, j := range jobs {
-			do := j.do
-			j.do = func(ctx context.Context) error {
-				if err := l.relay.carry(ctx, j.packetID, do); err != nil {
-					return err
-				}
-				e.finish()
-				return nil
-			}
-			l.sched.put(j)
+			l.sched.put(l.carry(j, e))
 		}
 	}
 	for _, b := range batch.Bad {
@@ -137,10 +132,9 @@ func (l *laneReader) take(ctx context.Context, batch pool.Batch) error {
 		if err != nil {
 			return err
 		}
-		if err := l.putAside(ctx, b); err != nil {
-			return err
-		}
-		e.finish()
+		l.exclude(e) // it waits for MySQL alone
+		l.logBad(ctx, b)
+		l.aside.put(l.putAside(b, e))
 	}
 	return nil
 }
@@ -174,34 +168,115 @@ func (l *laneReader) begin(id string) bool {
 	return true
 }
 
-// finished leaves an entry to acknowledge. It does not wait: whoever carries works for
-// all lanes, and the Redis of this one may be away.
-func (l *laneReader) finished(id, packetID string, jobs int, room int64) {
-	l.room.Release(room)
-	l.release(packetID, jobs)
-	l.mu.Lock()
-	l.carried = append(l.carried, id)
-	l.mu.Unlock()
-	select {
-	case l.toAck <- struct{}{}:
-	default: // it will take them all
+// carry returns a job that makes one call to Temporal for an entry.
+func (l *laneReader) carry(j job, e *entry) job {
+	call := j.do
+	j.do = func(ctx context.Context) error {
+		if err := call(ctx); err != nil {
+			return err
+		}
+		l.finish(e)
+		return nil
+	}
+	logged := false
+	j.failed = func(ctx context.Context, err error, stuck bool) {
+		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.id), slog.String("packet_id", j.packetID), slog.Any("error", err)}
+		switch {
+		case stuck && l.stuck(e):
+			l.relay.logger.ErrorContext(ctx, "Temporal does not take a hand-off, but others; it is tried again at longer intervals.", attrs...)
+		case !stuck && !logged:
+			l.relay.logger.WarnContext(ctx, "Temporal did not take a hand-off; it is tried again.", attrs...)
+		}
+		logged = true
+	}
+	return j
+}
+
+// logBad logs what cannot be decoded: with the row in quarantine, that is the alarm.
+func (l *laneReader) logBad(ctx context.Context, b pool.Bad) {
+	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; it is kept in quarantine.",
+		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
+}
+
+// putAside returns a job that moves what cannot be decoded to MySQL. The entry is
+// acknowledged only when the row is there; the lane goes on while MySQL is away.
+func (l *laneReader) putAside(b pool.Bad, e *entry) job {
+	logged := false
+	return job{
+		packetID: strconv.Itoa(l.lane), // lanes take turns
+		do: func(ctx context.Context) error {
+			if err := l.relay.quarantine.Quarantine(ctx, b.Lane, b.EntryID, b.Values, b.Err.Error()); err != nil {
+				return err
+			}
+			l.finish(e)
+			return nil
+		},
+		failed: func(ctx context.Context, err error, stuck bool) {
+			if stuck && l.stuck(e) || !logged {
+				l.relay.warn(ctx, "Quarantine could not be written; it is tried again.", err)
+			}
+			logged = true
+		},
 	}
 }
 
-// putAside moves what cannot be decoded to MySQL; the alarm is the log line and
-// the row. It is acknowledged only when the row is there.
-func (l *laneReader) putAside(ctx context.Context, b pool.Bad) error {
-	l.relay.logger.ErrorContext(ctx, "Hand-off cannot be decoded; it is kept in quarantine.",
-		slog.Int("lane", b.Lane), slog.String("entry_id", b.EntryID), slog.Any("error", b.Err))
-	for {
-		err := l.relay.quarantine.Quarantine(ctx, b.Lane, b.EntryID, b.Values, b.Err.Error())
-		if err == nil {
-			return nil
-		}
-		l.relay.warn(ctx, "Quarantine could not be written; it is tried again.", err)
-		if !pause(ctx, time.Second) {
-			return ctx.Err()
-		}
+// stuck counts an entry that does not get through, and has the lane go on without it. It
+// reports whether the entry is a new one.
+func (l *laneReader) stuck(e *entry) bool {
+	l.exclude(e)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.stuck {
+		return false
+	}
+	e.stuck = true
+	l.relay.stuck.Add(1)
+	return true
+}
+
+// excludedLimit is how many claims of a lane may wait in this process beside those that
+// laneLimit counts: in entries that do not get through.
+const excludedLimit = laneLimit
+
+// exclude takes an entry that does not get through out of what the lane, and its packet,
+// may have here: what is behind it goes on. It does nothing when too many wait so already.
+func (l *laneReader) exclude(e *entry) {
+	l.mu.Lock()
+	excluded := !e.excluded && l.excluded+e.room <= excludedLimit
+	if excluded {
+		e.excluded = true
+		l.excluded += e.room
+	}
+	l.mu.Unlock()
+	if excluded {
+		l.room.Release(e.room)
+		l.release(e.packetID, e.jobs)
+	}
+}
+
+// finish ends one job of an entry; after the last one the entry is left to acknowledge. It
+// does not wait: workers of the scheduler serve all lanes, and the Redis of this one may be away.
+func (l *laneReader) finish(e *entry) {
+	l.mu.Lock()
+	if e.left--; e.left > 0 {
+		l.mu.Unlock()
+		return
+	}
+	l.carried = append(l.carried, e.id)
+	if e.excluded {
+		l.excluded -= e.room
+	}
+	if e.stuck {
+		l.relay.stuck.Add(-1)
+	}
+	l.mu.Unlock()
+	if !e.excluded {
+		l.room.Release(e.room)
+		l.release(e.packetID, e.jobs)
+	}
+	select {
+	case l.toAck <- struct{}{}:
+	default: // it will take them all
 	}
 }
 
@@ -254,19 +329,14 @@ func (l *laneReader) ack(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// entry counts what is left to do before an entry may be acknowledged.
+// entry is a hand-off of which not every job is done: it may not be acknowledged yet.
 type entry struct {
-	mu   sync.Mutex
-	left int
-	done func()
-}
+	id, packetID string
+	jobs         int   // calls to Temporal
+	room         int64 // of the lane
 
-func (e *entry) finish() {
-	e.mu.Lock()
-	e.left--
-	last := e.left == 0
-	e.mu.Unlock()
-	if last {
-		e.done()
-	}
+	// Guarded by the lane's mutex.
+	left     int  // jobs that are not done, of whatever kind
+	excluded bool // it has given back its room
+	stuck    bool // it is counted as stuck
 }

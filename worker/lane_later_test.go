@@ -8,7 +8,7 @@ import (
 // TestGiantLeavesRoom: a packet holds its part of a lane and no more, whatever
 // comes for others; what it left for later comes back in order, all of it.
 func TestGiantLeavesRoom(t *testing.T) {
-	l := newLaneReader(&relay{}, 0, "w", newScheduler())
+	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	const entries = 3 * packetLimit
 	held := 0
 	for i := range entries {
@@ -46,7 +46,7 @@ func TestGiantLeavesRoom(t *testing.T) {
 }
 
 func TestLargeEntryComesBack(t *testing.T) {
-	l := newLaneReader(&relay{}, 0, "w", newScheduler())
+	l := newLaneReader(&relay{}, 0, "w", newScheduler(1), newScheduler(1))
 	if !l.hold("1-0", "p", 2*packetLimit) || l.hold("1-1", "p", 2*packetLimit) {
 		t.Fatal("the first has to be taken, the second to wait")
 	}

@@ -240,6 +240,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 	keeping.Go(func() { r.keep(ctx, begun, cancel) })
 	defer keeping.Wait()
 	defer cancel(nil)
+	left := 0                    // hand-offs that Temporal does not take
 	waited := map[claimed]bool{} // what is in the books by now, or was given up; a packet stands there without a user
 	for _, s := range []struct {
 		done string
@@ -248,8 +249,11 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		{"shut", func(ctx context.Context, b *packet.Rebuild) error {
 			return crash.Do(crash.RebuildShut, func() error { return r.cfg.Gates.ShutGate(ctx, lane, b.Epoch) })
 		}},
-		{"drained", func(ctx context.Context, b *packet.Rebuild) error { return r.drain(ctx, b, waited) }},
-		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.settle(ctx, b, waited) }},
+		{"drained", func(ctx context.Context, b *packet.Rebuild) (err error) {
+			left, err = r.drain(ctx, b, waited)
+			return err
+		}},
+		{"settled", func(ctx context.Context, b *packet.Rebuild) error { return r.settle(ctx, b, waited, left) }},
 		{"made", r.make},
 		{"opened", r.open},
 		{"ended", func(ctx context.Context, b *packet.Rebuild) error { return r.cfg.Books.EndRebuild(ctx, *b) }},

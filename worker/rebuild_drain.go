@@ -24,31 +24,22 @@ const anyShare = -1
 
 // drain gets everything that the lane still holds into the books: hand-offs by the
 // relays, which go on, then winners and staged packets whose hand-offs were lost
-// (rule R11). It notes what it waited for, so that nobody does again.
-func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) error {
-	told := time.Now()
-	for {
-		left, _, err := r.cfg.Backlog.Depth(ctx, b.Lane)
-		if err != nil {
-			return err
-		}
-		underway := r.cfg.Underway(b.Lane)
-		if left == 0 && underway == 0 {
-			break
-		}
-		r.tell(ctx, &told, "Rebuild waits for hand-offs that have not reached Temporal.",
-			slog.Int("lane", b.Lane), slog.Int("left", left), slog.Int("underway", underway))
-		if !pause(ctx, rebuildLook) {
-			return ctx.Err()
-		}
+// (rule R11). It notes what it waited for, so that nobody does again. It returns how many
+// hand-offs this process still carries: those that Temporal does not take.
+func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) (left int, err error) {
+	if left, err = r.drainHandoffs(ctx, b.Lane); err != nil {
+		return left, err
 	}
 	missing := map[claimed]int{}
 	var staged []string
-	err := r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
+	err = r.eachLive(ctx, b.Lane, func(views map[string]packet.PoolView, rows map[string]packet.RowState) error {
 		for id, view := range views {
 			if _, recorded := rows[id]; !recorded && !view.Retired {
-				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); err != nil {
+				if _, err := r.cfg.Starter.RestartPacket(ctx, view.Packet); away(err) {
 					return err
+				} else if err != nil { // it keeps no other from its start; nobody could grab it yet
+					r.cfg.Logger.ErrorContext(ctx, "A staged packet could not be started.", slog.String("packet_id", id), slog.Any("error", err))
+					continue
 				}
 				staged = append(staged, id)
 			}
@@ -59,7 +50,7 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 		return nil
 	})
 	if err != nil {
-		return err
+		return left, err
 	}
 	for c := range missing {
 		waited[c] = true
@@ -67,8 +58,47 @@ func (r *Rebuilder) drain(ctx context.Context, b *packet.Rebuild, waited map[cla
 	for _, id := range staged {
 		waited[claimed{packetID: id}] = true
 	}
-	return r.await(ctx, *b, missing, staged)
+	return left, r.await(ctx, *b, missing, staged)
 }
+
+// drainHandoffs waits until the lane's hand-offs have reached Temporal. Of those that do
+// not for a long time, while Temporal answers, the claims are read from Redis: a lane with
+// one that is refused for ever would never open. It returns how many this process carries.
+func (r *Rebuilder) drainHandoffs(ctx context.Context, lane int) (left int, err error) {
+	var before [2]int
+	told, moved, asked := time.Now(), time.Now(), time.Now()
+	for {
+		waiting, _, err := r.cfg.Backlog.Depth(ctx, lane)
+		if err != nil {
+			return 0, err
+		}
+		underway := r.cfg.Underway(lane)
+		if waiting == 0 && underway == 0 {
+			return 0, nil
+		}
+		if now := [2]int{waiting, underway}; now != before {
+			before, moved = now, time.Now()
+		}
+		if time.Since(asked) >= temporalLook {
+			asked = time.Now()
+			if _, _, err := r.runs.list(ctx); err != nil {
+				moved = time.Now() // Temporal is away: hand-offs wait for it
+			}
+		}
+		attrs := []slog.Attr{slog.Int("lane", lane), slog.Int("left", waiting), slog.Int("underway", underway)}
+		if time.Since(moved) >= r.cfg.Pace.Patience {
+			r.cfg.Logger.LogAttrs(ctx, slog.LevelError, "Rebuild goes on without hand-offs that Temporal does not take.", attrs...)
+			return underway, nil
+		}
+		r.tell(ctx, &told, "Rebuild waits for hand-offs that have not reached Temporal.", attrs...)
+		if !pause(ctx, rebuildLook) {
+			return underway, ctx.Err()
+		}
+	}
+}
+
+// temporalLook is how often a rebuild that waits for hand-offs looks whether Temporal answers.
+const temporalLook = time.Second
 
 // tellEvery is how often a rebuild that waits says what for.
 const tellEvery = 10 * time.Second
@@ -149,8 +179,11 @@ func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []pa
 		return err
 	}
 	for _, c := range left {
-		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); err != nil {
+		if _, err := restartPayout(ctx, r.cfg.Starter, r.cfg.Rows, c, app); away(err) {
 			return err
+		} else if err != nil { // it keeps no other from its start, and is waited for like them
+			r.cfg.Logger.ErrorContext(ctx, "The payout of a claim could not be started.", slog.String("packet_id", id),
+				slog.Int("share_index", c.ShareIndex), slog.Any("error", err))
 		}
 		missing[claimed{c.PacketID, c.UserID}] = c.ShareIndex
 	}
@@ -160,8 +193,8 @@ func (r *Rebuilder) restartSome(ctx context.Context, id, app string, claims []pa
 // settle waits until every run that was started of the lane's packets is in the
 // books: claims that Redis lost may be on their way through Temporal, or still in the
 // hands of another process's relay. So it looks until nothing new has turned up for a
-// while.
-func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool) error {
+// while. left is how many hand-offs this process may go on carrying.
+func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[claimed]bool, left int) error {
 	quiet, told := time.Now(), time.Now()
 	for {
 		runs, looked, err := r.runs.list(ctx)
@@ -202,7 +235,7 @@ func (r *Rebuilder) settle(ctx context.Context, b *packet.Rebuild, waited map[cl
 		}
 		underway := r.cfg.Underway(b.Lane)
 		// By when the look began: a long list takes its time, and says nothing of that.
-		if looked.Sub(quiet) >= r.cfg.Pace.Settle && underway == 0 {
+		if looked.Sub(quiet) >= r.cfg.Pace.Settle && underway <= left {
 			return nil
 		}
 		r.tell(ctx, &told, "Rebuild waits until no run turns up that is not in the books.",

@@ -43,6 +43,7 @@ const (
 	readBlock  = 2 * time.Second
 	laneLimit  = 2000 // unpacked claims a lane may have in this process
 	startLimit = 32   // starts in flight in this process
+	asideLimit = 2    // of what cannot be decoded, in flight to MySQL
 )
 
 // relay turns hand-offs into workflows: a hand-off is acknowledged and deleted
@@ -55,6 +56,7 @@ type relay struct {
 	lanes      int
 	logger     *slog.Logger
 	readers    atomic.Pointer[[]*laneReader] // nil: no slot yet
+	stuck      atomic.Int64                  // hand-offs that do not get through while others do
 }
 
 // underway is how many hand-offs of a lane are being carried to Temporal.
@@ -100,11 +102,12 @@ func (r *relay) run(ctx context.Context) error {
 
 func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 	group, gctx := errgroup.WithContext(ctx)
-	sched := newScheduler()
+	sched, aside := newScheduler(startLimit), newScheduler(asideLimit)
+	r.stuck.Store(0)
 	group.Go(func() error { return r.keep(gctx, slot) })
 	readers := make([]*laneReader, r.lanes)
 	for lane := range readers {
-		l := newLaneReader(r, lane, slot.Consumer(), sched)
+		l := newLaneReader(r, lane, slot.Consumer(), sched, aside)
 		readers[lane] = l
 		group.Go(func() error { return l.read(gctx) })
 		group.Go(func() error { return l.acknowledge(gctx) })
@@ -114,8 +117,12 @@ func (r *relay) underSlot(ctx context.Context, slot pool.Slot) error {
 	for range startLimit {
 		group.Go(func() error { return sched.work(gctx) })
 	}
+	for range asideLimit {
+		group.Go(func() error { return aside.work(gctx) })
+	}
 	group.Go(func() error { return r.adopt(gctx, slot.Consumer(), readers) })
 	err := group.Wait()
+	r.stuck.Store(0) // the worker that reads them next counts them
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // told to stop: what broke on the way out is no error
 	}
@@ -140,25 +147,6 @@ func (r *relay) keep(ctx context.Context, slot pool.Slot) error {
 func (r *relay) warn(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		r.logger.WarnContext(ctx, what, slog.Any("error", err))
-	}
-}
-
-// carry makes the starts and signals of one job, again and again until Temporal
-// has answered: no kind of failure there makes a hand-off go away.
-func (r *relay) carry(ctx context.Context, packetID string, do func(context.Context) error) error {
-	wait := 100 * time.Millisecond
-	for {
-		err := do(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil {
-			r.logger.WarnContext(ctx, "Temporal did not take a hand-off; it waits.", slog.String("packet_id", packetID), slog.Any("error", err))
-		}
-		if !pause(ctx, wait) {
-			return ctx.Err()
-		}
-		wait = min(wait*2, 2*time.Second)
 	}
 }
 

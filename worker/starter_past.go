@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
 	"hongbao/workflows"
@@ -58,13 +59,7 @@ func (s *Starter) patientList(ctx context.Context, request *workflowservice.List
 		if err == nil {
 			return page, nil
 		}
-		var (
-			busy *serviceerror.ResourceExhausted
-			away *serviceerror.Unavailable
-			late *serviceerror.DeadlineExceeded
-		)
-		again := errors.As(err, &busy) || errors.As(err, &away) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)
-		if !again || time.Now().After(until) || !pause(ctx, listPause) {
+		if !activities.TemporalAway(err) || time.Now().After(until) || !pause(ctx, listPause) {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 	}

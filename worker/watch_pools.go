@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/pool"
 )
@@ -66,7 +67,7 @@ func (l *laneWatch) carried(ctx context.Context) (time.Time, error) {
 }
 
 // round compares a page of the lane; now is the books' time.
-func (l *laneWatch) round(ctx context.Context, now time.Time) error {
+func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 	cfg := l.watch.cfg
 	live, err := cfg.Pools.LivePage(ctx, l.lane, l.from, lanePage)
 	if err != nil {
@@ -100,11 +101,15 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) error {
 		}
 		row, recorded := rows[id]
 		settled := now.Sub(row.UpdatedAt) > cfg.Pace.Grace
-		if err := l.compare(ctx, id, view, row, recorded, settled); err != nil {
+		err := l.compare(ctx, id, view, row, recorded, settled)
+		if away(err) {
 			return err
 		}
+		if err != nil && failed == nil { // it keeps no other packet from its turn
+			failed = err
+		}
 	}
-	return nil
+	return failed
 }
 
 // next moves on to the page behind this one. Packets created in the same
@@ -334,6 +339,7 @@ type missed struct {
 // missingWinners starts the payout of every winner that MySQL does not account for
 // and whose claim is not carried to Temporal at the moment. Claims are read after carried.
 func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolView, carried time.Time) (n missed, err error) {
+	var failed error
 	err = w.cfg.Pools.EachClaim(ctx, id, func(some []packet.Claim) error {
 		all := len(some)
 		some = slices.DeleteFunc(some, func(c packet.Claim) bool {
@@ -347,30 +353,46 @@ func (w *Watch) missingWinners(ctx context.Context, id string, view packet.PoolV
 				return err
 			}
 			n.missing += len(unrecorded)
-			if err := w.startWinners(ctx, view, unrecorded, &n); err != nil {
+			err = w.startWinners(ctx, view, unrecorded, &n)
+			if away(err) {
 				return err
+			}
+			if err != nil && failed == nil {
+				failed = err
 			}
 		}
 		return nil
 	})
+	if err == nil {
+		err = failed
+	}
 	return n, err
 }
 
-// startWinners starts the payouts of winners that the books do not have.
-func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missed) error {
+// startWinners starts the payouts of winners that the books do not have. One that cannot be
+// started keeps no other from its start, unless Temporal or MySQL is away.
+func (w *Watch) startWinners(ctx context.Context, view packet.PoolView, unrecorded []packet.Claim, n *missed) (failed error) {
 	for _, c := range unrecorded {
 		if w.patience.since("winner/"+c.PacketID+"/"+c.UserID, time.Now()) < w.cfg.Pace.Every {
 			continue // seen for the first time: a run that was started just now is about to record it
 		}
 		n.asked++
 		started, err := restartPayout(ctx, w.cfg.Starter, w.cfg.Store, c, view.Packet.App)
-		if err != nil {
+		if away(err) {
 			return err
+		}
+		if err != nil && failed == nil {
+			failed = err
 		}
 		if started {
 			n.started++
 			w.repaired(ctx, RepairWinner, c.PacketID+"/"+c.UserID)
 		}
 	}
-	return nil
+	return failed
+}
+
+// away reports whether an error says that the next start would fail as well.
+func away(err error) bool {
+	return activities.TemporalAway(err) || errors.Is(err, packet.ErrUnavailable)
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
+	"hongbao/observe"
 	"hongbao/workflows"
 )
 
@@ -76,6 +78,18 @@ func New(cfg Config) *Worker {
 // Ready reports whether the canary came back twice in a row within a second each, or
 // other steps were handed to us meanwhile: only then does this process carry its task queue.
 func (w *Worker) Ready() bool { return w.ready.Load() }
+
+// stuckDesc describes the one figure that a Worker itself collects.
+var stuckDesc = prometheus.NewDesc(observe.MetricHandoffsStuck,
+	"Hand-offs that this process cannot carry to Temporal, or put aside, while others get through.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (w *Worker) Describe(out chan<- *prometheus.Desc) { out <- stuckDesc }
+
+// Collect implements prometheus.Collector.
+func (w *Worker) Collect(out chan<- prometheus.Metric) {
+	out <- prometheus.MustNewConstMetric(stuckDesc, prometheus.GaugeValue, float64(w.relay.stuck.Load()))
+}
 
 // Run works until ctx ends; then it lets running activities end. Temporal,
 // Redis and MySQL may come and go meanwhile. The error is nil after a clean stop;

@@ -103,7 +103,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if cfg.Listen != "" {
 		sources := vitals(db, redis, pay.Name())
 		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).Vitals
-		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics)
+		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics, w)
 		if err != nil {
 			return err
 		}
