@@ -20,7 +20,7 @@ var (
 	saidByTemplate = regexp.MustCompile(`\bt "([a-z_.]+\.[a-z_]+)"`)
 	saidByPart     = regexp.MustCompile(`printf "([a-z_]+)\.%s"`)
 	saidAsWord     = regexp.MustCompile(`\bword "([a-z_]+)"`)
-	saidByCode     = regexp.MustCompile(`"((?:age|fault|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
+	saidByCode     = regexp.MustCompile(`"((?:after|age|fault|problem|login|filter|event|nav|health|chart|verdict)\.[a-z_]+)"`)
 	verbs          = regexp.MustCompile(`%[a-z]`)
 )
 

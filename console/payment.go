@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"hongbao/client"
@@ -125,6 +127,27 @@ func (b paymentPage) WhyNot() string {
 	return ""
 }
 
+// outcome is what the page says of a decision that was just made, by what has become of it
+// since: a retry may have ended, and somebody may have answered what waited.
+func (b paymentPage) outcome(done, tone string) (key, toneNow string) {
+	decision, waits := strings.CutSuffix(done, "_waiting")
+	switch {
+	case waits && !slices.ContainsFunc(b.Approvals, func(a client.ApprovalItem) bool { return "done."+a.Decision.Kind == decision }):
+		return "", ""
+	case done != "done.retry_carried_out" && done != "done.retry_open":
+		return done, tone
+	}
+	switch b.Payment.Status {
+	case client.PayoutPaid, client.PayoutPaidOutside:
+		return "after.retry_paid", "good"
+	case client.PayoutUnknown:
+		return "after.retry_unknown", "warn"
+	case client.PayoutFailed, client.PayoutReturned:
+		return "after.retry_failed", "bad"
+	}
+	return done, tone
+}
+
 // shown names what the page says, and stands what can be decided and what waits: a
 // page that asks names what it has.
 func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Timeline, b.Temporal) }
@@ -177,7 +200,11 @@ func (v *visit) payment(body paymentPage) error {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	body.Poll = body.Payment.Path() + "?" + url.Values{"shown": {shown}, "stands": {stands}}.Encode()
+	poll := url.Values{"shown": {shown}, "stands": {stands}}
+	if done := q.Get("done"); done != "" {
+		poll.Set("done", done)
+	}
+	body.Poll = body.Payment.Path() + "?" + poll.Encode()
 	v.show("payment", http.StatusOK, body)
 	return nil
 }

@@ -43,6 +43,7 @@ type page struct {
 	Waiting int64  // decisions that wait for this person
 	AndMore bool   // Waiting is at least
 	Done    string // what was just done
+	Tone    string // of Done
 	Problem *notice
 	Sent    *attempt // what was sent and not carried out
 	Held    heldForm // of the login page
@@ -112,8 +113,11 @@ func (v *visit) show(name string, status int, body any) {
 	}
 	if done := q.Get("done"); done != "" {
 		if _, ok := catalogue["done."+done]; ok {
-			p.Done = "done." + done
+			p.Done, p.Tone = "done."+done, "good"
 		}
+	}
+	if about, is := body.(paymentPage); is {
+		p.Done, p.Tone = about.outcome(p.Done, p.Tone)
 	}
 	p.Waiting, p.AndMore = v.waiting()
 	v.console.write(v.w, v.r, name, status, p)

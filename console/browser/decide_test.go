@@ -49,6 +49,50 @@ func TestTwoPersons(t *testing.T) {
 	c.has(".timeline", "Agreed by "+h.second.Key.Owner+": slip seen")
 }
 
+// TestDoneFollowsTheOutcome: what the page says of a decision is what has become of it: a
+// retry that fails again is not done, and what was answered does not wait.
+func TestDoneFollowsTheOutcome(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 200, "share_count": 2, "split": "equal"})
+	bad := h.grab(id, "bob~frozen", "")
+	b := h.newTab("en")
+	b.signIn(h.finance)
+	b.open("/payouts/" + bad)
+	b.fill("#retry textarea", "unfrozen, they say")
+	b.follow("#retry button")
+	b.has(".note.good", "It is being paid again")
+	if got := h.drive(bad); got != payout.StatusFailed {
+		t.Fatalf("%s", got)
+	}
+	b.appears("#done .note.bad") // the page asks by itself
+	b.has("#done", "The retry has failed")
+	b.lacks(".note.good")
+	b.open("/payouts/" + bad + "?done=retry_carried_out")
+	b.has("#done .note.bad", "The retry has failed")
+	b.lacks(".note.good")
+	h.unfreeze(url.PathEscape("bob~frozen"))
+	b.fill("#retry textarea", "unfrozen")
+	b.follow("#retry button")
+	if got := h.drive(bad); got != payout.StatusPaid {
+		t.Fatalf("%s", got)
+	}
+	b.appears("#status .good")
+	b.has("#done .note.good", "The retry has paid it")
+
+	other := h.grab(id, "eve~frozen", "")
+	b.open("/payouts/" + other)
+	b.fill("#cancel textarea", "gone")
+	b.follow("#cancel button")
+	b.has("#done .note.good", "waits for a second person")
+	c := h.signIn(h.second, "en")
+	c.open("/approvals")
+	c.fill(".waits textarea", "no")
+	c.follow(".waits button.danger")
+	b.appears("#retry button")
+	b.lacks("#done .note")
+}
+
 // TestWithdrawal: who has asked for a second person takes the request back, on the page of
 // the payout as in the list, says why, and decides otherwise; nobody else is offered that.
 func TestWithdrawal(t *testing.T) {
@@ -155,6 +199,10 @@ func (b *tab) progress(paid, failed string) {
 	}
 	b.appears(row(failed) + " .tag.bad")
 	b.has("#bulk-said", "2 of 2 at their end", "paid 1", "failed 1")
+	if gap := eval[float64](b, `(() => { const edge = (s) => document.querySelector(s).getBoundingClientRect().right;
+		return Math.abs(edge("progress") - edge("#bulk-run"))})()`); gap > 1 {
+		h.t.Errorf("the bar at its end is %v px short of its card", gap)
+	}
 	b.lacks("#bulk-run[hx-post]", "#look-again") // it asks no more
 	b.picture("bulk-progress")
 }
