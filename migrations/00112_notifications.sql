@@ -8,7 +8,8 @@ CREATE TABLE IF NOT EXISTS notifications (
     body        BLOB           NOT NULL,
     received_at DATETIME(3)    NOT NULL,
     PRIMARY KEY (provider, event_id),
-    KEY notifications_order (order_no)
+    KEY notifications_order (order_no),
+    KEY notifications_received (received_at)
 ) ENGINE = InnoDB;
 
 -- +goose Down

@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS staff_idempotency (
     status     SMALLINT       NOT NULL,
     body       MEDIUMBLOB     NOT NULL,
     created_at DATETIME(3)    NOT NULL,
-    PRIMARY KEY (owner, route, idem_key)
+    PRIMARY KEY (owner, route, idem_key),
+    KEY staff_idempotency_created (created_at)
 ) ENGINE = InnoDB;
 
 -- +goose Down

@@ -6,7 +6,8 @@ CREATE TABLE IF NOT EXISTS quarantine (
     content    MEDIUMBLOB    NOT NULL,
     error      VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     created_at DATETIME(3)   NOT NULL,
-    PRIMARY KEY (lane, entry_id)
+    PRIMARY KEY (lane, entry_id),
+    KEY quarantine_created (created_at)
 ) ENGINE = InnoDB;
 
 -- +goose Down

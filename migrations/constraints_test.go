@@ -128,6 +128,7 @@ var guards = map[string]string{
 	"decisions_approval_life": "UPDATE decisions SET expires_at = NULL",
 	"decisions_waiting_for":   "UPDATE decisions SET approval_id = NULL, expires_at = NULL",
 	"decisions_evidence":      "UPDATE decisions SET kind = 'mark_paid'",
+	"retention_removed":       "INSERT INTO retention (name, removed, due_at) VALUES ('breaks', -1, NOW())",
 	"promises_payment_kind":   "UPDATE promises SET payment_id = 'p" + packetID + "0001'",
 	"outbox_known_kind":       "UPDATE outbox SET kind = 'gift'",
 	"breaks_resolved":         "UPDATE breaks SET resolved_at = NOW(), resolved_by = 'ann'",

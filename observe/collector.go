@@ -73,6 +73,8 @@ func NewCollector(sources map[string]Source) *Collector {
 		{MetricOutboxAge, "Age of the oldest of them in seconds.", nil},
 		{MetricQuarantined, "Hand-offs that could not be decoded.", nil},
 		{MetricRepairs, "What the watch has put right, by kind.", []string{"kind"}},
+		{MetricRemoved, "Old rows that were removed, by table.", []string{"table"}},
+		{MetricOldest, "Age of the oldest row of that table in seconds; 0: there is none.", []string{"table"}},
 		{MetricDurable, "1: Redis keeps every write that it has acknowledged; 0: it may lose grabs.", nil},
 		{MetricHeld, "For how many seconds a person has been holding the provider; 0: not held.", []string{"provider"}},
 		{MetricQueue, "Tasks in a task queue of Temporal that no worker has taken, about.", []string{"queue", "kind"}},
@@ -113,6 +115,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for kind, made := range c.vitals.Repairs { // zeros in place of them would be a counter that began anew
 		out <- prometheus.MustNewConstMetric(c.descs[MetricRepairs], prometheus.CounterValue, float64(made), kind)
+	}
+	for _, r := range c.vitals.Retention {
+		out <- prometheus.MustNewConstMetric(c.descs[MetricRemoved], prometheus.CounterValue, float64(r.Removed), r.Table)
+		gauge(MetricOldest, Backlog{Oldest: r.Oldest}.age(now), r.Table)
 	}
 }
 

@@ -37,6 +37,7 @@ func TestCollector(t *testing.T) {
 			v.Campaigns, v.CampaignDays = old(15, 16*time.Second), []KindBacklog{{"missed", old(17, time.Hour)}, {"declined", Backlog{}}}
 			v.Decisions = []DecisionBacklog{{"payout_failed", "", 409_281, old(41, time.Hour)}, {"break", "mismatch", 300, old(2, time.Hour)},
 				{"break", "orphan", 5, old(1, time.Hour)}, {Reason: "approval"}}
+			v.Retention = []Retained{{"breaks", 18, at.Add(-19 * time.Second)}, {Table: "decisions"}}
 			v.Quarantined, v.Imbalanced, v.Suspense = 7, 8, 900
 			v.Held["p"], v.Held["q"] = at.Add(-21*time.Second), time.Time{}
 			v.Repairs["packet_without_run"] = 11
@@ -74,6 +75,8 @@ func TestCollector(t *testing.T) {
 		`hongbao_decisions_due{reason="payout_failed"} 41`, `hongbao_decisions_due_fen{reason="payout_failed"} 409281`,
 		`hongbao_decisions_due{reason="break"} 3`, `hongbao_decisions_due_fen{reason="break"} 305`,
 		`hongbao_decisions_due{reason="approval"} 0`,
+		`hongbao_retention_removed_total{table="breaks"} 18`, `hongbao_retention_oldest_seconds{table="breaks"} 19`,
+		`hongbao_retention_oldest_seconds{table="decisions"} 0`,
 		"hongbao_outbox 5", "hongbao_outbox_oldest_seconds 2", "hongbao_approvals_waiting 6", "hongbao_reconciliation_failed_days 2",
 		"hongbao_campaigns_late 15", "hongbao_campaign_late_seconds 16", `hongbao_campaign_days_lost{reason="missed"} 17`,
 		`hongbao_campaign_days_lost{reason="declined"} 0`, "hongbao_reconciliation_age_seconds 23", "hongbao_returns_watch_age_seconds 24",

@@ -28,6 +28,8 @@ const (
 	MetricApprovalAge = "hongbao_approval_oldest_seconds"
 	MetricDue         = "hongbao_decisions_due"
 	MetricDueFen      = "hongbao_decisions_due_fen"
+	MetricRemoved     = "hongbao_retention_removed_total"
+	MetricOldest      = "hongbao_retention_oldest_seconds"
 	MetricOutbox      = "hongbao_outbox"
 	MetricOutboxAge   = "hongbao_outbox_oldest_seconds"
 	MetricQuarantined = "hongbao_quarantined"

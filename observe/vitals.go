@@ -55,6 +55,8 @@ type Vitals struct {
 	Quarantined int64
 	// Repairs counts what the watch has put right, by kind, for ever.
 	Repairs map[string]int64
+	// Retention are the tables whose old rows are removed.
+	Retention []Retained
 	// Held is since when a person has been holding a provider, by its name; zero: he is not held.
 	Held map[string]time.Time
 	// Queues are the tasks that no worker has taken yet.
@@ -88,6 +90,13 @@ type DecisionBacklog struct {
 	Reason, Kind string
 	Fen          int64
 	Backlog
+}
+
+// Retained is a table whose old rows are removed: how many were, and the age of the oldest.
+type Retained struct {
+	Table   string
+	Removed int64
+	Oldest  time.Time // zero: the table is empty
 }
 
 // TroubleBacklog is how many payments a provider has not taken, for the reason that its

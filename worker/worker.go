@@ -35,6 +35,7 @@ type Config struct {
 	Holds      Holds          // nil: what a hold parked comes back by its own timers
 	Reconcile  *Reconcile     // nil: this process carries out no reconciliations
 	Returns    ReturnBook     // nil: returns are found by notifications and reconciliations alone
+	Retention  *Retention     // nil: this process removes no old rows
 	Campaigns  *Campaigns     // nil: it carries out no campaigns
 	Heartbeat  *Heartbeat     // nil: nobody notices that MySQL was restored
 	Rebuild    *RebuildConfig // nil: this process rebuilds no lanes by itself
@@ -110,6 +111,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	group.Go(func() error { return w.closeDays(gctx) })
 	group.Go(func() error { return w.campaigns(gctx) })
 	group.Go(func() error { return w.watchReturns(gctx) })
+	group.Go(func() error { return w.removeOld(gctx) })
 	if w.cfg.Heartbeat != nil {
 		group.Go(func() error { return w.cfg.Heartbeat.Run(gctx) })
 	}

@@ -162,6 +162,8 @@ func TestReadConfig(t *testing.T) {
 		{cmdWorker, "HONGBAO_TEMPORAL_SERVER_NAME", "temporal:7233", "HONGBAO_TEMPORAL_SERVER_NAME (--temporal-server-name) is not the name " +
 			"of a host"},
 		{cmdWorker, "HONGBAO_RECONCILE_AT", "24:00", "HONGBAO_RECONCILE_AT (--reconcile-at) is not a time of day"},
+		{cmdWorker, "HONGBAO_RETAIN_BREAKS", "399", "HONGBAO_RETAIN_BREAKS (--retain-breaks) is not a whole number from 400 to 36500, and not 0"},
+		{cmdWorker, "HONGBAO_RETAIN_STAFF_IDEMPOTENCY", "-1", "is not a whole number from 381"},
 		{cmdProvider, "HONGBAO_PROVIDER_DB", "", "HONGBAO_PROVIDER_DB (--db) is required"},
 		{cmdAppsNew, "HONGBAO_APP_NAME", "a\tb", "HONGBAO_APP_NAME (--name) is not 1 to 64 visible characters"},
 		{cmdKeysNew, "HONGBAO_KEY_ROLE", "root", "is none of app, finance, ops, auditor, admin"},

@@ -249,6 +249,18 @@ func between(low, high int64) func(string) error {
 	}
 }
 
+// kindDays is for how many days something is kept: 0, for ever, or at least so many.
+func kindDays(least int64) kind {
+	const most = 36_500
+	enough := between(least, most)
+	return kind{"days", func(value string) error {
+		if value != "0" && enough(value) != nil {
+			return fmt.Errorf("is not a whole number from %d to %d, and not 0 for ever", least, most)
+		}
+		return nil
+	}}
+}
+
 func oneOf(values ...string) func(string) error {
 	return func(value string) error {
 		for _, v := range values {

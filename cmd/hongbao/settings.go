@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"hongbao/api"
 	"hongbao/devstack"
+	"hongbao/payout"
 	"hongbao/risk"
 )
 
@@ -167,6 +170,13 @@ var settings = []setting{
 		usage: "when the day before is compared with the provider's statement, every day, in the time zone of that statement (the " +
 			"sandbox's: UTC)",
 		commands: []string{cmdWorker}},
+	retainSetting(payout.RetainedNotifications),
+	retainSetting(payout.RetainedEvents),
+	retainSetting(payout.RetainedLines),
+	retainSetting(payout.RetainedStaffIdempotency),
+	retainSetting(payout.RetainedDecisions),
+	retainSetting(payout.RetainedBreaks),
+	retainSetting(payout.RetainedQuarantine),
 	{flag: "sandbox-webhook-secret", env: "HONGBAO_SANDBOX_WEBHOOK_SECRET", kind: kindWebhookSecret, secret: true, required: true,
 		usage: "secret of the sandbox provider's notifications, whsec_ and base64", commands: []string{cmdAPI, cmdProvider}},
 	{flag: "webhook-url", env: "HONGBAO_PROVIDER_WEBHOOK_URL", kind: kindURL,
@@ -258,4 +268,18 @@ func portSetting(name, whose string, fallback int) setting {
 var elsewhere = []string{
 	"HONGBAO_APP2_KEY", "HONGBAO_FINANCE2_KEY",
 	"HONGBAO_PID_API", "HONGBAO_PID_WORKER", "HONGBAO_PID_PROVIDER", "HONGBAO_PID_REDIS", "HONGBAO_PID_MYSQL", "HONGBAO_PID_TEMPORAL",
+}
+
+// retainFlag is the flag of the setting for how long the rows of a table are kept.
+func retainFlag(table payout.Retained) string { return "retain-" + kebab(string(table)) }
+
+func retainSetting(table payout.Retained) setting {
+	for _, r := range payout.Retentions {
+		if r.Table == table {
+			return setting{flag: retainFlag(table), env: "HONGBAO_RETAIN_" + strings.ToUpper(string(table)), fallback: strconv.FormatInt(r.Days, 10),
+				kind: kindDays(r.Least), required: true, commands: []string{cmdWorker},
+				usage: fmt.Sprintf("days for which a worker keeps %s; %d or more, 0 = for ever", r.What, r.Least)}
+		}
+	}
+	panic("no retention of " + table)
 }

@@ -97,7 +97,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		Campaigns: &worker.Campaigns{Steps: &activities.Campaigns{Book: db, Pool: redis, SeedKey: key32(cfg.SeedKey)}, Wishes: db},
 		Heartbeat: &worker.Heartbeat{Books: db, Copy: redis, Beats: true, Logger: logger},
 		Rebuild:   rebuildConfig(cfg, db, redis, handoffs, starter, logger),
-		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused,
+		Lanes:     cfg.Redis.Lanes, Logger: logger, Refused: refused, Retention: &worker.Retention{Book: db, Keep: cfg.Retain},
 	})
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"hongbao/payout"
 	"hongbao/pool"
 )
 
@@ -18,6 +21,7 @@ type workerConfig struct {
 	ProviderKey  Secret
 	ProviderRate int64  // charges, payouts and refunds a second of all workers; 0 = no limit
 	ReconcileAt  string // hours and minutes, see clock
+	Retain       map[payout.Retained]time.Duration
 	PoolRebuild  string // rebuildAuto or rebuildManual
 	CrashPoints  string // "" = none, see package crash
 	Tracing      tracingConfig
@@ -48,6 +52,7 @@ func newWorkerCommand(env environment) *cobra.Command {
 				ProviderKey:  c.secret("provider-key"),
 				ProviderRate: c.number("provider-rate"),
 				ReconcileAt:  c.text("reconcile-at"),
+				Retain:       c.retain(),
 				PoolRebuild:  c.text("pool-rebuild"),
 				CrashPoints:  c.text("crash-points"),
 				Tracing:      tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
@@ -56,4 +61,15 @@ func newWorkerCommand(env environment) *cobra.Command {
 	}
 	addSettings(cmd, cmdWorker)
 	return cmd
+}
+
+// retain is for how long rows of tables are kept; tables that keep theirs for ever left out.
+func (c config) retain() map[payout.Retained]time.Duration {
+	out := map[payout.Retained]time.Duration{}
+	for _, r := range payout.Retentions {
+		if days := c.number(retainFlag(r.Table)); days > 0 {
+			out[r.Table] = time.Duration(days) * 24 * time.Hour
+		}
+	}
+	return out
 }

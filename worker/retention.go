@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"hongbao/payout"
+)
+
+// RetentionBook is the part of MySQL that removes old rows.
+type RetentionBook interface {
+	TurnToRemove(ctx context.Context, table payout.Retained, every time.Duration) (ok bool, err error)
+	RemoveOld(ctx context.Context, table payout.Retained, keep time.Duration, after payout.RetainedPlace) (removed int64,
+		next payout.RetainedPlace, more bool, err error)
+}
+
+// Retention removes old rows, by the settings of the process. A table that Keep does not
+// have keeps its rows for ever.
+type Retention struct {
+	Book RetentionBook
+	Keep map[payout.Retained]time.Duration
+}
+
+const (
+	// retentionEvery is the interval of the turns of a table, over all workers.
+	retentionEvery = time.Hour
+	// retentionTurn bounds a turn, so that the next one of another worker never meets it.
+	retentionTurn = retentionEvery / 2
+	// retentionLook is how often a worker looks whether a turn is due.
+	retentionLook = time.Minute
+	// retentionPause is left between two batches to everybody else.
+	retentionPause = 20 * time.Millisecond
+)
+
+// removeOld takes turns with the other workers until ctx ends.
+func (w *Worker) removeOld(ctx context.Context) error {
+	if w.cfg.Retention == nil {
+		return nil
+	}
+	for pause(ctx, retentionLook) {
+		for _, one := range payout.Retentions {
+			removed, err := w.cfg.Retention.turn(ctx, one.Table)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				w.cfg.Logger.WarnContext(ctx, "Old rows could not be removed; it is tried again.", slog.String("table", string(one.Table)),
+					slog.Any("error", err))
+			case removed > 0:
+				w.cfg.Logger.InfoContext(ctx, "Old rows were removed.", slog.String("table", string(one.Table)), slog.Int64("rows", removed))
+			}
+		}
+	}
+	return nil
+}
+
+// turn removes what is old in a table, a batch at a time, unless another worker does.
+func (r *Retention) turn(ctx context.Context, table payout.Retained) (removed int64, err error) {
+	keep, limited := r.Keep[table]
+	if !limited {
+		return 0, nil
+	}
+	mine, err := r.Book.TurnToRemove(ctx, table, retentionEvery)
+	if err != nil || !mine {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, retentionTurn)
+	defer cancel()
+	var at payout.RetainedPlace
+	for more := true; more; {
+		var n int64
+		if n, at, more, err = r.Book.RemoveOld(ctx, table, keep, at); err != nil {
+			return removed, err
+		}
+		removed += n
+		if more && !pause(ctx, retentionPause) {
+			return removed, nil // the next turn goes on
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hongbao/payout"
+)
+
+// oldRows are those of one table, which are removed two at a time.
+type oldRows struct {
+	left  int
+	turns int
+	kept  []time.Duration
+}
+
+func (o *oldRows) TurnToRemove(context.Context, payout.Retained, time.Duration) (bool, error) {
+	o.turns++
+	return o.turns == 1, nil
+}
+
+func (o *oldRows) RemoveOld(_ context.Context, _ payout.Retained, keep time.Duration, after payout.RetainedPlace) (int64,
+	payout.RetainedPlace, bool, error) {
+	o.kept = append(o.kept, keep)
+	n := min(2, o.left)
+	o.left -= n
+	after.ID++
+	return int64(n), after, o.left > 0, nil
+}
+
+// TestRetentionTurn: a turn goes on until nothing old is left, a table without a limit has
+// none, and a turn of another worker is left to it.
+func TestRetentionTurn(t *testing.T) {
+	t.Parallel()
+	rows := &oldRows{left: 5}
+	r := &Retention{Book: rows, Keep: map[payout.Retained]time.Duration{payout.RetainedBreaks: time.Hour}}
+	if n, err := r.turn(t.Context(), payout.RetainedEvents); err != nil || n != 0 || rows.turns != 0 {
+		t.Errorf("for ever: %d, %v, %d turns", n, err, rows.turns)
+	}
+	for _, want := range []int64{5, 0} {
+		if n, err := r.turn(t.Context(), payout.RetainedBreaks); err != nil || n != want {
+			t.Errorf("%d, %v, want %d", n, err, want)
+		}
+	}
+	if rows.left != 0 || len(rows.kept) != 3 || rows.kept[0] != time.Hour {
+		t.Errorf("%+v", rows)
+	}
+}
