@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +97,7 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 		Use:               verb + " <approval id> --reason <text>",
 		Short:             short,
 		Example:           "  hongbao approvals " + verb + " aKQ3X7M2P5R6T4V2W3Y7Z5B6C --reason 'bank slip checked'",
-		Args:              oneID,
+		Args:              oneArg,
 		ValidArgsFunction: completeApprovals(env, &f, verb == "withdraw"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
@@ -122,17 +121,6 @@ func newAnswerCommand(env environment, verb, short string, do approvalAnswer) *c
 	}
 	f.add(cmd, true)
 	return cmd
-}
-
-// oneID takes exactly one argument that is not empty.
-func oneID(cmd *cobra.Command, args []string) error {
-	if err := oneArg(cmd, args); err != nil {
-		return err
-	}
-	if strings.TrimSpace(args[0]) == "" {
-		return &usageError{fmt.Errorf("the id %w", errMissing)}
-	}
-	return nil
 }
 
 // completeApprovals offers what waits: for an answer of this person, or, when this person

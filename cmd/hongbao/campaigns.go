@@ -307,7 +307,7 @@ func opensDaily(c *client.Campaign) string { return c.OpensDailyAt + " " + c.Tim
 
 // oneCampaign takes exactly one argument, a campaign id.
 func oneCampaign(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
+	if len(args) != 1 {
 		return &usageError{fmt.Errorf("exactly one campaign id is needed, not %d", len(args))}
 	}
 	return nil

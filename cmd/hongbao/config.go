@@ -59,9 +59,17 @@ type flagValue struct {
 	kind string
 }
 
-func (v *flagValue) String() string        { return v.text }
-func (v *flagValue) Set(text string) error { v.text = text; return nil }
-func (v *flagValue) Type() string          { return v.kind }
+func (v *flagValue) String() string { return v.text }
+func (v *flagValue) Type() string   { return v.kind }
+
+// Set implements pflag.Value. An empty variable is as good as none, an empty flag is an error.
+func (v *flagValue) Set(text string) error {
+	if text == "" {
+		return errEmptyFlag
+	}
+	v.text = text
+	return nil
+}
 
 // config is the settings of one command, read once and checked.
 type config struct {

@@ -219,7 +219,7 @@ func when(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05")
 
 // onePacket takes exactly one argument, a packet id.
 func onePacket(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
+	if len(args) != 1 {
 		return &usageError{fmt.Errorf("exactly one packet id is needed, not %d", len(args))}
 	}
 	return nil

@@ -84,11 +84,6 @@ func (f *filterFlags) given(cmd *cobra.Command) (names []string) {
 func (f *filterFlags) read(cmd *cobra.Command) (client.PayoutFilter, error) {
 	var problems error
 	wrong := func(format string, args ...any) { problems = errors.Join(problems, fmt.Errorf(format, args...)) }
-	for _, name := range f.given(cmd) {
-		if text := cmd.Flags().Lookup(strings.TrimPrefix(name, "--")).Value.String(); text == "" {
-			wrong("%s is empty", name)
-		}
-	}
 	if f.status != "" && !payout.Status(f.status).Valid() {
 		wrong("--status %q is none of %s", f.status, strings.Join(statusNames(), ", "))
 	}

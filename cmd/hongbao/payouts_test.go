@@ -100,7 +100,7 @@ func (d *desk) testList(t *testing.T) {
 		t.Errorf("%s%s", out, notes)
 	}
 	for args, says := range map[string]string{
-		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "--packet is empty", "--order-no " +
+		"--status lost": "none of pending, sending", "--packet x": "not the id of a packet", "--packet=": "flag: it is empty", "--order-no " +
 			paid["bob"]: "not an order number",
 		"--older-than 1500ms": "whole seconds", "--amount-min -1": "below zero", "--amount-min 5 --amount-max 4": "fits nothing",
 		"--amount-max 0": "fits nothing", "--limit 0": "not from 1 to 200", "--limit 201": "not from 1 to 200",

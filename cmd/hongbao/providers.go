@@ -67,7 +67,7 @@ func newHoldCommand(env environment, verb, short, long string, do holdDecision) 
 		Short:   short,
 		Long:    long,
 		Example: "  hongbao providers " + verb + " sandbox --reason 'statement of yesterday does not tie'",
-		Args:    oneID,
+		Args:    oneArg,
 		ValidArgsFunction: completeItems(env, &f, func(ctx context.Context, t *clerk) (found []cobra.Completion, err error) {
 			list, err := t.staff.ListProviders(ctx)
 			if err != nil {

@@ -192,7 +192,7 @@ func newReconcileShowCommand(env environment) *cobra.Command {
 		Short: "Show a reconciliation and its breaks",
 		Long: "Show a reconciliation and the breaks that it saw last. With --json it prints the\nreconciliation alone; \"hongbao reconcile " +
 			"breaks --reconciliation <id> --json\" the breaks.",
-		Args: oneID,
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				r, err := t.staff.Reconciliation(ctx, args[0])
@@ -296,7 +296,7 @@ func newReconcileResolveCommand(env environment) *cobra.Command {
 		Use:     "resolve <break id> --reason <text>",
 		Short:   "Note how a break was dealt with; it moves no money",
 		Example: "  hongbao reconcile resolve b4711 --reason 'provider has corrected the statement'",
-		Args:    oneID,
+		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
 				b, err := t.staff.ResolveBreak(ctx, args[0], client.ResolveRequest{IdempotencyKey: f.idempotencyKey, Reason: f.reason})

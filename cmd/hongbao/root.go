@@ -54,6 +54,7 @@ mean: "hongbao help exit-codes".`,
 		newVersionCommand(),
 		newExitCodesTopic(),
 	)
+	refuseEmpty(root)
 	return root
 }
 

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// refuseEmpty makes every command below cmd refuse an empty flag and an empty argument.
+// A script whose variable is not set gives one, and none of them means what was meant: an
+// empty --idempotency-key would charge twice, an empty --eligible would let everybody grab.
+func refuseEmpty(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		switch flag.Value.Type() {
+		case "string", "stringSlice": // the others cannot be parsed when they are empty
+			flag.Value = filledValue{flag.Value}
+		}
+	})
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			for i, arg := range args {
+				if strings.TrimSpace(arg) == "" {
+					return &usageError{fmt.Errorf("argument %d is empty: %q", i+1, arg)}
+				}
+			}
+			return check(cmd, args)
+		}
+	}
+	for _, below := range cmd.Commands() {
+		refuseEmpty(below)
+	}
+}
+
+// filledValue is the value of a flag that is never given empty.
+type filledValue struct{ pflag.Value }
+
+var errEmptyFlag = errors.New("it is empty: give a value, or leave the flag out")
+
+// Set implements pflag.Value.
+func (v filledValue) Set(text string) error {
+	if text == "" {
+		return errEmptyFlag
+	}
+	return v.Value.Set(text)
+}
+
+// String implements pflag.Value. pflag writes an empty list as "[]" and takes that for a default.
+func (v filledValue) String() string {
+	if text := v.Value.String(); text != "[]" {
+		return text
+	}
+	return ""
+}
