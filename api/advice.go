@@ -54,7 +54,7 @@ var advice = map[Code]string{
 	CodeCampaignEnded:    "Create another campaign, under a new Idempotency-Key.",
 	CodeManyCampaigns:    "End those that are not wanted any more, then send the same again.",
 	CodeExpired:          "Show that the packet is over. What was left goes back to the sender.",
-	CodeBodyTooLarge:     "Keep bodies below 4 KiB; creating a packet may take 1 MiB.",
+	CodeBodyTooLarge:     "Keep bodies below 64 KiB; creating a packet may take 4 MiB.",
 	CodeUnsupportedMedia: "Send `Content-Type: application/json` and no content coding.",
 	CodeInvalidRequest:   "Mend every member listed in `errors`. Repeating it unchanged does not help; nothing was changed.",
 	CodeKeyReused:        "The key belongs to another request. Use a new key for a new operation; look for a mixed-up order id.",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // fieldsOf lists what a 422 complains about as "field code".
@@ -234,14 +235,16 @@ func TestBodies(t *testing.T) {
 		"charset":               {grabs, good, map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}, false, 404},
 		"accept":                {grabs, good, map[string]string{"Accept": "text/html;q=0.1"}, false, 404},
 		"chunked":               {grabs, good, nil, true, 404},
-		"4 KiB":                 {grabs, good + strings.Repeat(" ", 4096-len(good)), nil, false, 404},
-		"4 KiB + 1":             {grabs, good + strings.Repeat(" ", 4097-len(good)), nil, false, 413},
-		"4 KiB + 1, chunked":    {grabs, good + strings.Repeat(" ", 4097-len(good)), nil, true, 413},
+		"64 KiB":                {grabs, good + strings.Repeat(" ", 64<<10-len(good)), nil, false, 404},
+		"64 KiB, chunked":       {grabs, good + strings.Repeat(" ", 64<<10-len(good)), nil, true, 404},
+		"64 KiB + 1":            {grabs, good + strings.Repeat(" ", 64<<10+1-len(good)), nil, false, 413},
+		"64 KiB + 1, chunked":   {grabs, good + strings.Repeat(" ", 64<<10+1-len(good)), nil, true, 413},
 		"100 KiB":               {grabs, strings.Repeat(" ", 100<<10), nil, false, 413},
 		"3 MiB":                 {grabs, strings.Repeat(" ", 3<<20), nil, false, 413},
-		"create 1 MiB + 1":      {"/v1/packets", strings.Repeat(" ", 1<<20+1), nil, false, 413},
-		"create chunked 1 MiB+": {"/v1/packets", strings.Repeat(" ", 1<<20+1), nil, true, 413},
-		"create 3 MiB":          {"/v1/packets", strings.Repeat(" ", 3<<20), nil, true, 413},
+		"create 4 MiB":          {"/v1/packets", strings.Repeat(" ", 4<<20), nil, false, 400},
+		"create 4 MiB + 1":      {"/v1/packets", strings.Repeat(" ", 4<<20+1), nil, false, 413},
+		"create chunked 4 MiB+": {"/v1/packets", strings.Repeat(" ", 4<<20+1), nil, true, 413},
+		"create 6 MiB":          {"/v1/packets", strings.Repeat(" ", 6<<20), nil, true, 413},
 		"close array":           {"/v1/packets/" + nobody + "/close", "[]", nil, false, 422},
 		"close member":          {"/v1/packets/" + nobody + "/close", `{"x":1}`, nil, false, 422},
 		"close empty":           {"/v1/packets/" + nobody + "/close", `{}`, nil, false, 404},
@@ -256,6 +259,35 @@ func TestBodies(t *testing.T) {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
+}
+
+// TestEscapedBodies: a client that writes every character as an escape reaches the bounds
+// of the fields.
+func TestEscapedBodies(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, parts{})
+	escaped := func(text string) string {
+		var b strings.Builder
+		for _, unit := range utf16.Encode([]rune(text)) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+		return `"` + b.String() + `"`
+	}
+	var guests []string
+	for i := range 10000 {
+		guests = append(guests, escaped(fmt.Sprintf("%064d", i)))
+	}
+	create := with("eligible_user_ids", "["+strings.Join(guests, ",")+"]", "greeting", escaped(strings.Repeat("😀", 64)), "metadata",
+		`{"k":`+escaped(strings.Repeat("m", 2048))+`}`)
+	id := h.open(h.app, create)
+	grab := `{"user_id":` + guests[7] + `,"nickname":` + escaped(strings.Repeat("😀", 64)) + `,"avatar_url":` +
+		escaped("https://h/"+strings.Repeat("x", 500)) + `}`
+	if r := h.as(h.app, "POST", "/v1/packets/"+id+"/grabs", grab); r.status != http.StatusCreated {
+		t.Errorf("%d bytes: %.300s", len(grab), r)
+	}
+	_, bad := h.failed()
+	why := escaped(strings.Repeat("😀", 500))
+	h.decided(h.write(h.finance, "payouts/"+bad+"/mark-paid", "k", `{"reason":`+why+`,"evidence":`+why+`}`), "waiting")
 }
 
 func TestGrabFields(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	// otherFiles is how many file descriptors are left to what is no connection of
 	// the public listener, if the process may have that many.
 	otherFiles = staffConns + maxTurnedAway + 512
-	// bodiesLimit bounds the bytes of bodies over bodyLimit that are in memory at a
+	// bodiesLimit bounds the bytes of bodies over smallBody that are in memory at a
 	// time. Creates are small but for their guest lists.
 	bodiesLimit = 64 << 20
 	// shedPatience is how long the rest of a body is read that there is no room for.
@@ -152,7 +152,7 @@ func (r *request) readLarge(stream io.Reader, n, max int) ([]byte, error) {
 	if n < 0 {
 		size = max
 	}
-	b := make([]byte, 0, min(size, bodyLimit))
+	b := make([]byte, 0, min(size, smallBody))
 	for len(b) < size {
 		if len(b) == cap(b) {
 			next := min(size, 4*cap(b))

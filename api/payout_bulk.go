@@ -18,7 +18,7 @@ import (
 )
 
 // maxBulk is how many payouts, or refunds, one bulk retry decides about, and maxNamed how many
-// of them it can name: a body has 4 KiB.
+// of them it can name.
 const (
 	maxBulk  = 200
 	maxNamed = 100

@@ -28,10 +28,15 @@ import (
 // localRequest is the key under which the chain keeps its request.
 const localRequest = "request"
 
-// Limits of bodies in bytes.
+// Limits of bodies in bytes. Fields are bounded in characters, or in bytes of UTF-8, and
+// JSON may write each as an escape: six bytes, or twelve for one beyond U+FFFF. A body
+// whose fields keep their bounds fits, however its client writes them.
 const (
-	createBodyLimit = 1 << 20
-	bodyLimit       = 4 << 10
+	// createBodyLimit is above 10,000 eligible users of 64 bytes, each byte an escape.
+	createBodyLimit = 4 << 20
+	bodyLimit       = 64 << 10
+	// smallBody is what a body may have without a part of the budget for large ones.
+	smallBody = 4 << 10
 	// drainLimit is how much of a body nobody wanted is read, so that the answer
 	// arrives before the connection is reset.
 	drainLimit = 8 << 20
@@ -247,11 +252,8 @@ func (r *request) readBody() error {
 // readUpTo reads a body of n bytes, or, when n is below zero because nobody has
 // told, of up to one byte more than the limit.
 func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
-	if limit > bodyLimit && (n < 0 || n > bodyLimit) {
+	if n < 0 || n > smallBody {
 		return r.readLarge(stream, n, limit+1)
-	}
-	if n < 0 {
-		return io.ReadAll(io.LimitReader(stream, int64(limit)+1))
 	}
 	b := make([]byte, n)
 	_, err := io.ReadFull(stream, b)
