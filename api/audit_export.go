@@ -25,7 +25,7 @@ func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	}
 	return []string{
 		strconv.FormatInt(e.Seq, 10), Stamp(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason),
-		states[0], states[1], hex.EncodeToString(e.Hash[:]), form.local(e.At), form.zone.String(),
+		states[0], states[1], cell(hex.EncodeToString(e.Hash[:])), form.local(e.At), form.zone.String(),
 	}, nil
 }
 

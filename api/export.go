@@ -12,8 +12,6 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -35,33 +33,6 @@ var errDraining = errors.New("the server drains")
 
 // exportLocal is the form of local times, which spreadsheets take for times.
 const exportLocal = "2006-01-02 15:04:05"
-
-// lineEnds leaves one form of line end: of a lone CR the writer would keep nothing.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
-// cell makes a text harmless for spreadsheets, which take what begins with one of
-// these characters for a formula: an apostrophe before it makes it a text there.
-// So that programs can take it off again without doubt, a text that begins with
-// an apostrophe gets one too.
-func cell(text string) string {
-	text = lineEnds.Replace(strings.ToValidUTF8(text, "?"))
-	for _, start := range []string{"=", "+", "-", "@", "\t", "\n", "'", "＝", "＋", "－", "＠"} {
-		if strings.HasPrefix(text, start) {
-			return "'" + text
-		}
-	}
-	return text
-}
-
-// optional is the cell of a text that may be null, which is empty.
-func optional[T ~string](text Nullable[T]) string {
-	if text.Value == nil {
-		return ""
-	}
-	return cell(string(*text.Value))
-}
-
-func fenCell(amount Fen) string { return strconv.FormatInt(int64(amount), 10) }
 
 // listFile says what the file of a list is made of.
 type listFile struct {

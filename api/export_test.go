@@ -483,7 +483,7 @@ func TestExportListsInSteps(t *testing.T) {
 	} {
 		var order []string
 		for _, line := range tc.list.lines(h, tc.query) {
-			order = append(order, cmp.Or(line["created_at"], line["at"])+" "+fmt.Sprintf("%025s", line[tc.key]))
+			order = append(order, cmp.Or(line["created_at"], line["at"])+" "+fmt.Sprintf("%025s", strings.TrimPrefix(line[tc.key], "'")))
 		}
 		newest := slices.Clone(order)
 		slices.Sort(newest)

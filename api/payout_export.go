@@ -29,8 +29,9 @@ func paymentCells(r payout.Row, link WorkflowLink, form fileForm) []string {
 		failure = []string{cell(f.Code), cell(f.Message), strconv.FormatBool(f.Retryable), cell(f.NextAction)}
 	}
 	return slices.Concat(
-		[]string{strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), r.OrderNo, r.Provider, cell(r.ProviderRef)}, failure,
-		[]string{strconv.Itoa(r.AttemptCount), Stamp(r.CreatedAt).String(), Stamp(r.UpdatedAt).String(), link.ID, link.URL,
+		[]string{strconv.FormatInt(int64(r.Amount), 10), r.Currency, string(r.Status), cell(r.OrderNo), cell(r.Provider),
+			cell(r.ProviderRef)}, failure,
+		[]string{strconv.Itoa(r.AttemptCount), Stamp(r.CreatedAt).String(), Stamp(r.UpdatedAt).String(), cell(link.ID), link.URL,
 			r.Amount.String(), form.local(r.CreatedAt), form.local(r.UpdatedAt), form.zone.String()})
 }
 
@@ -39,12 +40,12 @@ func (s *Server) payoutLine(r payout.Row, form fileForm) []string {
 	if r.ShareIndex >= 0 {
 		share = strconv.Itoa(r.ShareIndex)
 	}
-	return append([]string{r.ID, r.PacketID, cell(r.UserID), share}, paymentCells(r, s.workflowLink(payoutWorkflow(r)), form)...)
+	return append([]string{cell(r.ID), cell(r.PacketID), cell(r.UserID), share}, paymentCells(r, s.workflowLink(payoutWorkflow(r)), form)...)
 }
 
 func (s *Server) refundLine(r payout.Row, form fileForm) []string {
 	refund := s.renderRefund(r)
-	return append([]string{r.ID, r.PacketID, refund.Kind, optional(refund.PayoutID), cell(r.UserID)},
+	return append([]string{cell(r.ID), cell(r.PacketID), refund.Kind, optional(refund.PayoutID), cell(r.UserID)},
 		paymentCells(r, refund.Workflow, form)...)
 }
 

@@ -45,8 +45,8 @@ func closeRoutes() []*route {
 				"(app_id is empty) and of each app, statement, differences (all, added up by operation and kind), difference (one by one, the first " +
 				strconv.Itoa(payout.TieDifferences) + "), and " +
 				"not_listed with the number of the others when there are any. Amounts are whole fen, and once more in yuan; times are UTC, and once " +
-				"more at UTC+8; what does not apply is empty. Text that a spreadsheet could take for a formula is preceded by an apostrophe, as in " +
-				"the export of payouts.",
+				"more at UTC+8; what does not apply is empty. Text that a spreadsheet could take for a formula or a value is preceded by an " +
+				"apostrophe, as in the export of payouts.",
 			params: []param{{in: "query", name: "date", required: true, schema: Date(""), example: "2026-02-17", about: "The day."},
 				{in: "query", name: "bom", schema: false, example: true, about: "true puts a byte order mark first, without which Excel takes UTF-8 " +
 					"for something else."}},

@@ -14,9 +14,10 @@ func exportAbout(of string, columns []string) string {
 	return "All that the list shows with the same filters, newest first, one line each under a line of names: RFC 4180, UTF-8. The columns " +
 		"are " + strings.Join(columns, ", ") + "; " + of +
 		"times are as everywhere, and those in local_zone such as 2026-11-22 07:26:18; what is null is empty. Text that a spreadsheet could " +
-		"take for a formula (beginning with = + - @, a tab or a line end) is preceded by an apostrophe, and so is text that begins with one: " +
-		"programs take one apostrophe off. Sent while it is read, so each line is as it was at its moment. Only an answer that ends properly " +
-		"is whole: when reading fails under way, the connection is cut within a chunk."
+		"take for a formula (beginning with = + - @, a tab or a line end) or for a value (an id of digits, of which it would lose some, a " +
+		"date, a truth value) is preceded by an apostrophe, and so is text that begins with one: programs take one apostrophe off. Sent " +
+		"while it is read, so each line is as it was at its moment. Only an answer that ends properly is whole: when reading fails under " +
+		"way, the connection is cut within a chunk."
 }
 
 // exportRoute is the route of the file of a list that is called what: filters and roles
