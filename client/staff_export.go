@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 )
@@ -11,7 +13,7 @@ import (
 // ExportPayouts writes payouts to w as CSV, as the API sends them: a line of
 // names, then one line a payout, newest first. Memory does not grow with their
 // number, and only ctx bounds the time. It is repeated only as long as nothing
-// was written; after an error w may hold a part, which is not to be used.
+// was written and w takes what it is given; after an error w may hold a part, which is not to be used.
 func (s *Staff) ExportPayouts(ctx context.Context, f PayoutFilter, w io.Writer) error {
 	return s.export(ctx, "payouts", f.values(), w)
 }
@@ -69,9 +71,44 @@ func (c *caller) stream(ctx context.Context, q call, w io.Writer) (again bool, e
 		p := readProblem(res, text)
 		return worthRepeating(p), p
 	}
-	n, err := io.Copy(w, res.Body)
-	if err != nil {
+	if err := wholeFile(res); err != nil {
+		return false, err
+	}
+	to := &fileWriter{to: w}
+	n, err := io.Copy(to, res.Body)
+	switch {
+	case to.err != nil: // to fetch it again would not help, and costs the platform the whole list
+		return false, fmt.Errorf("write the file after %d bytes: %w", n, to.err)
+	case err != nil:
 		return n == 0, fmt.Errorf("cut off after %d bytes: %w", n, err)
 	}
 	return false, nil
+}
+
+// wholeFile refuses an answer that is no file, such as the page of a proxy, or a part of
+// one, or one whose end could not be told from a lost connection.
+func wholeFile(res *http.Response) error {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch {
+	case res.StatusCode != http.StatusOK || err != nil || kind != "text/csv":
+		return fmt.Errorf("no file of CSV: status %d, content type %q", res.StatusCode, res.Header.Get("Content-Type"))
+	case res.ContentLength < 0 && res.ProtoMajor < 2 && !res.Uncompressed && len(res.TransferEncoding) == 0:
+		return errors.New("the answer has neither a length nor an end: a proxy on the way took them off")
+	}
+	return nil
+}
+
+// fileWriter keeps the error of the file, which is none of the connection.
+type fileWriter struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (w *fileWriter) Write(text []byte) (n int, err error) {
+	if n, err = w.to.Write(text); err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	w.err = err
+	return n, err
 }

@@ -213,6 +213,7 @@ func (b *bank) testAudit(t *testing.T) {
 func TestExportIsRepeatedBeforeItsFirstByteOnly(t *testing.T) {
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		switch calls++; {
 		case calls == 1:
 			w.Header().Set("Content-Type", "application/problem+json")

@@ -27,7 +27,8 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "Done. Of a check: all is well."},
-	{exitFailed, "It was tried and failed: nobody answered, the key is not known, the id is not there. Of a check: something is wrong."},
+	{exitFailed, "It was tried and failed: nobody answered, the key is not known, the id is not there, the output " +
+		"could not be written. Of a check: something is wrong."},
 	{exitUsage, "Arguments, settings or input are wrong. Nothing was done."},
 	{exitLeft, "A watched packet closed with shares left, which went back to the sender."},
 	{exitRefused, "Refused: the state has moved or a rule forbids it. Nothing was done, and repeating it does not help. Of many: some were " +

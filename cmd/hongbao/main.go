@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -20,15 +23,25 @@ func main() {
 	os.Exit(code)
 }
 
-// execute runs one command line. exitOf decides its exit code.
+// execute runs one command line. exitOf decides its exit code,
+// which is never 0 when the output could not be written.
 func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	root := newRoot(environ)
+	return run(ctx, newRoot(environ), args, stdout, stderr)
+}
+
+// run runs one command line of a tree of commands.
+func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	out := &output{to: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errLeftOver) {
 		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visibleLines(err.Error()))
 	}
-	return exitOf(err)
+	unwritten := out.failed()
+	if unwritten != nil && !errors.Is(err, unwritten) {
+		_, _ = fmt.Fprintf(stderr, "hongbao: %s: it is incomplete; what the command did is not undone\n", visibleLines(unwritten.Error()))
+	}
+	return cmp.Or(exitOf(err), exitOf(unwritten))
 }

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
@@ -53,11 +51,10 @@ type onlooker interface {
 }
 
 func (t *teller) onlooker(p *client.Packet) onlooker {
-	file, isFile := t.out.(*os.File)
 	switch {
 	case t.json:
 		return jsonOnlooker{t.out}
-	case isFile && isatty.IsTerminal(file.Fd()):
+	case onTerminal(t.out):
 		return barOnlooker{newBarMeter(t.out, string(p.Status), p.ShareCount)}
 	}
 	return lineOnlooker{t.out}

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
-	"github.com/mattn/go-isatty"
 )
 
 // meter shows how far one piece of work is: a live bar on a terminal, a line now
@@ -19,7 +17,7 @@ type meter interface {
 
 // newMeter starts a meter for total steps.
 func newMeter(out io.Writer, label string, total int) meter {
-	if file, ok := out.(*os.File); ok && isatty.IsTerminal(file.Fd()) {
+	if onTerminal(out) {
 		return newBarMeter(out, label, total)
 	}
 	m := &lineMeter{out: out, label: label, total: total, shown: -1}
