@@ -20,7 +20,7 @@ const nobody = "00000000000000000000"
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	h := sharedHouse(t)
-	bad := strings.Repeat("x", 5<<10)
+	bad := strings.Repeat("x", 65<<10)
 	text := map[string]string{"Content-Type": "text/plain"}
 	good := `{"sender_id":"u1","total_amount":10,"share_count":1}`
 	for i, c := range []struct {
@@ -38,8 +38,8 @@ func TestOrderOfChecks(t *testing.T) {
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":`, key: h.app.token}, 400, "malformed_json"},
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":1}`, key: h.app.token}, 422, "invalid_request"},
 		{call{method: "POST", path: "/v1/packets/" + nobody + "/grabs", body: `{"user_id":"u"}`, key: h.app.token}, 404, "packet_not_found"},
-		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 1<<20+1)}, 401, "unauthenticated"},
-		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 1<<20+1), key: h.app.token}, 413, "body_too_large"},
+		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 4<<20+1)}, 401, "unauthenticated"},
+		{call{method: "POST", path: "/v1/packets", body: strings.Repeat("x", 4<<20+1), key: h.app.token}, 413, "body_too_large"},
 		{call{method: "POST", path: "/v1/packets", body: `{"sender_id":"u1"}`, key: h.app.token}, 422, "invalid_request"},
 		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token}, 400, "idempotency_key_required"},
 		{call{method: "POST", path: "/v1/packets", body: good, key: h.app.token, header: map[string]string{"Idempotency-Key": "k k"}}, 400,

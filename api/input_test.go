@@ -440,8 +440,8 @@ func TestPipeline(t *testing.T) {
 		grabs + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + // 400
 		head("GET", "/v1/packets/"+nobody) + "Content-Length: 4\r\n\r\nGET " + // 404, its body is not the next request
 		head("GET", "/v1/packets/"+nobody) + "Transfer-Encoding: chunked\r\n\r\n1\r\nG\r\n0\r\n\r\n" + // 404
-		grabs + "Content-Length: 5000\r\n\r\n" + strings.Repeat(" ", 5000) + // 413
-		grabs + "Transfer-Encoding: chunked\r\n\r\n1388\r\n" + strings.Repeat(" ", 5000) + "\r\n0\r\n\r\n" + // 413
+		grabs + "Content-Length: 70000\r\n\r\n" + strings.Repeat(" ", 70000) + // 413
+		grabs + "Transfer-Encoding: chunked\r\n\r\n11170\r\n" + strings.Repeat(" ", 70000) + "\r\n0\r\n\r\n" + // 413
 		grabs + "Expect: 100-continue\r\nContent-Length: 15\r\n\r\n" + `{"user_id":"u"}` + // 100, 404
 		head("GET", "/livez") + "Connection: close\r\n\r\n" // 200
 	var got []int
