@@ -70,7 +70,8 @@ func TestExportToFullDisk(t *testing.T) {
 		for what, to := range map[string]io.Writer{"full": &fullDisk{}, "full soon": &fullDisk{left: 1000}, "short": shortWriter{}} {
 			calls = 0
 			err := export(to)
-			if calls != 1 || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, io.ErrShortWrite) || !strings.Contains(err.Error(), "write the file") {
+			if calls != 1 || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, io.ErrShortWrite) ||
+				!strings.Contains(err.Error(), "write the file") {
 				t.Errorf("%s, %s: %d calls, %v", name, what, calls, err)
 			}
 		}

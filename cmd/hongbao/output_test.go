@@ -104,7 +104,8 @@ func TestExitCodeStaysWithoutOutput(t *testing.T) {
 			return err
 		}
 		var notes bytes.Buffer
-		if code := run(t.Context(), cmd, nil, &fullDisk{}, &notes); code != exitOf(err) || !strings.Contains(notes.String(), "no space left on device") {
+		code := run(t.Context(), cmd, nil, &fullDisk{}, &notes)
+		if code != exitOf(err) || !strings.Contains(notes.String(), "no space left on device") {
 			t.Errorf("%v: exit code %d, %s", err, code, &notes)
 		}
 	}
