@@ -59,7 +59,7 @@ func TestOutputToFullDisk(t *testing.T) {
 		args    []string
 	}{
 		"version": {exitFailed, nil, []string{"version"}},
-		"list": {exitFailed, map[string][]string{"GET /v1/staff/packets?limit=50": {list}}, []string{"packets", "list"}},
+		"list":    {exitFailed, map[string][]string{"GET /v1/staff/packets?limit=50": {list}}, []string{"packets", "list"}},
 		"show": {exitFailed, map[string][]string{"GET /v1/packets/p1": {"200 " + packetText("open", 0, "")}},
 			[]string{"packets", "show", "p1"}},
 		"created": {exitFailed, map[string][]string{"POST /v1/packets": {"201 " + packetText("open", 0, "")}}, []string{"packets", "create",
