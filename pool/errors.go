@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -140,11 +139,8 @@ var transientCodes = []string{
 	"LOADING", "BUSY ", "READONLY", "MISCONF", "NOREPLICAS", "NOSCRIPT", "OOM", "EXECABORT", "UNBLOCKED",
 	"MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED ", "ASK ", "REDIRECT", "INPROG", "NOMASTERLINK", "IOERR",
 	"max number of clients",
+	"Script killed by user", // by SCRIPT KILL, before it wrote
 }
-
-// killedText is in the reply to a script that was ended by SCRIPT KILL before it wrote: in
-// all other ways it is that of a script with a mistake.
-const killedText = "Script killed by user"
 
 // isTransient reports whether an error reply says that Redis cannot do it now.
 // MOVED and ASK only come out of the client when it may not repeat a call.
@@ -154,6 +150,5 @@ func isTransient(err error) bool {
 			return true
 		}
 	}
-	reply, ok := errors.AsType[redis.Error](err)
-	return ok && strings.Contains(reply.Error(), killedText)
+	return false
 }

@@ -37,7 +37,6 @@ func TestReplies(t *testing.T) {
 		"NOMASTERLINK Can't SYNC while not connected with my master",
 		"INPROG Failover already in progress", "IOERR error or timeout writing to target instance",
 		"ERR Script killed by user with SCRIPT KILL... script: 694c, on @user_script:1.",
-		"ERR Error running script (call to f_694c): @user_script:1: Script killed by user with SCRIPT KILL...",
 	} {
 		for _, text := range []string{said, said + " script: f1a5, on @user_script:7."} {
 			err := redisError("grab", reply(text))
