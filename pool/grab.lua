@@ -145,7 +145,7 @@ end
 for _, p in ipairs(packets) do
   if p.taken then
     for _, name in ipairs({'HSET', 'RPUSH', 'LTRIM'}) do
-      if not redis.acl_check_cmd(name, p.key) then return redis.error_reply('NOPERM +' .. string.lower(name)) end
+      if not redis.acl_check_cmd(name, p.key, '0', '0') then return redis.error_reply('NOPERM +' .. string.lower(name)) end
     end
     break
   end

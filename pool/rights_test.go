@@ -337,3 +337,40 @@ func firstWords(source string) map[int]string {
 	}
 	return words
 }
+
+// TestQuestionsHaveTheirWords: a server may refuse to be asked about a command with too few
+// or too many words, as Redis does since 2025: by COMMAND INFO none of ours has.
+func TestQuestionsHaveTheirWords(t *testing.T) {
+	t.Parallel()
+	c := admin(t, stacktest.FreshRedis(t).Addr)
+	fits := func(place, command string, words int) {
+		t.Helper()
+		infos, err := c.Do(t.Context(), "command", "info", strings.ReplaceAll(command, " ", "|")).Slice()
+		must(t, err)
+		info, _ := infos[0].([]any)
+		if len(info) < 2 {
+			t.Fatalf("%s: the server knows no %s", place, command)
+		}
+		if least, _ := info[1].(int64); int64(words) != least && (least > 0 || int64(words) < -least) {
+			t.Errorf("%s: %s is asked about with %d words, it has %d", place, command, words, least)
+		}
+	}
+	for _, r := range rights {
+		fits("at the start", r.command, len(questionOf(r.command, "k")))
+	}
+	list := regexp.MustCompile(`\{'([A-Z]+)'([^}]*)\}`)
+	for name, s := range scripts {
+		line, rest, _ := strings.Cut(sources[s][strings.Index(sources[s], "\n")+1:], "\n")
+		if strings.Contains(line, "acl_check_cmd") {
+			for _, words := range list.FindAllStringSubmatch(line, -1) {
+				fits(name, words[1], 1+strings.Count(words[2], ","))
+			}
+		}
+		if name == "grab" && !strings.Contains(rest, "redis.acl_check_cmd(name, p.key, '0', '0')") {
+			t.Error("grab.lua asks in another way")
+		}
+	}
+	for _, command := range []string{"HSET", "RPUSH", "LTRIM"} {
+		fits("grab", command, 4)
+	}
+}

@@ -92,18 +92,22 @@ var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 // stands behind the first line, so that all lines keep their numbers.
 func withRights(source string) string {
 	head, rest, _ := strings.Cut(source, "\n")
-	var names []string
+	var asked, names []string
 	for _, call := range called.FindAllStringSubmatch(rest, -1) {
-		if name := "'" + call[1] + "'"; !slices.Contains(names, name) && call[1] != "XGROUP" && call[1] != "XINFO" { // these are of a subcommand
-			names = append(names, name)
+		if slices.Contains(names, call[1]) || call[1] == "XGROUP" || call[1] == "XINFO" { // these are of a subcommand
+			continue
 		}
+		names = append(names, call[1])
+		words := questionOf(strings.ToLower(call[1]), "KEYS[1]")
+		words[0] = "'" + call[1] + "'"
+		asked = append(asked, "{"+strings.Join(words, ", ")+"}")
 	}
 	// grab.lua asks where it is about to write
 	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") {
 		return source
 	}
-	return head + "\nfor _, name in ipairs({" + strings.Join(names, ", ") + "}) do if not redis.acl_check_cmd(name, KEYS[1]) then return " +
-		"redis.error_reply('NOPERM +' .. string.lower(name)) end end " + rest
+	return head + "\nfor _, words in ipairs({" + strings.Join(asked, ", ") + "}) do if not redis.acl_check_cmd(unpack(words)) then return " +
+		"redis.error_reply('NOPERM +' .. string.lower(words[1])) end end " + rest
 }
 
 // loadScripts puts all scripts into Redis, so that no call has to carry one.
