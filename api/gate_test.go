@@ -228,7 +228,11 @@ func TestR9_ReplicaThatLacksGrabs(t *testing.T) {
 	h.sellOut(id, 3)
 	h.seen(id)
 	master.Kill()
-	fresh, err := pool.Open(t.Context(), pool.Config{Addr: replica.Addr, Lanes: harness.Lanes, Epochs: h.store})
+	var fresh *pool.Pool
+	wait.Until(h.t, "the replica's first rewrite has ended", func() bool {
+		fresh, err = pool.Open(t.Context(), pool.Config{Addr: replica.Addr, Lanes: harness.Lanes, Epochs: h.store})
+		return !errors.Is(err, pool.ErrRewrite)
+	})
 	h.check(err)
 	defer fresh.Close()
 	if _, err := fresh.Grab(t.Context(), id, "new", packet.Profile{}); !errors.Is(err, pool.ErrGate) {

@@ -89,6 +89,9 @@ func options(cfg Config) *redis.UniversalOptions {
 func hooked(c *redis.Client, cfg Config) *redis.Client {
 	cfg.Access.hide(c)
 	c.AddHook(stamping{})
+	if !cfg.AllowVolatile {
+		c.AddHook(newSuspecting(c, cfg))
+	}
 	return c
 }
 

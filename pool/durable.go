@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -52,7 +51,7 @@ func (e *VolatileError) durable() bool {
 // On a Cluster it is so when some master answers and none that answers loses
 // writes: as long as one lane can be served, its callers need this process.
 func (p *Pool) Durable(ctx context.Context) error {
-	check := p.cfg.settled.check
+	check := p.cfg.settled.checkAgain
 	if p.cfg.AllowVolatile {
 		check = func(ctx context.Context, c redis.Cmdable) error { return c.Ping(ctx).Err() }
 	}
@@ -74,17 +73,19 @@ const unknownSetting = "unknown"
 // INFO say that all is well (aof_state AOF_WAIT_REWRITE of Redis). A replica switches its
 // file on after each full synchronisation, CONFIG SET appendonly yes does it on a master.
 //
-// An ordinary rewrite looks the same in INFO, and loses nothing. One seen on a settled
+// An ordinary rewrite looks the same in INFO, and loses nothing. WAITAOF (Redis 7.2) does
+// not tell them apart: Redis 8.0.2 confirms what is gone after a kill. One seen on a settled
 // master is ordinary. A promotion gives a master another replication id, and a start
 // another run id.
 type settled struct {
-	wait  time.Duration // for a server to confirm that its file is on disk
 	mu    sync.Mutex
 	known map[string]bool // run id and replication id
+	// suspicions is what became known of a server since its connections were opened, by address.
+	suspicions map[string]*suspicion
 }
 
-func newSettled(cfg Config) *settled {
-	return &settled{wait: cfg.Timeout / 2, known: map[string]bool{}}
+func newSettled() *settled {
+	return &settled{known: map[string]bool{}, suspicions: map[string]*suspicion{}}
 }
 
 func (s *settled) note(server string, is bool) {
@@ -108,6 +109,7 @@ var durableSettings = []string{"appendonly", "appendfsync", "maxmemory-policy", 
 
 // check returns nil, a *VolatileError, an ErrRewrite or the client's error.
 func (s *settled) check(ctx context.Context, c redis.Cmdable) error {
+	ctx = asCheck(ctx)
 	values := map[string]string{}
 	for _, name := range durableSettings {
 		values[name] = unknownSetting
@@ -151,23 +153,17 @@ func (s *settled) check(ctx context.Context, c redis.Cmdable) error {
 		s.note(server, false)
 		return found
 	}
-	return s.checkFile(ctx, c, server, said)
+	return s.checkFile(server, said)
 }
 
 // checkFile returns an ErrRewrite unless the server appends to a file that its next start
 // reads. said is its INFO.
-func (s *settled) checkFile(ctx context.Context, c redis.Cmdable, server string, said map[string]string) error {
+func (s *settled) checkFile(server string, said map[string]string) error {
 	if said["aof_rewrite_in_progress"] == "0" && said["aof_rewrite_scheduled"] == "0" {
 		s.note(server, said["role"] == "master") // the file of a replica may be switched off again
 		return nil
 	}
-	kept, err := s.confirms(ctx, c)
-	if err != nil && !isReply(err) {
-		return err
-	}
-	if err != nil { // it is older than Redis 7.2
-		kept = s.knows(server) || neverSwitched(said)
-	}
+	kept := s.knows(server) || neverSwitched(said)
 	s.note(server, kept)
 	if !kept {
 		return fmt.Errorf("%w: aof_rewrite_in_progress %s, aof_rewrite_scheduled %s, aof_last_bgrewrite_status %s", ErrRewrite,
@@ -182,22 +178,6 @@ func (s *settled) checkFile(ctx context.Context, c redis.Cmdable, server string,
 func neverSwitched(said map[string]string) bool {
 	return said["role"] == "master" && said["master_replid2"] == strings.Repeat("0", 40) &&
 		said["aof_base_size"] != "" && said["aof_base_size"] != "0" && said["aof_last_bgrewrite_status"] == "ok"
-}
-
-// confirms asks a server whether all that it has written is in the file that its next
-// start reads. An error reply: it does not know the question (WAITAOF, Redis 7.2), or our
-// user may not ask it.
-func (s *settled) confirms(ctx context.Context, c redis.Cmdable) (bool, error) {
-	answer := redis.NewSliceCmd(ctx, "waitaof", 1, 0, s.wait.Milliseconds())
-	_, _ = c.Pipelined(ctx, func(pipe redis.Pipeliner) error { // the command keeps its error
-		pipe.Ping(ctx) // the state at the end of this one, not of what the connection did before
-		return pipe.Process(ctx, answer)
-	})
-	said, err := answer.Result()
-	if err != nil || len(said) == 0 {
-		return false, err
-	}
-	return said[0] == int64(1), nil
 }
 
 // readInfo returns the fields of an INFO.

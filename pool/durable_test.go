@@ -228,3 +228,51 @@ func TestSettled(t *testing.T) {
 	}
 	wait.Until(t, "it is accepted again", func() bool { return p.Durable(t.Context()) == nil })
 }
+
+// TestDemotedAndPromoted: a master that became a replica while a process was connected, and
+// was promoted again before its first rewrite ended, takes no grabs of that process either:
+// it was met as a replica, by a grab or by the check that is made once a second.
+func TestDemotedAndPromoted(t *testing.T) {
+	t.Parallel()
+	for name, meet := range map[string]func(p *Pool, id string){
+		"by a grab": func(p *Pool, id string) {
+			_, err := p.Grab(t.Context(), id, "refused", packet.Profile{})
+			wantErr(t, err, ErrUnavailable)
+		},
+		"by a check": func(p *Pool, _ string) {
+			wait.Until(t, "it is suspected", func() bool { return p.cfg.settled.suspicionOf(p.cfg.Addr).is.Load() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, syncAtOnce...)
+			p := openAt(t, Config{Addr: first.Addr})
+			pk := newPacket(t, 300)
+			openPacket(t, p, pk)
+			mustGrab(t, p, pk.ID, "first")
+			c := admin(t, first.Addr)
+			pair{first, second}.follow(t)
+			pair{first, second}.part(t)
+			must(t, c.Set(t.Context(), "of no lane", 1, 0).Err()) // what the other lacks makes the synchronisation a full one
+			must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "1000000").Err())
+			back := pair{second, first}
+			back.follow(t)
+			meet(p, pk.ID)
+			back.part(t)
+			for n := range 20 {
+				if _, err := p.Grab(t.Context(), pk.ID, fmt.Sprint(n), packet.Profile{}); !errors.Is(err, ErrRewrite) {
+					t.Errorf("grab %d: %v, want ErrRewrite", n, err)
+				}
+			}
+			if !rewriting(t, c) {
+				t.Fatal("the rewrite has ended")
+			}
+			switchOn(t, c, "0")
+			wait.Until(t, "a grab is taken", func() bool {
+				_, err := p.Grab(t.Context(), pk.ID, "second", packet.Profile{})
+				return err == nil
+			})
+			grabsSurvive(t, p, pk.ID, first)
+		})
+	}
+}

@@ -105,6 +105,9 @@ func (k *keeper) end() {
 // round compares all lanes once. It reports whether lanes were made that another round
 // would find open.
 func (k *keeper) round(ctx context.Context) bool {
+	if !k.pool.cfg.AllowVolatile {
+		k.pool.everyMaster(ctx, "check durability", k.pool.cfg.settled.checkAgain) // what it finds holds for all commands
+	}
 	// The order matters: what the books and this process know is of before the moment
 	// in which Redis is read, so it can only have come further.
 	rows, known := k.rows(ctx)

@@ -130,7 +130,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	c.settled = newSettled(c)
+	c.settled = newSettled()
 	switch {
 	case c.Mode != ModeSingle && c.Mode != ModeCluster && c.Mode != ModeSentinel:
 		return c, fmt.Errorf("redis mode %q: not %s, %s or %s", c.Mode, ModeSingle, ModeCluster, ModeSentinel)

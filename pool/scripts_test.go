@@ -319,24 +319,26 @@ func TestVolatile(t *testing.T) {
 				}
 			}
 		}
+		before := dump(t, p, pk.ID)
 		must(t, admin.ConfigSet(ctx, "appendfsync", "no").Err())
 		wantErr(t, p.Durable(ctx), ErrVolatile)
+		_, err := p.Grab(ctx, pk.ID, "u", packet.Profile{}) // on a connection that was open before
+		wantErr(t, err, ErrVolatile, ErrUnavailable)
 		// New connections, as after a restart, meet the check by themselves.
-		before := dump(t, p, pk.ID)
 		if err := admin.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
 			t.Fatal(err)
 		}
-		_, err := p.Grab(ctx, pk.ID, "u", packet.Profile{})
+		_, err = p.Grab(ctx, pk.ID, "u", packet.Profile{})
 		wantErr(t, err, ErrVolatile, ErrUnavailable)
 		if err := admin.ConfigSet(ctx, "appendfsync", "always").Err(); err != nil {
 			t.Fatal(err)
 		}
+		if err := p.Durable(ctx); err != nil {
+			t.Error(err)
+		}
 		unchanged(t, p, pk.ID, before)
 		if g := mustGrab(t, p, pk.ID, "u"); g.Result != packet.GrabWon {
 			t.Errorf("durable again, but %v", g.Result)
-		}
-		if err := p.Durable(ctx); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 //
 // Errors: ErrUnavailable; then nothing is filled in.
 func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
+	ctx = asCheck(ctx) // they show a server that is refused
 	lengths, firsts := make([]*redis.IntCmd, p.cfg.Lanes), make([]*redis.XMessageSliceCmd, p.cfg.Lanes)
 	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for lane := range lengths {
@@ -49,7 +50,7 @@ func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
 // acknowledges, also where volatile writes are allowed: people shall see that.
 func (p *Pool) keepsWrites(ctx context.Context) (bool, error) {
 	asked := p.everyMaster(ctx, "check durability", func(ctx context.Context, c redis.Cmdable) error {
-		if err := p.cfg.settled.check(ctx, c); err != nil {
+		if err := p.cfg.settled.checkAgain(ctx, c); err != nil {
 			return err
 		}
 		return p.checkReplicas(ctx, c)

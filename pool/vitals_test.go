@@ -12,6 +12,7 @@ import (
 func TestVitalsDurable(t *testing.T) {
 	t.Parallel()
 	server := stacktest.FreshRedis(t)
+	c := admin(t, server.Addr)
 	for _, allowed := range []bool{false, true} {
 		p, err := Open(t.Context(), Config{Addr: server.Addr, Lanes: 2, AllowVolatile: allowed})
 		if err != nil {
@@ -19,12 +20,14 @@ func TestVitalsDurable(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = p.Close() })
 		for _, fsync := range []string{"always", "everysec", "always"} {
-			if err := p.rdb.ConfigSet(t.Context(), "appendfsync", fsync).Err(); err != nil {
+			if err := c.ConfigSet(t.Context(), "appendfsync", fsync).Err(); err != nil {
 				t.Fatal(err)
 			}
-			var v observe.Vitals
-			if err := p.Vitals(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
-				t.Errorf("volatile writes allowed: %t, appendfsync %s: %+v %v", allowed, fsync, v, err)
+			for range 2 { // the second reads of a server that the first has found volatile
+				var v observe.Vitals
+				if err := p.Vitals(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
+					t.Errorf("volatile writes allowed: %t, appendfsync %s: %+v %v", allowed, fsync, v, err)
+				}
 			}
 		}
 	}
