@@ -275,8 +275,9 @@ func classify(err error) error {
 	if errors.As(err, &my) {
 		switch my.Number {
 		// too many connections (two ways), shutdown, read only (two ways), locks, connection or query killed, statement too
-		// long for a limit of MariaDB or MySQL
-		case 1040, 1203, 1053, 1290, 1836, 1205, 1213, 1927, 1317, 1969, 3024:
+		// long for a limit of MariaDB or MySQL; a password that was changed (two ways) or has expired (two ways), an account that
+		// is locked (two ways): what runs waits until somebody has corrected that
+		case 1040, 1203, 1053, 1290, 1836, 1205, 1213, 1927, 1317, 1969, 3024, 1045, 1698, 1820, 1862, 3118, 4151:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return err

@@ -375,6 +375,26 @@ func TestDeadlockIsRepeated(t *testing.T) {
 	}
 }
 
+// TestRefused: a password that was changed while this process runs is no mistake of the
+// caller, who may ask again later; a statement that is wrong is none of that.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
+	_, err := raw.ExecContext(t.Context(), "SELEC 1")
+	if err = classify(err); err == nil || errors.Is(err, ErrUnavailable) {
+		t.Errorf("a statement that is wrong: %v", err)
+	}
+	cfg, err := mysql.ParseDSN(stacktest.MariaDB(t))
+	must(t, err)
+	cfg.User, cfg.Passwd = "nobody", "of another day"
+	refused := another(t, s, cfg.FormatDSN(), Config{})
+	_, err = refused.PoolLanes(t.Context())
+	if my, ok := errors.AsType[*mysql.MySQLError](err); !ok || my.Number != 1045 {
+		t.Errorf("refused with %v", err)
+	}
+	wantErr(t, err, ErrUnavailable)
+}
+
 // TestKilled: a statement or a connection that an operator kills, or a limit of the server,
 // is no mistake of ours: it may be repeated.
 func TestKilled(t *testing.T) {

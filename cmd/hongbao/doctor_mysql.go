@@ -33,6 +33,10 @@ func (d *doctor) mysql(ctx context.Context) {
 	}
 	defer func() { _ = db.Close() }()
 	seen, err := db.Examine(ctx)
+	if do := correctMySQL(err); do != "" {
+		d.add("mysql", verdictWrong, do+" Grabs go on and wait; nobody is paid until then.", "MySQL refuses us: %v", err)
+		return
+	}
 	if err != nil {
 		d.add("mysql", verdictWrong, "Start it, or correct HONGBAO_MYSQL_DSN. Grabs go on and wait; nobody is paid until it is back.",
 			"MySQL does not answer: %v", err)

@@ -298,6 +298,8 @@ func (w *ward) testMySQL() {
 	w.sql("UPDATE data_format SET number = number - 1")
 	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "HONGBAO_MYSQL_DSN", "HONGBAO_MYSQL_DSN",
 		"u:only-for-tests@tcp(127.0.0.1:1)/x")
+	w.finds(exitFailed, "mysql", verdictWrong, "refuses us", "Correct user and password", "HONGBAO_MYSQL_DSN",
+		"nobody:only-for-tests@tcp("+w.mysql.Addr+")/x")
 	w.mysql.Kill()
 	w.finds(exitFailed, "mysql", verdictWrong, "does not answer", "nobody is paid")
 	w.finds(exitFailed, "api", verdictWarning, "mysql", "grabs go on")

@@ -38,6 +38,9 @@ func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errLeftOver) {
 		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visibleLines(err.Error()))
+		if do := correctMySQL(err); do != "" {
+			_, _ = fmt.Fprintln(stderr, do)
+		}
 	}
 	unwritten := out.failed()
 	if unwritten != nil && !errors.Is(err, unwritten) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -58,6 +59,47 @@ func TestMigrateAsOrdinaryUser(t *testing.T) {
 	run(exitOK, "1 migrations applied.", "migrate", "up")
 	run(exitOK, "", "ledger", "verify")
 	run(exitOK, "", "audit", "verify")
+}
+
+// TestRefusedByMySQL: each command that MySQL refuses says what to do: a password that was
+// changed, an account that is locked, a database that is not there, a right that is missing.
+func TestRefusedByMySQL(t *testing.T) {
+	t.Parallel()
+	_, dsn := stacktest.FreshMariaDB(t)
+	admin, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close() }()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"CREATE USER few@127.0.0.1 IDENTIFIED BY 'few'", "CREATE USER locked@127.0.0.1 IDENTIFIED BY 'few' ACCOUNT LOCK"} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for user, says := range map[string]string{
+		"few:changed": "Correct user and password in HONGBAO_MYSQL_DSN",
+		"locked:few":  "ACCOUNT UNLOCK",
+		"few:few":     "the rights that docs/scaling.md lists",
+	} {
+		address := user + "@tcp(" + cfg.Addr + ")/" + cfg.DBName
+		for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"ledger", "verify"}, {"audit", "verify"}} {
+			var out, errs bytes.Buffer
+			code := execute(t.Context(), args, []string{"HONGBAO_MYSQL_DSN=" + address}, &out, &errs)
+			if code != exitFailed || !strings.Contains(errs.String(), says) {
+				t.Errorf("%s %q: %d, %s%s", address, args, code, &out, &errs)
+			}
+		}
+	}
+	for number, says := range map[uint16]string{1049: "Correct the database", 1820: "EXPIRE NEVER", 1862: "EXPIRE NEVER", 3118: "UNLOCK",
+		1698: "Correct user", 1142: "rights"} {
+		if do := correctMySQL(fmt.Errorf("read: %w", &mysql.MySQLError{Number: number})); !strings.Contains(do, says) {
+			t.Errorf("%d: %q", number, do)
+		}
+	}
 }
 
 // grant gives few the rights of the document. The tests' administrator may not pass on what it

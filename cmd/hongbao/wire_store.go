@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"hongbao/access"
 	"hongbao/dataformat"
 	"hongbao/devstack"
@@ -48,7 +46,8 @@ func checkMigrated(ctx context.Context, dsn string, logger *slog.Logger) error {
 		return err
 	}
 	if err != nil {
-		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.", slog.Any("error", err))
+		logger.WarnContext(ctx, "Whether MySQL is migrated could not be read; this process starts nevertheless.",
+			slog.Any("error", err), slog.String("do", correctMySQL(err)))
 		return nil
 	}
 	if len(missing) > 0 {
@@ -76,7 +75,7 @@ func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *s
 	case migrateUp:
 		done, err := p.Up(ctx)
 		if err != nil {
-			return fmt.Errorf("migrate up: %w%s", err, migrateHint(err))
+			return fmt.Errorf("migrate up: %w", err)
 		}
 		_, _ = fmt.Fprintf(out, "%d migrations applied.\n", len(done))
 	case migrateDown:
@@ -89,20 +88,6 @@ func runMigrate(ctx context.Context, cfg migrateConfig, out io.Writer, logger *s
 		return showMigrations(ctx, p, out)
 	}
 	return nil
-}
-
-// notTrusted is the server's refusal of a trigger by a user without SUPER, while it writes a
-// binary log.
-const notTrusted = 1419
-
-// migrateHint says what to do about an error that MySQL words for others.
-func migrateHint(err error) string {
-	if refused, ok := errors.AsType[*mysql.MySQLError](err); !ok || refused.Number != notTrusted {
-		return ""
-	}
-	return "\nMySQL writes a binary log and lets no ordinary user create triggers. As its administrator:" +
-		"\n  SET GLOBAL log_bin_trust_function_creators = 1" +
-		"\nand the same in its configuration, for later versions. Then run this command again: it goes on where it stopped."
 }
 
 func showMigrations(ctx context.Context, p *migrations.Provider, out io.Writer) error {
