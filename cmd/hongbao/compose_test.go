@@ -68,8 +68,10 @@ type composeRule struct {
 	breaks    [][2]string
 }
 
-// ours reports whether a service runs our binary: only we build.
-func ours(s types.ServiceConfig) bool { return s.Build != nil }
+// ours reports whether a service runs our binary.
+func ours(s types.ServiceConfig) bool {
+	return strings.HasPrefix(s.Image, "hongbao:") || s.Image == "hongbao"
+}
 
 // oneShot reports whether a service ends by itself.
 func oneShot(p *types.Project, name string) bool {
@@ -197,7 +199,7 @@ var composeRules = []composeRule{
 			}
 		},
 		breaks: [][2]string{
-			{`"127.0.0.1:${HB_API_PORT:-8080}:8080"`, `"8080:8080"`}, {`"127.0.0.1:${HB_API_PORT:-8080}:8080"`, `"0.0.0.0:8080:8080"`},
+			{`"127.0.0.1:${HB_API_PORT:-28080}:8080"`, `"8080:8080"`}, {`"127.0.0.1:${HB_API_PORT:-28080}:8080"`, `"0.0.0.0:8080:8080"`},
 			{`volumes: ["redis:/data"]`, `volumes: ["redis:/data"]` + "\n    ports: [\"127.0.0.1:6379:6379\"]"},
 		},
 	},
@@ -332,7 +334,7 @@ var composeRules = []composeRule{
 			{"http://provider:8090", "http://provider:8091"}, {"http://api:8080/v1", "http://api:8081/v1"},
 			{"HONGBAO_API_LISTEN: 0.0.0.0:8080", "HONGBAO_API_LISTEN: 127.0.0.1:8080"},
 			{"http://api:8080/v1/provider-notifications/sandbox", "http://api:8080/v1/notifications"},
-			{"HONGBAO_CONSOLE_URL: http://127.0.0.1:${HB_STAFF_PORT:-8081}", "HONGBAO_CONSOLE_URL: http://127.0.0.1:8080"},
+			{"HONGBAO_CONSOLE_URL: http://127.0.0.1:${HB_STAFF_PORT:-28081}", "HONGBAO_CONSOLE_URL: http://127.0.0.1:8080"},
 			{"      redis: {condition: service_healthy}\n      provider: {condition: service_healthy}\n    healthcheck:\n      test: [CMD, " +
 				"/hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]", "      provider: {condition: service_healthy}\n    healthcheck:\n      " +
 				"test: [CMD, /hongbao, healthcheck, \"http://127.0.0.1:8082/readyz\"]"},
@@ -668,7 +670,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("no service %s", name)
 		}
 	}
-	for _, rule := range composeRules {
+	for _, rule := range slices.Concat(composeRules, composeBuildRules) {
 		t.Run(rule.name, func(t *testing.T) {
 			for _, offence := range rule.offences(t.Context(), text) {
 				t.Errorf("%s (%s)", offence, rule.why)
@@ -680,7 +682,7 @@ func TestCompose(t *testing.T) {
 func TestComposeRulesCatch(t *testing.T) {
 	t.Parallel()
 	text := readRepo(t, "docker-compose.yml")
-	for _, rule := range composeRules {
+	for _, rule := range slices.Concat(composeRules, composeBuildRules) {
 		for i, b := range rule.breaks {
 			t.Run(rule.name+"/"+strconv.Itoa(i), func(t *testing.T) {
 				if !strings.Contains(text, b[0]) {
