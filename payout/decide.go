@@ -26,9 +26,10 @@ type Command struct {
 // decidable reports whether a person's decision is what the payment waits for.
 func (p Payment) decidable() bool { return p.Status == StatusFailed || p.Status == StatusReturned }
 
-// forgotten reports whether the provider no longer knows the newest number.
+// forgotten reports whether the provider no longer knows the newest number, or an earlier
+// one that it had called under way and that keeps the newest from being sent.
 func forgotten(attempts []Attempt) bool {
-	return len(attempts) > 0 && attempts[len(attempts)-1].Forgotten
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Forgotten && (a.No == len(attempts) || a.moving()) })
 }
 
 // Permits reports whether the state lets a person decide so now: retry, cancel

@@ -169,6 +169,20 @@ func (s *script) retries() *script {
 	return s
 }
 
+// cancels carries a cancel out, before which the first number is asked about.
+func (s *script) cancels(answer ObservationKind) *script {
+	s.t.Helper()
+	s.after(time.Second)
+	s.must(s.decide(DecisionCancel, true))
+	s.after(time.Second).asks(1, answer)
+	status, err := s.carryOut()
+	s.must(err)
+	if status != DecisionCarriedOut {
+		s.t.Fatalf("the cancel is %s", status)
+	}
+	return s.is(StatusCancelled)
+}
+
 func (s *script) is(status Status) *script {
 	s.t.Helper()
 	if s.p.Status != status {

@@ -58,7 +58,7 @@ func (a Attempt) pause(n int, now time.Time) time.Duration {
 // attempt of the payment in ascending order. A question that somebody wants put is a
 // step beside the payment's own: the earlier of the two is next, so that a number that
 // gives no answer holds up no other. Where its answer may decide about money, the
-// question comes first.
+// question comes before the send.
 func Next(p Payment, attempts []Attempt) Step {
 	own, asked := ownStep(p, attempts), Step{}
 	first := own.Do == ActionEnd || own.Do == ActionCarryOut || own.Do == ActionSend && p.Status == StatusPending
@@ -66,7 +66,7 @@ func Next(p Payment, attempts []Attempt) Step {
 		if !a.AskRequested {
 			continue
 		}
-		first = first || a.No == len(attempts) || !a.ceded(p)
+		first = first || own.Do == ActionSend && (a.No == len(attempts) || !a.ceded(p))
 		if asked.Do == "" || a.NextAt.Before(asked.At) {
 			asked = Step{Do: ActionAsk, OrderNo: a.OrderNo, At: a.NextAt}
 		}
@@ -150,7 +150,7 @@ func Begin(p Payment, attempts []Attempt, now time.Time) Numbering {
 	switch p.Status {
 	case StatusSending, StatusUnknown:
 		// Money that moved under an earlier number is not sent once more, nor what may have.
-		forbids := func(a Attempt) bool { return a.wanted(now) || a.No != cur.No && a.holds() }
+		forbids := func(a Attempt) bool { return a.wanted(now) || a.No != cur.No && a.forbids(p, cur) }
 		if cur.Next == ActionSend && !cur.Booked && now.Before(cur.AskUntil) && !slices.ContainsFunc(attempts, forbids) {
 			return NumberSame
 		}
@@ -190,10 +190,28 @@ func (a Attempt) agreed(p Payment) bool {
 	return a.Forgotten && !a.Booked && (p.NewNumberAgreed || a.No < p.Attempt && !a.moving())
 }
 
-// moving reports whether the provider's last word about a number that is not booked was
-// that its money moves, or may.
-func (a Attempt) moving() bool {
-	return !a.Booked && (a.Statement == ObsPending || a.Statement == ObsNeedsRecipient || a.Statement == ObsSucceeded)
+// moving reports whether the provider's last word about a number that is not booked, or
+// whose money came back, was that its money moves, or may.
+func (a Attempt) moving() bool { return (!a.Booked || a.ReturnBooked) && a.Statement.moves() }
+
+// unsettled reports whether the money of a number that was given up may still move: the
+// provider says so, or has said once only that this is over.
+func (a Attempt) unsettled() bool {
+	return a.moving() || a.refused() && a.AskRequested && a.EndedAt.IsZero()
+}
+
+// forbids reports whether an earlier number keeps a payment from being sent under cur: its
+// money moved, or may (rule R5). That two persons gave it up, because the provider no longer
+// knows it, shows in cur having been made after that.
+func (a Attempt) forbids(p Payment, cur Attempt) bool {
+	givenUp := a.agreed(p) || a.Forgotten && !a.AskUntil.After(cur.StartedAt)
+	return a.holds() || a.unsettled() && !givenUp
+}
+
+// Holds reports whether the money of one of a payment's numbers may still move, as far as
+// the provider can be asked about it. The refund of a cancelled payout waits for that (rule R5).
+func Holds(attempts []Attempt) bool {
+	return slices.ContainsFunc(attempts, func(a Attempt) bool { return a.unsettled() && !a.Forgotten })
 }
 
 // open reports whether a send may still land. An answered repeat does not close

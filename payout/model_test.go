@@ -181,6 +181,10 @@ func (l *liar) Check(t *rapid.T) {
 		t.Fatalf("%s and next %+v, before a question that somebody wants put", l.p.Status, step)
 	}
 	for _, a := range l.attempts {
+		if last := l.lastAsked(a.No); l.p.Status == StatusCancelled && (last == ObsPending || last == ObsNeedsRecipient) &&
+			(!a.Booked || a.ReturnBooked) && !Holds(l.attempts) {
+			t.Fatalf("cancelled, and the refund does not wait for %s of %+v", last, a)
+		}
 		if a.Sends == 0 || len(a.Observed) > rememberBytes {
 			t.Fatalf("attempt %+v", a)
 		}
@@ -198,6 +202,11 @@ func (l *liar) send(t *rapid.T) {
 		return
 	}
 	cur := l.attempts[len(l.attempts)-1]
+	for _, a := range l.attempts[:len(l.attempts)-1] {
+		if last := l.lastAsked(a.No); last.moves() && !a.Forgotten && !l.given[a.No] {
+			t.Fatalf("number %d sent in spite of %s of %+v", cur.No, last, a)
+		}
+	}
 	l.sends = append(l.sends, sent{no: cur.No, at: l.now, heard: len(l.heard[cur.No])})
 	if len(l.attempts) == len(before) {
 		if cur.Booked || !l.now.Before(cur.AskUntil) {
@@ -211,6 +220,16 @@ func (l *liar) send(t *rapid.T) {
 			t.Fatalf("number %d made while %+v", cur.No, a)
 		}
 	}
+}
+
+// lastAsked is the provider's last usable answer to a question about a number.
+func (l *liar) lastAsked(no int) ObservationKind {
+	for _, h := range slices.Backward(l.heard[no]) {
+		if h.Source == SourceAsk && h.Kind.usable() {
+			return h.Kind
+		}
+	}
+	return ""
 }
 
 // carry carries out a cancel: not before every number was asked about since the

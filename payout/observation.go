@@ -68,6 +68,11 @@ func (k ObservationKind) Definite() bool {
 	return k == ObsSucceeded || k == ObsDeclined || k == ObsReturned
 }
 
+// moves reports whether the observation says that money moves, has moved, or may.
+func (k ObservationKind) moves() bool {
+	return k == ObsPending || k == ObsNeedsRecipient || k == ObsSucceeded
+}
+
 // endsSend reports whether a send with this answer cannot land any more (rule R4): the
 // provider has the order, or documents that nothing is stored under the number, or the
 // request did not leave. Any other answer, and a kind added later, leaves the send open.

@@ -11,7 +11,7 @@ func (s *Settlement) succeeded(o Observation, now time.Time) error {
 	if a.Statement == ObsDeclined || a.Statement == ObsReturned {
 		// Answer and query disagree: believe it when it is said twice.
 		s.contradiction(o)
-		a.Statement = ObsSucceeded
+		a.Statement, a.EndedAt = ObsSucceeded, time.Time{}
 		a.AskRequested = !p.Status.Open() || a.No != p.Attempt
 		if p.Status == StatusPending && a.No != p.Attempt {
 			// It still counts: nothing has been sent since the decision that asks about all of
@@ -89,6 +89,10 @@ func (s *Settlement) settleBooked(o Observation, now time.Time) error {
 		}
 		return nil // what an answer that came late says has been asked for since
 	}
+	if p.ended() && a.ReturnBooked && o.Kind.usable() && (o.Kind.moves() || a.unsettled()) {
+		s.settleSuperseded(o, now)
+		return nil
+	}
 	s.askAgain(now)
 	switch {
 	case !o.Kind.usable():
@@ -129,6 +133,13 @@ func (s *Settlement) says(kind ObservationKind) {
 func (s *Settlement) returned(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
 	was := a.Statement
+	if p.ended() && a.moving() {
+		if !a.Booked {
+			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
+		}
+		s.settles(o, now)
+		return nil
+	}
 	if !a.Booked && (was == ObsDeclined || was == ObsSucceeded) {
 		// Nothing can come back that was refused: believe it when it is said twice.
 		s.contradiction(o)
@@ -149,6 +160,8 @@ func (s *Settlement) returned(o Observation, now time.Time) error {
 			// Moved and came back under a number already given up: nothing is left to book.
 			s.addBreak(BreakLateSuccess, "moved and came back after the payment had been given up")
 			s.confirm(now)
+		} else if a.EndedAt.IsZero() {
+			a.EndedAt = now
 		}
 		return nil
 	}
@@ -181,6 +194,13 @@ func (s *Settlement) chargeReturned(was ObservationKind, o Observation, now time
 // askedDeclined: a final failure needs two statements, the second by asking.
 func (s *Settlement) askedDeclined(o Observation, now time.Time) error {
 	a := &s.Attempt
+	if s.Payment.ended() && a.moving() {
+		if a.Statement == ObsSucceeded {
+			s.contradiction(o)
+		}
+		s.settles(o, now)
+		return nil
+	}
 	switch a.Statement {
 	case ObsSucceeded, ObsReturned:
 		s.contradiction(o)
@@ -208,7 +228,7 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 	if !p.Status.Open() {
 		s.askAgain(now)
 		// It had accepted the order: what wanted it asked is not answered yet.
-		a.AskRequested = a.ProviderRef != "" && !a.Forgotten
+		a.AskRequested = (a.ProviderRef != "" || a.moving()) && !a.Forgotten
 		return nil
 	}
 	if !now.Before(a.AskUntil) { // it may simply have forgotten: proves nothing
@@ -254,6 +274,9 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 func (s *Settlement) fail(code, message string, now time.Time) error {
 	p := &s.Payment
 	if p.Status == StatusPending || !p.Status.Open() {
+		if p.ended() && s.Attempt.EndedAt.IsZero() {
+			s.Attempt.EndedAt = now
+		}
 		return nil
 	}
 	if err := p.Move(StatusFailed); err != nil {

@@ -175,38 +175,85 @@ func (s *Settlement) superseded() bool {
 }
 
 // settleSuperseded: money that moves under a superseded number is money nobody
-// owed: suspense, and a break.
+// owed: suspense, and a break. While it may move, nothing is paid in its stead.
 func (s *Settlement) settleSuperseded(o Observation, now time.Time) {
 	a := &s.Attempt
 	if o.Source == SourceAsk {
 		s.askAgain(now)
 		a.NextAt = maxTime(a.NextAt, now.Add(o.RetryAfter))
 	}
+	gone := a.Booked && !a.ReturnBooked
 	switch {
-	case a.Booked && (o.Kind == ObsDeclined || o.Kind == ObsNeverReceived):
-		s.contradiction(o)
-		if s.Payment.Deciding != "" && o.Kind == ObsDeclined && o.Source == SourceAsk && a.ReturnBooked && !a.refused() {
-			s.says(o.Kind)
-		}
-	case o.Kind == ObsReturned && a.Booked && !a.ReturnBooked:
+	case o.Source == SourceAsk && o.Kind == ObsNeverReceived && a.moving():
+		s.lost()
+	case o.Kind == ObsReturned && gone:
 		s.secondReturned(now)
-	case o.Kind == ObsSucceeded && a.ReturnBooked:
+	case o.Kind == ObsSucceeded && !a.Booked:
+		a.Statement = o.Kind
+		s.secondSuccess(now)
+	case o.Kind == ObsSucceeded && gone:
+		a.Statement = o.Kind
+	case o.Kind == ObsDeclined && gone, o.Kind == ObsNeverReceived && a.Booked:
 		s.contradiction(o)
-		if s.Payment.Deciding != "" { // a cancel loses against it
+	case o.Kind == ObsDeclined && a.Booked:
+		s.contradiction(o)
+		if o.Source == SourceAsk && (!a.refused() || a.EndedAt.IsZero()) {
+			s.settles(o, now)
+		}
+	case o.Kind.moves() && gone:
+		if o.Source == SourceAsk && s.Payment.Deciding != "" {
+			s.contradiction(o)
 			a.Statement = o.Kind
 		}
-	case o.Kind == ObsSucceeded:
+	case o.Kind.moves(): // or, of what came back, succeeded
+		s.stirs(o, now)
+	case o.Source == SourceAsk && o.Kind == ObsNeverReceived:
 		a.Statement = o.Kind
-		if !a.Booked {
-			s.secondSuccess(now)
-		}
-	case o.Source == SourceAsk && (o.Kind.Definite() || o.Kind == ObsNeverReceived):
-		a.Statement = o.Kind
-	case o.Source == SourceAsk && o.Kind.usable() && s.Payment.Deciding != "":
-		s.contradiction(o) // under way again: its money may still move
-		a.Statement = o.Kind
+	case o.Source == SourceAsk && o.Kind.Definite():
+		s.settles(o, now)
 	}
 }
+
+// stirs: a number that was given up is under way again, or its money has gone again after
+// it came back. It is asked about until that is over; nothing is paid in its stead before.
+func (s *Settlement) stirs(o Observation, now time.Time) {
+	a := &s.Attempt
+	if a.Statement != "" && !a.moving() {
+		s.contradiction(o)
+	}
+	a.Statement, a.EndedAt = o.Kind, time.Time{}
+	// A cancel that is being carried out ends by a success: nothing is left to ask for.
+	a.AskRequested = o.Kind != ObsSucceeded || s.Payment.Deciding == ""
+	if o.Source == SourceSend {
+		a.Next, a.NextAt = ActionAsk, now
+	}
+}
+
+// settles: a refusal, or a return, of a number that was under way again counts when it is
+// said twice.
+func (s *Settlement) settles(o Observation, now time.Time) {
+	a := &s.Attempt
+	if once := a.moving(); once {
+		a.AskRequested, a.NextAt = true, now.Add(firstPause)
+	} else if a.EndedAt.IsZero() {
+		a.EndedAt = now
+	}
+	a.Statement = o.Kind
+}
+
+// lost: the provider does not know a number that it had called under way. As long as it
+// remembers numbers that proves nothing.
+func (s *Settlement) lost() {
+	if s.Attempt.Forgotten {
+		return
+	}
+	s.addBreak(BreakForgotten, "the provider does not know an order that it had called under way")
+	s.Attempt.AskRequested = true
+}
+
+// ended reports whether the payment came to its end by a person, without the provider. What
+// the sender gets back for it waits for the numbers that may still move.
+func (p Payment) ended() bool { return p.Status == StatusCancelled || p.Status == StatusPaidOutside }
 
 func (s *Settlement) settleSend(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
@@ -267,17 +314,20 @@ func (s *Settlement) settleAsk(o Observation, now time.Time) error {
 // statement, or of a payment that has failed, that is a contradiction (rule R4).
 func (s *Settlement) underway(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
+	s.askAgain(now)
+	if p.ended() {
+		s.stirs(o, now)
+		return nil
+	}
 	contradicted := a.Statement.Definite() || p.Status == StatusFailed
 	if contradicted {
 		s.contradiction(o)
 	}
-	a.Statement = o.Kind
-	s.askAgain(now)
+	a.Statement, a.EndedAt = o.Kind, time.Time{}
+	a.AskRequested = a.AskRequested || a.No != p.Attempt // a later number waits for it
 	switch {
-	case p.Status == StatusFailed: // its money may still move: go on asking
+	case !p.Status.Open(): // its money may still move: go on asking
 		a.AskRequested = true
-		return nil
-	case !p.Status.Open():
 		return nil
 	case contradicted, p.Status == StatusPending:
 		return p.Move(StatusUnknown)

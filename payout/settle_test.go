@@ -44,6 +44,16 @@ var pasts = []struct {
 	{"superseded", func(s *script) {
 		s.sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends("")
 	}},
+	{"superseded, the later number is to be sent again", func(s *script) {
+		s.sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).sends(ObsRetryAfter)
+	}},
+	{"superseded, returned", func(s *script) {
+		s.sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsRetryAfter)
+	}},
+	{"returned, cancelled", func(s *script) { s.sends(ObsSucceeded).asks(1, ObsReturned).cancels(ObsReturned) }},
+	{"cancelled, under way again", func(s *script) {
+		s.sends(ObsDeclined).asks(1, ObsDeclined).cancels(ObsDeclined).asks(1, ObsPending)
+	}},
 }
 
 // TestSettleTable settles every kind of observation, of both sources, in every

@@ -234,8 +234,9 @@ func (b *bank) fate(o *order) {
 			later(payout.ObsSucceeded, payout.ObsReturned)
 		}
 	case 11:
-		if w.hit("turns", 60) { // refused, and yet
-			later(payout.ObsDeclined, payout.ObsSucceeded)
+		if w.hit("turns", 60) { // refused, and yet carried out, or under way again
+			into := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient}
+			later(payout.ObsDeclined, into[w.dice.n("into", len(into))])
 		} else {
 			o.kind = payout.ObsDeclined
 		}
@@ -281,6 +282,10 @@ func (b *bank) advance() {
 		}
 		o.turned = o.turned || o.kind == payout.ObsDeclined
 		o.kind, o.then = o.then, ""
+		if o.kind == payout.ObsPending || o.kind == payout.ObsNeedsRecipient {
+			o.then, o.at = []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("ends", 2)], now.Add(b.later())
+			w.reached["under way after a refusal"]++
+		}
 		b.moves(o)
 		w.note("the provider: %s is %s", no, o.kind)
 		if !w.hit("notice lost", 20) {

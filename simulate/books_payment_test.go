@@ -76,8 +76,14 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 			b.world.reached["parked: held"]++
 			return nil
 		}
+		if of := b.cancelled(p); numbering != payout.NumberNone && of != nil && payout.Holds(of.attempts) {
+			out.State, out.Held = r.state(now), &payout.Hold{By: "ledger", Since: now}
+			b.world.reached["a refund waits for its payout"]++
+			return nil
+		}
 		switch numbering {
 		case payout.NumberNone:
+			b.world.waits(p, attempts)
 			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
 				if err := payout.BackToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
 					return err
@@ -110,10 +116,35 @@ func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode 
 		}
 		r.attempts = attempts
 		b.save(r, p)
+		b.world.judgeUnderWay(r)
 		out.State, out.Order = r.state(b.world.now()), orderOf(*cur)
 		return nil
 	})
 	return out, err
+}
+
+// cancelled is the payout whose money a refund gives back; nil: it is no such refund.
+func (b *books) cancelled(p payout.Payment) *row {
+	parts, _ := payout.Parse(p.ID)
+	if p.Kind != payout.KindRefund || parts.Number == 0 {
+		return nil
+	}
+	return b.rows[payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)]
+}
+
+// underWay reports whether the provider's last booked answer about a number was that its money
+// may still move. Once two persons may decide without the provider it counts no more.
+func (b *books) underWay(a payout.Attempt) bool {
+	kind := b.heard[a.OrderNo]
+	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && (!a.Booked || a.ReturnBooked)
+}
+
+// waits counts sends that wait for an earlier number.
+func (w *world) waits(p payout.Payment, attempts []payout.Attempt) {
+	if n := len(attempts); n > 1 && attempts[n-1].Next == payout.ActionSend && p.Status != payout.StatusPending &&
+		slices.ContainsFunc(attempts[:n-1], w.books.underWay) {
+		w.reached["a number waits for an earlier one"]++
+	}
 }
 
 func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (st payout.State, err error) {

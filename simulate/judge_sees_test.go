@@ -109,6 +109,11 @@ func TestJudgeSees(t *testing.T) {
 			m.bank.told[w.attempts[no].OrderNo] = answer{w.attempts[no].AskUntil, payout.ObsNeverReceived}
 			m.judgeNewNumber(w.attempts[1].OrderNo)
 		}, "no two persons said so"},
+		"sent while an earlier number is under way": {func(m *model, w *row) {
+			m.books.heard[w.attempts[no].OrderNo], w.attempts[no].Booked = payout.ObsPending, false
+			w.attempts = append(w.attempts, payout.NewAttempt(w.Payment, 2, w.attempts[no].Request))
+			m.judgeUnderWay(w)
+		}, "the provider says pending of"},
 		"forgotten, and nobody told": {func(m *model, w *row) {
 			m.clock = m.clock.Add(m.limits.Remembers)
 			m.bank.orders[w.attempts[no].OrderNo].kind = payout.ObsReturned

@@ -397,6 +397,20 @@ func (w *world) judgeNewNumber(no string) {
 	}
 }
 
+// judgeUnderWay: nothing is sent while the provider says of an earlier number of the obligation,
+// or of the cancelled payout that a refund gives back, that it is under way (rule R5).
+func (w *world) judgeUnderWay(r *row) {
+	earlier := r.attempts[:len(r.attempts)-1]
+	if of := w.books.cancelled(r.Payment); of != nil {
+		earlier = slices.Concat(earlier, of.attempts)
+	}
+	for _, a := range earlier {
+		if w.books.underWay(a) {
+			w.violated("a send of %s was noted, and the provider says %s of %s", r.ID, w.books.heard[a.OrderNo], a.OrderNo)
+		}
+	}
+}
+
 // settled reports whether nothing has to happen any more by itself. What is due waits
 // while the run that its workflow has is taken: that of another payment of the same
 // user, about which people have to decide.

@@ -515,7 +515,7 @@ var (
 		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid",
 		"charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again",
 		"books restored again, orders and claims between", "left to people: silent", "recovered again, what was left",
-		"asked about what was left to people", "neither funded nor closed, its charge was left"}
+		"asked about what was left to people", "under way after a refusal", "neither funded nor closed, its charge was left"}
 	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
 		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
 		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",

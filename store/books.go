@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -239,8 +240,8 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 }
 
 // holding is sending for a payment: the refund of a cancelled payout does not go out either
-// while money has moved to the recipient after all, and nobody has resolved that break
-// (rule R5: a share is asked about with all its numbers).
+// while the payout's money may still move, or has moved to the recipient after all and nobody
+// has resolved that break (rule R5: a share is asked about with all its numbers).
 func (tx tx) holding(p payout.Payment) (hold *payout.Hold, guarded bool, err error) {
 	if hold, guarded, err = tx.sending(p.Provider, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
 		return hold, guarded, err
@@ -249,9 +250,18 @@ func (tx tx) holding(p payout.Payment) (hold *payout.Hold, guarded bool, err err
 	if err != nil || parts.Number == 0 { // of the remainder
 		return nil, guarded, err
 	}
+	cancelled := payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)
+	_, attempts, err := tx.load(cancelled, false)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, guarded, err
+	}
+	if payout.Holds(attempts) {
+		return &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout is under way again: its outcome is asked for first",
+			Since: tx.now}, guarded, nil
+	}
 	var n int64
 	err = tx.Raw("SELECT COUNT(*) FROM breaks WHERE payment_id = ? AND kind = ? AND resolved_at IS NULL",
-		payout.ID(payout.KindPayout, p.PacketID, parts.Number-1), string(payout.BreakSecondSuccess)).Scan(&n).Error
+		cancelled, string(payout.BreakSecondSuccess)).Scan(&n).Error
 	if n > 0 {
 		hold = &payout.Hold{By: "ledger", Role: "system", Reason: "the cancelled payout has reached its recipient: resolve the break first",
 			Since: tx.now}

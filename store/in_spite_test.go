@@ -124,6 +124,78 @@ func TestR5_CancelRefundWaits(t *testing.T) {
 	}
 }
 
+// TestR5_CancelRefundWaitsForTheOutcome: a payout was cancelled, and then the provider says that
+// it is under way. The refund waits until that is over; it does not need a person.
+func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	for _, kind := range []payout.ObservationKind{payout.ObsPending, payout.ObsNeedsRecipient} {
+		for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+			for _, over := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsReturned} {
+				id := owing(t, s)
+				one := fail(t, s, id)
+				agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+				c.pass(time.Minute)
+				settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+				if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
+					t.Fatalf("%+v, %v", st, err)
+				}
+				parts, err := payout.Parse(id)
+				must(t, err)
+				refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+				waits := func(st payout.State) {
+					t.Helper()
+					if st.Step.Do != payout.ActionAsk {
+						t.Errorf("not asked about: %+v", st)
+					}
+					if b := sends(t, s, refund); b.Order != nil || b.Held == nil || b.State.Status != payout.StatusPending {
+						t.Fatalf("%s by %s: %+v", kind, source, b)
+					}
+					c.pass(time.Hour)
+				}
+				waits(settle(t, s, source, one.OrderNo, kind))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsNoAnswer))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, kind))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, over)) // said once
+				if st := settle(t, s, payout.SourceAsk, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
+					t.Errorf("%s: asked on: %+v", over, st)
+				}
+				if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
+					t.Errorf("%s, %s by %s: %+v", over, kind, source, b)
+				}
+			}
+		}
+	}
+}
+
+// TestR5_LaterNumberWaitsForTheEarlier: number 2 is to be sent again when number 1 is called
+// under way: the store notes no send before that is over.
+func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	decide(t, s, id)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	two := begin(t, s, id)
+	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+	for range 3 {
+		c.pass(time.Hour)
+		if b := sends(t, s, id); b.Order != nil || b.State.Step.OrderNo != one.OrderNo {
+			t.Fatalf("%+v", b)
+		}
+		settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+	}
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceAsk, two.OrderNo, payout.ObsNeverReceived)
+	c.pass(time.Hour)
+	if b := sends(t, s, id); b.Order == nil || b.Order.OrderNo != two.OrderNo {
+		t.Errorf("%+v", b)
+	}
+}
+
 // TestR4_RestatedLine: a person has resolved a difference of one fen, and then the provider
 // says something else of the same movement. That is a difference nobody has looked at.
 func TestR4_RestatedLine(t *testing.T) {

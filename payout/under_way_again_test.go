@@ -1,0 +1,166 @@
+package payout
+
+import (
+	"testing"
+	"time"
+)
+
+// refuses checks that nothing may be sent, now and later.
+func (s *script) refuses() *script {
+	s.t.Helper()
+	for range 3 {
+		if no, err := s.send(); err != nil || no != "" {
+			s.t.Fatalf("%q goes out, %v", no, err)
+		}
+		s.after(time.Minute)
+	}
+	return s
+}
+
+var underWay = []ObservationKind{ObsPending, ObsNeedsRecipient}
+
+// TestR5_EarlierNumberUnderWayAgain: number 1 was refused, number 2 has not arrived, and then
+// the provider says that number 1 is under way. Number 2 waits for its outcome.
+func TestR5_EarlierNumberUnderWayAgain(t *testing.T) {
+	for _, source := range []Source{SourceSend, SourceAsk} {
+		for _, kind := range underWay {
+			for _, answer := range []ObservationKind{ObsRetryAfter, ObsNotSent} {
+				again := func(t *testing.T) *script {
+					s := secondNumber(t, answer).begins(NumberSame)
+					return s.answers(source, 1, kind).broke(BreakContradiction).refuses().next(ActionAsk, 1)
+				}
+				name := string(source) + " " + string(kind) + ", " + string(answer) + ": "
+				t.Run(name+"refused", func(t *testing.T) {
+					s := again(t).asks(1, ObsNoAnswer).refuses().asks(1, kind).refuses()
+					s.asks(1, ObsDeclined).refuses().next(ActionAsk, 1) // said once
+					s.asks(1, ObsDeclined).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
+					s.broke(BreakContradiction).next(ActionEnd, 0)
+				})
+				t.Run(name+"came back", func(t *testing.T) {
+					s := again(t).asks(1, ObsReturned).refuses().asks(1, ObsReturned).asks(2, ObsNeverReceived).sends(ObsSucceeded)
+					s.is(StatusPaid).owes(0)
+				})
+				t.Run(name+"succeeded", func(t *testing.T) {
+					s := again(t).asks(1, ObsSucceeded).broke(BreakContradiction, BreakSecondSuccess).asks(2, ObsNeverReceived).refuses()
+					s.must(s.decide(DecisionMarkPaid, true))
+					s.is(StatusPaidOutside).owes(0)
+				})
+				t.Run(name+"not found", func(t *testing.T) {
+					s := again(t).asks(1, ObsNeverReceived).refuses().next(ActionAsk, 1).broke(BreakContradiction, BreakForgotten)
+					if err := s.decide(DecisionRetry, true); err == nil {
+						t.Error("retried while it can be asked about")
+					}
+					// Once the provider may have forgotten it, two persons decide.
+					s.after(limits.Remembers).asks(1, ObsNeverReceived).refuses().is(StatusUnknown)
+					if c := (Command{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsSecond(s.p, s.attempts, c, s.now) {
+						t.Error("one person is enough")
+					}
+					s.must(s.decide(DecisionRetry, true))
+					s.after(time.Second).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived).sends(ObsRetryAfter)
+					s.sends(ObsSucceeded).is(StatusPaid).owes(0)
+					if s.p.Attempt != 3 {
+						t.Errorf("paid under %d", s.p.Attempt)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestR5_ReturnedNumberUnderWayAgain: the same of a number whose money had come back.
+func TestR5_ReturnedNumberUnderWayAgain(t *testing.T) {
+	for _, kind := range append(underWay, ObsSucceeded) {
+		for _, over := range []ObservationKind{ObsReturned, ObsDeclined} {
+			s := story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).retries().asks(1, ObsReturned).sends(ObsRetryAfter)
+			s.begins(NumberSame).asks(1, kind).refuses().next(ActionAsk, 1)
+			s.asks(1, over).refuses().asks(1, over).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
+		}
+	}
+}
+
+// TestR5_UnderWayAfterTheDecision: a retry asks about number 1, which is under way again.
+// It is asked about until that is over, also when number 2 has failed once more.
+func TestR5_UnderWayAfterTheDecision(t *testing.T) {
+	for _, kind := range underWay {
+		s := secondNumber(t, ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).retries()
+		s.asks(1, kind).is(StatusUnknown).asks(2, ObsNeverReceived).is(StatusFailed).next(ActionAsk, 1)
+		s.retries().asks(2, ObsNeverReceived).asks(1, kind).refuses().asks(1, ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed)
+		s.asks(1, ObsDeclined).retries().asks(1, ObsDeclined).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	}
+}
+
+// TestR5_SentNumberIsAskedAboutBeside: number 2 is with the provider when number 1 gets
+// under way again. The outcome of number 2 is not waited for until number 1 has ended.
+func TestR5_SentNumberIsAskedAboutBeside(t *testing.T) {
+	s := secondNumber(t, ObsPending).asks(1, ObsPending)
+	asked := map[int]int{}
+	for range 20 {
+		step := s.step()
+		s.now = maxTime(s.now, step.At)
+		parts, err := Parse(step.OrderNo)
+		s.must(err)
+		asked[parts.Attempt]++
+		s.asks(parts.Attempt, ObsPending)
+	}
+	if asked[1] < 5 || asked[2] < 5 {
+		t.Errorf("asked %v times", asked)
+	}
+	s.asks(2, ObsSucceeded).is(StatusPaid).next(ActionAsk, 1).asks(1, ObsSucceeded).broke(BreakContradiction, BreakSecondSuccess)
+}
+
+// TestR5_CancelledUnderWayAgain: a payout was cancelled, and the provider says then that its
+// money moves after all. The refund waits until that is over, whichever number it is about.
+func TestR5_CancelledUnderWayAgain(t *testing.T) {
+	pasts := map[string]func() *script{
+		"refused": func() *script {
+			return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).cancels(ObsDeclined)
+		},
+		"returned": func() *script {
+			return story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).cancels(ObsReturned)
+		},
+		"not received": func() *script {
+			return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).cancels(ObsNeverReceived)
+		},
+		"superseded": func() *script {
+			s := secondNumber(t, ObsDeclined).asks(2, ObsDeclined).after(time.Second)
+			s.must(s.decide(DecisionCancel, true))
+			s.after(time.Second).asks(1, ObsDeclined).asks(2, ObsDeclined)
+			if status, err := s.carryOut(); err != nil || status != DecisionCarriedOut {
+				t.Fatal(status, err)
+			}
+			return s
+		},
+	}
+	holds := func(s *script, want bool) *script {
+		t.Helper()
+		if Holds(s.attempts) != want {
+			t.Fatalf("holds the refund: %v, want %v; %+v", !want, want, s.attempts)
+		}
+		return s
+	}
+	for name, past := range pasts {
+		for _, kind := range append(underWay, ObsSucceeded) {
+			if kind == ObsSucceeded && (name == "superseded" || name == "not received") {
+				continue // booked at once, and a break holds the refund
+			}
+			again := func() *script {
+				s := holds(holds(past(), false).asks(1, kind).is(StatusCancelled), true).broke(BreakContradiction)
+				holds(s.next(ActionAsk, 1).asks(1, ObsNoAnswer).next(ActionAsk, 1), true)
+				return holds(s.asks(1, ObsNeverReceived).next(ActionAsk, 1), true)
+			}
+			for _, over := range []ObservationKind{ObsDeclined, ObsReturned} {
+				s := holds(again().asks(1, over).next(ActionAsk, 1), true) // said once
+				holds(s.asks(1, over).next(ActionEnd, 0), false)
+			}
+			holds(again().after(limits.Remembers).asks(1, ObsNeverReceived).next(ActionEnd, 0), false)
+			if s := again().asks(1, ObsSucceeded); name != "returned" {
+				holds(s, false).next(ActionEnd, 0) // a break holds it
+				if s.breaks[len(s.breaks)-1].Kind != BreakSecondSuccess {
+					t.Errorf("%s, %s: %v", name, kind, s.breakKinds())
+				}
+			} else {
+				holds(s.next(ActionAsk, 1), true)
+			}
+		}
+	}
+}
