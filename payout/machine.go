@@ -187,7 +187,8 @@ func (a Attempt) refused() bool { return a.Statement == ObsDeclined || a.Stateme
 // longer knows this number; that a later one was sent shows that they did, unless the
 // number had been refused by then, and was called under way only afterwards.
 func (a Attempt) agreed(p Payment) bool {
-	return a.Forgotten && !a.Booked && (p.NewNumberAgreed || a.No < p.Attempt && !a.moving())
+	consented := p.NewNumberAgreed && !a.AskUntil.After(p.DecidedAt) // what was lost later, nobody decided about
+	return a.Forgotten && !a.Booked && (consented || a.No < p.Attempt && !a.moving())
 }
 
 // moving reports whether the provider's last word about a number that is not booked, or

@@ -343,8 +343,10 @@ func (l *liar) actions() map[string]func(*rapid.T) {
 			if l.decide(kind, two) != nil {
 				t.Skip("the state does not permit it")
 			}
-			if n := len(l.attempts); kind == DecisionRetry && two && !l.now.Before(l.attempts[n-1].AskUntil) {
-				l.given[n] = true
+			for _, a := range l.attempts { // what two persons consent to: the newest number, and earlier ones that were under way
+				if kind == DecisionRetry && two && !l.now.Before(a.AskUntil) && (a.No == len(l.attempts) || a.moving()) {
+					l.given[a.No] = true
+				}
 			}
 		},
 		"time passes": func(t *rapid.T) {

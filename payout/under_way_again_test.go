@@ -164,3 +164,22 @@ func TestR5_CancelledUnderWayAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestR5_ConsentCoversWhatWasLost: two persons consent to a retry because number 1 was under
+// way when the provider forgot it. Number 2 could still be sent then, and its time ends later:
+// their consent does not cover it, a new decision does.
+func TestR5_ConsentCoversWhatWasLost(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).retries().asks(1, ObsDeclined).after(10 * 24 * time.Hour)
+	s.sends(ObsDeclined).asks(2, ObsNeverReceived).is(StatusFailed).asks(1, ObsPending).after(20 * 24 * time.Hour)
+	if c := (Command{Kind: DecisionRetry, ApproveFrom: amount + 1}); !NeedsSecond(s.p, s.attempts, c, s.now) {
+		t.Fatal("one person is enough")
+	}
+	s.must(s.decide(DecisionRetry, true))
+	s.after(10*24*time.Hour).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived).refuses()
+	s.is(StatusUnknown).asks(2, ObsNeverReceived)
+	s.must(s.decide(DecisionRetry, true))
+	s.after(time.Second).asks(1, ObsNeverReceived).asks(2, ObsNeverReceived).sends(ObsSucceeded).is(StatusPaid).owes(0)
+	if s.p.Attempt != 3 {
+		t.Errorf("paid under %d", s.p.Attempt)
+	}
+}
