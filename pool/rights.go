@@ -24,7 +24,7 @@ type right struct {
 var rights = func() []right {
 	var all []right
 	for command := range strings.FieldsSeq(`
-		get set incrby del unlink exists type pexpire pexpireat
+		get set del unlink exists type pexpire pexpireat
 		hget hmget hgetall hscan hlen hset hsetnx hincrby
 		lindex llen lpop lrange ltrim rpush
 		sadd smembers smismember
