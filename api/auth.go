@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -92,6 +93,9 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 	if id, ok := r.c.Context().UserValue(insideKey{}).(string); ok {
 		if who, ok := l.server.dir.byID(id, l.server.cfg.Now()); ok {
 			return who, nil
+		}
+		if !l.server.dir.staffKnown() {
+			return nil, unavailable(errors.New("keys of staff are not loaded yet"))
 		}
 		return nil, refuse(CodeUnauthenticated)
 	}

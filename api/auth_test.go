@@ -2,6 +2,10 @@ package api_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -167,13 +171,21 @@ func TestKeysInAnOlderRedis(t *testing.T) {
 	wait.Until(h.t, "the keys are in redis", func() bool {
 		var err error
 		now, err = h.pool.LoadApps(t.Context())
-		return err == nil && bytes.Contains(now, []byte(h.auditor.key.ID))
+		return err == nil && bytes.Contains(copyOf(t, now), []byte(h.app2.key.ID))
 	})
-	for _, older := range []string{"{}", `{"apps":[],"keys":[]}`} {
-		h.check(h.pool.SaveApps(t.Context(), []byte(older)))
+	if bytes.Contains(copyOf(t, now), []byte(h.finance.key.ID)) {
+		t.Error("a key of staff is in redis")
+	}
+	h.check(h.store.EnsureApp(t.Context(), access.App{ID: "later", Name: "later", Salt: []byte("salt")}))
+	wait.Until(h.t, "the new app is in redis", func() bool {
+		blob, err := h.pool.LoadApps(t.Context())
+		return err == nil && bytes.Contains(copyOf(t, blob), []byte("later"))
+	})
+	for _, older := range [][]byte{[]byte("{}"), []byte(`{"apps":[],"keys":[]}`), now} {
+		h.check(h.pool.SaveApps(t.Context(), older))
 		wait.Until(h.t, "the keys are in redis again", func() bool {
 			blob, err := h.pool.LoadApps(t.Context())
-			return err == nil && bytes.Equal(blob, now)
+			return err == nil && bytes.Contains(copyOf(t, blob), []byte("later"))
 		})
 	}
 	h.check(h.stop())
@@ -181,6 +193,88 @@ func TestKeysInAnOlderRedis(t *testing.T) {
 	h.start()
 	if r := h.grab(h.app, id, "u2"); r.status != http.StatusCreated {
 		t.Errorf("grab: %s", r)
+	}
+}
+
+// copyOf is what the copy of the apps in Redis holds; nothing of one that is in no form.
+func copyOf(t *testing.T, blob []byte) []byte {
+	t.Helper()
+	var found struct{ List []byte }
+	if err := json.Unmarshal(blob, &found); err != nil {
+		t.Errorf("%s: %v", blob, err)
+	}
+	return found.List
+}
+
+// TestWhoWritesToRedisIsNoStaff: an API process that starts while MySQL is away takes from
+// Redis neither a key of staff nor anything that this installation has not put there, or not
+// last. What it takes never authenticates staff.
+func TestWhoWritesToRedisIsNoStaff(t *testing.T) {
+	t.Parallel()
+	redis := stacktest.FreshRedis(t)
+	mysql, dsn := stacktest.FreshMariaDB(t)
+	h := newHouse(t, parts{redis: redis.Addr, dsn: dsn})
+	id := h.open(h.app, `{"sender_id":"u1","total_amount":10,"share_count":2}`)
+	thief, thiefID := access.NewToken(access.RoleFinance)
+	stolen, stolenID := access.NewToken(access.RoleApp)
+	keys, err := json.Marshal([]access.Key{
+		{ID: thiefID, Role: access.RoleFinance, Owner: "thief", SecretHash: access.HashOf(thief)},
+		{ID: stolenID, Role: access.RoleApp, AppID: h.app.app.ID, Owner: "thief", SecretHash: access.HashOf(stolen)}})
+	h.check(err)
+	apps, err := json.Marshal([]access.App{h.app.app})
+	h.check(err)
+	list := fmt.Appendf(nil, `{"apps":%s,"keys":%s}`, apps, keys)
+	h.check(h.stop())
+	good, err := h.pool.LoadApps(t.Context())
+	h.check(err)
+	var signed struct {
+		Number    int64 `json:"number"`
+		List, MAC []byte
+	}
+	h.check(json.Unmarshal(good, &signed))
+	blob := func(number int64, list, mac []byte) []byte {
+		out, err := json.Marshal(map[string]any{"number": number, "list": list, "mac": mac})
+		h.check(err)
+		return out
+	}
+	unkeyed := sha256.Sum256(list)
+	mysql.Kill()
+	for what, forged := range map[string][]byte{
+		"plain": list, "without a sum": blob(signed.Number+1, list, nil),
+		"with a sum of another list":   blob(signed.Number, list, signed.MAC),
+		"with a sum that needs no key": blob(signed.Number, list, unkeyed[:]),
+		"with another number":          blob(signed.Number+1, signed.List, signed.MAC),
+		"empty":                        {}, "null": []byte("null"),
+	} {
+		h.check(h.pool.SaveApps(t.Context(), forged))
+		server, err := api.New(h.cfg)
+		h.check(err)
+		h.check(server.Listen())
+		ctx, cancel := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(ctx) }()
+		public, staff := "http://"+server.PublicAddr().String(), "http://"+server.StaffAddr().String()
+		for _, c := range []call{
+			{method: "GET", base: staff, path: "/v1/staff/payouts", key: thief},
+			{method: "GET", base: staff, path: "/v1/staff/payouts", key: h.finance.token},
+			{method: "GET", base: public, path: "/v1/packets/" + id, key: stolen},
+		} {
+			if r := h.do(c); r.status != http.StatusServiceUnavailable {
+				t.Errorf("%s: %s", what, r)
+			}
+		}
+		cancel()
+		h.check(<-served)
+	}
+	h.check(h.pool.SaveApps(t.Context(), good))
+	h.start()
+	if r := h.grab(h.app, id, "u2"); r.status != http.StatusCreated {
+		t.Errorf("grab: %s", r)
+	}
+	for _, token := range []string{h.finance.token, thief} {
+		if r := h.do(call{method: "GET", path: "/v1/staff/payouts", key: token}); r.status != http.StatusServiceUnavailable {
+			t.Errorf("staff without MySQL: %s", r)
+		}
 	}
 }
 

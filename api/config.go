@@ -74,6 +74,9 @@ type Config struct {
 
 	// SeedKey is the installation's key for seeds: derives them and opens sealed ones.
 	SeedKey [32]byte
+	// MirrorKey authenticates the copy of apps and their keys in Redis. All API processes of
+	// an installation have the same.
+	MirrorKey [32]byte
 	// PublicTokens are hashes of tokens that everybody knows. Their keys open nothing.
 	PublicTokens [][]byte
 	// ApprovalAmount: a retry of this amount or more waits for a second person.

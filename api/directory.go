@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
@@ -45,20 +44,21 @@ func (u *keyUse) note(now time.Time) {
 // pending reports whether MySQL does not know of the last use yet.
 func (u *keyUse) pending() bool { return u.seen.Load() > u.noted.Load() }
 
-// accessList is everything the directory knows; its JSON is what Redis mirrors.
+// accessList is everything the directory knows.
 type accessList struct {
-	Apps  []access.App         `json:"apps"`
-	Keys  []access.Key         `json:"keys"`
-	Ended []access.EndedSignIn `json:"ended,omitempty"`
+	Apps  []access.App
+	Keys  []access.Key
+	Ended []access.EndedSignIn
 	// TicketKeys are those that were not revoked.
-	TicketKeys []access.TicketKey `json:"ticket_keys,omitempty"`
+	TicketKeys []access.TicketKey
 }
 
 // directory holds apps, keys and the sign-ins that were ended in memory. It is
-// filled from MySQL, or from the copy in Redis while MySQL has never been reached.
+// filled from MySQL. While MySQL has never been reached it has the apps, from the copy in
+// Redis, and nobody of staff.
 type directory struct {
 	keys   Keys
-	mirror KeyMirror
+	mirror appMirror // under mu
 	now    func() time.Time
 	public map[string]bool // hashes of tokens that everybody knows
 
@@ -68,14 +68,14 @@ type directory struct {
 	tickets atomic.Pointer[map[string]access.TicketKey] // by their ids
 	mu      sync.Mutex                                  // one load at a time
 	last    time.Time                                   // of the last load, good or bad
-	fresh   bool                                        // loaded from MySQL at least once
+	fresh   atomic.Bool                                 // loaded from MySQL at least once
 	gone    map[string]*keyUse                          // of keys that have ended, and whose last use MySQL does not know of yet; under mu
 
 	reached atomic.Bool // MySQL answered the last load
 }
 
-func newDirectory(keys Keys, mirror KeyMirror, now func() time.Time) *directory {
-	return &directory{keys: keys, mirror: mirror, now: now, gone: map[string]*keyUse{}}
+func newDirectory(keys Keys, redis KeyMirror, mirrorKey [32]byte, now func() time.Time) *directory {
+	return &directory{keys: keys, mirror: appMirror{redis: redis, key: mirrorKey, now: now}, now: now, gone: map[string]*keyUse{}}
 }
 
 // refuse makes the keys of these tokens, by their hashes, open nothing.
@@ -131,11 +131,14 @@ func (d *directory) find(ctx context.Context, token []byte) (*caller, error) {
 	if who, ok := d.match(id, token); ok {
 		return who, nil
 	}
-	if !d.ready() {
+	if role, _ := access.RoleOf(string(token)); !d.ready() || role.Staff() && !d.staffKnown() {
 		return nil, unavailable(errors.New("keys are not loaded yet"))
 	}
 	return nil, refuse(CodeUnauthenticated)
 }
+
+// staffKnown reports whether keys of staff can be told apart: they were read from MySQL.
+func (d *directory) staffKnown() bool { return d.fresh.Load() }
 
 // apps lists the ids of all apps.
 func (d *directory) apps() []string {
@@ -273,49 +276,30 @@ func (d *directory) load(ctx context.Context, pause time.Duration) error {
 	}
 	found := accessList{Apps: apps, Keys: keys, Ended: ended, TicketKeys: tickets}
 	d.use(found)
-	d.fresh = true
-	return d.saveMirror(ctx, found)
+	d.fresh.Store(true)
+	return d.mirror.save(ctx, appsOf(found))
 }
 
 // loadMirror takes the copy in Redis, as long as MySQL has never answered.
 func (d *directory) loadMirror(ctx context.Context) error {
-	if d.fresh {
+	if d.staffKnown() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 	defer cancel()
-	blob, err := d.mirror.LoadApps(ctx)
+	list, err := d.mirror.load(ctx)
 	if errors.Is(err, packet.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read from redis: %w", err)
 	}
-	var found accessList
-	if err := json.Unmarshal(blob, &found); err != nil {
+	var found appList
+	if err := json.Unmarshal(list, &found); err != nil {
 		return fmt.Errorf("decode the copy in redis: %w", err)
 	}
-	d.use(found)
-	return nil
-}
-
-// saveMirror brings the copy in Redis up to date. What is there may be an older one,
-// with keys that were revoked since: of another process, or of a Redis that was restored.
-func (d *directory) saveMirror(ctx context.Context, found accessList) error {
-	blob, err := json.Marshal(found)
-	if err != nil {
-		return fmt.Errorf("encode apps and keys: %w", err)
-	}
-	have, err := d.mirror.LoadApps(ctx)
-	if err == nil && bytes.Equal(have, blob) {
-		return nil
-	}
-	if err == nil || errors.Is(err, packet.ErrNotFound) {
-		err = d.mirror.SaveApps(ctx, blob)
-	}
-	if err != nil {
-		return fmt.Errorf("copy to redis: %w", err)
-	}
+	found = appsOf(accessList{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys})
+	d.use(accessList{Apps: found.Apps, Keys: found.Keys, TicketKeys: found.TicketKeys})
 	return nil
 }
 

@@ -52,6 +52,10 @@ func (s *Server) Holder(keyID string) (owner string, role access.Role, ok bool) 
 	return who.key.Owner, who.key.Role, true
 }
 
+// KeysKnown reports whether keys of staff can be told apart: they come from MySQL alone, which
+// this process has not reached yet when it is false.
+func (s *Server) KeysKnown() bool { return s.dir.staffKnown() }
+
 // EndSignIn ends a sign-in to the console in every API process: in this one at
 // once, in the others within Config.Refresh. An error says that it may go on
 // elsewhere. It is remembered until its cookie has ended by itself.

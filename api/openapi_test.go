@@ -124,7 +124,7 @@ func TestRoutesAndDocument(t *testing.T) {
 // bareServer is a server that is only looked at.
 func bareServer(t *testing.T) *Server {
 	t.Helper()
-	s := &Server{dir: newDirectory(nil, nil, time.Now)}
+	s := &Server{dir: newDirectory(nil, nil, [32]byte{}, time.Now)}
 	var err error
 	if s.metrics, err = newMetrics(prometheus.NewRegistry(), "test"); err != nil {
 		t.Fatal(err)

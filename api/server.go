@@ -60,8 +60,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.MaxConns = boundByFiles(cfg.MaxConns)
-	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.Now), facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts),
-		refusals: newRefusals(), ended: newCache[seenPacket](maxFacts)}
+	s := &Server{cfg: cfg, dir: newDirectory(cfg.Store, cfg.Pool, cfg.MirrorKey, cfg.Now),
+		facts: newFactCache(maxFacts), lucky: newLuckCache(maxFacts), refusals: newRefusals(), ended: newCache[seenPacket](maxFacts)}
 	s.dir.refuse(cfg.PublicTokens)
 	if s.metrics, err = newMetrics(cfg.Metrics, cfg.Version); err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type Desk interface {
 	SignIn(ctx context.Context, token string) (keyID string, ok bool, err error)
 	// Holder tells whose key it is and in which role; false: it has ended.
 	Holder(keyID string) (owner string, role access.Role, ok bool)
+	// KeysKnown reports whether keys can be told apart now; false: Holder knows none.
+	KeysKnown() bool
 	// EndSignIn ends a sign-in in every process, at the latest seconds later; it has
 	// to be remembered until then.
 	EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error
@@ -193,6 +195,10 @@ func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, owner, role, ok := c.present(r)
 		if !ok {
+			if s.KeyID != "" && !c.desk.KeysKnown() {
+				c.refuse(w, r, http.StatusServiceUnavailable, "problem.unavailable")
+				return
+			}
 			if s.KeyID != "" {
 				c.forget(w, r)
 			}

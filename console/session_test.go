@@ -75,6 +75,8 @@ func (k keys) Holder(id string) (string, access.Role, bool) {
 	return "owner of " + id, role, ok && role.Staff()
 }
 
+func (k keys) KeysKnown() bool { return len(k.roles) > 0 }
+
 func (keys) ActAs(string) http.RoundTripper { return silent{} }
 
 // silent is an API that is away.
@@ -202,6 +204,23 @@ func TestSignIn(t *testing.T) {
 	}
 	if _, kept := v.cookies[sessionCookie]; kept {
 		t.Error("the cookie of a revoked key was kept")
+	}
+}
+
+// TestKeysNotKnownYet: while keys cannot be told apart, whoever has signed in waits and stays
+// signed in.
+func TestKeysNotKnownYet(t *testing.T) {
+	roles := map[string]access.Role{"f": access.RoleFinance}
+	desk, _ := newDesk(t, roles)
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	delete(roles, "f") // of all keys
+	if res := v.do("GET", "/payouts", nil); res.StatusCode != http.StatusServiceUnavailable || v.cookies[sessionCookie] == "" {
+		t.Errorf("%d, cookies %v", res.StatusCode, v.cookies)
+	}
+	roles["f"] = access.RoleFinance
+	if !v.in() {
+		t.Error("not signed in any more")
 	}
 }
 

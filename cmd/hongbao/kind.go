@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -347,6 +349,15 @@ func (s Secret) String() string               { return redacted }
 func (s Secret) GoString() string             { return redacted }
 func (s Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// deriveKey makes the key of one use from a secret, apart from every other use.
+func deriveKey(secret [32]byte, use string) [32]byte {
+	derived, err := hkdf.Key(sha256.New, secret[:], nil, use, 32)
+	if err != nil {
+		panic("derive the key of " + use + ": " + err.Error()) // of a length that never fails
+	}
+	return [32]byte(derived)
+}
 
 // key32 decodes a secret that has been checked by kindKey32.
 func key32(s Secret) [32]byte {
