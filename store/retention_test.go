@@ -59,7 +59,7 @@ func TestRetention(t *testing.T) {
 	}
 	must(t, s.NoteNotification(ctx, provider, "foreign", "Foreign1", []byte("{}")))
 	proposed(t, s, waits, payout.Command{Kind: payout.DecisionCancel})
-	repeated := staff("repeated", "h")
+	repeated := staff(t, s, "repeated", "h")
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
 	first, err := s.Decide(ctx, repeated, paid, payout.Command{Kind: payout.DecisionAsk}, render)
 	must(t, err)

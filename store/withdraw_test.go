@@ -10,8 +10,8 @@ import (
 )
 
 // withdrawing is what the one who asked sends.
-func withdrawing(key string) payout.StaffWrite {
-	w := staff(key, "h")
+func withdrawing(t testing.TB, s *Store, key string) payout.StaffWrite {
+	w := staff(t, s, key, "h")
 	w.Route = "POST /v1/staff/approvals/x/withdraw"
 	return w
 }
@@ -34,30 +34,31 @@ func TestWithdraw(t *testing.T) {
 		return query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approvals[i])
 	}
 	t.Run("by another", func(t *testing.T) {
-		w := withdrawing("another")
+		w := withdrawing(t, s, "another")
 		w.Owner = "finance2"
+		w = by(t, s, w)
 		_, err := s.WithdrawApproval(ctx, w, approvals[0], render)
 		wantErr(t, err, payout.ErrNotAsker)
-		_, err = s.WithdrawApproval(ctx, withdrawing("nothing"), "anone", render)
+		_, err = s.WithdrawApproval(ctx, withdrawing(t, s, "nothing"), "anone", render)
 		wantErr(t, err, ErrNotFound)
 		if got := statusIn(0); got != "waiting" {
 			t.Error(got)
 		}
 	})
 	t.Run("by the one who asked", func(t *testing.T) {
-		a, err := s.WithdrawApproval(ctx, withdrawing("mine"), approvals[0], render)
+		a, err := s.WithdrawApproval(ctx, withdrawing(t, s, "mine"), approvals[0], render)
 		if err != nil || a.Status != 202 || statusIn(0) != "withdrawn" || statusOf(t, s, ids[0]) != payout.StatusFailed ||
 			len(dueKinds(t, s, ids[0])) != 0 {
 			t.Fatalf("%d %s, %v", a.Status, a.Body, err)
 		}
-		again, err := s.WithdrawApproval(ctx, withdrawing("mine"), approvals[0], render)
+		again, err := s.WithdrawApproval(ctx, withdrawing(t, s, "mine"), approvals[0], render)
 		if err != nil || !again.Replayed || string(again.Body) != string(a.Body) {
 			t.Errorf("%+v, %v", again, err)
 		}
-		if a, err = s.WithdrawApproval(ctx, withdrawing("once more"), approvals[0], render); err != nil || a.Status != 409 {
+		if a, err = s.WithdrawApproval(ctx, withdrawing(t, s, "once more"), approvals[0], render); err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
-		if a, err = s.AnswerApproval(ctx, second("too late"), approvals[0], true, render); err != nil || a.Status != 409 {
+		if a, err = s.AnswerApproval(ctx, second(t, s, "too late"), approvals[0], true, render); err != nil || a.Status != 409 {
 			t.Errorf("approved after it was withdrawn: %d %s, %v", a.Status, a.Body, err)
 		}
 		if got := query[string](t, s, "SELECT after_is FROM audit WHERE action = 'withdraw_cancel' AND actor = 'finance' AND subject = ?",
@@ -68,25 +69,30 @@ func TestWithdraw(t *testing.T) {
 	})
 	t.Run("after an answer", func(t *testing.T) {
 		for i, agree := range map[int]bool{1: true, 2: false} {
-			before, err := s.AnswerApproval(ctx, second(fmt.Sprint("answer", i)), approvals[i], agree, render)
+			before, err := s.AnswerApproval(ctx, second(t, s, fmt.Sprint("answer", i)), approvals[i], agree, render)
 			if err != nil || before.Status != 202 {
 				t.Fatalf("%d %s, %v", before.Status, before.Body, err)
 			}
 			want := statusIn(i)
-			if a, err := s.WithdrawApproval(ctx, withdrawing(fmt.Sprint("late", i)), approvals[i], render); err != nil || a.Status != 409 ||
+			if a, err := s.WithdrawApproval(ctx, withdrawing(t, s, fmt.Sprint("late", i)), approvals[i], render); err != nil || a.Status != 409 ||
 				statusIn(i) != want {
 				t.Errorf("%d %s, %v: %s", a.Status, a.Body, err, statusIn(i))
 			}
 		}
 	})
 	t.Run("at once with an answer", func(t *testing.T) {
-		answers := make([]payout.StaffAnswer, 6)
+		answers, writes := make([]payout.StaffAnswer, 6), make([]payout.StaffWrite, 6)
+		for i := range writes {
+			if writes[i] = second(t, s, fmt.Sprint("race", i)); i%2 == 0 {
+				writes[i] = withdrawing(t, s, fmt.Sprint("race", i))
+			}
+		}
 		for _, err := range together(len(answers), func(i int) (err error) {
 			if i%2 == 0 {
-				answers[i], err = s.WithdrawApproval(context.WithoutCancel(ctx), withdrawing(fmt.Sprint("race", i)), approvals[3], render)
+				answers[i], err = s.WithdrawApproval(context.WithoutCancel(ctx), writes[i], approvals[3], render)
 				return err
 			}
-			answers[i], err = s.AnswerApproval(context.WithoutCancel(ctx), second(fmt.Sprint("race", i)), approvals[3], true, render)
+			answers[i], err = s.AnswerApproval(context.WithoutCancel(ctx), writes[i], approvals[3], true, render)
 			return err
 		}) {
 			must(t, err)
@@ -103,7 +109,7 @@ func TestWithdraw(t *testing.T) {
 	})
 	t.Run("too late", func(t *testing.T) {
 		c.pass(approvalLife + time.Second)
-		if a, err := s.WithdrawApproval(ctx, withdrawing("expired"), approvals[4], render); err != nil || a.Status != 409 {
+		if a, err := s.WithdrawApproval(ctx, withdrawing(t, s, "expired"), approvals[4], render); err != nil || a.Status != 409 {
 			t.Errorf("%d %s, %v", a.Status, a.Body, err)
 		}
 	})

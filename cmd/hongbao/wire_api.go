@@ -87,9 +87,8 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		SeedKey: key32(cfg.SeedKey), MirrorKey: deriveKey(key32(cfg.SeedKey), "hongbao copy of apps v1"),
 		PublicTokens:   refusedTokens(cfg.TryOut, logger),
 		ApprovalAmount: approvalAmount(cfg.ApprovalAmountFen), ProviderRate: cfg.ProviderRate,
-		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses,
-		RiskRefuseFrom: cfg.Risk.RefuseFrom,
-		TemporalUIURL:  cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
+		Limits: cfg.Limits, Limiter: redis, Risk: asks, RiskSilenceRefuses: cfg.Risk.SilenceRefuses, RiskRefuseFrom: cfg.Risk.RefuseFrom,
+		TemporalUIURL: cfg.TemporalUIURL, TemporalNamespace: cfg.Temporal.Namespace, Version: version,
 	})
 	if err != nil {
 		return err
