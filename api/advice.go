@@ -41,10 +41,10 @@ var advice = map[Code]string{
 	CodeNotRetryable: "Read the payout or refund. `failed` and `returned` can be retried, cancelled or marked as paid; `unknown` can " +
 		"be retried or marked as paid, and only once the provider no longer knows its number, or has moved money under an earlier one " +
 		"(mark-paid alone); asking needs an order number that was sent. Somebody may have been faster, and what was answered or has expired " +
-		"cannot be approved, rejected or withdrawn any more. Of a packet that `hongbao recover` has left to people nothing is decided while its break of " +
-		"kind `restored` is open; the detail says so.",
-	CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. While it is `waiting`, have it approved or rejected first, or the one who asked " +
-		"withdraw it. " +
+		"cannot be approved, rejected or withdrawn any more. Of a packet that `hongbao recover` has left to people nothing is decided while " +
+		"its break of kind `restored` is open; the detail says so.",
+	CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. While it is `waiting`, have it approved or rejected first, or " +
+		"the one who asked withdraw it. " +
 		"While it is `open`, it is agreed and being carried out: it ends by itself, so read the payout or refund again after a while.",
 	CodeOwnKey: "Ask with the key of another administrator, or rotate the key with `grace_seconds` of 60 or more and use the new " +
 		"one.",

@@ -24,7 +24,8 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 	return []string{
 		cell(d.ApprovalID), item.Status, item.Kind, cell(row.ID), cell(row.PacketID), cell(row.UserID),
 		fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy),
-		cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(), form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
+		cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(),
+		form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
 	}
 }
 

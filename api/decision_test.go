@@ -143,7 +143,8 @@ func TestWithdraw(t *testing.T) {
 		}
 	}
 	h.as(h.auditor, "GET", "/v1/staff/approvals?status=withdrawn&payment_id="+bad, "").json(t, &list)
-	if len(list.Items) != 1 || list.Items[0].ID != d.Approval.ID || list.Items[0].AnsweredBy != nil || list.Items[0].Why != "the wrong payout" {
+	if len(list.Items) != 1 || list.Items[0].ID != d.Approval.ID || list.Items[0].AnsweredBy != nil ||
+		list.Items[0].Why != "the wrong payout" {
 		t.Errorf("%+v", list)
 	}
 	if p := h.proof(h.app, id); p.Owed == 0 || p.Refunding != 0 {

@@ -69,7 +69,8 @@ func getHealth(r *request) (answer, error) {
 	if s.cfg.Vitals != nil {
 		v = s.cfg.Vitals()
 	}
-	looks := []func(context.Context, observe.Vitals) []HealthPart{s.decisionHealth, s.redisHealth, s.mysqlHealth, s.temporalHealth, s.providerHealth,
+	looks := []func(context.Context, observe.Vitals) []HealthPart{s.decisionHealth, s.redisHealth, s.mysqlHealth, s.temporalHealth,
+		s.providerHealth,
 		s.reconciliationHealth, s.auditHealth}
 	found := make([][]HealthPart, len(looks))
 	var all sync.WaitGroup

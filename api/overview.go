@@ -80,7 +80,8 @@ func getOverview(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := Overview{Payments: []Unfinished{}, Decisions: []DecisionDue{}, Breaks: renderPile(found.Breaks), Approvals: renderPile(found.Approvals),
+	out := Overview{Payments: []Unfinished{}, Decisions: []DecisionDue{}, Breaks: renderPile(found.Breaks),
+		Approvals:   renderPile(found.Approvals),
 		LateRefunds: renderPile(found.LateRefunds)}
 	if found.Summed == found.Posted {
 		out.Money = orNull(fundsOf(found.Ledger))

@@ -126,7 +126,8 @@ var watchMessages = map[string]saying{
 	"do.refund_returned": {"Retry or mark as paid: see the list.", "请在列表中重付或标记为线下已付。"},
 	"do.approval":        {"Another person has to answer.", "须另一人复核。"},
 	"do.answers":         {"It does not answer: hongbao doctor says what to do.", "无应答：请运行 hongbao doctor 查看处理办法。"},
-	"do.durable": {"Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and noeviction before money is real; let a first rewrite end.",
+	"do.durable": {"Set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no and noeviction before money is real; let a first " +
+		"rewrite end.",
 		"请设置 appendonly yes、appendfsync always、no-appendfsync-on-rewrite no 与 noeviction，并等首次 AOF 重写结束。"},
 	"do.gates": {"Grabs there are answered 503 until a worker has rebuilt them: hongbao pool status.",
 		"重建完成前相关领取返回 503：hongbao pool status。"},

@@ -19,7 +19,8 @@ func TestR4_OnlyADocumentedAnswerClosesASend(t *testing.T) {
 		answers = append(answers, answer{string(kind), Observation{Kind: kind}})
 		answers = append(answers, answer{string(kind) + " of another amount", Observation{Kind: kind, Amount: amount + 1}})
 		answers = append(answers, answer{string(kind) + " of another account", Observation{Kind: kind, Account: "other"}})
-		answers = append(answers, answer{string(kind) + " of another order", Observation{Kind: kind, OrderNo: OrderNo(ID(KindPayout, packetID, 4), 1)}})
+		answers = append(answers,
+			answer{string(kind) + " of another order", Observation{Kind: kind, OrderNo: OrderNo(ID(KindPayout, packetID, 4), 1)}})
 	}
 	for _, first := range answers {
 		t.Run(first.name, func(t *testing.T) {

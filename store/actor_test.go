@@ -98,7 +98,8 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 				continue
 			}
 			ended := func(what string, end func(w *payout.StaffWrite)) {
-				w := by(t, s, payout.StaffWrite{Owner: name + string(role) + what, Role: string(role), Route: name, Key: what, BodyHash: "h", Reason: "r"})
+				w := by(t, s, payout.StaffWrite{Owner: name + string(role) + what, Role: string(role), Route: name, Key: what, BodyHash: "h",
+					Reason: "r"})
 				if what == "replayed" {
 					must(t, s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.remember(w, payout.StaffAnswer{Status: 200, Body: body}) }))
 				}

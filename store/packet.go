@@ -68,9 +68,9 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 	return packetRow{
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
-		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment, SealedSeed: sealed,
-		Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(),
-		UpdatedAt: now,
+		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment,
+		SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(),
+		ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
 	}, nil
 }
 

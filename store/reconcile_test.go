@@ -439,7 +439,8 @@ func TestResolvedBreakStaysResolved(t *testing.T) {
 	x.reconcile(day)
 	rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
 	must(t, err)
-	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they paid it back by bank"})
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
+		Reason: "they paid it back by bank"})
 	render := func(b payout.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
 	for try := range 3 {
 		a, err := x.s.ResolveBreak(t.Context(), w, rows[0].ID, render)

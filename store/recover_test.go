@@ -33,7 +33,8 @@ func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
 	found := declared(t, s)
 	must(t, s.NoteUndecided(t.Context(), p.ID, orderNo, "no usable answer"))
 	ended(t, s, found)
-	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"),
+		query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
 		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
 }
 

@@ -63,7 +63,8 @@ func TestRetention(t *testing.T) {
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"
 	first, err := s.Decide(ctx, repeated, paid, payout.Command{Kind: payout.DecisionAsk}, render)
 	must(t, err)
-	must(t, s.db.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by, reason)
+	must(t, s.db.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen, resolved_at, resolved_by,
+		reason)
 		VALUES ('mismatch', '', '', 'Open1', '', ?, ?, NULL, NULL, NULL), ('mismatch', '', '', 'Done1', '', ?, ?, ?, 'x', 'y'),
 		('mismatch', ?, ?, ?, '', ?, ?, ?, 'x', 'y')`, c.at, c.at, c.at, c.at, c.at, p.ID, bad, payout.OrderNo(bad, 1), c.at, c.at, c.at).Error)
 	must(t, s.db.Exec(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
@@ -108,7 +109,8 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	must(t, s.db.Exec("UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = ?, books_closed_at = ?, remainder = 0, claimed_count = 4 WHERE id = ?",
+	must(t, s.db.Exec("UPDATE packets SET status = 'closed', close_reason = 'expired', closed_at = ?, books_closed_at = ?, remainder = 0, "+
+		"claimed_count = 4 WHERE id = ?",
 		s.Now(), s.Now(), p.ID).Error)
 	for _, step := range []struct {
 		pass time.Duration
@@ -179,8 +181,9 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	v := newVitals()
 	must(t, NewVitals(s).retention(t.Context(), v))
 	// About payments that are not there: an event or a decision always has one, and stays.
-	for table, want := range map[payout.Retained]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0, payout.RetainedNotifications: 3000,
-		payout.RetainedLines: 3000, payout.RetainedStaffIdempotency: 3000, payout.RetainedBreaks: 3000, payout.RetainedQuarantine: 3000} {
+	for table, want := range map[payout.Retained]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
+		payout.RetainedNotifications: 3000,
+		payout.RetainedLines:         3000, payout.RetainedStaffIdempotency: 3000, payout.RetainedBreaks: 3000, payout.RetainedQuarantine: 3000} {
 		if got[table] != want {
 			t.Errorf("%s: %d rows were removed, want %d", table, got[table], want)
 		}

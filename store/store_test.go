@@ -418,7 +418,8 @@ func TestKilled(t *testing.T) {
 		}()
 		wait.Until(t, "the statement runs", func() bool {
 			var n int
-			err := s.sql.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND INFO LIKE '%SLEEP%'", id).Scan(&n)
+			err := s.sql.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ? AND INFO LIKE '%SLEEP%'",
+				id).Scan(&n)
 			return err == nil && n == 1
 		})
 		_, err = s.sql.ExecContext(t.Context(), fmt.Sprint(kill, " ", id))

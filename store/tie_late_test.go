@@ -27,7 +27,8 @@ func TestDayOfLongAgoBecomesFinal(t *testing.T) {
 	waits(payout.PendingBreaks)
 	x.c.pass((tieDays + 5) * 24 * time.Hour)
 	id := query[int64](t, x.s, "SELECT id FROM breaks")
-	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id, func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
 	must(t, err)
 	x.reconcile(day)
 	x.closing()

@@ -45,7 +45,8 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
 func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
-	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held, r.gates, r.repairs,
+	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held,
+		r.gates, r.repairs,
 		r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
 		if err := read(ctx, v); err != nil {
 			return classify(err)

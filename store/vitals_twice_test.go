@@ -40,7 +40,8 @@ func TestVitalsOfSuspense(t *testing.T) {
 	told(200)
 	settle(t, s, payout.SourceAsk, first, payout.ObsReturned)
 	told(100)
-	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k", Reason: "the recipient has paid it back by bank"})
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
+		Reason: "the recipient has paid it back by bank"})
 	id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakSecondSuccess), second)
 	_, err := s.ResolveBreak(t.Context(), w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
 	must(t, err)

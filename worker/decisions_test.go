@@ -174,8 +174,9 @@ func TestR5_TwoPeopleAtOnce(t *testing.T) {
 	for i, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionRetry, payout.DecisionMarkPaid} {
 		go func() {
 			out := result{kind: kind}
-			w := by(t, r.store, payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
-				Reason: "r"})
+			w := by(t, r.store, payout.StaffWrite{Owner: "finance" + strings.Repeat("i", i), Role: "finance", Route: "POST /x", Key: rand.Text(),
+				BodyHash: "h",
+				Reason:   "r"})
 			_, out.err = r.store.Decide(t.Context(), w, bad.ID, payout.Command{Kind: kind, ApproveFrom: 100_000, Evidence: "e"},
 				func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 					out.refused = err

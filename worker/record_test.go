@@ -181,7 +181,8 @@ func liveFinanceRetry(t *testing.T, r *rig) (string, string) {
 	failed := r.awaitPayout(t, c, payout.StatusFailed)
 	wait.Until(t, "first run failed", func() bool { return r.runs(t, workflows.PayoutID(c.PacketID, user)) == "Failed" })
 	r.call(t, http.MethodPost, "/_unfreeze/"+url.PathEscape(user), nil, nil)
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h", Reason: "unfrozen"})
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: failed.ID, BodyHash: "h",
+		Reason: "unfrozen"})
 	if _, err := r.store.Decide(t.Context(), w, failed.ID, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) {
 			return 202, []byte("{}")

@@ -55,7 +55,8 @@ func TestR13_ListIsLost(t *testing.T) {
 	r.nobodyGrabs(t, p.ID, "stranger", "other")
 	r.nobodyGrabs(t, untouched.ID, "stranger", "guest")
 	r.sameAgain(t, won)
-	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.RefundedAmount != p.TotalAmount-won.Amount || rec.Reason != packet.CloseUnopened {
+	if rec := r.awaitStatus(t, p.ID, packet.StatusClosed); rec.RefundedAmount != p.TotalAmount-won.Amount ||
+		rec.Reason != packet.CloseUnopened {
 		t.Errorf("%d refunded, closed as %s", rec.RefundedAmount, rec.Reason)
 	}
 	if rec := r.awaitStatus(t, untouched.ID, packet.StatusClosed); rec.RefundedAmount != untouched.TotalAmount {

@@ -602,7 +602,8 @@ func TestR13_RecoverLeavesToPeople(t *testing.T) {
 	}
 	// Whose share it is a person finds out; then the packet goes on.
 	for _, b := range r.openBreaks(t)[payout.BreakRestored] {
-		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h", Reason: "looked at"})
+		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h",
+			Reason: "looked at"})
 		if b.PacketID != outside.ID {
 			continue
 		}

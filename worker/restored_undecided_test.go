@@ -23,7 +23,8 @@ func (r *rig) resolve(t *testing.T, kind payout.BreakKind, packetID string) {
 		if b.PacketID != packetID {
 			continue
 		}
-		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h", Reason: "looked at"})
+		w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: fmt.Sprint(b.ID), Key: "k", BodyHash: "h",
+			Reason: "looked at"})
 		must(r.store.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") }))(t)
 	}
 }

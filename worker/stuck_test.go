@@ -93,7 +93,10 @@ func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 	}
 	wait.Until(t, "the lane is open again", func() bool {
 		lanes, err := r.store.PoolLanes(t.Context())
-		return err == nil && slices.ContainsFunc(lanes, func(l packet.LaneRow) bool { return l.Lane == lane && l.Epoch > 1 && l.State == packet.LaneOpen })
+		return err == nil && slices.ContainsFunc(lanes, func(l packet.LaneRow) bool {
+			return l.Lane == lane && l.Epoch > 1 &&
+				l.State == packet.LaneOpen
+		})
 	})
 	for _, c := range long {
 		if g := r.grab(t, p.ID, c.UserID); g.Result != packet.GrabReplayed || g.Claim.Amount != c.Amount {

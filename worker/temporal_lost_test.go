@@ -123,7 +123,8 @@ func (b *books) confirm(t testing.TB, orderNo string) {
 
 func (r *rig) retry(t testing.TB, id string) {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h", Reason: "unfrozen"})
+	w := by(t, r.store, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /x", Key: rand.Text(), BodyHash: "h",
+		Reason: "unfrozen"})
 	_, err := r.store.Decide(t.Context(), w, id, payout.Command{Kind: payout.DecisionRetry, ApproveFrom: 100000},
 		func(d *payout.Decision, _ payout.Row, err error) (int, []byte) {
 			if err != nil || d.Status != payout.DecisionCarriedOut {
@@ -287,7 +288,8 @@ func TestR3_TemporalLost(t *testing.T) {
 // hold stops the provider, or releases it.
 func (r *rig) hold(t testing.TB, hold bool) {
 	t.Helper()
-	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h", Reason: "r"})
+	w := by(t, r.store, payout.StaffWrite{Owner: "ops", Role: "ops", Route: fmt.Sprint("hold ", hold), Key: rand.Text(), BodyHash: "h",
+		Reason: "r"})
 	_, err := r.store.HoldProvider(t.Context(), w, "sandbox", hold, func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
 	if err != nil {
 		t.Fatal(err)

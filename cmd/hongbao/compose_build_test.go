@@ -30,11 +30,12 @@ var composeBuildRules = []composeRule{
 			}
 		},
 		breaks: [][2]string{{"  pull_policy: never\n", ""}, {"command: [api]", "command: [api]\n    build: {context: .}"},
-			{"command: [worker]", "command: [worker]\n    image: hongbao:other"}, {"    build:\n      context: .\n", "    x-build:\n      context: .\n"}},
+			{"command: [worker]", "command: [worker]\n    image: hongbao:other"},
+			{"    build:\n      context: .\n", "    x-build:\n      context: .\n"}},
 	},
 	{
-		name: "MySQL's health is that it answers", why: "with a changed password all that waits for it would say nothing; by socket also the server " +
-			"answers that only fills the data folder",
+		name: "MySQL's health is that it answers", why: "with a changed password all that waits for it would say nothing; by socket also the " +
+			"server answers that only fills the data folder",
 		check: func(p *types.Project, offend func(string, string, ...any)) {
 			if check := p.Services["mysql"].HealthCheck; check == nil ||
 				!slices.Equal(check.Test, []string{"CMD", "mysqladmin", "ping", "--host=127.0.0.1", "--silent"}) {
@@ -73,6 +74,7 @@ var composeBuildRules = []composeRule{
 				}
 			}
 		},
-		breaks: [][2]string{{"HB_API_PORT:-28080", "HB_API_PORT:-8080"}, {`"127.0.0.1:${HB_STAFF_PORT:-28081}:`, `"127.0.0.1:${HB_STAFF_PORT:-8081}:`}},
+		breaks: [][2]string{{"HB_API_PORT:-28080", "HB_API_PORT:-8080"},
+			{`"127.0.0.1:${HB_STAFF_PORT:-28081}:`, `"127.0.0.1:${HB_STAFF_PORT:-8081}:`}},
 	},
 }

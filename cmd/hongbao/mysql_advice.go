@@ -15,8 +15,8 @@ func correctMySQL(err error) string {
 	}
 	switch refused.Number {
 	case 1045, 1698: // access denied
-		return "Correct user and password in HONGBAO_MYSQL_DSN, or change the user's as MySQL's administrator: ALTER USER. Of docker-compose.yml " +
-			"a password in .env counts when the volume \"mysql\" is made: put the one of then back, or change it in MySQL too."
+		return "Correct user and password in HONGBAO_MYSQL_DSN, or change the user's as MySQL's administrator: ALTER USER. Of " +
+			"docker-compose.yml a password in .env counts when the volume \"mysql\" is made: put the one of then back, or change it in MySQL too."
 	case 1820, 1862, 3118, 4151: // the password has expired, the account is locked
 		return "As MySQL's administrator let the user of HONGBAO_MYSQL_DSN in again: ALTER USER ... PASSWORD EXPIRE NEVER, ACCOUNT UNLOCK."
 	case 1044, 1142, 1143, 1227, 1370: // a right is missing

@@ -39,7 +39,8 @@ func TestLiveOverview(t *testing.T) {
 		t.Error("the numbers were closed")
 	}
 	h.decide(h.finance, bad, "cancel", "gone")
-	wait.Until(h.t, "the decision that waits", func() bool { return strings.Contains(b.figure("#live-people"), "Requests for a second person") })
+	wait.Until(h.t, "the decision that waits",
+		func() bool { return strings.Contains(b.figure("#live-people"), "Requests for a second person") })
 	if here, asked := eval[int](b, `window.here || 0`), eval[int](b, `window.asked`); here != 1 || asked != 0 {
 		t.Errorf("loaded again (%d), or asked %d times", here, asked)
 	}

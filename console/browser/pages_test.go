@@ -261,8 +261,9 @@ func (s *site) missesNone(t *testing.T) {
 // decide makes a decision by the API, as somebody else would.
 func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
 	h.t.Helper()
-	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action, BodyHash: "h",
-		Reason: reason}
+	w := payout.StaffWrite{Owner: who.Key.Owner, Role: string(who.Key.Role), KeyID: who.Key.ID, Route: "POST /test/" + payoutID, Key: action,
+		BodyHash: "h",
+		Reason:   reason}
 	_, err := h.Store.Decide(h.t.Context(), w, payoutID, payout.Command{Kind: payout.DecisionKind(action), ApproveFrom: 100_000},
 		func(*payout.Decision, payout.Row, error) (int, []byte) { return http.StatusAccepted, []byte("{}") })
 	h.must(err)
@@ -272,7 +273,8 @@ func (h *house) decide(who harness.Owner, payoutID, action, reason string) {
 func (h *house) compare(reason, account string) (runID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	w := payout.StaffWrite{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), KeyID: h.finance.Key.ID, Route: "POST /test/reconciliations", Key: "k",
+	w := payout.StaffWrite{Owner: h.finance.Key.Owner, Role: string(access.RoleFinance), KeyID: h.finance.Key.ID,
+		Route: "POST /test/reconciliations", Key: "k",
 		BodyHash: "h", Reason: reason}
 	_, err := h.Store.RequestReconciliation(ctx, w, "sandbox", payout.DayOf(time.Now(), time.UTC),
 		func(r payout.Reconciliation) (int, []byte) {

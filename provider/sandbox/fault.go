@@ -9,8 +9,8 @@ import (
 
 // Fault kinds. "before", "late" and "after" are relative to the money's movement: a
 // before kind stores nothing, an after kind processes the order and then spoils
-// the answer, a late kind answers at once and processes the order after PendingAfter. A rule that could have no effect on an event does not fire: its
-// count is kept. On sends:
+// the answer, a late kind answers at once and processes the order after PendingAfter. A rule that
+// could have no effect on an event does not fire: its count is kept. On sends:
 //
 //   - decline, low_balance: new orders only; the first is stored, the second is not.
 //   - error_late: new orders only; a repeat may make the order before it arrives.
