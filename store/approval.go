@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"hongbao/crash"
 	"hongbao/payout"
 )
 
@@ -82,11 +81,8 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 // payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
-		row, attempts, d, err := tx.lockDecision(approvalID)
-		if err != nil {
-			return payout.StaffAnswer{}, err
-		}
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+		error) {
 		if d.By == w.Owner {
 			return payout.StaffAnswer{}, payout.ErrSelfApproval
 		}

@@ -14,18 +14,15 @@ import (
 // payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
-	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
-		row, attempts, d, err := tx.lockDecision(approvalID)
-		if err != nil {
-			return payout.StaffAnswer{}, err
-		}
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+		error) {
 		if d.By != w.Owner {
 			return payout.StaffAnswer{}, payout.ErrNotAsker
 		}
 		if err := tx.trusted(); err != nil {
 			return payout.StaffAnswer{}, err
 		}
-		err = tx.withdraw(w, row, &d)
+		err := tx.withdraw(w, row, &d)
 		return answerDecision(row, attempts, row.payment(), &d, err, render)
 	})
 }
@@ -39,6 +36,19 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 		return err
 	}
 	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
+}
+
+// onDecision carries out a staff write about a decision that may wait for a second person.
+// do has its payment and the decision locked.
+func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID string, do func(tx, paymentRow, []payout.Attempt,
+	payout.Decision) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, crash.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, d, err := tx.lockDecision(approvalID)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		return do(tx, row, attempts, d)
+	})
 }
 
 // lockDecision locks the payment of a decision first and then the decision, as every

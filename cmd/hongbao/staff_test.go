@@ -535,7 +535,7 @@ func TestStaffFlags(t *testing.T) {
 			}
 		}
 	}
-	if seen != 23 {
+	if seen != 24 {
 		t.Errorf("%d commands", seen)
 	}
 }
