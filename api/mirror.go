@@ -36,9 +36,9 @@ func appsOf(found accessList) appList {
 // signedApps is the copy in Redis. Number rises with each change, so that a process does not
 // take a copy that is older than one it has seen.
 type signedApps struct {
-	Number int64  `json:"number"`
-	List   []byte `json:"list"` // JSON of an appList
-	MAC    []byte `json:"mac"`
+	Number int64           `json:"number"`
+	List   json.RawMessage `json:"list"` // of an appList
+	MAC    []byte          `json:"mac"`
 }
 
 // errForeignCopy is a copy in Redis that no process of this installation has made, or that
