@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -37,19 +36,13 @@ func summary(text string) string {
 	return text
 }
 
-// sizeInJSON is how many bytes a character has in JSON: some are escaped, and invalid UTF-8 is replaced.
+// sizeInJSON is how many bytes a character has in JSON at most: some are escaped, and
+// invalid UTF-8 is replaced.
 func sizeInJSON(r rune) int {
-	switch {
-	case r == utf8.RuneError:
-		return len(`\ufffd`)
-	case r >= ' ' && r < utf8.RuneSelf && !strings.ContainsRune(`"\<>&`, r):
-		return 1
-	}
-	b, err := json.Marshal(string(r))
-	if err != nil { // of a string it never fails
+	if r < ' ' || strings.ContainsRune("\"\\<>&\u2028\u2029\ufffd", r) {
 		return len(`\ufffd`)
 	}
-	return len(b) - len(`""`)
+	return utf8.RuneLen(r)
 }
 
 // PacketSummary is the one-line description of a packet's workflow in the UI.
