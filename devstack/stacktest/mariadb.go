@@ -113,9 +113,31 @@ func newDatabase(t testing.TB, server *Server) string {
 	t.Helper()
 	part := server.part.(devstack.MariaDB)
 	name := "t_" + strings.ToLower(rand.Text())
-	exec(t, part, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4")
-	t.Cleanup(func() { exec(t, part, "DROP DATABASE "+name) })
+	if err := exec(part, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := exec(part, "DROP DATABASE "+name); err != nil { // it goes with the server; the test has said what it had to
+			t.Logf("%v\n%s", err, statements(part))
+		}
+	})
 	return part.DSN(name)
+}
+
+// statements are those that the server works on.
+func statements(part devstack.MariaDB) string {
+	db, err := sql.Open("mysql", part.DSN(mariadbAdmin))
+	if err != nil {
+		return err.Error()
+	}
+	defer db.Close()
+	var all sql.NullString
+	err = db.QueryRow("SELECT GROUP_CONCAT(CONCAT_WS(' ', id, db, command, time, state, info) SEPARATOR '\n')" +
+		" FROM information_schema.processlist").Scan(&all)
+	if err != nil {
+		return err.Error()
+	}
+	return all.String
 }
 
 // notEmpty is the server's refusal to remove the folder of a database whose last file
@@ -123,11 +145,10 @@ func newDatabase(t testing.TB, server *Server) string {
 const notEmpty = 1010
 
 // exec runs one statement of the test's own making.
-func exec(t testing.TB, part devstack.MariaDB, statement string) {
-	t.Helper()
+func exec(part devstack.MariaDB, statement string) error {
 	db, err := sql.Open("mysql", part.DSN(mariadbAdmin))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
@@ -138,6 +159,7 @@ func exec(t testing.TB, part devstack.MariaDB, statement string) {
 		return !is || my.Number != notEmpty
 	})
 	if err != nil {
-		t.Errorf("%s: %v", statement, err)
+		return fmt.Errorf("%s: %w", statement, err)
 	}
+	return nil
 }
