@@ -324,7 +324,7 @@ func TestNotification(t *testing.T) {
 	if !slices.Equal(events, []string{"evt_1", "evt_2"}) {
 		t.Errorf("stored: %q", events)
 	}
-	if r := send(signed, body+strings.Repeat(" ", 4<<10)); r.code() != "body_too_large" {
+	if r := send(signed, body+strings.Repeat(" ", 64<<10)); r.code() != "body_too_large" {
 		t.Errorf("%s", r)
 	}
 	if r := h.do(call{method: "GET", path: "/v1/provider-notifications/sandbox"}); r.status != http.StatusMethodNotAllowed {

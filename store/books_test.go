@@ -114,6 +114,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 	agree := func(s *Store, key, approval string) error {
 		w := w
 		w.Owner, w.Key = "g", key
+		w = by(t, s, w)
 		_, err := s.AnswerApproval(ctx, w, approval, true, decision)
 		return err
 	}

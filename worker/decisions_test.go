@@ -30,6 +30,7 @@ func (r *rig) twoPersons(t *testing.T, id string, c payout.Command) {
 		t.Fatal(a, err)
 	}
 	w.Owner, w.Key = "finance2", rand.Text()
+	w = by(t, r.store, w)
 	a, err = r.store.AnswerApproval(t.Context(), w, approval, true, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
 		if err != nil {
 			t.Error(err)
