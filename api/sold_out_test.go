@@ -212,7 +212,7 @@ func TestRepeatedClaims(t *testing.T) {
 
 // byTheWay are commands that no grab needs alone: of asking this, of the process' look at its
 // gates once a second (HMGET), and of its look at the copy of the keys (GET).
-var byTheWay = []string{"cmdstat_info", "cmdstat_hello", "cmdstat_hmget", "cmdstat_get"}
+var byTheWay = []string{"cmdstat_info", "cmdstat_hello", "cmdstat_hmget", "cmdstat_get", "cmdstat_config|get"}
 
 // commandsOf is how often each other command was sent to Redis; a grab is an EVALSHA.
 func commandsOf(t *testing.T, addr string) string {

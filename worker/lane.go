@@ -183,7 +183,7 @@ func (l *laneReader) carry(j job, e *entry) job {
 		attrs := []any{slog.Int("lane", l.lane), slog.String("entry_id", e.id), slog.String("packet_id", j.packetID), slog.Any("error", err)}
 		switch {
 		case stuck && l.stuck(e):
-			l.relay.logger.ErrorContext(ctx, "Temporal does not take a hand-off, but others; it is tried again at longer intervals.", attrs...)
+			l.relay.logger.ErrorContext(ctx, "Temporal refuses a hand-off; it is tried again at longer intervals and holds up no other.", attrs...)
 		case !stuck && !logged:
 			l.relay.logger.WarnContext(ctx, "Temporal did not take a hand-off; it is tried again.", attrs...)
 		}

@@ -375,7 +375,7 @@ func TestTemporalWithoutAttributes(t *testing.T) {
 	r.supervised(t)
 	p := r.create(t, spec{total: 100, count: 1})
 	wait.Until(t, "the hand-off is refused", func() bool {
-		return strings.Contains(said.String(), "Temporal did not take a hand-off; it is tried again.") &&
+		return strings.Contains(said.String(), "Temporal refuses a hand-off;") &&
 			strings.Contains(said.String(), "search attribute")
 	})
 	seen, err := worker.Examine(t.Context(), worker.Server{Address: temporal, Namespace: bare})
