@@ -37,8 +37,8 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 	must(t, s.EnsureApp(ctx, access.App{ID: "mall", Name: "Mall", Salt: []byte("salt")}))
 	body := []byte("{}")
 	ways := map[string]func(w payout.StaffWrite) error{
-		"Decide":         func(w payout.StaffWrite) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
-		"AnswerApproval": func(w payout.StaffWrite) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
+		"Decide":           func(w payout.StaffWrite) error { return errOnly(s.Decide(ctx, w, id, retryCommand, render)) },
+		"AnswerApproval":   func(w payout.StaffWrite) error { return errOnly(s.AnswerApproval(ctx, w, "anone", true, render)) },
 		"WithdrawApproval": func(w payout.StaffWrite) error { return errOnly(s.WithdrawApproval(ctx, w, "anone", render)) },
 		"PlanBulk": func(w payout.StaffWrite) error {
 			_, _, err := s.PlanBulk(ctx, w, []string{id})
