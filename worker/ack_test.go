@@ -22,17 +22,17 @@ import (
 // ackTrouble is a Redis that lets hand-offs be read, and not be removed.
 type ackTrouble struct {
 	worker.Handoffs
-	trouble func(lane int) error // before each call
+	trouble func(ctx context.Context, lane int) error // before each call
 }
 
 func (a *ackTrouble) Ack(ctx context.Context, lane int, ids ...string) error {
-	if err := a.trouble(lane); err != nil {
+	if err := a.trouble(ctx, lane); err != nil {
 		return err
 	}
 	return a.Handoffs.Ack(ctx, lane, ids...)
 }
 
-func newRigWithAcks(t *testing.T, trouble func(lane int) error) *rig {
+func newRigWithAcks(t *testing.T, trouble func(ctx context.Context, lane int) error) *rig {
 	t.Helper()
 	addr, ns := stacktest.TemporalNamespace(t)
 	return newRigWith(t, stacktest.FreshRedis(t).Addr, stacktest.MariaDB(t), addr, ns, func(_ *rig, cfg *worker.Config) {
@@ -47,7 +47,7 @@ func TestR11_HandOffsAreRemovedInTheEnd(t *testing.T) {
 	var mu sync.Mutex
 	var since time.Time // of the trouble
 	long := false
-	r := newRigWithAcks(t, func(int) error {
+	r := newRigWithAcks(t, func(context.Context, int) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if since.IsZero() {
@@ -86,14 +86,19 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	const entries = 700
 	var mu sync.Mutex
 	stuck, again := -1, make(chan struct{})
-	r := newRigWithAcks(t, func(lane int) error {
+	r := newRigWithAcks(t, func(ctx context.Context, lane int) error {
 		mu.Lock()
 		wait := lane == stuck
 		mu.Unlock()
-		if wait {
-			<-again
+		if !wait {
+			return nil
 		}
-		return nil
+		select {
+		case <-again:
+			return nil
+		case <-ctx.Done(): // a call ends in time, or the relay could not be taken over
+			return ctx.Err()
+		}
 	})
 	var once sync.Once
 	release := func() { once.Do(func() { close(again) }) }

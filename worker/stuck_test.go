@@ -62,7 +62,7 @@ func stuckHandoffs(t testing.TB, w prometheus.Collector) float64 {
 func TestR11_RefusedStartsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	temporal, ns := stacktest.FreshTemporal(t, "limit.maxIDLength=80")
-	lines := errorLines{text: "Temporal does not take a hand-off", n: new(atomic.Int64)}
+	lines := errorLines{text: "Temporal refuses a hand-off", n: new(atomic.Int64)}
 	redisAddr := stacktest.FreshRedis(t).Addr
 	r := newParts(t, redisAddr, stacktest.MariaDB(t), temporal.Addr, ns)
 	r.logger = slog.New(lines)

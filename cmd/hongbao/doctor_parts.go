@@ -100,9 +100,9 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 	}
 	switch {
 	case s.Rewrite != nil:
-		d.add("redis durability", verdictWrong, "Wait until the rewrite ends (INFO persistence). If it fails, aof_last_bgrewrite_status is "+
-			"err and the server's log says why: room on its disk, memory for fork. Until then no grabs are taken.", "Redis at %s: %v", s.Addr,
-			s.Rewrite)
+		d.add("redis durability", verdictWarning, "Wait until the rewrite ends (INFO persistence). If it fails, aof_last_bgrewrite_status is "+
+			"err and the server's log says why: room on its disk, memory for fork. A process that starts meanwhile takes no grabs, nor does "+
+			"one after a promotion or CONFIG SET appendonly.", "Redis at %s: %v", s.Addr, s.Rewrite)
 	case s.Volatile == nil:
 		d.ok("redis durability", "What Redis at %s acknowledges is on its disk.", s.Addr)
 	case d.config.yes("allow-volatile-redis"):
