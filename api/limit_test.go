@@ -507,7 +507,8 @@ func TestLimitRefusedCostsLess(t *testing.T) {
 	if granted["evalsha"] < 2*many {
 		t.Errorf("granted: %v", granted)
 	}
-	if refused["evalsha"] != 0 || refused["hget"] != many || refused["hmget"] != 2*many {
+	// A few hmget are the server's own.
+	if refused["evalsha"] != 0 || refused["hget"] != many || refused["hmget"] < 2*many || refused["hmget"] >= 3*many {
 		t.Errorf("refused: %v", refused)
 	}
 }
