@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -217,31 +218,28 @@ func dirOf(t testing.TB, addr string) string {
 	return must(c.ConfigGet(t.Context(), "dir").Result())(t)["dir"]
 }
 
+// copyDir copies the data folder of a Redis, which may be running: a copy counts only when
+// the manifest is the same before and after, because a rewrite replaces the files it names.
 func copyDir(t testing.TB, from, to string) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
+	manifest := func() string {
+		b, err := os.ReadFile(filepath.Join(from, "appendonlydir", "appendonly.aof.manifest"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
 	}
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	wait.Until(t, "no rewrite during the copy", func() bool {
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
 		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
+		before := manifest()
+		err := os.CopyFS(to, os.DirFS(from))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
 		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+		return err == nil && manifest() == before
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // aof is the append-only file that a Redis writes to.
