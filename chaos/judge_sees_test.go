@@ -48,11 +48,24 @@ func healthy() (*books, *told, map[string]verdict) {
 	return b, t, map[string]verdict{}
 }
 
+// unsent is a packet that expired before its charge was sent, as on a busy machine.
+func unsent() (*books, *told, map[string]verdict) {
+	p := &packetRow{id: somePacket, group: groupOf(1), sender: "boss", status: "rejected", total: 100, shares: 4, claims: map[string]*shareRow{}}
+	c := &paymentRow{id: someCharge, kind: "c", packet: somePacket, user: "boss", account: "boss", status: "failed", share: -1, amount: 100}
+	t := newTold()
+	t.asked[1] = true
+	return &books{attempts: map[string]string{}, breaks: map[string]int{}, packets: map[string]*packetRow{somePacket: p},
+		payments: map[string]*paymentRow{someCharge: c}}, t, map[string]verdict{}
+}
+
 // TestJudgeSees: each way in which money can be lost, doubled or unexplained is
 // seen, whether it can still heal or not, and a healthy packet is not accused.
 func TestJudgeSees(t *testing.T) {
 	if j := judge(healthy()); len(j.violations) > 0 {
 		t.Fatalf("a healthy packet: %v", j.violations)
+	}
+	if j := judge(unsent()); len(j.violations) > 0 {
+		t.Fatalf("a packet that expired before its charge was sent: %v", j.violations)
 	}
 	move := func(b *books, op, no, account string, amount int64) {
 		b.movements = append(b.movements, movement{int64(len(b.movements) + 1), op, no, account, amount})
@@ -115,6 +128,9 @@ func TestJudgeSees(t *testing.T) {
 			fail(b, v, "")
 			b.movements = slices.Delete(b.movements, 1, 2)
 		}, "called failed", false, 1, 0},
+		"never sent, and charged": {func(b *books, _ *told, _ map[string]verdict) {
+			b.payments[someCharge].status, b.payments[someCharge].orderNo = "failed", ""
+		}, "called failed; it moved", false, 0, 0},
 		"returned from nowhere": {func(b *books, _ *told, _ map[string]verdict) { move(b, "return", somePayout(0)+"01", "ann", 30) },
 			"called paid", true, 1, 0},
 		"refund too small": {func(b *books, _ *told, _ map[string]verdict) { b.payments[someRefund].amount = 49 }, "50 fen are left",
