@@ -50,7 +50,8 @@ func healthy() (*books, *told, map[string]verdict) {
 
 // unsent is a packet that expired before its charge was sent, as on a busy machine.
 func unsent() (*books, *told, map[string]verdict) {
-	p := &packetRow{id: somePacket, group: groupOf(1), sender: "boss", status: "rejected", total: 100, shares: 4, claims: map[string]*shareRow{}}
+	p := &packetRow{id: somePacket, group: groupOf(1), sender: "boss", status: "rejected", total: 100, shares: 4,
+		claims: map[string]*shareRow{}}
 	c := &paymentRow{id: someCharge, kind: "c", packet: somePacket, user: "boss", account: "boss", status: "failed", share: -1, amount: 100}
 	t := newTold()
 	t.asked[1] = true
