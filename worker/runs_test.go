@@ -78,6 +78,9 @@ func TestRuns(t *testing.T) {
 					return false
 				}
 				old, now, step := found.Runs[0], found.Runs[1], found.Pending[0]
+				if old.Status == "running" { // Temporal's list is some seconds behind
+					return false
+				}
 				if old.ID != first.GetRunID() || old.Status != "completed" || old.ClosedAt.IsZero() || old.StartedAt.After(now.StartedAt) {
 					t.Errorf("first %+v", old)
 				}
