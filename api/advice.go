@@ -20,7 +20,8 @@ var advice = map[Code]string{
 		"provider charge him after all, he gets all of it back by itself. A new attempt needs a new Idempotency-Key.",
 	CodeForbidden: "Use a key of the right role: app keys for app paths, staff keys for staff paths, finance for decisions, admin " +
 		"for keys.",
-	CodeNotEligible: "Show the user that this packet is not for him. Where the packet has a list it will not change. Where it wants " +
+	CodeNotEligible: "Show the user that this packet is not for him. Where the packet has a list it will not change, nor where " +
+		"`detail` says that he has won in another packet of its campaign. Where it wants " +
 		"tickets, `detail` says what is wrong with this one: sign him another if he may grab, and send the same with it. \"The grab was " +
 		"refused.\" comes from the platform's risk check; do not tell the user more.",
 	CodeNotFound: "When `detail` names a thing (\"There is no such approval.\"), check its id. Else check the path against " +

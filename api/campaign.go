@@ -48,6 +48,7 @@ type CreateCampaign struct {
 	OpensDailyAt string         `json:"opens_daily_at" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"At what time packets open, in the time zone." example:"20:00"`
 	StartsOn     *Date          `json:"starts_on" required:"false" doc:"The first day; by default the first whose packet opens from now on. Days whose time has passed are left out."`
 	EndsOn       *Date          `json:"ends_on" required:"false" doc:"The last day; null: it goes on until it is ended."`
+	OneWin       *bool          `json:"one_win_per_user" required:"false" doc:"true: whoever has won in one of its packets wins in no other; his further grabs are 403 not_eligible. False by default, and for ever as given."`
 	Packet       CampaignCreate `json:"packet" doc:"What the packet of every day is like."`
 }
 
@@ -78,6 +79,7 @@ type Campaign struct {
 	StartsOn     Date             `json:"starts_on" doc:"The first day."`
 	EndsOn       Nullable[Date]   `json:"ends_on" doc:"The last day; null: none."`
 	NextOpensAt  Nullable[Stamp]  `json:"next_opens_at" doc:"When the next packet opens that is not made yet. It is made, and its sender charged, ten minutes before; null: there is none."`
+	OneWin       bool             `json:"one_win_per_user" doc:"Whether whoever has won in one of its packets wins in no other."`
 	Packet       CampaignTemplate `json:"packet" doc:"What the packet of every day is like."`
 	CreatedAt    Stamp            `json:"created_at" doc:"When it was created."`
 	EndedAt      Nullable[Stamp]  `json:"ended_at" doc:"Set when ended."`
@@ -136,6 +138,7 @@ type campaignRequest struct {
 	StartsOn payout.Day    `json:"starts_on"` // "": the first that is possible
 	EndsOn   payout.Day    `json:"ends_on"`   // "": none
 	Packet   createRequest `json:"packet"`
+	OneWin   bool          `json:"one_win_per_user,omitempty"` // left out when false: older hashes have no such member
 }
 
 var dailyTime = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
@@ -164,6 +167,7 @@ func readCampaign(body []byte) (campaignRequest, error) {
 	if q.EndsOn != "" && q.EndsOn < q.StartsOn {
 		o.fault("ends_on", fault{faultRange, "must not be before starts_on"})
 	}
+	q.OneWin = valueOr(o.boolean("one_win_per_user"), false)
 	inner := o.object("packet")
 	if !o.faulty("packet") {
 		q.Packet = createMembers(inner, false)
@@ -182,6 +186,7 @@ func (q campaignRequest) campaign(app, id string, salt []byte, hash string) camp
 		BodyHash: hash, Template: campaign.Template{Life: p.Life, Eligible: p.Eligible, Packet: packet.Packet{
 			SenderID: p.SenderID, Currency: p.Currency, TotalAmount: p.Total, ShareCount: p.Count, Split: p.Split, MinShare: p.MinShare,
 			MaxShare: p.MaxShare, Greeting: p.Greeting, GroupID: p.GroupID, Metadata: p.Metadata, EligibleCount: len(p.Eligible), Tickets: p.Tickets,
+			OneWin: q.OneWin,
 		}},
 	}
 }
@@ -226,7 +231,7 @@ func renderCampaign(c campaign.Campaign) Campaign {
 	out := Campaign{
 		ID: c.ID, Name: c.Name, Status: CampaignStatus(c.Status), TimeZone: c.Zone,
 		OpensDailyAt: fmt.Sprintf("%02d:%02d", c.Minute/60, c.Minute%60), StartsOn: Date(c.StartsOn), NextOpensAt: stampOrNull(c.NextOpens),
-		CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt), Schedule: ScheduleRef{ID: "campaign/" + c.ID},
+		CreatedAt: Stamp(c.CreatedAt), EndedAt: stampOrNull(c.EndedAt), Schedule: ScheduleRef{ID: "campaign/" + c.ID}, OneWin: p.OneWin,
 		Packet: CampaignTemplate{SenderID: p.SenderID, Currency: p.Currency, TotalAmount: Fen(p.TotalAmount), ShareCount: p.ShareCount,
 			Split:    SplitMode(p.Split),
 			MinShare: Fen(p.MinShare), Greeting: p.Greeting, ExpiresInSeconds: c.Template.Life, EligibleCount: p.EligibleCount, Tickets: p.Tickets,

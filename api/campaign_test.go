@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"hongbao/campaign"
 	"hongbao/devstack/stacktest"
+	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -52,6 +54,7 @@ type campaignAnswer struct {
 		EligibleCount int               `json:"eligible_count"`
 		Metadata      map[string]string `json:"metadata"`
 	}
+	OneWin   bool `json:"one_win_per_user"`
 	Schedule struct{ ID string }
 }
 
@@ -102,6 +105,7 @@ func TestCampaignFields(t *testing.T) {
 		{"the packet's member outside", campaignBody("sender_id", `"u"`), []string{"sender_id unknown_field"}},
 		{"time of day", campaignBody("opens_daily_at", `"24:00"`), []string{"opens_daily_at invalid_format"}},
 		{"time with seconds", campaignBody("opens_daily_at", `"20:00:00"`), []string{"opens_daily_at invalid_format"}},
+		{"one win", campaignBody("one_win_per_user", `"yes"`), []string{"one_win_per_user wrong_type"}},
 		{"zone", campaignBody("time_zone", `"Local"`), []string{"time_zone invalid_format"}},
 		{"name", campaignBody("name", `""`), []string{"name wrong_length"}},
 		{"long name", campaignBody("name", quoted(strings.Repeat("雨", 65))), []string{"name wrong_length"}},
@@ -151,6 +155,41 @@ func TestCampaignCreate(t *testing.T) {
 	}
 	if twin := h.campaign(h.app2, "order-1", body); twin.ID == c.ID {
 		t.Error("two apps share a campaign")
+	}
+}
+
+// TestCampaignOneWin: the rule is of the campaign for ever, another body under its key; and
+// who has won already is told why he wins no more.
+func TestCampaignOneWin(t *testing.T) {
+	t.Parallel()
+	h := sharedHouse(t)
+	if h.campaign(h.app, "every", campaignBody()).OneWin || h.campaign(h.app, "every", campaignBody("one_win_per_user", "false")).OneWin {
+		t.Error("a rule that nobody has asked for")
+	}
+	c := h.campaign(h.app, "once", campaignBody("one_win_per_user", "true"))
+	if got := h.as(h.app, "GET", "/v1/campaigns/"+c.ID, ""); !c.OneWin || !strings.Contains(string(got.body), `"one_win_per_user":true`) {
+		t.Errorf("created %+v, read %s", c, got)
+	}
+	if other := h.postCampaign(h.app, "once", campaignBody()); other.code() != "idempotency_key_reused" {
+		t.Errorf("without the rule: %s", other)
+	}
+	stored, err := h.store.Campaign(t.Context(), c.ID)
+	h.check(err)
+	var days []string
+	for i := range 2 {
+		p := stored.PacketOf(stored.NextDay.Add(i), [32]byte{})
+		_, err := h.pool.Create(t.Context(), p, nil, nil, time.Hour, time.Second)
+		h.check(errors.Join(err, h.pool.OpenPool(t.Context(), p.ID, slices.Repeat([]money.Fen{p.TotalAmount / 10}, 10), nil)))
+		days = append(days, p.ID)
+	}
+	if r := h.grab(h.app, days[0], "ada"); r.status != http.StatusCreated {
+		t.Fatalf("%s", r)
+	}
+	if r := h.grab(h.app, days[1], "ada"); r.code() != "not_eligible" || !strings.Contains(string(r.body), "another packet of this campaign") {
+		t.Errorf("the next day: %s", r)
+	}
+	if r := h.grab(h.app, days[0], "ada"); r.status != http.StatusOK {
+		t.Errorf("again: %s", r)
 	}
 }
 

@@ -124,7 +124,11 @@ func (r *request) grabbed(got packet.Grabbed) (answer, error) {
 	case packet.GrabNotOpenYet:
 		return answer{}, notOpenYet(got.OpensAt, max(shortPause, got.OpensAt.Sub(r.server.cfg.Now())))
 	case packet.GrabNotEligible:
-		return answer{}, refuse(CodeNotEligible)
+		refused := refuse(CodeNotEligible)
+		if got.WonBefore {
+			refused.detail = "The user has won in another packet of this campaign, in which a user wins once."
+		}
+		return answer{}, refused
 	case packet.GrabSoldOut:
 		return answer{}, lateForAll
 	case packet.GrabExpired:

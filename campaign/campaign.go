@@ -176,7 +176,7 @@ func (c Campaign) RanOut() bool {
 }
 
 // PacketID derives the id of a day's packet.
-func (c Campaign) PacketID(day payout.Day) string { return packet.NewID(c.Salt, string(day)) }
+func (c Campaign) PacketID(day payout.Day) string { return packet.NewIDIn(c.ID, c.Salt, string(day)) }
 
 // PacketOf returns the packet of a day, as its create request would have it. Its times
 // are Redis' business.

@@ -107,7 +107,10 @@ func TestR1_PacketOfADay(t *testing.T) {
 	if one.App != "app" || one.SenderID != "u1" || one.TotalAmount != 100 || one.EligibleCount != 3 {
 		t.Errorf("%+v", one)
 	}
-	if second := (Campaign{Salt: NewSalt([]byte("another salt"), id)}); second.PacketID("2026-02-10") == one.ID {
+	if one.ID[:10] != id[:10] || other.ID[:10] != id[:10] {
+		t.Errorf("%s and %s of campaign %s are in other lanes than it", one.ID, other.ID, id)
+	}
+	if second := (Campaign{ID: id, Salt: NewSalt([]byte("another salt"), id)}); second.PacketID("2026-02-10") == one.ID {
 		t.Error("another app's campaign makes packets with our ids")
 	}
 }

@@ -40,11 +40,12 @@ type CampaignRequest struct {
 	// one for its own tries. Keys of packets are apart from those of campaigns.
 	IdempotencyKey string `json:"-"`
 
-	Name         string         `json:"name"`                // for people: 1 to 64 characters
-	TimeZone     string         `json:"time_zone,omitempty"` // IANA name; "": Asia/Shanghai
-	OpensDailyAt string         `json:"opens_daily_at"`      // HH:MM, 00:00 to 23:59, in TimeZone
-	StartsOn     string         `json:"starts_on,omitempty"` // YYYY-MM-DD; "": the first day whose packet opens from now on
-	EndsOn       string         `json:"ends_on,omitempty"`   // YYYY-MM-DD, that day included; "": it goes on until it is ended
+	Name         string         `json:"name"`                       // for people: 1 to 64 characters
+	TimeZone     string         `json:"time_zone,omitempty"`        // IANA name; "": Asia/Shanghai
+	OpensDailyAt string         `json:"opens_daily_at"`             // HH:MM, 00:00 to 23:59, in TimeZone
+	StartsOn     string         `json:"starts_on,omitempty"`        // YYYY-MM-DD; "": the first day whose packet opens from now on
+	OneWin       bool           `json:"one_win_per_user,omitempty"` // who has won in one of its packets wins in no other
+	EndsOn       string         `json:"ends_on,omitempty"`          // YYYY-MM-DD, that day included; "": it goes on until it is ended
 	Packet       CampaignPacket `json:"packet"`
 }
 
@@ -72,11 +73,12 @@ type Campaign struct {
 	ID           string           `json:"id"`
 	Name         string           `json:"name"`
 	Status       CampaignStatus   `json:"status"`
-	TimeZone     string           `json:"time_zone"`      // IANA name, of OpensDailyAt, StartsOn and EndsOn
-	OpensDailyAt string           `json:"opens_daily_at"` // HH:MM
-	StartsOn     string           `json:"starts_on"`      // YYYY-MM-DD
-	EndsOn       *string          `json:"ends_on"`        // YYYY-MM-DD, that day included; nil: none
-	NextOpensAt  *time.Time       `json:"next_opens_at"`  // of the next packet that is not made yet; nil: there is none
+	TimeZone     string           `json:"time_zone"`        // IANA name, of OpensDailyAt, StartsOn and EndsOn
+	OpensDailyAt string           `json:"opens_daily_at"`   // HH:MM
+	StartsOn     string           `json:"starts_on"`        // YYYY-MM-DD
+	OneWin       bool             `json:"one_win_per_user"` // who has won in one of its packets wins in no other
+	EndsOn       *string          `json:"ends_on"`          // YYYY-MM-DD, that day included; nil: none
+	NextOpensAt  *time.Time       `json:"next_opens_at"`    // of the next packet that is not made yet; nil: there is none
 	Packet       CampaignTemplate `json:"packet"`
 	CreatedAt    time.Time        `json:"created_at"`
 	EndedAt      *time.Time       `json:"ended_at"` // set when ended

@@ -15,6 +15,8 @@ var campaignMessages = map[string]saying{
 	"campaign.first":       {"First day", "首日"},
 	"campaign.last":        {"Last day", "末日"},
 	"campaign.guests":      {"Who may grab", "可领取人数"},
+	"campaign.wins":        {"Wins", "抢到次数"},
+	"campaign.one_win":     {"one a user, in all its packets", "每人在全部红包中限抢到一次"},
 	"campaign.schedule":    {"Schedule in Temporal", "Temporal 定时任务"},
 	"campaign.ended_at":    {"Ended", "结束于"},
 	"campaign.days":        {"Its days", "每日情况"},

@@ -24,6 +24,9 @@ const (
 	MaxOpensAhead   = 366 * 24 * time.Hour
 	DefaultLife     = 24 * time.Hour
 	DefaultMinShare = money.Fen(1)
+	// WinsKept is for how long after a packet of a campaign expires its wins still count
+	// against those who won (Packet.OneWin), also when no packet follows.
+	WinsKept = 90 * 24 * time.Hour
 )
 
 // Status is what the API tells about a packet.
@@ -67,6 +70,7 @@ type Packet struct {
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	EligibleCount int               `json:"eligible_count,omitempty"` // 0: everyone may grab
 	Tickets       bool              `json:"tickets,omitempty"`        // whoever grabs brings a ticket of the app; never with a list
+	OneWin        bool              `json:"one_win,omitempty"`        // who has won in a packet of its campaign wins no more
 	BodyHash      string            `json:"body_hash"`                // hex SHA-256 of the canonical create request
 	Commitment    string            `json:"commitment"`               // hex SHA-256 of the seed
 	CreatedAt     time.Time         `json:"created_at"`               // Redis TIME, milliseconds

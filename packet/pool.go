@@ -97,6 +97,8 @@ type Grabbed struct {
 	Result  GrabResult
 	Claim   Claim     // of won and replayed
 	OpensAt time.Time // of not_open_yet; zero while funding
+	// WonBefore: not_eligible, because the user has won in another packet of the campaign.
+	WonBefore bool
 }
 
 // Remainder is what close.lua found.

@@ -48,17 +48,26 @@ func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, 
 		opens = fmt.Sprint(opensAt.UnixMilli())
 	}
 	token := rand.Text()
-	args := append(make([]any, 0, 12+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
-		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID, created)
+	args := append(make([]any, 0, 13+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
+		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID, created,
+		winsKept(pk))
 	for _, user := range guests {
 		args = append(args, user)
 	}
 	reply, err := p.change(ctx, crash.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
-		keys.staged}, args...)
+		keys.staged, keys.wins}, args...)
 	if err != nil {
 		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
 	}
 	return decodeStaged(pk, token, reply)
+}
+
+// winsKept is packet.WinsKept in ms of a packet whose campaign lets a user win once, else 0.
+func winsKept(pk packet.Packet) int64 {
+	if !pk.OneWin {
+		return 0
+	}
+	return packet.WinsKept.Milliseconds()
 }
 
 func decodeStaged(pk packet.Packet, token string, reply []any) (packet.Staged, error) {

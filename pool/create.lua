@@ -16,6 +16,7 @@
 -- KEYS[6] staged packets of the lane, sorted set of "<app>\0<sender id>\0<created
 --         at ms, 15 digits>\0<packet id>" and the same without sender id, all
 --         with score 0
+-- KEYS[7] users who have won in a packet of the same campaign, set
 --
 -- ARGV[1]  pass of the caller (epoch.go)
 -- ARGV[2]  packet id
@@ -30,6 +31,8 @@
 -- ARGV[11] app
 -- ARGV[12] sender id
 -- ARGV[13] created_at in ms of a packet whose pool was lost, or empty: now
+-- ARGV[14] for how long after expires_at the wins of the packet's campaign count, in ms;
+--          0: a user may win in each of its packets
 -- ARGV[+1] one eligible user id; none at all: everybody may grab
 --
 -- Returns {outcome, now in ms, packet hash as a flat list, what was counted (epoch.go)}.
@@ -71,18 +74,22 @@ local function fits(key, kind)
   local found = redis.call('TYPE', key)['ok']
   return found == 'none' or found == kind
 end
-if not (fits(KEYS[3], 'set') and fits(KEYS[4], 'zset') and fits(KEYS[5], 'stream') and fits(KEYS[6], 'zset')) then
+if not (fits(KEYS[3], 'set') and fits(KEYS[4], 'zset') and fits(KEYS[5], 'stream') and fits(KEYS[6], 'zset') and fits(KEYS[7], 'set')) then
   return redis.error_reply('WRONGTYPE a key of the packet or its lane holds something else')
 end
 
 redis.call('HSET', KEYS[2],
   'id', ARGV[2], 'app', ARGV[11], 'sender', ARGV[12], 'state', 'funding', 'packet', ARGV[3], 'body_hash', ARGV[4],
   'share_count', ARGV[5], 'remaining', ARGV[5], 'claimed_count', '0', 'claimed_amount', '0',
-  'restricted', #ARGV > 13 and '1' or '0',
+  'restricted', #ARGV > 14 and '1' or '0',
   'created_at', ms(created_at), 'opens_at', ms(opens_at), 'expires_at', ms(expires_at),
   'busy_until', ms(now + ARGV[9]), 'holder', ARGV[10])
+if ARGV[14] ~= '0' then
+  redis.call('HSET', KEYS[2], 'wins_until', ms(expires_at + ARGV[14]))
+  redis.call('PEXPIREAT', KEYS[7], ms(expires_at + ARGV[14]))
+end
 redis.call('UNLINK', KEYS[3])
-for from = 14, #ARGV, 1000 do
+for from = 15, #ARGV, 1000 do
   redis.call('SADD', KEYS[3], unpack(ARGV, from, math.min(from + 999, #ARGV)))
 end
 redis.call('ZADD', KEYS[4], ms(created_at), ARGV[2])

@@ -43,7 +43,7 @@ func (c *call) arguments(keys keyspace, pass string) (names []string, args []any
 			names = append(names, keys.epoch(c.lane.number), keys.handoff(c.lane.number))
 		}
 		k := keys.of(q.id)
-		names = append(names, k.packet, k.shares, k.winners, k.eligible, k.order)
+		names = append(names, k.packet, k.shares, k.winners, k.eligible, k.order, k.wins)
 		args = append(args, users, profiles)
 	}
 	return names, args

@@ -14,6 +14,8 @@
 -- KEYS[+4] eligible user ids, set
 -- KEYS[+5] winners in the order of their claims, list of "<claims before these>:<user
 --          ids as a MessagePack array>", one a call
+-- KEYS[+6] users who have won in a packet of the same campaign, set; looked at and written
+--          when the packet has wins_until, which is when it goes
 --
 -- ARGV[1]  pass of the caller (epoch.go)
 -- ARGV[2]  mark of this call, of no other one; with a ? before it nothing is taken, and
@@ -31,7 +33,8 @@
 -- detail are for those left over. Outcomes in order of precedence, the first that fits
 -- (packet.GrabResult): not_found; replayed (detail: claim record of an earlier grab);
 -- retired; not_open_yet (detail: opens_at in ms, empty while funding); not_eligible;
--- sold_out; expired; won (detail: claim record of this call's first sending);
+-- sold_out; expired; not_eligible (detail: won, in another packet of the campaign); won
+-- (detail: claim record of this call's first sending);
 -- unavailable (counters and shares disagree, nothing taken). Behind them what was
 -- counted: {seq of the lane, changes of the caller, grabs of the lane}.
 
@@ -58,24 +61,32 @@ local function refusal(p)
   if now < p.opens_at then return 'not_open_yet', text(p.opens_at) end
 end
 
+local function grabbable(p) return p.state == 'open' and now < p.expires_at and p.remaining > 0 end
+
+-- Who wins in this call, by the key of the wins of a campaign.
+local wins_of = {}
+
 -- Sorts the users of a packet: others get an answer of their own, the rest stays in
 -- p.users with their profiles.
 local function look(p, users, profiles)
   local records = redis.call('HMGET', p.winners, unpack(users))
   local early = p.restricted and not p.outcome and redis.call('SMISMEMBER', p.eligible, unpack(users))
+  local has_won = p.wins_until and not p.outcome and grabbable(p) and redis.call('SMISMEMBER', p.wins, unpack(users))
+  local winning = wins_of[p.wins] or {}
   local seen, rest, kept = {}, nil, nil
   for i = 1, #users do
     local user, record = users[i], records[i]
     if seen[user] then error('one user twice for one packet in a call') end
     seen[user] = true
-    if record or early and early[i] == 0 then
+    local uninvited, again = early and early[i] == 0, has_won and (has_won[i] == 1 or winning[user])
+    if record or uninvited or again then
       if not rest then -- the first one: what came before him is the rest so far
         rest, kept = {unpack(users, 1, i - 1)}, {}
         for n = 1, i - 1 do kept[n] = profiles[n] end
       end
       local outcome = record and (string.find(record, mark, 1, true) and 'won' or 'replayed') or 'not_eligible'
       local n = #p.others
-      p.others[n + 1], p.others[n + 2], p.others[n + 3] = i, outcome, record or ''
+      p.others[n + 1], p.others[n + 2], p.others[n + 3] = i, outcome, record or not uninvited and 'won' or ''
     elseif rest then
       rest[#rest + 1] = user
       kept[#rest] = profiles[i]
@@ -87,7 +98,7 @@ end
 -- Which shares the rest takes, and what is left to say to those who get none. The
 -- pool must not contradict itself, and the last share tells the new counters.
 local function next_shares(p)
-  local take = p.state == 'open' and now < p.expires_at and math.min(#p.users, p.remaining) or 0
+  local take = grabbable(p) and math.min(#p.users, p.remaining) or 0
   p.outcome, p.detail = p.remaining == take and 'sold_out' or 'expired', ''
   if take == 0 then return nil end
   if looking then
@@ -97,17 +108,24 @@ local function next_shares(p)
   local shares = redis.call('LRANGE', p.shares, '0', text(take - 1))
   p.sum, p.best = string.match(shares[take] or '', '^%d+:%d+:(%d+):(%d+)$')
   if p.sum and p.id and p.app and p.claimed and redis.call('LLEN', p.shares) == p.remaining
-    and (redis.call('LLEN', p.order) == 0) == (p.claimed == 0) then return shares end
+    and (redis.call('LLEN', p.order) == 0) == (p.claimed == 0) then
+    if p.wins_until then
+      wins_of[p.wins] = wins_of[p.wins] or {}
+      for i = 1, take do wins_of[p.wins][p.users[i]] = true end
+    end
+    return shares
+  end
   p.outcome = 'unavailable'
 end
 
 local packets = {}
 for n = 1, (#ARGV - 2) / 2 do
-  local key = 5 * n - 2
+  local key = 6 * n - 3
   local f = redis.call('HMGET', KEYS[key], 'state', 'id', 'app', 'opens_at', 'expires_at', 'restricted', 'remaining',
-    'claimed_count', 'claimed_at', 'retired')
+    'claimed_count', 'claimed_at', 'retired', 'wins_until')
   local p = {
     key = KEYS[key], shares = KEYS[key + 1], winners = KEYS[key + 2], eligible = KEYS[key + 3], order = KEYS[key + 4],
+    wins = KEYS[key + 5], wins_until = f[11],
     state = f[1], id = f[2], app = f[3], opens_at = tonumber(f[4]), expires_at = tonumber(f[5]), restricted = f[6] == '1',
     remaining = tonumber(f[7]), claimed = tonumber(f[8]), retired = f[10],
     at = math.max(now, tonumber(f[9]) or 0), -- claims are in the order of time, also when the clock steps back
@@ -142,13 +160,17 @@ end
 
 -- Somebody may take a right away while we work. Redis would tell at the command that needs
 -- it, and undo nothing of those before: half a grab is a share for two.
+local commands = {}
 for _, p in ipairs(packets) do
-  if p.taken then
-    for _, name in ipairs({'HSET', 'RPUSH', 'LTRIM'}) do
-      if not redis.acl_check_cmd(name, p.key, '0', '0') then return redis.error_reply('NOPERM +' .. string.lower(name)) end
-    end
+  if p.taken and p.wins_until then
+    commands = {'HSET', 'RPUSH', 'LTRIM', 'SADD', 'PEXPIREAT'}
     break
+  elseif p.taken then
+    commands = {'HSET', 'RPUSH', 'LTRIM'}
   end
+end
+for _, name in ipairs(commands) do
+  if not redis.acl_check_cmd(name, KEYS[3], '0', '0') then return redis.error_reply('NOPERM +' .. string.lower(name)) end
 end
 
 -- From here on only writes. XADD comes first: it is the one that a damaged key can refuse.
@@ -167,6 +189,10 @@ for n, p in ipairs(packets) do
       claims[2 * i] = p.taken[i] .. tail .. (profiles[i] or '')
     end
     redis.call('HSET', p.winners, unpack(claims))
+    if p.wins_until then
+      redis.call('SADD', p.wins, unpack(users, 1, take))
+      redis.call('PEXPIREAT', p.wins, p.wins_until)
+    end
     redis.call('RPUSH', p.order, text(p.claimed) .. ':' .. winners)
     redis.call('LTRIM', p.shares, text(take), '-1')
     redis.call('HSET', p.key, 'remaining', text(p.remaining - take), 'claimed_count', text(p.claimed + take),

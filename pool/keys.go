@@ -106,6 +106,7 @@ type packetKeys struct {
 	shares   string // list of shares (packet.Loaded), taken from the left
 	winners  string // hash: user id -> claim record
 	eligible string // set of user ids
+	wins     string // set of users who have won in a packet of the same campaign; the others have none
 	order    string // list of the winners in the order of their claims, some in each element
 	handoff  string // stream of the lane
 	epoch    string // hash of the lane: its gate (rule R9)
@@ -121,7 +122,8 @@ func (k keyspace) of(id string) packetKeys {
 	base := "hb:{" + k.tags[lane] + "}:packet:" + id
 	return packetKeys{
 		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
-		order: base + ":order", handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane),
+		wins: "hb:{" + k.tags[lane] + "}:wins:" + packet.CampaignPart(id), order: base + ":order",
+		handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane),
 		listed: k.listed(lane), staged: k.staged(lane),
 	}
 }

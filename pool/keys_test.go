@@ -67,6 +67,7 @@ func TestKeys(t *testing.T) {
 		packet: prefix + "packet:" + id, shares: prefix + "packet:" + id + ":shares", winners: prefix + "packet:" + id + ":winners",
 		eligible: prefix + "packet:" + id + ":eligible", handoff: prefix + "handoff", epoch: prefix + "epoch", live: prefix + "live",
 		order: prefix + "packet:" + id + ":order", claimed: prefix + "claimed", listed: prefix + "listed", staged: prefix + "staged",
+		wins: prefix + "wins:" + id[:10],
 	}
 	if got := k.of(id); got != want {
 		t.Errorf("keys\n got %+v\nwant %+v", got, want)

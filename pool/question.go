@@ -222,6 +222,8 @@ func decodeGrabbed(packetID, userID, outcome, detail string) (packet.Grabbed, er
 			return packet.Grabbed{}, err
 		}
 		g.Claim = claim
+	case packet.GrabNotEligible:
+		g.WonBefore = detail == "won"
 	case packet.GrabNotOpenYet:
 		if detail == "" {
 			break

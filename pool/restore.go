@@ -334,6 +334,9 @@ func hashOf(r packet.Restored) ([]any, error) {
 	if state == packet.PoolClosing {
 		fields = append(fields, "reason", string(r.Reason))
 	}
+	if r.OneWin {
+		fields = append(fields, "wins_until", r.ExpiresAt.Add(packet.WinsKept).UnixMilli())
+	}
 	if r.Withheld && state == packet.PoolOpen {
 		fields = append(fields, "withheld", "1")
 	}
@@ -349,6 +352,24 @@ func withFirst(fields []any, first *packet.FirstAnswer) ([]any, error) {
 		return nil, fmt.Errorf("encode first answer: %w", err)
 	}
 	return append(fields, "first", encoded), nil
+}
+
+// RestoreWins adds to the users who have won in a campaign, which is named by its id or by
+// that of one of its packets, while the gate of its lane is closed in the given epoch. They
+// count until the given time at least.
+//
+// Errors: ErrGate, ErrUnavailable.
+func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error {
+	keys, err := p.keysOf(campaign)
+	if err != nil {
+		return err
+	}
+	args := []any{epoch, kindSet, 0, until.UnixMilli()}
+	for _, user := range users {
+		args = append(args, user)
+	}
+	err = restoreScript.Run(ctx, p.rdb, []string{p.keys.epoch(packet.Lane(campaign, p.cfg.Lanes)), keys.wins}, args...).Err()
+	return redisError("wins of campaign "+campaign, err)
 }
 
 // RestoreTombstones makes tombstones of packets of a lane, while its gate is closed

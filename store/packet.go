@@ -50,6 +50,7 @@ type packetRow struct {
 	BestShare      *int
 	LastShare      *int
 	Tickets        bool
+	OneWin         bool
 }
 
 func (packetRow) TableName() string { return "packets" }
@@ -68,9 +69,9 @@ func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Ti
 	return packetRow{
 		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
 		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
-		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, BodyHash: p.BodyHash, Commitment: p.Commitment,
-		SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(), OpensAt: p.OpensAt.UTC(),
-		ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
+		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, OneWin: p.OneWin, BodyHash: p.BodyHash,
+		Commitment: p.Commitment, SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(),
+		OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
 	}, nil
 }
 
@@ -79,7 +80,7 @@ func (r packetRow) record() (packet.Record, error) {
 		Packet: packet.Packet{
 			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
 			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
-			GroupID: r.GroupID, Tickets: r.Tickets, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
+			GroupID: r.GroupID, Tickets: r.Tickets, OneWin: r.OneWin, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
 			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
 		},
 		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,

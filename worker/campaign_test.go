@@ -193,6 +193,40 @@ func TestCampaigns(t *testing.T) {
 		}
 	})
 
+	t.Run("a user wins once in all packets, also when their lane is made again", func(t *testing.T) {
+		c := r.campaign(t, "olga", 2*time.Hour, func(c *campaign.Campaign, _ time.Time) {
+			c.Template.Life, c.Template.Packet.OneWin = 7*24*3600, true
+		})
+		exec(t, r.sql(t), 1, "UPDATE campaigns SET next_day = ?, next_opens = next_opens - INTERVAL 2 DAY WHERE id = ?",
+			string(c.NextDay.Add(-2)), c.ID)
+		days := r.days(t, c, 2)
+		for _, d := range days {
+			r.awaitOpen(t, d.PacketID)
+		}
+		grab := func(day int, user string) packet.Grabbed {
+			return must(r.pool.Grab(t.Context(), days[day].PacketID, user, packet.Profile{}))(t)
+		}
+		if got := grab(0, "u1"); got.Result != packet.GrabWon {
+			t.Fatalf("%+v", got)
+		}
+		if got := grab(1, "u1"); got.Result != packet.GrabNotEligible || !got.WonBefore {
+			t.Errorf("the second day: %+v", got)
+		}
+		r.flush(t)
+		var got packet.Grabbed
+		wait.Until(t, "the lane is open again", func() (open bool) {
+			var err error
+			got, err = r.pool.Grab(t.Context(), days[1].PacketID, "u1", packet.Profile{})
+			return err == nil
+		})
+		if got.Result != packet.GrabNotEligible || !got.WonBefore {
+			t.Errorf("the second day, made again: %+v", got)
+		}
+		if got := grab(1, "u2"); got.Result != packet.GrabWon {
+			t.Errorf("somebody else: %+v", got)
+		}
+	})
+
 	t.Run("a run that died after the packet was made, and many at once, make no other", func(t *testing.T) {
 		c := r.campaign(t, "dora", 5*time.Minute, func(c *campaign.Campaign, _ time.Time) {
 			c.Template.Eligible, c.Template.Packet.EligibleCount = []string{"u2", "u1"}, 2

@@ -38,6 +38,7 @@ type RebuildRows interface {
 	SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error)
 	TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration, after packet.Place,
 		limit int) ([]packet.Tombstone, packet.Place, error)
+	WinsOfLane(ctx context.Context, lane, lanes int, tell func(campaign string, users []string) error) error
 	PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
 	ClaimBook
@@ -57,6 +58,7 @@ type RebuildPools interface {
 	RemainingClaims(ctx context.Context, id string, tell func([]packet.Claim) error) error
 	ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error)
 	Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error
+	RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error
 	RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 }

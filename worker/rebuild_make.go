@@ -58,6 +58,9 @@ func (r *Rebuilder) make(ctx context.Context, b *packet.Rebuild) error {
 		}
 	}
 	b.Packets = len(done)
+	if err := r.makeWins(ctx, b); err != nil {
+		return err
+	}
 	for _, status := range []packet.Status{packet.StatusClosed, packet.StatusRejected} {
 		if err := r.makeStones(ctx, b, status); err != nil {
 			return err
@@ -176,6 +179,17 @@ func firstAnswer(p packet.Restored, now time.Time) *packet.FirstAnswer {
 		return &packet.FirstAnswer{HTTPStatus: http.StatusAccepted}
 	}
 	return &packet.FirstAnswer{HTTPStatus: http.StatusCreated}
+}
+
+// makeWins tells the pool who has won in campaigns in which a user wins once.
+func (r *Rebuilder) makeWins(ctx context.Context, b *packet.Rebuild) error {
+	now, err := r.cfg.Books.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	return r.cfg.Rows.WinsOfLane(ctx, b.Lane, r.cfg.Lanes, func(campaign string, users []string) error {
+		return r.cfg.Pools.RestoreWins(ctx, b.Epoch, campaign, users, now.Add(packet.WinsKept))
+	})
 }
 
 func (r *Rebuilder) makeStones(ctx context.Context, b *packet.Rebuild, status packet.Status) error {

@@ -29,7 +29,8 @@ func TestCampaigns(t *testing.T) {
 	d := newDeskTest(t)
 	full := rain("--time-zone", "Asia/Tokyo", "--starts-on", "2999-01-01", "--ends-on", "2999-01-20", "--split", "even", "--min", "2", "--max",
 		"500", "--greeting", "恭喜",
-		"--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--idempotency-key", "k1", "--json")
+		"--expires-in", "1m", "--eligible", "bob,carol", "--group", "g", "--metadata", "a=b,c=d", "--one-win-per-user",
+		"--idempotency-key", "k1", "--json")
 	out, errs := d.shop(exitOK, full...)
 	var c client.Campaign
 	d.check(json.Unmarshal([]byte(out), &c))
@@ -38,7 +39,7 @@ func TestCampaigns(t *testing.T) {
 		*c.EndsOn != "2999-01-20" ||
 		p.SenderID != "alice" || p.TotalAmount != 1000 || p.ShareCount != 4 || p.Split != client.SplitEven || p.MinShare != 2 ||
 		*p.MaxShare != 500 || p.Greeting != "恭喜" ||
-		p.ExpiresInSeconds != 60 || p.EligibleCount != 2 || *p.GroupID != "g" || len(p.Metadata) != 2 || p.Metadata["c"] != "d" {
+		p.ExpiresInSeconds != 60 || !c.OneWin || p.EligibleCount != 2 || *p.GroupID != "g" || len(p.Metadata) != 2 || p.Metadata["c"] != "d" {
 		t.Fatalf("%s%s", out, errs)
 	}
 	if again, _ := d.shop(exitOK, full...); again != out {
@@ -48,7 +49,8 @@ func TestCampaigns(t *testing.T) {
 	contains(t, out, "evening rain", "active", "20:05 Asia/Shanghai", "2998-12-31", "¥10.00 (1000 fen)", "4, equal, ¥0.01 or more each",
 		"24h0m0s after it opens", "campaign/")
 	out, _ = d.shop(exitOK, "show", c.ID)
-	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "恭喜", "4, even, ¥0.02 to ¥5.00 each", "1m0s after it opens", when(*c.NextOpensAt))
+	contains(t, out, c.ID, "alice", "2999-01-01", "2 users", "one a user, in all its packets", "恭喜", "4, even, ¥0.02 to ¥5.00 each",
+		"1m0s after it opens", when(*c.NextOpensAt))
 	if strings.Contains(out, "decided") {
 		t.Errorf("no day was decided yet:\n%s", out)
 	}
