@@ -28,7 +28,7 @@ var exitCodes = []struct {
 }{
 	{exitOK, "Done. Of a check: all is well."},
 	{exitFailed, "It was tried and failed: nobody answered, the key is not known, the id is not there, the output " +
-		"could not be written. Of a check: something is wrong."},
+		"could not be written. Of a check: something is wrong, or could not be checked."},
 	{exitUsage, "Arguments, settings or input are wrong. Nothing was done."},
 	{exitLeft, "A watched packet closed with shares left, which went back to the sender."},
 	{exitRefused, "Refused: the state has moved or a rule forbids it. Nothing was done, and repeating it does not help. Of many: some were " +

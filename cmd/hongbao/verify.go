@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 )
 
@@ -29,7 +32,7 @@ func newVerifyCommand() *cobra.Command {
 		Short: "Check that a closed packet was split as promised, offline",
 		Long: `Check that a closed packet was split as promised. It asks nobody: it reads what
 GET /v1/packets/{id} answered (- for standard input), computes every share again
-from the seed, and compares it with the claims when they are given.
+from the seed, and compares counts, sums and the claims when they are given.
 
   hongbao packets show <packet id> --json > packet.json
   hongbao packets claims <packet id> --json > claims.json
@@ -37,8 +40,9 @@ from the seed, and compares it with the claims when they are given.
 
 docs/fairness.md says what this shows and what it does not.
 
-Exit code: 0 valid; 1 not valid; 2 the input cannot be used: no packet, not
-closed, or split by an algorithm this version does not know.`,
+Exit code: 0 valid; 1 not valid, or not everything could be checked: claims are
+missing from the file; 2 the input cannot be used: no packet, not closed, a member
+that is there twice or in another case, or an algorithm this version does not know.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return &usageError{fmt.Errorf("exactly one file with a packet is needed, not %d", len(args))}
@@ -92,7 +96,7 @@ func (f verifyFlags) read(in io.Reader, packetFile string) (judgedPacket, []judg
 	if err != nil {
 		return p, nil, err
 	}
-	if err := json.Unmarshal(text, &p); err != nil {
+	if err := unmarshalStrict(text, &p); err != nil {
 		return p, nil, fmt.Errorf("%s: %w: %w", packetFile, errNoPacket, err)
 	}
 	if f.claims == "" {
@@ -115,26 +119,46 @@ func readInput(in io.Reader, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
+// errCase: a name matches one of the API's only when case is ignored.
+var errCase = errors.New("a member's name is written in another case")
+
+// unmarshalStrict reads one JSON value, a pointer to which is into. Names are
+// compared exactly; a name that is there twice is refused, also in another case,
+// because other readers may take the other one.
+func unmarshalStrict(text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		return err
+	}
+	folded := reflect.New(reflect.TypeOf(into).Elem())
+	if err := json.Unmarshal(text, folded.Interface(), json.MatchCaseInsensitiveNames(true)); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(into, folded.Interface()) {
+		return errCase
+	}
+	return nil
+}
+
 // readClaims reads one page or several, one after the other, or an array of items.
 func readClaims(text []byte) ([]judgedClaim, error) {
 	all := []judgedClaim{}
-	dec := json.NewDecoder(bytes.NewReader(text))
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
 	for {
-		var document json.RawMessage
-		err := dec.Decode(&document)
+		document, err := dec.ReadValue()
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		var page struct{ Items *[]judgedClaim }
-		switch document[0] {
-		case '[':
+		var page struct {
+			Items *[]judgedClaim `json:"items"`
+		}
+		if document.Kind() == '[' {
 			page.Items = &[]judgedClaim{}
-			err = json.Unmarshal(document, page.Items)
-		default:
-			err = json.Unmarshal(document, &page)
+			err = unmarshalStrict(document, page.Items)
+		} else {
+			err = unmarshalStrict(document, &page)
 		}
 		if err != nil {
 			return nil, err
@@ -178,17 +202,30 @@ func (f verifyFlags) print(out io.Writer, v verdict) error {
 		}
 	}
 	for _, c := range v.Checks {
-		mark := "ok    "
-		if !c.OK {
-			mark = "FAULT "
+		mark := "ok"
+		switch {
+		case !c.Checked:
+			mark = "UNCHECKED"
+		case !c.OK:
+			mark = "FAULT"
 		}
-		if err := printf(out, "%s %s\n", mark, c.Says); err != nil {
+		if err := printf(out, "%-9s %s\n", mark, c.Says); err != nil {
 			return err
 		}
 	}
-	word := "valid"
-	if !v.Valid {
-		word = "NOT VALID"
+	return printf(out, "packet %s is %s\n", v.PacketID, v.word())
+}
+
+// word sums a verdict up.
+func (v verdict) word() string {
+	wrong := func(c check) bool { return c.Checked && !c.OK }
+	switch {
+	case v.Valid && v.Claims == nil:
+		return "valid; its claims were not compared, see --claims"
+	case v.Valid:
+		return "valid"
+	case slices.ContainsFunc(v.Checks, wrong):
+		return "NOT VALID"
 	}
-	return printf(out, "packet %s is %s\n", v.PacketID, word)
+	return "NOT FULLY CHECKED"
 }

@@ -10,21 +10,26 @@ import (
 
 	"hongbao/money"
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 // judgedPacket is what matters of a packet. Members that must be there are
 // pointers, so that a missing one is not taken for 0.
 type judgedPacket struct {
-	ID            string           `json:"id"`
-	Status        packet.Status    `json:"status"`
-	TotalAmount   *money.Fen       `json:"total_amount"`
-	ShareCount    *int             `json:"share_count"`
-	Split         packet.SplitMode `json:"split"`
-	MinShare      *money.Fen       `json:"min_share"`
-	MaxShare      *money.Fen       `json:"max_share"` // null: no cap
-	ClaimedCount  *int             `json:"claimed_count"`
-	ClaimedAmount *money.Fen       `json:"claimed_amount"`
-	Fairness      struct {
+	ID              string           `json:"id"`
+	Status          packet.Status    `json:"status"`
+	Currency        string           `json:"currency"`
+	TotalAmount     *money.Fen       `json:"total_amount"`
+	ShareCount      *int             `json:"share_count"`
+	Split           packet.SplitMode `json:"split"`
+	MinShare        *money.Fen       `json:"min_share"`
+	MaxShare        *money.Fen       `json:"max_share"` // null: no cap
+	ClaimedCount    *int             `json:"claimed_count"`
+	ClaimedAmount   *money.Fen       `json:"claimed_amount"`
+	RemainingCount  *int             `json:"remaining_count"`
+	RemainingAmount *money.Fen       `json:"remaining_amount"`
+	RefundedAmount  *money.Fen       `json:"refunded_amount"`
+	Fairness        struct {
 		Algorithm  string  `json:"algorithm"`
 		Commitment string  `json:"commitment"`
 		Seed       *string `json:"seed"`
@@ -37,8 +42,12 @@ type judgedClaim struct {
 	UserID     string    `json:"user_id"`
 	ShareIndex *int      `json:"share_index"`
 	Amount     money.Fen `json:"amount"`
+	Currency   string    `json:"currency"`
 	ClaimedAt  time.Time `json:"claimed_at"`
 	BestLuck   bool      `json:"best_luck"`
+	Payout     struct {
+		Status payout.Status `json:"status"`
+	} `json:"payout"`
 }
 
 // Errors of input that cannot be judged.
@@ -61,9 +70,10 @@ type verdict struct {
 
 // check is one thing that was looked at.
 type check struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
-	Says string `json:"says"`
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Checked bool   `json:"checked"` // false: the documents are not enough for it
+	Says    string `json:"says"`
 }
 
 // shareClaim is a claim beside the share it is of.
@@ -75,8 +85,14 @@ type shareClaim struct {
 }
 
 func (v *verdict) check(name string, ok bool, format string, args ...any) {
-	v.Checks = append(v.Checks, check{Name: name, OK: ok, Says: fmt.Sprintf(format, args...)})
+	v.Checks = append(v.Checks, check{Name: name, OK: ok, Checked: true, Says: fmt.Sprintf(format, args...)})
 	v.Valid = v.Valid && ok
+}
+
+// unchecked records a check that the documents are not enough for.
+func (v *verdict) unchecked(name, format string, args ...any) {
+	v.Checks = append(v.Checks, check{Name: name, Says: fmt.Sprintf(format, args...)})
+	v.Valid = false
 }
 
 // judge computes the shares again and compares. commitment is the one that was
@@ -85,9 +101,6 @@ func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, er
 	seed, err := p.seed()
 	if err != nil {
 		return verdict{}, err
-	}
-	if claims != nil && (p.ClaimedCount == nil || p.ClaimedAmount == nil) {
-		return verdict{}, fmt.Errorf("it %w: claimed_count or claimed_amount is missing", errNoPacket)
 	}
 	v := verdict{Valid: true, PacketID: p.ID, Algorithm: p.Fairness.Algorithm}
 	own := packet.Commitment(seed)
@@ -108,6 +121,7 @@ func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, er
 		return verdict{}, fmt.Errorf("cannot be split: %w", err)
 	}
 	v.check("sum", true, "%d shares were computed again, %s in all", len(v.Shares), shown(*p.TotalAmount)) // Split guarantees the sum
+	v.judgeCounts(p)
 	if claims != nil {
 		v.judgeClaims(p, claims)
 	}
@@ -117,11 +131,13 @@ func judge(p judgedPacket, claims []judgedClaim, commitment string) (verdict, er
 // seed returns the seed of a packet that can be judged.
 func (p judgedPacket) seed() (seed [32]byte, err error) {
 	switch {
-	case p.ID == "" || p.TotalAmount == nil || p.ShareCount == nil || p.MinShare == nil || p.Fairness.Commitment == "":
+	case p.ID == "" || p.Status == "" || p.TotalAmount == nil || p.ShareCount == nil || p.MinShare == nil || p.Fairness.Commitment == "":
 		return seed, fmt.Errorf("it %w: members are missing", errNoPacket)
+	case p.ClaimedCount == nil || p.ClaimedAmount == nil || p.RemainingCount == nil || p.RemainingAmount == nil || p.RefundedAmount == nil:
+		return seed, fmt.Errorf("it %w: a claimed_, remaining_ or refunded_ member is missing", errNoPacket)
 	case p.Fairness.Algorithm != packet.Algorithm:
 		return seed, fmt.Errorf("%w %q; this version knows %s", errAlgorithm, p.Fairness.Algorithm, packet.Algorithm)
-	case p.Fairness.Seed == nil:
+	case p.Fairness.Seed == nil || p.Status != packet.StatusClosed:
 		return seed, errNotClosed
 	}
 	if len(*p.Fairness.Seed) != 2*len(seed) {
@@ -133,11 +149,30 @@ func (p judgedPacket) seed() (seed [32]byte, err error) {
 	return seed, nil
 }
 
+// judgeCounts compares the packet's counts and sums with each other and with the shares.
+func (v *verdict) judgeCounts(p judgedPacket) {
+	claimed, remaining, total := *p.ClaimedAmount, *p.RemainingAmount, *p.TotalAmount
+	v.check("counts", *p.ClaimedCount >= 0 && *p.ClaimedCount <= *p.ShareCount && *p.RemainingCount == *p.ShareCount-*p.ClaimedCount,
+		"%d shares were claimed and %d remained, of %d", *p.ClaimedCount, *p.RemainingCount, *p.ShareCount)
+	v.check("amounts", claimed >= 0 && claimed <= total && remaining == total-claimed, "%s were claimed and %s remained, of %s",
+		shown(claimed), shown(remaining), shown(total))
+	// A cancelled payout goes back to the sender as well.
+	v.check("refunded", *p.RefundedAmount >= remaining && *p.RefundedAmount <= total, "%s went back to the sender, %s remained",
+		shown(*p.RefundedAmount), shown(remaining))
+	least, most := money.Fen(0), money.Fen(0)
+	sorted := slices.Sorted(slices.Values(v.Shares))
+	for i := range min(max(*p.ClaimedCount, 0), len(sorted)) {
+		least, most = least+sorted[i], most+sorted[len(sorted)-1-i]
+	}
+	v.check("reach", least <= claimed && claimed <= most, "%d of the shares are %s at least and %s at most; %s were claimed",
+		*p.ClaimedCount, shown(least), shown(most), shown(claimed))
+}
+
 // judgeClaims compares each claim with its share, and all of them with the packet.
 func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 	v.Claims = []shareClaim{}
 	shares, users := map[int]bool{}, map[string]bool{}
-	sum, wrong := money.Fen(0), 0
+	sum, cancelled, wrong := money.Fen(0), money.Fen(0), 0
 	for _, c := range claims {
 		s := shareClaim{ShareIndex: -1, UserID: c.UserID, Amount: c.Amount}
 		if c.ShareIndex != nil {
@@ -148,6 +183,10 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 			s.Problem = "no such share"
 		case c.PacketID != p.ID:
 			s.Problem = "of another packet"
+		case c.UserID == "" || c.ClaimedAt.IsZero():
+			s.Problem = "user or time is missing"
+		case c.Currency != p.Currency:
+			s.Problem = "another currency"
 		case shares[i]:
 			s.Problem = "share claimed twice"
 		case users[c.UserID]:
@@ -160,13 +199,16 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 		}
 		shares[s.ShareIndex], users[c.UserID] = true, true
 		sum += c.Amount
+		if c.Payout.Status == payout.StatusCancelled {
+			cancelled += c.Amount
+		}
 		v.Claims = append(v.Claims, s)
 	}
 	v.check("claims", wrong == 0, "%d of %d claims have the amount of their share", len(claims)-wrong, len(claims))
 	missing := *p.ClaimedCount - len(claims)
 	switch {
-	case missing > 0: // a page, or one's own claim: it can be right by itself
-		v.check("complete", true, "%d of the packet's %d claims are not in the file, so that their sum and best luck were not checked", missing,
+	case missing > 0: // a page, or one's own claim
+		v.unchecked("complete", "%d of the packet's %d claims are not in the file: their sum, refunds and best luck cannot be checked", missing,
 			*p.ClaimedCount)
 		return
 	case missing < 0 || sum != *p.ClaimedAmount:
@@ -175,6 +217,8 @@ func (v *verdict) judgeClaims(p judgedPacket, claims []judgedClaim) {
 		return
 	}
 	v.check("complete", true, "they are all claims of the packet, %s in all", shown(sum))
+	v.check("cancelled", *p.RefundedAmount <= *p.RemainingAmount+cancelled, "besides the remainder, at most %s of cancelled payouts went back",
+		shown(cancelled))
 	v.judgeLuck(claims)
 }
 

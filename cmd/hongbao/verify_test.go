@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,7 +88,8 @@ func TestVerify(t *testing.T) {
 		for _, c := range v.Checks {
 			names = append(names, c.Name)
 		}
-		if want := []string{"commitment", "noted", "sum", "claims", "complete", "best_luck"}; !slices.Equal(names, want) {
+		if want := []string{"commitment", "noted", "sum", "counts", "amounts", "refunded", "reach", "claims", "complete", "cancelled",
+			"best_luck"}; !slices.Equal(names, want) {
 			t.Errorf("checks %q, want %q", names, want)
 		}
 	})
@@ -133,12 +135,34 @@ func TestVerify(t *testing.T) {
 			}
 		}
 	})
-	t.Run("OwnClaimAlone", func(t *testing.T) {
-		code, v, _ := verify(t, goodPacket, "--claims", writeJSON(t, items(readObject(t, goodClaims))[1:2]))
-		if code != exitOK || !v.Valid || !strings.Contains(v.Checks[len(v.Checks)-1].Says, "3 of the packet's 4 claims are not in the file") {
-			t.Errorf("exit code %d, %+v", code, v)
-		}
-	})
+}
+
+// TestVerifyNotFully: what the documents are not enough for is said, and is no success.
+func TestVerifyNotFully(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, says string }{
+		"one claim":   {writeJSON(t, items(readObject(t, goodClaims))[1:2]), "3 of the packet's 4 claims are not in the file"},
+		"no claim":    {writeJSON(t, []any{}), "4 of the packet's 4 claims are not in the file"},
+		"empty page":  {writeJSON(t, object{"items": []any{}, "next_cursor": nil}), "4 of the packet's 4 claims"},
+		"nothing":     {empty, "4 of the packet's 4 claims"},
+		"null device": {os.DevNull, "4 of the packet's 4 claims"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, v, stderr := verify(t, goodPacket, "--claims", c.file)
+			last := v.Checks[len(v.Checks)-1]
+			if code != exitFailed || v.Valid || stderr != "" || last.Checked || last.OK || !strings.Contains(last.Says, c.says) {
+				t.Errorf("exit code %d, %+v; %s", code, v, stderr)
+			}
+			var out bytes.Buffer
+			if code := execute(t.Context(), []string{"verify", goodPacket, "--claims", c.file}, nil, &out, io.Discard); code != exitFailed {
+				t.Errorf("exit code %d of the table", code)
+			}
+			contains(t, out.String(), "UNCHECKED", c.says, "is NOT FULLY CHECKED")
+		})
+	}
 }
 
 // TestVerifyTampered: one line a forgery, and the checks that must find it.
@@ -151,9 +175,9 @@ func TestVerifyTampered(t *testing.T) {
 		{"another seed", func(p, _ object) { p["fairness"].(object)["seed"] = strings.Repeat("ab", 32) }, []string{"commitment", "claims"}},
 		{"another commitment", func(p, _ object) { p["fairness"].(object)["commitment"] = strings.Repeat("ab", 32) }, []string{"commitment"}},
 		{"another packet id", func(p, _ object) { p["id"] = "0123456789abcdefghij" }, []string{"claims"}},
-		{"another total", func(p, _ object) { p["total_amount"] = 9999 }, []string{"claims"}},
-		{"another split", func(p, _ object) { p["split"] = "normal" }, []string{"claims"}},
-		{"another number of shares", func(p, _ object) { p["share_count"] = 7 }, []string{"claims"}},
+		{"another total", func(p, _ object) { p["total_amount"] = 9999 }, []string{"amounts", "claims"}},
+		{"another split", func(p, _ object) { p["split"] = "normal" }, []string{"reach", "claims"}},
+		{"another number of shares", func(p, _ object) { p["share_count"] = 7 }, []string{"counts", "claims"}},
 		{"another minimum", func(p, _ object) { p["min_share"] = 50 }, []string{"claims"}},
 		{"a cap", func(p, _ object) { p["max_share"] = 4000 }, []string{"claims"}},
 		{"a winner got more", func(_, c object) { item(c, 0)["amount"] = 111 }, []string{"claims", "complete"}},
@@ -166,8 +190,17 @@ func TestVerifyTampered(t *testing.T) {
 		{"a user with two claims", func(_, c object) { item(c, 0)["user_id"] = item(c, 1)["user_id"] }, []string{"claims"}},
 		{"a claim of another packet", func(_, c object) { item(c, 0)["packet_id"] = "0123456789abcdefghij" }, []string{"claims"}},
 		{"a claim too many", func(_, c object) { c["items"] = append(items(c), items(c)[0]) }, []string{"claims", "complete"}},
-		{"another number of claims", func(p, _ object) { p["claimed_count"] = 3 }, []string{"complete"}},
-		{"another sum of claims", func(p, _ object) { p["claimed_amount"] = 4862 }, []string{"complete"}},
+		{"another number of claims", func(p, _ object) { p["claimed_count"] = 3 }, []string{"counts", "complete"}},
+		{"another sum of claims", func(p, _ object) { p["claimed_amount"] = 4862 }, []string{"amounts", "complete"}},
+		{"one fen less in all", func(p, _ object) { p["total_amount"] = 8887 }, []string{"amounts", "claims"}},
+		{"another number of remaining shares", func(p, _ object) { p["remaining_count"] = 1 }, []string{"counts"}},
+		{"another sum of remaining shares", func(p, _ object) { p["remaining_amount"] = 4024 }, []string{"amounts", "cancelled"}},
+		{"less went back", func(p, _ object) { p["refunded_amount"] = 4024 }, []string{"refunded"}},
+		{"more went back", func(p, _ object) { p["refunded_amount"] = 4026 }, []string{"cancelled"}},
+		{"more went back than there was", func(p, _ object) { p["refunded_amount"] = 8889 }, []string{"refunded", "cancelled"}},
+		{"a negative count", func(p, _ object) { p["claimed_count"], p["remaining_count"] = -1, 7 }, []string{"counts", "reach", "complete"}},
+		{"a user without a name", func(_, c object) { item(c, 0)["user_id"] = "" }, []string{"claims"}},
+		{"another currency", func(_, c object) { item(c, 0)["currency"] = "USD" }, []string{"claims"}},
 		{"nobody has best luck", func(_, c object) {
 			for i := range items(c) {
 				item(c, i)["best_luck"] = false
@@ -195,6 +228,22 @@ func TestVerifyTampered(t *testing.T) {
 			contains(t, out.String(), "FAULT", "is NOT VALID")
 		})
 	}
+	t.Run("without claims", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			forge  func(object)
+			faults []string
+		}{
+			"total":         {func(p object) { p["total_amount"] = 8889 }, []string{"amounts"}},
+			"claimed":       {func(p object) { p["claimed_amount"] = 4864 }, []string{"amounts"}},
+			"nothing taken": {func(p object) { p["claimed_amount"], p["remaining_amount"] = 0, 8888 }, []string{"refunded", "reach"}},
+		} {
+			p := readObject(t, goodPacket)
+			c.forge(p)
+			if code, v, _ := verify(t, writeJSON(t, p)); code != exitFailed || !slices.Equal(v.faults(), c.faults) {
+				t.Errorf("%s: exit code %d, faults %q, want %q", name, code, v.faults(), c.faults)
+			}
+		}
+	})
 	t.Run("files", func(t *testing.T) {
 		if code, v, _ := verify(t, "testdata/verify/packet_tampered.json"); code != exitFailed ||
 			!slices.Equal(v.faults(), []string{"commitment"}) {
@@ -220,7 +269,12 @@ func TestVerifyUnusable(t *testing.T) {
 		"not hex":                     func(p object) { p["fairness"].(object)["seed"] = strings.Repeat("xy", 32) },
 		"cannot be split":             func(p object) { p["total_amount"] = 5 },
 		"is not a packet":             func(p object) { p["share_count"] = "six" },
-		"claimed_count":               func(p object) { delete(p, "claimed_count") },
+		"claimed_":                    func(p object) { delete(p, "claimed_count") },
+		"remaining_":                  func(p object) { delete(p, "remaining_amount") },
+		"refunded_":                   func(p object) { delete(p, "refunded_amount") },
+		"is not told yet":             func(p object) { p["status"] = "open" },
+		"another case":                func(p object) { delete(p, "max_share"); p["MAX_SHARE"] = 4000 },
+		"duplicate":                   func(p object) { p["Total_Amount"] = 8887 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := readObject(t, goodPacket)
@@ -230,6 +284,40 @@ func TestVerifyUnusable(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
+	}
+	good, err := os.ReadFile(goodPacket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := os.ReadFile(goodClaims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) string {
+		name := filepath.Join(t.TempDir(), "x.json")
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	with := func(text []byte, old, member string) string {
+		return write(bytes.Replace(text, []byte(old), []byte(member+", "+old), 1))
+	}
+	for _, args := range [][]string{
+		{with(good, `"total_amount"`, `"total_amount": 8888`)},
+		{with(good, `"seed"`, `"seed": "x"`)},
+		{with(good, `"seed"`, `"SEED": "x"`)},
+		{with(good, `"a"`, `"a": "b"`)},
+		{write(append(good, "{}"...))},
+		{goodPacket, "--claims", with(claims, `"items"`, `"items": []`)},
+		{goodPacket, "--claims", with(claims, `"items"`, `"Items": []`)},
+		{goodPacket, "--claims", with(claims, `"amount"`, `"amount": 110`)},
+		{goodPacket, "--claims", with(claims, `"amount"`, `"Amount": 110`)},
+		{goodPacket, "--claims", ""}, {goodPacket, "--commitment", ""},
+	} {
+		if code, v, stderr := verify(t, args...); code != exitUsage || v.Valid || stderr == "" {
+			t.Errorf("%q: exit code %d, %+v, %s", args, code, v, stderr)
+		}
 	}
 	notJSON := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(notJSON, []byte("<html>"), 0o600); err != nil {
@@ -255,11 +343,13 @@ func TestVerifyVectors(t *testing.T) {
 	var vectors struct {
 		Packets []struct {
 			Name   string
-			Packet json.RawMessage
+			Packet object
 			Shares []money.Fen
 		}
 	}
-	if err := json.Unmarshal(text, &vectors); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&vectors); err != nil {
 		t.Fatal(err)
 	}
 	if len(vectors.Packets) < 40 {
@@ -269,6 +359,9 @@ func TestVerifyVectors(t *testing.T) {
 		if vector.Shares == nil {
 			continue // long ones are listed by their digest
 		}
+		maps.Copy(vector.Packet, object{"status": "closed", "claimed_count": 0, "claimed_amount": 0, // nobody claimed
+			"remaining_count": vector.Packet["share_count"], "remaining_amount": vector.Packet["total_amount"],
+			"refunded_amount": vector.Packet["total_amount"]})
 		code, v, stderr := verify(t, writeJSON(t, vector.Packet))
 		if code != exitOK || !slices.Equal(v.Shares, vector.Shares) {
 			t.Errorf("%s: exit code %d, %v, want %v; %s", vector.Name, code, v.Shares, vector.Shares, stderr)
