@@ -142,7 +142,7 @@ func (a *Reconciliations) ComparePostings(ctx context.Context, r payout.Reconcil
 			return all, typed(err)
 		}
 		for op, sum := range page.Missing {
-			all.Missing[op] = all.Missing[op].PlusUpTo(sum)
+			all.Missing[op] = all.Missing[op].Plus(sum)
 		}
 		all.Unread = append(all.Unread, page.Unread...)
 		slices.Sort(all.Unread)

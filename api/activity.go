@@ -21,8 +21,8 @@ type ActiveMinute struct {
 
 // Booked counts bookings and adds them up.
 type Booked struct {
-	Count  int64 `json:"count" minimum:"0" doc:"How many there were."`
-	Amount Fen   `json:"amount" doc:"What they came to."`
+	Count  int64    `json:"count" minimum:"0" doc:"How many there were."`
+	Amount TotalFen `json:"amount" doc:"What they came to."`
 }
 
 func getActivity(r *request) (answer, error) {
@@ -46,5 +46,5 @@ func getActivity(r *request) (answer, error) {
 }
 
 func renderBooked(s payout.Sum) Nullable[Booked] {
-	return orNull(&Booked{Count: s.Count, Amount: Fen(s.Amount)})
+	return orNull(&Booked{Count: s.Count, Amount: TotalFen(s.Amount)})
 }

@@ -10,19 +10,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
-
-// NetFen is an amount that may be below zero: a balance, a difference.
-type NetFen money.Fen
-
-// Schema implements huma.SchemaProvider.
-func (NetFen) Schema(huma.Registry) *huma.Schema {
-	low, high := -float64(money.Max), float64(money.Max)
-	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
-}
 
 // Balances are those of every account of the ledger at a moment.
 type Balances struct {
@@ -77,7 +67,7 @@ type CloseSummary struct {
 	Paid        Sums            `json:"paid" doc:"Paid to winners by the provider on the day."`
 	Returned    Sums            `json:"returned" doc:"Come back from winners on the day."`
 	Refunded    Sums            `json:"refunded" doc:"Back with senders on the day."`
-	Holding     Fen             `json:"holding" doc:"In packets at the end, not claimed."`
+	Holding     TotalFen        `json:"holding" doc:"In packets at the end, not claimed."`
 	Owed        Sums            `json:"owed" doc:"Payouts in flight at the end: claimed and not paid."`
 	Refunding   Sums            `json:"refunding" doc:"Refunds in flight at the end."`
 	Checked     Nullable[bool]  `json:"checked" doc:"Opening balances and the postings of the day, added up once more one by one, make the closing balances; null until that was looked at."`
@@ -105,19 +95,19 @@ type Close struct {
 type AccountDay struct {
 	Account  string          `json:"account" enum:"provider,holding,owed,refunding,outside,suspense,house" doc:"As in balances."`
 	Opening  NetFen          `json:"opening" doc:"Its balance at the beginning of the day."`
-	Debits   Fen             `json:"debits" doc:"Posted from it on the day."`
-	Credits  Fen             `json:"credits" doc:"Posted to it on the day."`
+	Debits   TotalFen        `json:"debits" doc:"Posted from it on the day."`
+	Credits  TotalFen        `json:"credits" doc:"Posted to it on the day."`
 	Closing  NetFen          `json:"closing" doc:"Its balance at the end."`
 	Payments Nullable[int64] `json:"payments" doc:"How many payments make up the closing balance of owed or refunding; null of other accounts."`
 }
 
 // KindSum are the postings of one kind.
 type KindSum struct {
-	Kind   string `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md has them all." example:"paid"`
-	Debit  string `json:"debit" doc:"From this account." example:"owed"`
-	Credit string `json:"credit" doc:"To this account." example:"provider"`
-	Count  int64  `json:"count" minimum:"0" doc:"How many."`
-	Amount Fen    `json:"amount" doc:"Together."`
+	Kind   string   `json:"kind" doc:"charge, claim, paid, returned, paid_outside, cancel, close, refunded, refund_returned, refund_outside, honoured, voided, second_success or second_returned; docs/finance.md has them all." example:"paid"`
+	Debit  string   `json:"debit" doc:"From this account." example:"owed"`
+	Credit string   `json:"credit" doc:"To this account." example:"provider"`
+	Count  int64    `json:"count" minimum:"0" doc:"How many."`
+	Amount TotalFen `json:"amount" doc:"Together."`
 }
 
 // AppDay is a day of one app.
@@ -166,8 +156,8 @@ type DayDifference struct {
 	Kind     string          `json:"kind" doc:"booked_later, booked_earlier: in the statement of the day, booked on another one. moved_earlier, moved_later: booked on the day, in the statement of another one. theirs_only, ours_only, amount_differs. other: the amounts agree, and a break says what does not." example:"booked_later"`
 	Op       string          `json:"op" doc:"What the provider calls the movement." example:"transfer"`
 	OrderNo  string          `json:"order_no" doc:"The order number; perhaps none of ours."`
-	Ours     Fen             `json:"ours" doc:"What the books have on the day."`
-	Theirs   Fen             `json:"theirs" doc:"What the statement has on the day."`
+	Ours     TotalFen        `json:"ours" doc:"What the books have on the day."`
+	Theirs   TotalFen        `json:"theirs" doc:"What the statement has on the day."`
 	BookedAt Nullable[Stamp] `json:"booked_at" doc:"When it was booked, on whatever day; null: it was not."`
 	MovedAt  Nullable[Stamp] `json:"moved_at" doc:"When it moved, says the statement of whatever day; null: none has it."`
 	Breaks   []CloseBreak    `json:"breaks" nullable:"false" doc:"The breaks about the number."`
@@ -180,7 +170,7 @@ type CloseBreak struct {
 	Open bool   `json:"open" doc:"Nobody had resolved it when the two sides were compared."`
 }
 
-func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: Fen(s.Amount)} }
+func renderSum(s payout.Sum) Sums { return Sums{Count: s.Count, Amount: TotalFen(s.Amount)} }
 
 // paymentsOf is how many payments a balance is made up of, where that can be told.
 func paymentsOf(a payout.Account, balance payout.Sum) Nullable[int64] {
@@ -205,7 +195,7 @@ func renderAccounts(opening, closing payout.Totals) []AccountDay {
 	for _, a := range payout.Accounts {
 		balance := closing.Balance(a)
 		debits, credits := day.Turnover(a)
-		out = append(out, AccountDay{Account: string(a), Opening: NetFen(opening.Balance(a).Amount), Debits: Fen(debits), Credits: Fen(credits),
+		out = append(out, AccountDay{Account: string(a), Opening: NetFen(opening.Balance(a).Amount), Debits: TotalFen(debits), Credits: TotalFen(credits),
 			Closing: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
 	}
 	return out
@@ -217,7 +207,7 @@ func renderMovements(t payout.Totals) []KindSum {
 	for _, kind := range payout.PostingKinds {
 		debit, credit := kind.Accounts()
 		sum := byKind[kind]
-		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count, Amount: Fen(sum.Amount)})
+		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count, Amount: TotalFen(sum.Amount)})
 	}
 	return out
 }
@@ -229,7 +219,7 @@ func renderCloseSummary(c payout.Close) CloseSummary {
 		At:      Stamp(c.At),
 		FinalAt: stampOrNull(c.FinalAt), Entries: day.Entries(), Funded: renderSum(kinds[payout.PostCharge]),
 		Claimed: renderSum(kinds[payout.PostClaim]), Paid: renderSum(kinds[payout.PostPaid]), Returned: renderSum(kinds[payout.PostReturned]),
-		Refunded: renderSum(kinds[payout.PostRefunded]), Holding: Fen(c.Closing.Balance(payout.AccountHolding).Amount),
+		Refunded: renderSum(kinds[payout.PostRefunded]), Holding: TotalFen(c.Closing.Balance(payout.AccountHolding).Amount),
 		Owed: renderSum(c.Closing.Balance(payout.AccountOwed)), Refunding: renderSum(c.Closing.Balance(payout.AccountRefunding)),
 		Checked: orNull(c.Checked())}
 	switch {
@@ -275,7 +265,7 @@ func renderTie(t *payout.Tie) StatementTie {
 			Theirs: renderSum(s.Theirs)})
 	}
 	for _, d := range t.Differences {
-		one := DayDifference{Kind: string(d.Kind), Op: string(d.Op), OrderNo: d.OrderNo, Ours: Fen(d.Ours), Theirs: Fen(d.Theirs),
+		one := DayDifference{Kind: string(d.Kind), Op: string(d.Op), OrderNo: d.OrderNo, Ours: TotalFen(d.Ours), Theirs: TotalFen(d.Theirs),
 			BookedAt: stampOrNull(d.BookedAt), MovedAt: stampOrNull(d.MovedAt), Breaks: []CloseBreak{}}
 		for _, b := range d.Breaks {
 			one.Breaks = append(one.Breaks, CloseBreak{ID: breakPrefix + strconv.FormatInt(b.ID, 10), Kind: string(b.Kind), Open: b.Open})

@@ -45,7 +45,7 @@ func (f *closeFile) line(cells map[string]string) {
 
 // fill puts an amount into the two columns that it has.
 func fill(cells map[string]string, column string, amount money.Fen) {
-	cells[column], cells[column+"_yuan"] = strconv.FormatInt(int64(amount), 10), amount.String()
+	cells[column], cells[column+"_yuan"] = amount.Digits(), amount.String()
 }
 
 func fillTime(cells map[string]string, column string, at time.Time) {
@@ -83,7 +83,7 @@ func (f *closeFile) sides(cells map[string]string, ours, theirs payout.Sum) {
 	fill(cells, "ours", ours.Amount)
 	fill(cells, "theirs", theirs.Amount)
 	cells["count"] = strconv.FormatInt(theirs.Count-ours.Count, 10)
-	fill(cells, "amount", theirs.Amount-ours.Amount)
+	fill(cells, "amount", theirs.Amount.Plus(-ours.Amount))
 	f.line(cells)
 }
 

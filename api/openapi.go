@@ -14,7 +14,7 @@ import (
 // about is the introduction of the document.
 const about = `Red packets (红包): a sender puts money in, many people grab at the same instant, every winner is really paid, and what nobody took goes back.
 
-**Money** is an integer in fen, from 0 to 2^53-1. **Times** are RFC 3339 UTC with milliseconds. **Ids** are opaque. User, sender and account ids are 1 to 64 bytes of UTF-8 without control characters, compared byte by byte, percent-encoded in paths.
+**Money** is an integer in fen, from 0 to 2^53-1. A sum above that is a string with its digits, exact up to 2^63-2; 9223372036854775807+ is more. **Times** are RFC 3339 UTC with milliseconds. **Ids** are opaque. User, sender and account ids are 1 to 64 bytes of UTF-8 without control characters, compared byte by byte, percent-encoded in paths.
 
 **Errors** are application/problem+json with a code for programs. They are checked in this order: auth, role, route, body, fields, idempotency, state. A path without key is 401, whether or not something is there; a known path with another method is 405 with Allow. Every answer carries X-Request-Id: the client's, when it is 1 to 128 visible ASCII characters.
 

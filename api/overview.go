@@ -25,13 +25,13 @@ type Overview struct {
 
 // Funds is the money of all packets: funded = paid + owed + remaining + refunding + refunded.
 type Funds struct {
-	Funded    Fen  `json:"funded" doc:"What senders were charged."`
-	Paid      Fen  `json:"paid" doc:"Paid to winners, outside payments included, without what came back."`
-	Owed      Fen  `json:"owed" doc:"Claimed and not paid."`
-	Remaining Fen  `json:"remaining" doc:"In packets, not claimed."`
-	Refunding Fen  `json:"refunding" doc:"On its way back to senders."`
-	Refunded  Fen  `json:"refunded" doc:"Back with senders."`
-	Ties      bool `json:"ties" doc:"The parts make up the whole, and none is below zero."`
+	Funded    TotalFen `json:"funded" doc:"What senders were charged."`
+	Paid      TotalFen `json:"paid" doc:"Paid to winners, outside payments included, without what came back."`
+	Owed      TotalFen `json:"owed" doc:"Claimed and not paid."`
+	Remaining TotalFen `json:"remaining" doc:"In packets, not claimed."`
+	Refunding TotalFen `json:"refunding" doc:"On its way back to senders."`
+	Refunded  TotalFen `json:"refunded" doc:"Back with senders."`
+	Ties      bool     `json:"ties" doc:"The parts make up the whole, and none is below zero."`
 }
 
 // Unfinished are the payments of one kind in one status.
@@ -39,7 +39,7 @@ type Unfinished struct {
 	Kind     string       `json:"kind" enum:"charge,payout,refund,honour" doc:"honour: a promise that could not be booked, which the house pays."`
 	Status   PayoutStatus `json:"status" doc:"Their status."`
 	Count    int64        `json:"count" minimum:"1" doc:"How many there are."`
-	Amount   Fen          `json:"amount" doc:"What they come to."`
+	Amount   TotalFen     `json:"amount" doc:"What they come to."`
 	OldestAt Stamp        `json:"oldest_at" doc:"When the oldest of them was made."`
 }
 
@@ -48,7 +48,7 @@ type DecisionDue struct {
 	Reason   string           `json:"reason" enum:"payout_failed,payout_returned,refund_failed,refund_returned,approval,break" doc:"Why. What waits for two reasons counts in both: a share conflict is a payout that failed and a break."`
 	Kind     Nullable[string] `json:"kind" doc:"Of a break its kind; null of everything else."`
 	Count    int64            `json:"count" minimum:"1" doc:"How many there are."`
-	Amount   Fen              `json:"amount" doc:"What they come to; with more: at least."`
+	Amount   TotalFen         `json:"amount" doc:"What they come to; with more: at least."`
 	More     bool             `json:"more" doc:"There are more than 10,000, of which the newest were added up."`
 	OldestAt Stamp            `json:"oldest_at" doc:"Since when the first of them waits."`
 }
@@ -61,9 +61,9 @@ type Pile struct {
 
 // PaymentSum counts payments and adds them up.
 type PaymentSum struct {
-	Count  int64 `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
-	Amount Fen   `json:"amount" doc:"What they come to; with more: at least."`
-	More   bool  `json:"more" doc:"There are more than 10,000, of which the newest were counted."`
+	Count  int64    `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
+	Amount TotalFen `json:"amount" doc:"What they come to; with more: at least."`
+	More   bool     `json:"more" doc:"There are more than 10,000, of which the newest were counted."`
 }
 
 // kindNames are the names of kinds of payments.
@@ -88,12 +88,12 @@ func getOverview(r *request) (answer, error) {
 	}
 	for _, p := range found.Payments {
 		out.Payments = append(out.Payments, Unfinished{Kind: kindNames[p.Kind], Status: PayoutStatus(p.Status), Count: p.Count,
-			Amount: Fen(p.Amount), OldestAt: Stamp(p.Oldest)})
+			Amount: TotalFen(p.Amount), OldestAt: Stamp(p.Oldest)})
 	}
 	for _, d := range found.Decisions {
 		if d.Count > 0 {
 			out.Decisions = append(out.Decisions, DecisionDue{Reason: string(d.Reason), Kind: textOrNull(string(d.Break)), Count: d.Count,
-				Amount: Fen(d.Amount), More: d.More, OldestAt: Stamp(d.Oldest)})
+				Amount: TotalFen(d.Amount), More: d.More, OldestAt: Stamp(d.Oldest)})
 		}
 	}
 	return answer{status: http.StatusOK, body: out}, nil
@@ -107,7 +107,8 @@ func fundsOf(all payout.Balances) *Funds {
 	a := audit{}
 	a.ledger = all.Own()
 	p := a.figures()
-	f := &Funds{Funded: p.Total, Paid: p.Paid, Owed: p.Owed, Remaining: p.Remaining, Refunding: p.Refunding, Refunded: p.Refunded}
+	f := &Funds{Funded: TotalFen(p.Total), Paid: TotalFen(p.Paid), Owed: TotalFen(p.Owed), Remaining: TotalFen(p.Remaining),
+		Refunding: TotalFen(p.Refunding), Refunded: TotalFen(p.Refunded)}
 	f.Ties = f.Funded == f.Paid+f.Owed+f.Remaining+f.Refunding+f.Refunded && min(f.Paid, f.Owed, f.Remaining, f.Refunding, f.Refunded) >= 0
 	return f
 }
@@ -131,5 +132,5 @@ func (r *request) paymentSum(kind payout.Kind) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, body: PaymentSum{Count: sum.Count, Amount: Fen(sum.Amount), More: more}}, nil
+	return answer{status: http.StatusOK, body: PaymentSum{Count: sum.Count, Amount: TotalFen(sum.Amount), More: more}}, nil
 }

@@ -60,7 +60,7 @@ type BulkItem struct {
 type BulkRetried struct {
 	DryRun bool       `json:"dry_run" doc:"Nothing was decided."`
 	Count  int        `json:"count" minimum:"0" doc:"How many are, or would be, retried or wait for a second person."`
-	Amount Fen        `json:"amount" doc:"What these come to."`
+	Amount TotalFen   `json:"amount" doc:"What these come to."`
 	More   bool       `json:"more" doc:"More payouts match than the 200 of one call."`
 	Items  []BulkItem `json:"items" nullable:"false" doc:"Newest payout first."`
 }
@@ -183,7 +183,7 @@ func (r *request) retryMany(of bulkOf) (answer, error) {
 		}
 		if item.Result != bulkSkipped {
 			out.Count++
-			out.Amount += Fen(amount)
+			out.Amount = TotalFen(money.Fen(out.Amount).Plus(amount))
 		}
 		out.Items = append(out.Items, item)
 	}

@@ -46,8 +46,8 @@ type OpSums struct {
 
 // Sums counts movements and adds them up.
 type Sums struct {
-	Count  int64 `json:"count" minimum:"0" doc:"How many."`
-	Amount Fen   `json:"amount" doc:"Together."`
+	Count  int64    `json:"count" minimum:"0" doc:"How many."`
+	Amount TotalFen `json:"amount" doc:"Together."`
 }
 
 // Reconciliations is a page of reconciliations.
@@ -89,7 +89,7 @@ func (s *Server) renderReconciliation(r payout.Reconciliation) Reconciliation {
 	}
 	for _, sum := range r.Sums {
 		out.Amounts = append(out.Amounts, OpSums{Op: string(sum.Op),
-			Provider: Sums{sum.Provider.Count, Fen(sum.Provider.Amount)}, Books: Sums{sum.Books.Count, Fen(sum.Books.Amount)}})
+			Provider: Sums{sum.Provider.Count, TotalFen(sum.Provider.Amount)}, Books: Sums{sum.Books.Count, TotalFen(sum.Books.Amount)}})
 	}
 	return out
 }

@@ -35,7 +35,7 @@ type BulkRefundItem struct {
 type BulkRefundsRetried struct {
 	DryRun bool             `json:"dry_run" doc:"Nothing was decided."`
 	Count  int              `json:"count" minimum:"0" doc:"How many are, or would be, retried or wait for a second person."`
-	Amount Fen              `json:"amount" doc:"What these come to."`
+	Amount TotalFen         `json:"amount" doc:"What these come to."`
 	More   bool             `json:"more" doc:"More refunds match than the 200 of one call."`
 	Items  []BulkRefundItem `json:"items" nullable:"false" doc:"Newest refund first."`
 }

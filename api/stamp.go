@@ -72,6 +72,33 @@ func (Fen) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Minimum: &low, Maximum: &high}
 }
 
+// TotalFen is a sum of amounts: a number while that is one that every reader holds
+// exactly, else its digits.
+type TotalFen money.Fen
+
+// Schema implements huma.SchemaProvider.
+func (TotalFen) Schema(r huma.Registry) *huma.Schema { return orDigits(Fen(0).Schema(r)) }
+
+// MarshalJSON implements json.Marshaler.
+func (f TotalFen) MarshalJSON() ([]byte, error) { return money.Fen(f).MarshalJSON() }
+
+// NetFen is a sum that may be below zero: a balance, a difference.
+type NetFen money.Fen
+
+// Schema implements huma.SchemaProvider.
+func (NetFen) Schema(r huma.Registry) *huma.Schema {
+	s, low := Fen(0).Schema(r), -float64(money.Max)
+	s.Minimum = &low
+	return orDigits(s)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (f NetFen) MarshalJSON() ([]byte, error) { return money.Fen(f).MarshalJSON() }
+
+func orDigits(number *huma.Schema) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{number, {Type: huma.TypeString, Pattern: "^-?[0-9]{16,19}[+]?$"}}}
+}
+
 // Amount is a Fen above zero.
 type Amount money.Fen
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -20,7 +19,7 @@ type ListCount struct {
 // ListSum says how long a list is, and what it comes to.
 type ListSum struct {
 	ListCount
-	Amount Nullable[Fen] `json:"amount" doc:"What they come to; null with more, or when it is more than an amount can be."`
+	Amount Nullable[TotalFen] `json:"amount" doc:"What they come to; null with more."`
 }
 
 // BreakSum says how long a list of breaks is, and how much it is about.
@@ -38,8 +37,8 @@ func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListS
 	defer cancel()
 	found, err := count(ctx)
 	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.More}}
-	if !found.More && found.Amount <= money.Max {
-		amount := Fen(found.Amount)
+	if !found.More {
+		amount := TotalFen(found.Amount)
 		out.Amount = orNull(&amount)
 	}
 	return out, err
@@ -87,7 +86,7 @@ func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit t
 		for _, c := range some {
 			if c.known && f.passes(c.status) {
 				t.Count++
-				t.Amount = min(t.Amount+c.TotalAmount, money.Max+1) // a thousand of the largest are more than 64 bits hold
+				t.Amount = t.Amount.Plus(c.TotalAmount)
 			}
 			after = c.at
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones, whatever the machine has
 
-	"hongbao/money"
 	"hongbao/packet"
 	"hongbao/payout"
 )
@@ -39,15 +38,15 @@ type Summary struct {
 
 // SentSummary is what a user sent.
 type SentSummary struct {
-	Count  int `json:"count" minimum:"0" doc:"How many packets."`
-	Amount Fen `json:"amount" doc:"The sum of their total_amount, up to 2^53-1."`
+	Count  int      `json:"count" minimum:"0" doc:"How many packets."`
+	Amount TotalFen `json:"amount" doc:"The sum of their total_amount."`
 }
 
 // ReceivedSummary is what a user received.
 type ReceivedSummary struct {
-	Count    int `json:"count" minimum:"0" doc:"How many claims."`
-	Amount   Fen `json:"amount" doc:"The sum of their amounts, up to 2^53-1."`
-	BestLuck int `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
+	Count    int      `json:"count" minimum:"0" doc:"How many claims."`
+	Amount   TotalFen `json:"amount" doc:"The sum of their amounts."`
+	BestLuck int      `json:"best_luck" minimum:"0" doc:"How many of them had the best luck of a packet that is sold out or closed."`
 }
 
 // received are a user's claims that Redis holds, with their packets.
@@ -233,8 +232,8 @@ func getSummary(r *request) (answer, error) {
 		return answer{}, err
 	}
 	return answer{status: http.StatusOK, body: Summary{
-		UserID: user, Year: int(year), TZ: name, Sent: SentSummary{Count: sums.SentCount, Amount: Fen(sums.SentAmount)},
-		Received: ReceivedSummary{Count: sums.ReceivedCount, Amount: Fen(sums.ReceivedAmount), BestLuck: sums.BestLuckCount},
+		UserID: user, Year: int(year), TZ: name, Sent: SentSummary{Count: sums.SentCount, Amount: TotalFen(sums.SentAmount)},
+		Received: ReceivedSummary{Count: sums.ReceivedCount, Amount: TotalFen(sums.ReceivedAmount), BestLuck: sums.BestLuckCount},
 	}}, nil
 }
 
@@ -264,7 +263,7 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 			}
 			ids = append(ids, c.PacketID)
 			held.ReceivedCount++
-			held.ReceivedAmount = min(held.ReceivedAmount+c.Amount, money.Max)
+			held.ReceivedAmount = held.ReceivedAmount.Plus(c.Amount)
 			if live.best(c, notRecorded(claimed(c))) {
 				best = append(best, c)
 			}
@@ -283,7 +282,7 @@ func (r *request) sums(user string, in packet.Span) (packet.Sums, error) {
 	defer cancel()
 	sums, err := r.server.cfg.Store.Sums(ctx, r.caller.app.ID, user, in, ids)
 	sums.ReceivedCount += held.ReceivedCount
-	sums.ReceivedAmount = min(sums.ReceivedAmount+held.ReceivedAmount, money.Max)
+	sums.ReceivedAmount = sums.ReceivedAmount.Plus(held.ReceivedAmount)
 	sums.BestLuckCount += held.BestLuckCount
 	return sums, err
 }

@@ -17,7 +17,7 @@ type ListCount struct {
 // ListSum says how long a list is, and what it comes to.
 type ListSum struct {
 	ListCount
-	Amount *money.Fen `json:"amount"` // nil with More, or when it is more than an amount can be
+	Amount *money.Fen `json:"amount"` // nil with More
 }
 
 // BreakSum says how long a list of breaks is, and how much it is about.

@@ -11,6 +11,7 @@ import (
 
 // Fen is an amount of money in fen, the minor unit of CNY: 100 fen are one
 // yuan. An amount is valid from 0 to Max. In JSON and SQL it is a plain integer.
+// Sums of amounts may be above Max: see Plus and Full.
 type Fen int64
 
 // Max is the largest amount, 2^53 - 1 fen (about 90 trillion yuan). It is the
@@ -74,13 +75,13 @@ func Sum(amounts ...Fen) (Fen, error) {
 
 // String returns the amount in yuan with two decimals, such as "12.34", without
 // a currency sign or grouping. Parse reads it back for every valid amount. A
-// negative value, which only a faulty computation can hold, shows its sign.
+// negative value, such as a difference, shows its sign, and a sum that is Full says so.
 func (f Fen) String() string {
 	sign, n := "", uint64(f)
 	if f < 0 {
 		sign, n = "-", -uint64(f)
 	}
-	return fmt.Sprintf("%s%d.%02d", sign, n/100, n%100)
+	return fmt.Sprintf("%s%d.%02d%s", sign, n/100, n%100, f.more())
 }
 
 // Parse reads what String writes: yuan with exactly two decimals and no sign,

@@ -117,7 +117,7 @@ func TestParse(t *testing.T) {
 func TestString(t *testing.T) {
 	cases := map[money.Fen]string{
 		0: "0.00", 9: "0.09", 10: "0.10", 99: "0.99", 100: "1.00", money.Max: maxText,
-		-1: "-0.01", -100: "-1.00", math.MinInt64: "-92233720368547758.08",
+		-1: "-0.01", -100: "-1.00", math.MinInt64: "-92233720368547758.08+",
 	}
 	for f, want := range cases {
 		if got := f.String(); got != want {
@@ -127,7 +127,7 @@ func TestString(t *testing.T) {
 }
 
 // TestJSON pins the wire form: an integer, without a point or an exponent, that
-// refuses what is not an integer.
+// refuses what is not an integer, and above Max its digits.
 func TestJSON(t *testing.T) {
 	type body struct {
 		Amount money.Fen `json:"amount"`
@@ -140,9 +140,42 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil || back.Amount != money.Max {
 		t.Fatalf("got %d, %v", int64(back.Amount), err)
 	}
-	for _, bad := range []string{`{"amount":1.5}`, `{"amount":"1"}`, `{"amount":1e2}`} {
+	for _, bad := range []string{`{"amount":1.5}`, `{"amount":"1"}`, `{"amount":1e2}`, `{"amount":9007199254740992}`, `{"amount":"9007199254740991"}`,
+		`{"amount":"9007199254740992+"}`, `{"amount":"09007199254740992"}`, `{"amount":"9223372036854775807"}`, `{"amount":"9223372036854775808"}`, `{"amount":true}`, `{"amount":""}`} {
 		if err := json.Unmarshal([]byte(bad), &back); err == nil {
 			t.Errorf("%s was accepted", bad)
+		}
+	}
+}
+
+// TestSumsAboveMax: no two sums have the same text, and what is Full says so and stays so.
+func TestSumsAboveMax(t *testing.T) {
+	for f, want := range map[money.Fen][2]string{
+		money.Max + 1:      {`"9007199254740992"`, "90071992547409.92"},
+		2 * money.Max:      {`"18014398509481982"`, "180143985094819.82"},
+		-2 * money.Max:     {`"-18014398509481982"`, "-180143985094819.82"},
+		money.Full - 1:     {`"9223372036854775806"`, "92233720368547758.06"},
+		money.Full:         {`"9223372036854775807+"`, "92233720368547758.07+"},
+		-money.Full:        {`"-9223372036854775807+"`, "-92233720368547758.07+"},
+		-money.Max:         {"-9007199254740991", "-90071992547409.91"},
+		money.Max.Plus(-1): {"9007199254740990", "90071992547409.90"},
+	} {
+		text, err := json.Marshal(f)
+		var back money.Fen
+		if err != nil || string(text) != want[0] || f.String() != want[1] {
+			t.Errorf("%d: %s %s, want %s; %v", int64(f), text, f, want, err)
+		}
+		if err := json.Unmarshal(text, &back); err != nil || back != f {
+			t.Errorf("%s was read as %d, %v", text, int64(back), err)
+		}
+	}
+	for _, c := range [][3]money.Fen{
+		{1, 2, 3}, {money.Max, money.Max, 2 * money.Max}, {money.Full - 1, 0, money.Full - 1}, {money.Full - 1, 1, money.Full},
+		{money.Full - 1, money.Full - 1, money.Full}, {money.Full, -1, money.Full}, {money.Full, -money.Full, money.Full},
+		{-money.Full, 5, -money.Full}, {1 - money.Full, -1, -money.Full}, {5, money.Full, money.Full}, {math.MinInt64, 1, math.MinInt64},
+	} {
+		if got := c[0].Plus(c[1]); got != c[2] {
+			t.Errorf("%d and %d are %d, want %d", int64(c[0]), int64(c[1]), int64(got), int64(c[2]))
 		}
 	}
 }

@@ -141,9 +141,9 @@ func (t Totals) Turnover(a Account) (debits, credits money.Fen) {
 	for key, sum := range t {
 		switch a {
 		case postingAccounts[key.Kind][0]:
-			debits += sum.Amount
+			debits = debits.Plus(sum.Amount)
 		case postingAccounts[key.Kind][1]:
-			credits += sum.Amount
+			credits = credits.Plus(sum.Amount)
 		}
 	}
 	return debits, credits
@@ -155,7 +155,7 @@ func (t Totals) Sound() bool {
 	var all money.Fen
 	for _, a := range Accounts {
 		b := t.Balance(a)
-		all += b.Amount
+		all = all.Plus(b.Amount)
 		if b.Amount < 0 && slices.Contains(neverNegative, a) {
 			return false
 		}
@@ -165,18 +165,12 @@ func (t Totals) Sound() bool {
 
 // Plus returns both together.
 func (s Sum) Plus(other Sum) Sum {
-	return Sum{Count: s.Count + other.Count, Amount: s.Amount + other.Amount}
-}
-
-// PlusUpTo is Plus, but no amount above money.Max: movements that a statement lacks, or has
-// of others, may be more together than any answer can tell, and than 64 bits hold.
-func (s Sum) PlusUpTo(other Sum) Sum {
-	return Sum{Count: s.Count + other.Count, Amount: min(min(s.Amount, money.Max)+min(other.Amount, money.Max), money.Max)}
+	return Sum{Count: s.Count + other.Count, Amount: s.Amount.Plus(other.Amount)}
 }
 
 // Minus returns what s has more than other.
 func (s Sum) Minus(other Sum) Sum {
-	return Sum{Count: s.Count - other.Count, Amount: s.Amount - other.Amount}
+	return Sum{Count: s.Count - other.Count, Amount: s.Amount.Plus(-other.Amount)}
 }
 
 // PostingKinds lists every kind, in the order in which a packet lives.

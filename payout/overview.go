@@ -65,8 +65,7 @@ type Pile struct {
 
 // Tally says how long a list is. Of a long one not all rows are looked at.
 type Tally struct {
-	// Sum counts what was found and adds it up. Its amount is above money.Max when it
-	// comes to more than an amount can be, and 0 in lists that have no amounts.
+	// Sum counts what was found and adds it up. Its amount is 0 in lists that have no amounts.
 	Sum
 	// Without is how many of Count have no amount, in lists where most have.
 	Without int64

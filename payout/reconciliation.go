@@ -121,10 +121,10 @@ type PostingPage struct {
 	Unread []Day `json:"unread"`
 }
 
-// Miss adds a movement to Missing, up to money.Max.
+// Miss adds a movement to Missing.
 func (p *PostingPage) Miss(op Op, amount money.Fen) {
 	if p.Missing == nil {
 		p.Missing = map[Op]Sum{}
 	}
-	p.Missing[op] = p.Missing[op].PlusUpTo(Sum{Count: 1, Amount: amount})
+	p.Missing[op] = p.Missing[op].Plus(Sum{Count: 1, Amount: amount})
 }

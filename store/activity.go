@@ -108,7 +108,7 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 	base := from.Truncate(time.Minute).UTC()
 	err := s.read(ctx).Raw(`SELECT TIMESTAMPDIFF(MINUTE, ?, created_at) AS past, kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum
 		FROM transfers FORCE INDEX (transfers_created)
-		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Max), from.UTC(),
+		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Full), from.UTC(),
 		to.UTC()).Scan(&rows).Error
 	if err != nil {
 		return err
@@ -126,10 +126,8 @@ func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[i
 	return nil
 }
 
-// add adds up what was booked in two parts of a minute, up to money.Max: an app may ask
-// for any amount, and a thousand of the largest are more than 64 bits hold.
+// add adds up what was booked in two parts of a minute.
 func add(a, b payout.Minute) payout.Minute {
-	a.Grabs = payout.Sum{Count: a.Grabs.Count + b.Grabs.Count, Amount: min(a.Grabs.Amount+b.Grabs.Amount, money.Max)}
-	a.Paid = payout.Sum{Count: a.Paid.Count + b.Paid.Count, Amount: min(a.Paid.Amount+b.Paid.Amount, money.Max)}
+	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
 	return a
 }

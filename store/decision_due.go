@@ -28,7 +28,7 @@ func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error) 
 		if err != nil {
 			return nil, err
 		}
-		approvals.Amount, approvals.More = min(tally.Amount, money.Max), tally.More
+		approvals.Amount, approvals.More = tally.Amount, tally.More
 	}
 	breaks, err := s.breaksDue(ctx)
 	return append(append(out, approvals), breaks...), err
@@ -42,7 +42,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
 		N, Sum       int64
 	}
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum FROM payments FORCE INDEX (payments_status) "+
-		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') GROUP BY kind, status", int64(money.Max)).Scan(&rows).Error
+		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
 		}
 		all := observe.Backlog{Oldest: out[i].Oldest}.Add(observe.Backlog{Oldest: orZero(since)})
 		out[i].Oldest, out[i].Count = all.Oldest, out[i].Count+r.N
-		out[i].Amount = min(out[i].Amount+money.Fen(r.Sum), money.Max)
+		out[i].Amount = out[i].Amount.Plus(money.Fen(r.Sum))
 	}
 	return out, nil
 }
@@ -80,7 +80,7 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionDue, err er
 		if err != nil {
 			return nil, err
 		}
-		due.Sum, due.More = payout.Sum{Count: r.N, Amount: min(tally.Amount, money.Max)}, tally.More
+		due.Sum, due.More = payout.Sum{Count: r.N, Amount: tally.Amount}, tally.More
 		out = append(out, due)
 	}
 	return out, nil

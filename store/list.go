@@ -185,7 +185,7 @@ func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.P
 
 // Sums adds up what a user of an app sent and received: packets that were
 // charged, by the time of their creation, and recorded claims in packets other
-// than those in except, up to money.Max each. Best luck counts once the packet's books are
+// than those in except. Best luck counts once the packet's books are
 // closed.
 func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error) {
 	var sent, received struct {
@@ -195,7 +195,7 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 	from, to := in.From.UTC(), in.To.UTC()
 	err := s.read(ctx).Raw(`SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(total_amount), 0), ?) AS sum FROM packets
 		WHERE app_id = ? AND sender_id = ? AND created_at >= ? AND created_at < ? AND status IN ('open', 'closing', 'closed')`,
-		int64(money.Max), app, user, from, to).Scan(&sent).Error
+		int64(money.Full), app, user, from, to).Scan(&sent).Error
 	if err != nil {
 		return packet.Sums{}, classify(err)
 	}
@@ -203,7 +203,7 @@ func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, exce
 		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
 		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
 		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ?`
-	args := []any{int64(money.Max), app, user, from, to}
+	args := []any{int64(money.Full), app, user, from, to}
 	if len(except) > 0 {
 		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
 	}

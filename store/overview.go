@@ -54,8 +54,8 @@ const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending'
 
 // Overview adds up the ledger over all packets and counts what is not at its end.
 // Each statement reads an index from where work is left; of the ledger only what
-// was posted since the last call. Amounts of what is not at its end are told up to
-// money.Max; the ledger is left out when a sum is more than 64 bits hold. Errors: ErrUnavailable.
+// was posted since the last call. The
+// ledger is left out when a sum is more than 64 bits hold. Errors: ErrUnavailable.
 func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	var out payout.Overview
 	if err := s.sumLedger(ctx, &out); err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
 	// An app may ask for any amount: together they may be more than 64 bits hold.
 	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments "+
 		"FORCE INDEX (payments_status) WHERE "+
-		unfinished+" GROUP BY kind, status", int64(money.Max)).Scan(&rows).Error
+		unfinished+" GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
 	if err != nil {
 		return out, classify(err)
 	}
@@ -213,7 +213,7 @@ func balancesOf(rows []ledgerSum) payout.Balances {
 const sumLimit = 10_000
 
 // PaymentSum counts the payments that a filter selects and adds up their amounts,
-// up to 10,000 of them and up to money.Max; more: there are others. Errors: ErrUnavailable.
+// up to 10,000 of them; more: there are others. Errors: ErrUnavailable.
 func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
 	kinds := []payout.Kind{f.Kind}
 	if f.Kind == payout.KindPayout && f.Promises {
@@ -231,11 +231,11 @@ func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum
 		var row struct{ N, Sum int64 }
 		found := q.Select("p.amount").Order("p.created_at DESC, p.id DESC").Limit(f.Limit)
 		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS sum",
-			int64(money.Max)).Scan(&row).Error; err != nil {
+			int64(money.Full)).Scan(&row).Error; err != nil {
 			return sum, more, classify(err)
 		}
 		sum.Count += row.N
-		sum.Amount = min(sum.Amount+money.Fen(row.Sum), money.Max)
+		sum.Amount = sum.Amount.Plus(money.Fen(row.Sum))
 		more = more || row.N > sumLimit
 	}
 	return sum, more, nil

@@ -87,7 +87,7 @@ func (s *Store) ToldAfter(ctx context.Context, packetID string, share int, user 
 func (s *Store) addPromises(ctx context.Context, sums *packet.Sums, app, user string, in packet.Span, except []string) error {
 	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS sum FROM promises m FORCE INDEX (promises_user)
 		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + besideClaims + " AND m.claimed_at >= ? AND m.claimed_at < ?"
-	args := []any{int64(money.Max), app, user, in.From.UTC(), in.To.UTC()}
+	args := []any{int64(money.Full), app, user, in.From.UTC(), in.To.UTC()}
 	if len(except) > 0 {
 		text, args = text+" AND m.packet_id NOT IN ?", append(args, except)
 	}
@@ -97,6 +97,6 @@ func (s *Store) addPromises(ctx context.Context, sums *packet.Sums, app, user st
 	}
 	err := s.read(ctx).Raw(text, args...).Scan(&told).Error
 	sums.ReceivedCount += told.N
-	sums.ReceivedAmount = min(sums.ReceivedAmount+told.Sum, money.Max)
+	sums.ReceivedAmount = sums.ReceivedAmount.Plus(told.Sum)
 	return classify(err)
 }

@@ -206,7 +206,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 			return err
 		}
 		for i := range sums {
-			sums[i].Books = sums[i].Books.PlusUpTo(missing[sums[i].Op])
+			sums[i].Books = sums[i].Books.Plus(missing[sums[i].Op])
 		}
 		text, err := json.Marshal(sums)
 		if err != nil {
@@ -231,8 +231,7 @@ func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map
 
 type lineCounts struct{ all, matched, inFlight, repaired int64 }
 
-// lineSums adds up the lines of a reconciliation's day, by operation and verdict, up to
-// money.Max.
+// lineSums adds up the lines of a reconciliation's day, by operation and verdict.
 func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 	var rows []struct {
 		Op, Verdict    string
@@ -242,7 +241,7 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 	// A statement may hold any amounts, foreign ones too: together they may be more than 64 bits hold.
 	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
 		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
-		int64(money.Max), int64(money.Max), r.Provider, r.Day).Scan(&rows).Error
+		int64(money.Full), int64(money.Full), r.Provider, r.Day).Scan(&rows).Error
 	var counts lineCounts
 	sums := []payout.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
 	for _, row := range rows {
@@ -258,8 +257,8 @@ func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
 		}
 		for i := range sums {
 			if one := &sums[i]; one.Op == payout.Op(row.Op) {
-				one.Provider = one.Provider.PlusUpTo(payout.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
-				one.Books = one.Books.PlusUpTo(payout.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
+				one.Provider = one.Provider.Plus(payout.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
+				one.Books = one.Books.Plus(payout.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
 			}
 		}
 	}

@@ -180,7 +180,7 @@ func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
 		before = append(before, l)
 		for _, b := range v.Breaks {
 			sum := same[b.Kind]
-			same[b.Kind] = payout.Sum{Count: sum.Count + 1, Amount: min(sum.Amount+l.Amount, money.Max)}
+			same[b.Kind] = sum.Plus(payout.Sum{Count: 1, Amount: l.Amount})
 		}
 	}
 	return out

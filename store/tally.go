@@ -49,7 +49,7 @@ const none = "0"
 // tally carries a counting out.
 func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err error) {
 	var row struct{ Looked, N, Bare, Sum int64 }
-	args := append([]any{int64(money.Max) + 1}, c.fits.args...)
+	args := append([]any{int64(money.Full)}, c.fits.args...)
 	args = append(append(args, c.within.args...), tallyLimit+1)
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+
 		"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+

@@ -307,7 +307,7 @@ func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
 		r.posted = rows[0].ID
 	}
 	v.Imbalanced = int64(len(r.off))
-	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Max), string(payout.PostSecondSuccess),
+	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Full), string(payout.PostSecondSuccess),
 		string(payout.PostSecondReturned),
 		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
 }

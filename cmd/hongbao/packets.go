@@ -213,7 +213,7 @@ func claimRow(c *client.Claim) []any {
 func shown(f money.Fen) string { return "¥" + f.String() }
 
 // amount is shown with the fen that are typed.
-func amount(f money.Fen) string { return fmt.Sprintf("%s (%d fen)", shown(f), int64(f)) }
+func amount(f money.Fen) string { return fmt.Sprintf("%s (%s fen)", shown(f), f.Digits()) }
 
 func when(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
 

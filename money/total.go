@@ -1,0 +1,72 @@
+package money
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Full is a sum that 64 bits do not hold: this amount or more, about a thousand times
+// Max. A sum below is exact. -Full is the same below zero.
+const Full Fen = math.MaxInt64
+
+// Plus returns f + g of two sums, which may be above Max or below zero. What is Full
+// stays so: it is never taken for an exact sum.
+func (f Fen) Plus(g Fen) Fen {
+	for _, one := range []Fen{f, g} {
+		if one.full() {
+			return one
+		}
+	}
+	switch {
+	case g > 0 && f > Full-g:
+		return Full
+	case g < 0 && f < -Full-g:
+		return -Full
+	}
+	return f + g
+}
+
+func (f Fen) full() bool { return f == Full || f <= -Full }
+
+// Digits returns f in fen; one that is Full has a + behind: "9223372036854775807+".
+func (f Fen) Digits() string { return strconv.FormatInt(int64(f), 10) + f.more() }
+
+func (f Fen) more() string {
+	if f.full() {
+		return "+"
+	}
+	return ""
+}
+
+// MarshalJSON implements json.Marshaler: a number, which every reader holds exactly,
+// up to Max; above, where only sums are, its Digits as a string.
+func (f Fen) MarshalJSON() ([]byte, error) {
+	if f > Max || f < -Max {
+		return []byte(`"` + f.Digits() + `"`), nil
+	}
+	return strconv.AppendInt(nil, int64(f), 10), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler: it reads what MarshalJSON writes, and
+// nothing else.
+func (f *Fen) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	if text == "null" {
+		return nil
+	}
+	if raw[0] == '"' {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, "+"), 10, 64)
+	above := n > int64(Max) || n < -int64(Max)
+	if err != nil || above != (raw[0] == '"') || above && Fen(n).Digits() != text {
+		return fmt.Errorf("%.40s is not an amount in fen", raw)
+	}
+	*f = Fen(n)
+	return nil
+}
