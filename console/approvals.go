@@ -64,11 +64,10 @@ func tabsOf(now client.ApprovalFilter, finance bool) (tabs []approvalsTab) {
 // approvalFilter reads the filter of a list of decisions: at first what waits, for this
 // person if it can.
 func (v *visit) approvalFilter() client.ApprovalFilter {
-	q := v.r.URL.Query()
 	switch {
-	case q.Has("status"):
-		return client.ApprovalFilter{Status: q.Get("status"), ByOthers: q.Get("by_others") == "true"}
-	case (page{Role: v.role}).Finance():
+	case v.query.Has("status"):
+		return client.ApprovalFilter{Status: v.query.Get("status"), ByOthers: v.query.Get("by_others") == "true"}
+	case (page{Role: v.role}).Finance() || v.query.Get("by_others") == "true":
 		return waitsForMe
 	}
 	return client.ApprovalFilter{Status: "waiting"}
@@ -88,7 +87,7 @@ func (p approvalsPage) Query() string { return approvalQuery(p.Filter).Encode() 
 
 func (v *visit) listApprovals() error {
 	f := v.approvalFilter()
-	found, err := v.staff.ListApprovals(v.r.Context(), f, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
+	found, err := v.staff.ListApprovals(v.r.Context(), f, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,7 @@ func (v *visit) verifyAudit() error {
 }
 
 func readAuditPage(q url.Values) auditPage {
-	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	return auditPage{Actor: get("actor"), Action: get("action"), Subject: get("subject")}
+	return auditPage{Actor: q.Get("actor"), Action: q.Get("action"), Subject: q.Get("subject")}
 }
 
 func (p auditPage) filters() map[string]string {
@@ -60,15 +59,14 @@ func (p auditPage) Query() string { return queryOf(p.filters()).Encode() }
 
 // exportAudit hands on the file that the API makes of the same filter.
 func (v *visit) exportAudit() error {
-	return v.export("audit", readAuditPage(v.r.URL.Query()).filters())
+	return v.export("audit", readAuditPage(v.query).filters())
 }
 
 func (v *visit) audit(verdict *client.AuditVerdict) error {
-	q := v.r.URL.Query()
-	body := readAuditPage(q)
+	body := readAuditPage(v.query)
 	body.Verdict = verdict
 	filter := client.AuditFilter{Actor: body.Actor, Action: body.Action, Subject: body.Subject}
-	found, err := v.staff.ListAudit(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
+	found, err := v.staff.ListAudit(v.r.Context(), filter, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}
@@ -83,8 +81,7 @@ func (v *visit) audit(verdict *client.AuditVerdict) error {
 		body.Items = append(body.Items, line)
 	}
 	if found.NextCursor != nil {
-		q.Set("cursor", *found.NextCursor)
-		body.Next = q.Encode()
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("audit", http.StatusOK, body)
 	return nil

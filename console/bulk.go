@@ -17,8 +17,11 @@ const maxNamed = 50
 // bulkForm reads what was chosen in a work list, of payouts or of refunds: the list,
 // with that in it.
 func bulkForm(kind string, form url.Values) (listPage, error) {
-	query, err := url.ParseQuery(form.Get("filter"))
-	if err != nil || len(form["seen"]) > maxProgress {
+	query, err := readQuery(form.Get("filter"), paymentMembers)
+	if err != nil {
+		return listPage{}, err
+	}
+	if len(form["seen"]) > maxProgress {
 		return listPage{}, &client.Problem{Status: http.StatusUnprocessableEntity, Code: client.CodeInvalidRequest}
 	}
 	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(query), Cursor: form.Get("cursor"), Reason: form.Get("reason"),

@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 
 	"hongbao/client"
 )
@@ -20,17 +19,15 @@ func (campaignsPage) Tabs() []client.CampaignStatus {
 }
 
 func (v *visit) listCampaigns() error {
-	q := v.r.URL.Query()
-	body := campaignsPage{Status: client.CampaignStatus(q.Get("status"))}
-	found, err := v.staff.ListCampaigns(v.r.Context(), client.StaffCampaignFilter{Status: body.Status}, client.Page{Cursor: q.Get("cursor")})
+	body := campaignsPage{Status: client.CampaignStatus(v.query.Get("status"))}
+	found, err := v.staff.ListCampaigns(v.r.Context(), client.StaffCampaignFilter{Status: body.Status},
+		client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}
 	body.Items = found.Items
 	if found.NextCursor != nil {
-		more := q
-		more.Set("cursor", *found.NextCursor)
-		body.Next = more.Encode()
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("campaigns", http.StatusOK, body)
 	return nil
@@ -64,11 +61,11 @@ func (v *visit) showCampaign() error {
 	if body.Campaign, err = v.staff.Campaign(ctx, id); err != nil {
 		return err
 	}
-	if body.Days, err = v.staff.ListCampaignDays(ctx, id, client.Page{Limit: shownDays, Cursor: v.r.URL.Query().Get("cursor")}); err != nil {
+	if body.Days, err = v.staff.ListCampaignDays(ctx, id, client.Page{Limit: shownDays, Cursor: v.query.Get("cursor")}); err != nil {
 		return err
 	}
 	if body.Days.NextCursor != nil {
-		body.Next = url.Values{"cursor": {*body.Days.NextCursor}}.Encode()
+		body.Next = v.next(*body.Days.NextCursor)
 	}
 	v.show("campaign", http.StatusOK, body)
 	return nil

@@ -122,7 +122,8 @@ func open(word string) (keys []string) {
 	case "fault":
 		add(written(`fault[A-Z][a-z]+ += "([a-z_]+)"`, "../api/request.go")...)
 	case "field":
-		add("reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no", "failure_code",
+		add("query", "reason", "evidence", "date", "filter", "payout_ids", "status", "user_id", "sender_id", "packet_id", "order_no",
+			"failure_code",
 			"amount_min", "amount_max",
 			"older_than_seconds", "cursor", "kind", "actor", "action", "subject")
 	case "kind":
@@ -330,7 +331,8 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
 		client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound, client.CodeCampaignEnded,
+		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound,
+		client.CodeCampaignEnded,
 		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))
 	}

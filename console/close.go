@@ -14,13 +14,13 @@ type closesPage struct {
 }
 
 func (v *visit) listCloses() error {
-	found, err := v.staff.ListCloses(v.r.Context(), client.Page{Limit: 31, Cursor: v.r.URL.Query().Get("cursor")})
+	found, err := v.staff.ListCloses(v.r.Context(), client.Page{Limit: 31, Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}
 	body := closesPage{Items: found.Items}
 	if found.NextCursor != nil {
-		body.Next = url.Values{"cursor": {*found.NextCursor}}.Encode()
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("closes", http.StatusOK, body)
 	return nil

@@ -99,54 +99,91 @@ func New(cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// route is the table of pages. Those of visit need somebody who is signed in.
+// route is a page: what its query may have, and what answers it, to somebody who is signed
+// in or to everybody.
+type route struct {
+	query  members
+	handle func(*visit) error
+	open   http.HandlerFunc
+}
+
+// routes is the table of pages.
+func (c *Console) routes() map[string]route {
+	return map[string]route{
+		"GET /assets/{name}": {query: members{"v": exactly}, open: serveAsset},
+		"GET /login":         {query: members{"next": exactly}, open: c.showLogin},
+		"POST /login":        {open: c.signIn},
+		"POST /language":     {open: c.chooseLanguage},
+
+		"POST /logout":                    {handle: (*visit).signOut},
+		"GET /{$}":                        {query: doneMember, handle: (*visit).overview},
+		"GET /live":                       {handle: (*visit).follow},
+		"GET /payouts":                    {query: paymentMembers.and(placeMember), handle: (*visit).listPayouts},
+		"GET /payouts/export.csv":         {query: paymentMembers, handle: (*visit).exportPayouts},
+		"POST /payouts/retry":             {handle: (*visit).retryPayouts},
+		"POST /payouts/progress":          {handle: (*visit).payoutProgress},
+		"GET /payouts/{id}":               {query: pollMembers, handle: (*visit).showPayout},
+		"POST /payouts/{id}/{action}":     {handle: (*visit).decidePayout},
+		"GET /refunds":                    {query: refundMembers.and(placeMember), handle: (*visit).listRefunds},
+		"GET /refunds/export.csv":         {query: refundMembers, handle: (*visit).exportRefunds},
+		"POST /refunds/retry":             {handle: (*visit).retryRefunds},
+		"POST /refunds/progress":          {handle: (*visit).refundProgress},
+		"GET /refunds/{id}":               {query: pollMembers, handle: (*visit).showRefund},
+		"POST /refunds/{id}/{action}":     {handle: (*visit).decideRefund},
+		"GET /approvals":                  {query: approvalMembers.and(placeMember, doneMember), handle: (*visit).listApprovals},
+		"GET /approvals/export.csv":       {query: approvalMembers, handle: (*visit).exportApprovals},
+		"POST /approvals/{id}/{action}":   {handle: (*visit).answerApproval},
+		"GET /packets":                    {query: packetMembers.and(placeMember), handle: (*visit).listPackets},
+		"GET /packets/export.csv":         {query: packetMembers, handle: (*visit).exportPackets},
+		"GET /packets/{id}":               {query: placeMember.and(doneMember), handle: (*visit).showPacket},
+		"POST /packets/{id}/recall":       {handle: (*visit).recallPacket},
+		"GET /campaigns":                  {query: members{"status": trimmed}.and(placeMember), handle: (*visit).listCampaigns},
+		"GET /campaigns/{id}":             {query: placeMember.and(doneMember), handle: (*visit).showCampaign},
+		"POST /campaigns/{id}/{action}":   {handle: (*visit).stopCampaign},
+		"GET /search":                     {query: members{"q": exactly}, handle: (*visit).search},
+		"GET /audit":                      {query: auditMembers.and(placeMember), handle: (*visit).listAudit},
+		"GET /audit/export.csv":           {query: auditMembers, handle: (*visit).exportAudit},
+		"GET /audit/verify":               {query: auditMembers.and(placeMember), handle: (*visit).verifyAudit},
+		"GET /reconciliations":            {query: members{"status": trimmed}.and(placeMember), handle: (*visit).listReconciliations},
+		"POST /reconciliations":           {handle: (*visit).reconcile},
+		"GET /reconciliations/{id}":       {query: doneMember, handle: (*visit).showReconciliation},
+		"GET /breaks":                     {query: breakMembers.and(placeMember, doneMember), handle: (*visit).listBreaks},
+		"GET /breaks/export.csv":          {query: breakMembers, handle: (*visit).exportBreaks},
+		"GET /closes":                     {query: placeMember, handle: (*visit).listCloses},
+		"GET /closes/{date}":              {handle: (*visit).showClose},
+		"GET /closes/{date}/export.csv":   {handle: (*visit).exportClose},
+		"POST /breaks/{id}/resolve":       {handle: (*visit).resolveBreak},
+		"POST /providers/{name}/{action}": {handle: (*visit).decideHold},
+	}
+}
+
+// route makes the table answer.
 func (c *Console) route() {
-	c.mux.HandleFunc("GET /assets/{name}", serveAsset)
-	c.mux.HandleFunc("GET /login", c.showLogin)
-	c.mux.HandleFunc("POST /login", c.signIn)
-	c.mux.HandleFunc("POST /language", c.chooseLanguage)
-	for pattern, handle := range map[string]func(*visit) error{
-		"POST /logout":                    (*visit).signOut,
-		"GET /{$}":                        (*visit).overview,
-		"GET /live":                       (*visit).follow,
-		"GET /payouts":                    (*visit).listPayouts,
-		"GET /payouts/export.csv":         (*visit).exportPayouts,
-		"POST /payouts/retry":             (*visit).retryPayouts,
-		"POST /payouts/progress":          (*visit).payoutProgress,
-		"GET /payouts/{id}":               (*visit).showPayout,
-		"POST /payouts/{id}/{action}":     (*visit).decidePayout,
-		"GET /refunds":                    (*visit).listRefunds,
-		"GET /refunds/export.csv":         (*visit).exportRefunds,
-		"POST /refunds/retry":             (*visit).retryRefunds,
-		"POST /refunds/progress":          (*visit).refundProgress,
-		"GET /refunds/{id}":               (*visit).showRefund,
-		"POST /refunds/{id}/{action}":     (*visit).decideRefund,
-		"GET /approvals":                  (*visit).listApprovals,
-		"GET /approvals/export.csv":       (*visit).exportApprovals,
-		"POST /approvals/{id}/{action}":   (*visit).answerApproval,
-		"GET /packets":                    (*visit).listPackets,
-		"GET /packets/export.csv":         (*visit).exportPackets,
-		"GET /packets/{id}":               (*visit).showPacket,
-		"POST /packets/{id}/recall":       (*visit).recallPacket,
-		"GET /campaigns":                  (*visit).listCampaigns,
-		"GET /campaigns/{id}":             (*visit).showCampaign,
-		"POST /campaigns/{id}/{action}":   (*visit).stopCampaign,
-		"GET /search":                     (*visit).search,
-		"GET /audit":                      (*visit).listAudit,
-		"GET /audit/export.csv":           (*visit).exportAudit,
-		"GET /audit/verify":               (*visit).verifyAudit,
-		"GET /reconciliations":            (*visit).listReconciliations,
-		"POST /reconciliations":           (*visit).reconcile,
-		"GET /reconciliations/{id}":       (*visit).showReconciliation,
-		"GET /breaks":                     (*visit).listBreaks,
-		"GET /breaks/export.csv":          (*visit).exportBreaks,
-		"GET /closes":                     (*visit).listCloses,
-		"GET /closes/{date}":              (*visit).showClose,
-		"GET /closes/{date}/export.csv":   (*visit).exportClose,
-		"POST /breaks/{id}/resolve":       (*visit).resolveBreak,
-		"POST /providers/{name}/{action}": (*visit).decideHold,
-	} {
-		c.mux.HandleFunc(pattern, c.signedIn(handle))
+	for pattern, one := range c.routes() {
+		if one.handle != nil {
+			one.open = c.signedIn(one)
+		}
+		c.mux.HandleFunc(pattern, c.readable(one))
+	}
+}
+
+// readable lets only those requests through whose form can be read as a whole, and to pages
+// for everybody only those whose query they know.
+func (c *Console) readable(one route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if one.handle == nil {
+			_, err = readQuery(r.URL.RawQuery, one.query)
+		}
+		if p, ok := errors.AsType[*client.Problem](err); ok {
+			c.write(w, r, "problem", p.Status, page{Lang: languageOf(r), Problem: noticeOf(p)})
+			return
+		}
+		if r.Method == http.MethodPost && r.ParseForm() != nil {
+			c.refuse(w, r, http.StatusUnprocessableEntity, "problem.unreadable_form")
+			return
+		}
+		one.open(w, r)
 	}
 }
 
@@ -180,6 +217,7 @@ type visit struct {
 	owner   string
 	role    access.Role
 	lang    language
+	query   url.Values // as the page knows it
 	staff   *client.Staff
 	inside  *http.Client
 	problem *notice  // what went wrong with what was sent, shown above the page
@@ -191,7 +229,7 @@ const insideURL = "http://staff.inside"
 
 // signedIn lets those in who are signed in, and checks of every write that it
 // comes from a page of theirs.
-func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
+func (c *Console) signedIn(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, owner, role, ok := c.present(r)
 		if !ok {
@@ -224,7 +262,10 @@ func (c *Console) signedIn(handle func(*visit) error) http.HandlerFunc {
 			}
 			newlines(r.Form, r.PostForm)
 		}
-		if err := handle(v); err != nil {
+		if v.query, err = readQuery(r.URL.RawQuery, one.query); err == nil {
+			err = one.handle(v)
+		}
+		if err != nil {
 			v.fail(err)
 		}
 	}

@@ -17,7 +17,7 @@ type loginPage struct {
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 	if s, ok := c.sessionOf(r); ok {
 		if _, _, ok := c.desk.Holder(s.KeyID); ok {
-			http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
+			http.Redirect(w, r, localPath(r.FormValue("next")), http.StatusSeeOther)
 			return
 		}
 	}

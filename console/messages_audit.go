@@ -79,6 +79,7 @@ var recordMessages = map[string]saying{
 	"fault.not_allowed":        {"is not one of those allowed", "不在允许的范围内"},
 	"fault.says":               {"%s %s (%s)", "%s%s（原文：%s）"},
 
+	"field.query":              {"The address", "网址"},
 	"field.reason":             {"The reason", "理由"},
 	"field.evidence":           {"The evidence", "凭证"},
 	"field.date":               {"The day", "日期"},

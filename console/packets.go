@@ -40,24 +40,21 @@ func (p packetsPage) Query() string {
 
 // exportPackets hands on the file that the API makes of the same filter.
 func (v *visit) exportPackets() error {
-	p := readPacketsPage(v.r.URL.Query())
+	p := readPacketsPage(v.query)
 	return v.export("packets", map[string]string{"status": string(p.Status), "sender_id": p.Sender, "overdue": yes(p.Overdue)})
 }
 
 func (v *visit) listPackets() error {
-	q := v.r.URL.Query()
-	body := readPacketsPage(q)
+	body := readPacketsPage(v.query)
 	filter := client.StaffPacketFilter{Status: body.Status, SenderID: body.Sender, Overdue: body.Overdue}
-	found, err := v.staff.ListPackets(v.r.Context(), filter, client.Page{Cursor: q.Get("cursor")})
+	found, err := v.staff.ListPackets(v.r.Context(), filter, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}
 	body.Items = found.Items
 	body.Total = v.sumOf(v.staff.SumPackets(v.r.Context(), filter))
 	if found.NextCursor != nil {
-		more := q
-		more.Set("cursor", *found.NextCursor)
-		body.Next = more.Encode()
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("packets", http.StatusOK, body)
 	return nil
@@ -106,13 +103,13 @@ func (v *visit) showPacket() error {
 	if body.Proof, err = v.staff.Proof(ctx, id); err != nil && !away(err) {
 		return err
 	}
-	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.r.URL.Query().Get("cursor")}); err != nil &&
+	if body.Claims, err = v.staff.PacketGrabs(ctx, id, client.Page{Limit: maxClaims, Cursor: v.query.Get("cursor")}); err != nil &&
 		!away(err) {
 		return err
 	}
 	if body.Claims != nil {
 		if next := body.Claims.NextCursor; next != nil {
-			body.Next = nextQuery("part", "claims", *next)
+			body.Next = v.next(*next)
 		}
 		body.Fair = judge(found, body.Claims.Items)
 	}

@@ -194,14 +194,13 @@ func (v *visit) payment(body paymentPage) error {
 		return err
 	}
 	body.Approvals = waiting.Items
-	q := v.r.URL.Query()
 	shown, stands := body.shown(), body.stands()
-	if body.Still = v.polls() && q.Get("stands") == stands; body.Still && q.Get("shown") == shown {
+	if body.Still = v.polls() && v.query.Get("stands") == stands; body.Still && v.query.Get("shown") == shown {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
 	poll := url.Values{"shown": {shown}, "stands": {stands}}
-	if done := q.Get("done"); done != "" {
+	if done := v.query.Get("done"); done != "" {
 		poll.Set("done", done)
 	}
 	body.Poll = body.Payment.Path() + "?" + poll.Encode()

@@ -27,10 +27,8 @@ type filterForm struct {
 }
 
 func readFilterForm(q url.Values) filterForm {
-	get := func(name string) string { return strings.TrimSpace(q.Get(name)) }
-	// A user id may begin or end with a space: it is compared byte by byte.
-	return filterForm{Status: get("status"), Code: get("code"), Packet: get("packet"), User: q.Get("user"), Order: get("order"),
-		Older: get("older"), Min: get("min"), Max: get("max"), Late: get("late")}
+	return filterForm{Status: q.Get("status"), Code: q.Get("code"), Packet: q.Get("packet"), User: q.Get("user"), Order: q.Get("order"),
+		Older: q.Get("older"), Min: q.Get("min"), Max: q.Get("max"), Late: q.Get("late")}
 }
 
 // values is the form as a query, without what is empty.
@@ -137,8 +135,7 @@ func (v *visit) listPayouts() error {
 // workList is the list that is asked for, with what was chosen in it when somebody had
 // to sign in first. Errors: what was sent is none that a page has.
 func (v *visit) workList(kind string) (listPage, error) {
-	q := v.r.URL.Query()
-	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(q), Cursor: q.Get("cursor")}
+	body := listPage{Kind: kind, Path: "/" + kind + "s", Filter: readFilterForm(v.query), Cursor: v.query.Get("cursor")}
 	if v.sent != nil && v.sent.Path == body.Path+"/retry" {
 		return bulkForm(kind, v.sent.form)
 	}
@@ -216,7 +213,7 @@ func (v *visit) exportPayouts() error { return v.exportPayments("payouts") }
 func (v *visit) exportRefunds() error { return v.exportPayments("refunds") }
 
 func (v *visit) exportPayments(list string) error {
-	f, fault := readFilterForm(v.r.URL.Query()).filter()
+	f, fault := readFilterForm(v.query).filter()
 	if fault != "" {
 		v.problem = &notice{Key: fault}
 		v.show("problem", http.StatusUnprocessableEntity, nil)

@@ -11,18 +11,26 @@ import (
 
 // reconciliationsPage is a list of comparisons with providers' statements.
 type reconciliationsPage struct {
-	Items []client.Reconciliation
-	Next  string
+	Status string
+	Items  []client.Reconciliation
+	Next   string
+}
+
+// Tabs are the statuses to choose from; "" is all of them.
+func (reconciliationsPage) Tabs() []string {
+	return []string{"", "requested", "running", "done", "failed"}
 }
 
 func (v *visit) listReconciliations() error {
-	found, err := v.staff.ListReconciliations(v.r.Context(), client.ReconciliationFilter{}, client.Page{Cursor: v.r.URL.Query().Get("cursor")})
+	body := reconciliationsPage{Status: v.query.Get("status")}
+	found, err := v.staff.ListReconciliations(v.r.Context(), client.ReconciliationFilter{Status: body.Status},
+		client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		return err
 	}
-	body := reconciliationsPage{Items: found.Items}
+	body.Items = found.Items
 	if found.NextCursor != nil {
-		body.Next = nextQuery("part", "runs", *found.NextCursor)
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("reconciliations", http.StatusOK, body)
 	return nil
@@ -103,8 +111,7 @@ func (p breaksPage) With(resolved string) string {
 func (p breaksPage) Query() string { return p.With(p.Resolved) }
 
 func readBreaksPage(q url.Values) breaksPage {
-	p := breaksPage{Kind: strings.TrimSpace(q.Get("kind")), Packet: strings.TrimSpace(q.Get("packet")), Run: strings.TrimSpace(q.Get("run")),
-		Resolved: "false"}
+	p := breaksPage{Kind: q.Get("kind"), Packet: q.Get("packet"), Run: q.Get("run"), Resolved: "false"}
 	if q.Has("resolved") {
 		p.Resolved = q.Get("resolved")
 	}
@@ -113,18 +120,17 @@ func readBreaksPage(q url.Values) breaksPage {
 
 // exportBreaks hands on the file that the API makes of the same filter.
 func (v *visit) exportBreaks() error {
-	p := readBreaksPage(v.r.URL.Query())
+	p := readBreaksPage(v.query)
 	return v.export("breaks", map[string]string{"kind": p.Kind, "packet_id": p.Packet, "reconciliation_id": p.Run, "resolved": p.Resolved})
 }
 
 func (v *visit) listBreaks() error {
-	q := v.r.URL.Query()
-	body := readBreaksPage(q)
+	body := readBreaksPage(v.query)
 	f := client.BreakFilter{Kind: body.Kind, PacketID: body.Packet, ReconciliationID: body.Run}
 	if yes, err := strconv.ParseBool(body.Resolved); err == nil {
 		f.Resolved = &yes
 	}
-	found, err := v.staff.ListBreaks(v.r.Context(), f, client.Page{Cursor: q.Get("cursor")})
+	found, err := v.staff.ListBreaks(v.r.Context(), f, client.Page{Cursor: v.query.Get("cursor")})
 	if err != nil {
 		refused, err := v.refused(err)
 		if err != nil {
@@ -136,8 +142,7 @@ func (v *visit) listBreaks() error {
 	body.Items = found.Items
 	body.Total = v.breaksOf(v.staff.SumBreaks(v.r.Context(), f))
 	if found.NextCursor != nil {
-		q.Set("cursor", *found.NextCursor)
-		body.Next = q.Encode()
+		body.Next = v.next(*found.NextCursor)
 	}
 	v.show("breaks", http.StatusOK, body)
 	return nil

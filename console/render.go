@@ -105,16 +105,13 @@ func parsePages() (map[language]pageSet, error) {
 
 // show answers with a page of somebody who is signed in.
 func (v *visit) show(name string, status int, body any) {
-	q := v.r.URL.Query()
 	p := page{Lang: v.lang, Owner: v.owner, Role: v.role, CSRF: v.session.CSRF, Problem: v.problem, Body: body,
-		Section: strings.Split(v.r.URL.Path, "/")[1], Query: q.Get("q")}
+		Section: strings.Split(v.r.URL.Path, "/")[1], Query: v.query.Get("q")}
 	if v.sent != nil {
 		status, p.Problem, p.Sent = v.sent.status, v.sent.Problem, v.sent
 	}
-	if done := q.Get("done"); done != "" {
-		if _, ok := catalogue["done."+done]; ok {
-			p.Done, p.Tone = "done."+done, "good"
-		}
+	if done := v.query.Get("done"); done != "" {
+		p.Done, p.Tone = "done."+done, "good"
 	}
 	if about, is := body.(paymentPage); is {
 		p.Done, p.Tone = about.outcome(p.Done, p.Tone)
@@ -145,7 +142,7 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, sta
 
 // placeAt is a page's address without what was done there: a form sent from it says its own.
 func placeAt(at url.URL) string {
-	if q := at.Query(); q.Has("done") {
+	if q, err := url.ParseQuery(at.RawQuery); err == nil && q.Has("done") {
 		q.Del("done")
 		at.RawQuery = q.Encode()
 	}

@@ -108,7 +108,7 @@ func (v *visit) stale() bool {
 func askAgain(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if at, err := url.Parse(r.Header.Get("HX-Current-URL")); err == nil && at.Path != "" {
-		if next = pageOf(at.Path, at.Query()); next == "" { // one that was asked for, not the answer to a form
+		if next = pageOf(at.Path, nil); next == "" { // one that was asked for, not the answer to a form
 			next = localPath(placeAt(*at))
 		}
 	}

@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"hongbao/client"
@@ -30,7 +29,7 @@ const (
 // search finds by order number, payment, packet or user. What is a packet or a
 // payment of ours leads there at once; apps may give their users ids that look like it.
 func (v *visit) search() error {
-	q := v.r.URL.Query().Get("q")
+	q := v.query.Get("q")
 	trimmed := strings.TrimSpace(q)
 	if trimmed == "" {
 		v.show("search", http.StatusOK, searchPage{})
@@ -120,9 +119,4 @@ func placeOf(id string) string {
 		return "/packets/" + id[1:1+packet.IDLen]
 	}
 	return ""
-}
-
-// nextQuery is the query of the next page of a list with one filter.
-func nextQuery(name, value, cursor string) string {
-	return url.Values{name: {value}, "cursor": {cursor}}.Encode()
 }
