@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"money":                 {},
 	"access":                {},
 	"ticket":                {},
+	"visible":               {},
 	"risk":                  {},
 	"crash":                 {}, // standard library alone, so that every layer may pass a point
 	"observe":               {},
@@ -47,16 +48,16 @@ var layers = map[string][]string{
 	// pool: see workerSees
 	"worker":             {"campaign", "crash", "money", "packet", "payout", "observe", "activities", "workflows", "pool"},
 	"devstack":           {"observe"},
-	"devstack/stacktest": {"devstack", "migrations", "test/wait"}, // a database with the schema
-	"client":             {"money"},                               // for other people's programs too
-	"console":            {"access", "client", "money", "packet"}, // reads and writes by the staff API alone
-	"console/browser":    {},                                      // a browser at the desk, all of it in test files
-	"cmd/hongbao":        {"*"},                                   // the only place that wires
-	"bench":              {},                                      // measurements, all of them in test files
-	"bench/bulk":         {"money", "packet"},                     // rows for large tables; only tests import it
-	"chaos":              {},                                      // likewise: from outside, all of it in test files
-	"e2e":                {"client", "money"},                     // tests from outside
-	"simulate":           {},                                      // lifetimes in memory, all of it in test files
+	"devstack/stacktest": {"devstack", "migrations", "test/wait"},            // a database with the schema
+	"client":             {"money"},                                          // for other people's programs too
+	"console":            {"access", "client", "money", "packet", "visible"}, // reads and writes by the staff API alone
+	"console/browser":    {},                                                 // a browser at the desk, all of it in test files
+	"cmd/hongbao":        {"*"},                                              // the only place that wires
+	"bench":              {},                                                 // measurements, all of them in test files
+	"bench/bulk":         {"money", "packet"},                                // rows for large tables; only tests import it
+	"chaos":              {},                                                 // likewise: from outside, all of it in test files
+	"e2e":                {"client", "money"},                                // tests from outside
+	"simulate":           {},                                                 // lifetimes in memory, all of it in test files
 	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store",
 		"test/wait"},
 	"test/night": {}, // imported by test files alone

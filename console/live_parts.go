@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -46,12 +45,12 @@ func (c *Console) liveParts(l language, snap snapshot) ([]livePart, error) {
 	}
 	out := make([]livePart, len(liveNames))
 	for i, name := range liveNames {
-		var text bytes.Buffer
-		if err := c.pages[l]["overview"].ExecuteTemplate(&text, name, data); err != nil {
+		text, err := c.pages[l].render("overview", name, data)
+		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", name, err)
 		}
-		sum := sha256.Sum256(text.Bytes())
-		out[i] = livePart{ID: name, Version: hex.EncodeToString(sum[:6]), HTML: template.HTML(text.String())} // made by html/template
+		sum := sha256.Sum256([]byte(text))
+		out[i] = livePart{ID: name, Version: hex.EncodeToString(sum[:6]), HTML: template.HTML(text)} // made by html/template
 	}
 	return out, nil
 }

@@ -1,13 +1,13 @@
 package console
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -21,6 +21,7 @@ import (
 	"hongbao/access"
 	"hongbao/client"
 	"hongbao/money"
+	"hongbao/visible"
 )
 
 //go:embed templates/*.html
@@ -129,15 +130,39 @@ func (c *Console) write(w http.ResponseWriter, r *http.Request, name string, sta
 	default:
 		p.Path = "/"
 	}
-	var out bytes.Buffer
-	if err := c.pages[p.Lang][name].ExecuteTemplate(&out, "layout", p); err != nil {
+	text, err := c.pages[p.Lang].render(name, "layout", p)
+	if err != nil {
 		slog.ErrorContext(r.Context(), "page was not rendered", slog.String("page", name), slog.Any("error", err))
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // who has gone reads no error
+	_, _ = io.WriteString(w, text) // who has gone reads no error
+}
+
+// render makes a page, or a part of it. No part of it is hidden from who reads it, or shown
+// in another order: what others have written has escapes there, as in a terminal.
+func (s pageSet) render(page, part string, data any) (string, error) {
+	var out strings.Builder
+	if err := s[page].ExecuteTemplate(&out, part, data); err != nil {
+		return "", err
+	}
+	return visible.Lines(out.String()), nil
+}
+
+// kept is a text for a field of a form, which sends it back as it is. HTML has no reference
+// for a C1 control: of these, which the API refuses, the field has the escape.
+func kept(text string) template.HTML {
+	var b strings.Builder
+	for _, r := range text {
+		if r != '\n' && visible.Hidden(r) && (r < 0x80 || r > 0x9f) {
+			fmt.Fprintf(&b, "&#x%x;", r)
+		} else {
+			b.WriteString(template.HTMLEscapeString(string(r)))
+		}
+	}
+	return template.HTML(b.String())
 }
 
 // placeAt is a page's address without what was done there: a form sent from it says its own.
@@ -157,6 +182,8 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, key
 // functions are what templates may call.
 func functions(l language) template.FuncMap {
 	return template.FuncMap{
+		"kept":     kept,
+		"hides":    func(text string) bool { return visible.Text(text) != text },
 		"t":        func(key string, args ...any) (string, error) { return translate(l, key, args...) },
 		"known":    func(key string) bool { _, ok := catalogue[key]; return ok },
 		"word":     func(kind string, value any) string { return word(l, kind, fmt.Sprint(value)) },

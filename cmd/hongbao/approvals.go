@@ -10,6 +10,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/payout"
+	"hongbao/visible"
 )
 
 func newApprovalsCommand(env environment) *cobra.Command {
@@ -135,7 +136,7 @@ func completeApprovals(env environment, f *staffFlags, asked bool) cobra.Complet
 		}
 		for _, a := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(a.ID,
-				visible(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
+				visible.Text(fmt.Sprintf("%s, asked by %s: %s", a.Decision.Kind, a.Decision.By, a.Decision.Reason))))
 		}
 		return found, nil
 	})

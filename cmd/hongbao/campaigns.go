@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+
+	"hongbao/visible"
 )
 
 // newCampaignsCommand is for apps, as are all of "packets" that are not for staff.
@@ -326,7 +328,7 @@ func completeCampaigns(env environment) cobra.CompletionFunc {
 		}
 		for i := range list.Items {
 			c := &list.Items[i]
-			found = append(found, cobra.CompletionWithDesc(c.ID, visible(fmt.Sprintf("%s, %s at %s", c.Name, c.Status, opensDaily(c)))))
+			found = append(found, cobra.CompletionWithDesc(c.ID, visible.Text(fmt.Sprintf("%s, %s at %s", c.Name, c.Status, opensDaily(c)))))
 		}
 		return found, nil
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
+	"hongbao/visible"
 )
 
 // newCampaignsStaffCommand is for staff: campaigns of every app.
@@ -96,7 +97,7 @@ func completeStaffCampaigns(env environment, f *staffFlags) cobra.CompletionFunc
 		}
 		for i := range list.Items {
 			c := &list.Items[i]
-			found = append(found, cobra.CompletionWithDesc(c.ID, visible(c.Name+", "+string(c.Status)+", of "+c.App)))
+			found = append(found, cobra.CompletionWithDesc(c.ID, visible.Text(c.Name+", "+string(c.Status)+", of "+c.App)))
 		}
 		return found, nil
 	})

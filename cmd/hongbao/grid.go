@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+
+	"hongbao/visible"
 )
 
 // grid is a table for people. What stands in it was often written by somebody
@@ -37,7 +36,7 @@ func (g *grid) row(cells ...any) {
 		case int, int64:
 			line[i] = cell
 		default:
-			line[i] = visible(fmt.Sprint(cell))
+			line[i] = visible.Text(fmt.Sprint(cell))
 		}
 	}
 	g.writer.AppendRow(line)
@@ -46,74 +45,9 @@ func (g *grid) row(cells ...any) {
 // render prints the table.
 func (g *grid) render() { g.writer.Render() }
 
-// visible writes what a terminal would act upon, hide or reorder as an escape:
-// control characters, among them ESC and the C1 set, line ends, invisible and
-// bidirectional format characters, and bytes that are no UTF-8.
-func visible(text string) string { return escaped(text, false) }
-
-// visibleLines is visible that keeps line feeds: for text of several lines, as
-// errors and long answers have.
-func visibleLines(text string) string { return escaped(text, true) }
-
-func escaped(text string, lines bool) string {
-	harmless := func(r rune) bool { return !hidden(r) || lines && r == '\n' }
-	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case harmless(r):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-		text = text[size:]
-	}
-	return b.String()
-}
-
-// hidden reports whether a terminal shows something else than the character.
-func hidden(r rune) bool {
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
-}
-
-// visibleJSON writes the characters that a terminal would act upon, and JSON
-// allows, as escapes of JSON: the document stays equal. Those below space can only
-// be the line ends between its parts.
-func visibleJSON(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r > '~' && hidden(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r <= '~' || !hidden(r):
-			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		}
-	}
-	return b.String()
-}
-
 // printJSON prints a document of JSON and ends its line.
 func printJSON(out io.Writer, text []byte) error {
-	_, err := io.WriteString(out, visibleJSON(string(text))+"\n")
+	_, err := io.WriteString(out, visible.JSON(string(text))+"\n")
 	return err
 }
 
@@ -134,7 +68,7 @@ func printf(out io.Writer, format string, args ...any) error {
 	told := make([]any, len(args))
 	for i, arg := range args {
 		if told[i] = arg; isText(arg) {
-			told[i] = visible(fmt.Sprint(arg))
+			told[i] = visible.Text(fmt.Sprint(arg))
 		}
 	}
 	_, err := fmt.Fprintf(out, format, told...)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"hongbao/visible"
 )
 
 func main() {
@@ -37,14 +39,14 @@ func run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errSilent) && !errors.Is(err, errLeftOver) {
-		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visibleLines(err.Error()))
+		_, _ = fmt.Fprintf(stderr, "hongbao: %s\n", visible.Lines(err.Error()))
 		if do := correctMySQL(err); do != "" {
 			_, _ = fmt.Fprintln(stderr, do)
 		}
 	}
 	unwritten := out.failed()
 	if unwritten != nil && !errors.Is(err, unwritten) {
-		_, _ = fmt.Fprintf(stderr, "hongbao: %s: it is incomplete; what the command did is not undone\n", visibleLines(unwritten.Error()))
+		_, _ = fmt.Fprintf(stderr, "hongbao: %s: it is incomplete; what the command did is not undone\n", visible.Lines(unwritten.Error()))
 	}
 	return cmp.Or(exitOf(err), exitOf(unwritten))
 }

@@ -13,6 +13,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/money"
+	"hongbao/visible"
 )
 
 // newPacketsCommand is what app developers use to try the API by hand and in scripts.
@@ -139,7 +140,7 @@ type toldProblem struct {
 	text    string
 }
 
-func (p *toldProblem) Error() string { return visible(p.text) }
+func (p *toldProblem) Error() string { return visible.Text(p.text) }
 func (p *toldProblem) Unwrap() error { return p.problem }
 
 // raw prints JSON as it came, on a line of its own, safe for a terminal.

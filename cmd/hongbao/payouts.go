@@ -10,6 +10,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/payout"
+	"hongbao/visible"
 )
 
 // newDesk is the flags of a command of finance.
@@ -248,7 +249,7 @@ func completePayouts(env environment, f *staffFlags) cobra.CompletionFunc {
 		}
 		for _, p := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(p.ID,
-				visible(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
+				visible.Text(fmt.Sprintf("%s to %s, %s", shown(p.Amount), p.UserID, failureCode(p.Failure)))))
 		}
 		return found, nil
 	})

@@ -13,6 +13,7 @@ import (
 	"hongbao/client"
 	"hongbao/money"
 	"hongbao/payout"
+	"hongbao/visible"
 )
 
 func moneyOf(fen int64) money.Fen { return money.Fen(fen) }
@@ -559,7 +560,7 @@ func (d *desk) testHostile(t *testing.T) {
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {
-		if hidden(r) && r != '\n' {
+		if visible.Hidden(r) && r != '\n' {
 			t.Errorf("U+%04X reaches the terminal:\n%q", r, text)
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"hongbao/client"
 	"hongbao/payout"
+	"hongbao/visible"
 )
 
 func newRefundsCommand(env environment) *cobra.Command {
@@ -145,7 +146,7 @@ func completeRefunds(env environment, f *staffFlags) cobra.CompletionFunc {
 		}
 		for _, r := range list.Items {
 			found = append(found, cobra.CompletionWithDesc(r.ID,
-				visible(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
+				visible.Text(fmt.Sprintf("%s to %s, %s", shown(r.Amount), r.UserID, failureCode(r.Failure)))))
 		}
 		return found, nil
 	})

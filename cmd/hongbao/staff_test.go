@@ -230,28 +230,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain 恭喜发财 ¥ é": "plain 恭喜发财 ¥ é", "\x1b[31mred\x1b]0;title\a": `\x1b[31mred\x1b]0;title\x07`, "a\nb\tc\r": `a\nb\tc\x0d`,
-		"\u009b31m": `\x9b31m`, "\u202eabc\u2066\u200b\ufeff": `\u202eabc\u2066\u200b\ufeff`, "bad \xff\xfe": `bad \xff\xfe`,
-		"\U000e0041": `\U000e0041`, "\u2028": `\u2028`, "\x7f": `\x7f`,
-	} {
-		if got := visible(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-	if got := visibleLines("a\nb\x1b"); got != "a\nb\\x1b" {
-		t.Errorf("%q", got)
-	}
-	text, _ := json.Marshal([]string{"\u009b31m\u202e\U000e0041 恭喜", "\x1b"})
-	raw := strings.NewReplacer(`\u009b`, "\u009b", `\u202e`, "\u202e").Replace(string(text))
-	var back []string
-	if err := json.Unmarshal([]byte(visibleJSON(raw)), &back); err != nil || back[0] != "\u009b31m\u202e\U000e0041 恭喜" || back[1] != "\x1b" {
-		t.Errorf("%v %q", err, back)
-	}
-	harmless(t, visibleJSON(raw))
-}
-
 // evil is text that does harm in a terminal, in every text of every answer.
 const evil = "x\x1b[2J\x1b]0;t\a\u009b31m\u202e\r\nforged"
 

@@ -8,7 +8,10 @@ import (
 )
 
 // odd has a character that the API refuses and that is seen by nobody.
-const odd = "first line\nsecond\u0085line"
+const (
+	odd      = "first line\nsecond\u0085line"
+	oddShown = "first line\nsecond\\x85line"
+)
 
 // kept fails unless the form still has what was put in, says beside it what is wrong,
 // and is where the page begins.
@@ -18,7 +21,7 @@ func (r *reader) kept(form string, status int64) {
 	if n, all := r.count(form+" [name=reason][autofocus]"), r.count("[autofocus]"); n != 1 || all != 1 {
 		r.h.t.Errorf("the page begins %d times in %s, and %d times in all", n, form, all)
 	}
-	if got := r.value(form + " [name=reason]"); got != odd {
+	if got := r.value(form + " [name=reason]"); got != oddShown {
 		r.h.t.Errorf("%s: the reason is %q", form, got)
 	}
 	said := form + " #" + r.attrs(form+" [name=reason]", "aria-describedby")[0]
