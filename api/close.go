@@ -195,8 +195,8 @@ func renderAccounts(opening, closing payout.Totals) []AccountDay {
 	for _, a := range payout.Accounts {
 		balance := closing.Balance(a)
 		debits, credits := day.Turnover(a)
-		out = append(out, AccountDay{Account: string(a), Opening: NetFen(opening.Balance(a).Amount), Debits: TotalFen(debits), Credits: TotalFen(credits),
-			Closing: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
+		out = append(out, AccountDay{Account: string(a), Opening: NetFen(opening.Balance(a).Amount), Debits: TotalFen(debits),
+			Credits: TotalFen(credits), Closing: NetFen(balance.Amount), Payments: paymentsOf(a, balance)})
 	}
 	return out
 }
@@ -207,7 +207,8 @@ func renderMovements(t payout.Totals) []KindSum {
 	for _, kind := range payout.PostingKinds {
 		debit, credit := kind.Accounts()
 		sum := byKind[kind]
-		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count, Amount: TotalFen(sum.Amount)})
+		out = append(out, KindSum{Kind: string(kind), Debit: string(debit), Credit: string(credit), Count: sum.Count,
+			Amount: TotalFen(sum.Amount)})
 	}
 	return out
 }

@@ -113,7 +113,8 @@ func TestTallies(t *testing.T) {
 		seq), '', '', NOW(3), NOW(3) FROM seq_1_to_10001`)
 	for path, want := range map[string]string{
 		"packets/sum": "10001 -1 true", "packets/sum?status=funding": "10001 -1 true", "packets/sum?sender_id=s": "8900 890000 false",
-		"packets/sum?sender_id=whale": "1101 9223372036854775807+ false", "packets/sum?status=closed": "1 1000 false", "breaks/sum": "10001 -1 true 9996",
+		"packets/sum?sender_id=whale": "1101 9223372036854775807+ false", "packets/sum?status=closed": "1 1000 false",
+		"breaks/sum":                     "10001 -1 true 9996",
 		"breaks/sum?kind=amount_differs": "1 -1 true 0", "breaks/sum?kind=amount_differs&packet_id=" + id: "1 7 false 0",
 		"breaks/count": "10001 -1 true", "breaks/count?resolved=true": "1 -1 false",
 	} {
