@@ -60,7 +60,8 @@ var layers = map[string][]string{
 	"simulate":           {},                                                 // lifetimes in memory, all of it in test files
 	"test/harness": {"access", "api", "devstack/stacktest", "packet", "payout", "pool", "provider", "provider/sandbox", "store",
 		"test/wait"},
-	"test/night": {}, // imported by test files alone
+	"test/logs":  {}, // imported by test files alone
+	"test/night": {}, // likewise
 	"test/wait":  {}, // likewise
 }
 

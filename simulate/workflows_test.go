@@ -23,6 +23,7 @@ import (
 	"hongbao/activities"
 	"hongbao/packet"
 	"hongbao/payout"
+	"hongbao/test/logs"
 	"hongbao/workflows"
 )
 
@@ -75,8 +76,11 @@ func (t *town) signal(ctx workflow.Context, key, name string, what any) (sent bo
 
 func newTown(n uint64) *town {
 	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	t := &town{env: suite.NewTestWorkflowEnvironment(), open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
+	t := &town{open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
+	suite.SetLogger(tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft, func(slog.Record) {
+		t.look(func() { t.violated("a run ended with signals it had not taken") })
+	}))))
+	t.env = suite.NewTestWorkflowEnvironment()
 	t.env.SetStartTime(born)
 	t.env.SetTestTimeout(time.Minute)
 	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.time, fmt.Sprint(n))

@@ -53,7 +53,7 @@ func TestWorkerProcess(t *testing.T) {
 	r.provider = must(provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.Provider, APIKey: harness.ProviderKey,
 		WebhookSecret: harness.WebhookSecret,
 		Timeout:       providerTimeout}))(t)
-	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, r.logger))(t)
+	r.temporal = must(worker.Dial(cfg.Temporal, cfg.Namespace, hearing(r.logger)))(t)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
 	r.work(t, gated{r.provider, cfg.Gate})
 	_ = must(http.Get(cfg.Gate + "/ready"))(t).Body.Close()

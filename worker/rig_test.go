@@ -30,13 +30,27 @@ import (
 	"hongbao/provider/sandbox"
 	"hongbao/store"
 	"hongbao/test/harness"
+	"hongbao/test/logs"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"
 )
 
+// signalsLeft counts the runs of all rigs that ended with signals they had not taken.
+var signalsLeft atomic.Int64
+
 func TestMain(m *testing.M) {
-	os.Exit(stacktest.Main(m))
+	code := stacktest.Main(m)
+	if n := signalsLeft.Load(); n > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: %q was logged %d times\n", logs.SignalsLeft, n)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// hearing is a logger that counts such runs.
+func hearing(l *slog.Logger) *slog.Logger {
+	return slog.New(logs.Refuse(l.Handler(), logs.SignalsLeft, func(slog.Record) { signalsLeft.Add(1) }))
 }
 
 // rig is the whole back end on real parts: Redis, MariaDB, Temporal, the sandbox
@@ -123,7 +137,7 @@ func (r *rig) open(t testing.TB, o harness.Options) *harness.Stack {
 func (r *rig) dial(t testing.TB, address, namespace string, with ...func(*client.Options)) {
 	t.Helper()
 	r.namespace = namespace
-	r.temporal = must(worker.Dial(address, namespace, r.logger, with...))(t)
+	r.temporal = must(worker.Dial(address, namespace, hearing(r.logger), with...))(t)
 	t.Cleanup(r.temporal.Close)
 	r.starter = worker.NewStarter(r.temporal, r.provider.Name())
 }

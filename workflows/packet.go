@@ -20,6 +20,7 @@ import (
 // drain, books. A remainder's refund is a workflow of its own, which also
 // closes the packet. Returns how the packet ended.
 func Packet(ctx workflow.Context, in PacketInput) (string, error) {
+	defer takeSignals(ctx)
 	l := &life{packet: in.Packet, machine: newMachine(ctx, in.Console)}
 	o, err := l.begin(ctx)
 	if err != nil {

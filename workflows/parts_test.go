@@ -69,7 +69,7 @@ type parts struct {
 
 func newParts(t *testing.T) *parts {
 	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet())
+	suite.SetLogger(hearing(t))
 	p := &parts{env: suite.NewTestWorkflowEnvironment(), seen: map[string]int{}, options: map[string]activity.Info{},
 		row: packet.StatusFunding}
 	p.env.SetStartTime(born)

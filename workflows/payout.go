@@ -12,6 +12,7 @@ import (
 // notification or a repair starts a new run of the same id with the payment's
 // id alone. It ends Completed when paid, Failed when finance is needed.
 func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
+	defer takeSignals(ctx)
 	m := newMachine(ctx, in.Console)
 	st, err := m.enter(ctx, in)
 	if err != nil {
@@ -30,6 +31,7 @@ func Payout(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
 // ends Failed when the provider refuses the sender's account; finance's retry
 // starts a new run.
 func Refund(ctx workflow.Context, in RefundInput) (payout.Status, error) {
+	defer takeSignals(ctx)
 	m := newMachine(ctx, in.Console)
 	st, closed, err := m.refund(ctx, in)
 	if err != nil {
@@ -68,6 +70,7 @@ func (m *machine) refund(ctx workflow.Context, in RefundInput) (st payout.State,
 // while the charge is open, its packet's run does. What the provider says is
 // booked; a refused charge is an ordinary outcome and no failed run.
 func Charge(ctx workflow.Context, in PayoutInput) (payout.Status, error) {
+	defer takeSignals(ctx)
 	m := newMachine(ctx, in.Console)
 	st, err := step[payout.State](storeStep(ctx, "read the row"), payments.ReadPayment, in.PaymentID)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	tlog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"hongbao/test/logs"
 )
 
 // TestReplay runs recorded histories through today's code: a change that stops open runs
@@ -39,6 +41,12 @@ func newReplayer() worker.WorkflowReplayer {
 }
 
 func quiet() tlog.Logger { return tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
+
+// hearing is quiet, but for runs that end with signals they have not taken.
+func hearing(t testing.TB) tlog.Logger {
+	return tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft,
+		func(r slog.Record) { t.Error(r.Message) })))
+}
 
 // TestReplayNoticesAChange: the replay can fail. The same histories are given to
 // a workflow that takes another first step.

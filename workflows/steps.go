@@ -71,6 +71,17 @@ func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
 	return out, err
 }
 
+// takeSignals takes the signals that a run ended without having waited for. None is lost
+// by that: what is to be done is in the row or in the pool, and whoever signalled comes
+// again until it is done (rule R3).
+func takeSignals(ctx workflow.Context) {
+	for _, name := range []string{SignalClose, SignalWake} {
+		c := workflow.GetSignalChannel(ctx, name)
+		for c.ReceiveAsync(nil) {
+		}
+	}
+}
+
 // sleepOrWake waits for d or for a wake signal, whichever comes first, and
 // reports whether it was woken. Further wake signals that wait are taken too.
 func sleepOrWake(ctx workflow.Context, d time.Duration, what string) (bool, error) {
