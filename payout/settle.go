@@ -145,7 +145,7 @@ func (s *Settlement) note(o Observation, now time.Time) {
 	if o.ProviderRef != "" {
 		a.ProviderRef = o.ProviderRef
 	}
-	if o.Token != "" {
+	if o.Token != "" && len(o.Token) <= MaxToken { // a part of one is of no use
 		a.Token = o.Token
 	}
 }

@@ -124,6 +124,9 @@ func (p *Payment) Move(to Status) error {
 	return nil
 }
 
+// MaxToken is how long a provider's token may be, in bytes. A longer one is not kept.
+const MaxToken = 512
+
 // Attempt (付款尝试) is one order number at the provider; sends and asks are its calls.
 type Attempt struct {
 	OrderNo   string
@@ -162,7 +165,7 @@ type Attempt struct {
 	Code        string
 	Message     string
 	ProviderRef string
-	Token       string
+	Token       string    // of MaxToken bytes at most
 	StartedAt   time.Time // first send
 	AskUntil    time.Time // StartedAt + what the provider remembers - 1 day
 	EndedAt     time.Time // when its outcome became final

@@ -24,7 +24,7 @@ func (s *Store) NoteNotification(ctx context.Context, provider, eventID, orderNo
 			known = err == nil && row.Provider == provider && parts.Attempt <= len(attempts)
 		}
 		res := tx.Exec("INSERT IGNORE INTO notifications (provider, event_id, order_no, known, body, received_at) VALUES (?, ?, ?, ?, ?, ?)",
-			provider, clipBytes(eventID, 128), clipBytes(orderNo, 64), known, body, tx.now)
+			provider, key(eventID, 128), key(orderNo, 64), known, body, tx.now)
 		if res.Error != nil || res.RowsAffected == 0 || !known {
 			return res.Error
 		}

@@ -134,7 +134,7 @@ func newAttemptRow(a payout.Attempt) attemptRow {
 		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
 		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt),
 		AskRequested: a.AskRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
-		ProviderRef: clipBytes(a.ProviderRef, 64), Token: clipBytes(a.Token, 512), StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(),
+		ProviderRef: key(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(),
 		EndedAt: optTime(a.EndedAt),
 	}
 }

@@ -166,7 +166,7 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 			f.OrderNo)
 	}
 	if f.ProviderRef != "" {
-		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", f.ProviderRef)
+		q = q.Where("p.id IN (SELECT x.payment_id FROM attempts x WHERE x.provider_ref = ?)", key(f.ProviderRef, refLen))
 	}
 	if !f.CreatedTo.IsZero() {
 		q = q.Where("p.created_at <= ?", f.CreatedTo.UTC())

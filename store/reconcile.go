@@ -32,7 +32,7 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 		ON DUPLICATE KEY UPDATE seen = seen + IF(reconciliation_id = VALUES(reconciliation_id), 0, 1), last_seen = VALUES(last_seen),
 		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
 		resolved_at = IF(resolved_by = ? OR resolved_at < ?, NULL, resolved_at)`,
-		string(f.Kind), packetID, paymentID, clipBytes(f.OrderNo, 64), clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
+		string(f.Kind), packetID, paymentID, key(f.OrderNo, 64), clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
 		payout.ByReconciliation, f.evidence).Error
 }
 

@@ -62,7 +62,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 			text.WriteString(", ")
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), clipBytes(l.OrderNo, 64), clipBytes(l.Account, 255),
+		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), key(l.OrderNo, 64), key(l.Account, 255),
 			int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,20 +24,27 @@ func clip(s string, n int) string {
 	return s
 }
 
-// clipBytes returns at most the first n bytes of s, for columns of bytes. It
-// cuts no character in half.
-func clipBytes(s string, n int) string {
+// key returns s for a column of n bytes, 64 at least, that identifies something. Two texts
+// that differ have two keys: one that is too long keeps its beginning, without half a
+// character, and ends with its SHA-256.
+func key(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
+	sum := sha256.Sum256([]byte(s))
+	end := "#" + base64.RawURLEncoding.EncodeToString(sum[:])
+	n -= len(end)
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n]
+	return s[:n] + end
 }
 
 // codeLen is the width of every column of codes, which are ASCII.
 const codeLen = 64
+
+// refLen is the width of a provider's own number of an order, in bytes.
+const refLen = 64
 
 // messageLen is the width of every column of messages, in characters.
 const messageLen = 255

@@ -119,6 +119,6 @@ func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
 		return err
 	}
 	err = s.read(ctx).Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
-		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind, clipBytes(subject, 128), now).Error
+		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind, key(subject, 128), now).Error
 	return classify(err)
 }
