@@ -2,11 +2,13 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"hongbao/access"
 )
@@ -74,11 +76,8 @@ func (l *listener) authenticate(c *fiber.Ctx) error {
 	}
 	r := requestOf(c)
 	who, err := l.callerOf(r)
-	if err != nil {
+	if err = in.check(who, err); err != nil {
 		return err
-	}
-	if in == realmStaff && !who.key.Role.Staff() || in == realmApp && who.key.Role != access.RoleApp {
-		return refuse(CodeForbidden)
 	}
 	r.caller = who
 	if conn, ok := c.Context().Conn().(*conn); ok {
@@ -99,17 +98,30 @@ func (l *listener) callerOf(r *request) (*caller, error) {
 		}
 		return nil, refuse(CodeUnauthenticated)
 	}
-	token, ok := bearer(r.c)
+	return l.holderOf(r.ctx, &r.c.Request().Header)
+}
+
+// check refuses who may not come to paths of the realm; err is why nobody was found.
+func (in realm) check(who *caller, err error) error {
+	if err == nil && (in == realmStaff && !who.key.Role.Staff() || in == realmApp && who.key.Role != access.RoleApp) {
+		return refuse(CodeForbidden)
+	}
+	return err
+}
+
+// holderOf finds the owner of the key that a request shows.
+func (l *listener) holderOf(ctx context.Context, h *fasthttp.RequestHeader) (*caller, error) {
+	token, ok := bearer(h)
 	if !ok {
 		return nil, refuse(CodeUnauthenticated)
 	}
-	return l.server.dir.find(r.ctx, token)
+	return l.server.dir.find(ctx, token)
 }
 
 // bearer returns the token of the one Authorization header. It is good until the
 // request has been answered.
-func bearer(c *fiber.Ctx) (token []byte, ok bool) {
-	values := c.Request().Header.PeekAll(fiber.HeaderAuthorization)
+func bearer(h *fasthttp.RequestHeader) (token []byte, ok bool) {
+	values := h.PeekAll(fiber.HeaderAuthorization)
 	if len(values) != 1 {
 		return nil, false
 	}

@@ -20,6 +20,8 @@ const (
 	requestTimeout = 9 * time.Second
 )
 
+var errAmbiguous = errors.New("header lines that can be read in two ways")
+
 // listenerKind says on which listeners a route is.
 type listenerKind int
 
@@ -45,6 +47,8 @@ type listener struct {
 	ln     *conns
 	open   openPaths
 	chain  fasthttp.RequestHandler // what a request goes through, whichever way it came
+	// refused are heads of requests whose bodies have not come, by their memory.
+	refused sync.Map
 }
 
 func newListener(s *Server, kind listenerKind) *listener {
@@ -69,6 +73,7 @@ func newListener(s *Server, kind listenerKind) *listener {
 	web := l.app.Server()
 	web.CloseOnShutdown = true
 	web.ErrorHandler = l.transportError
+	web.HeaderReceived = l.headerReceived
 	l.chain = l.app.Handler()
 	web.Handler = l.around(l.chain)
 	l.app.Use(l.enter, l.authenticate)
@@ -137,6 +142,14 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			c.begin()
 			defer c.end()
 		}
+		if _, ok := l.refused.Load(&ctx.Request.Header); ok {
+			l.refused.Delete(&ctx.Request.Header)
+		}
+		if ambiguous(ctx.Request.Header.RawHeaders()) {
+			l.transportError(ctx, errAmbiguous)
+			ctx.SetConnectionClose()
+			return
+		}
 		if l.kind == listenStaff && l.server.isConsole(string(ctx.Path())) {
 			l.server.serveConsole(ctx)
 			return
@@ -148,6 +161,9 @@ func (l *listener) around(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 // transportError answers requests that never became one: malformed, too slow,
 // too large. The connection is closed afterwards.
 func (l *listener) transportError(ctx *fasthttp.RequestCtx, err error) {
+	if l.refuseHead(ctx) {
+		return
+	}
 	c := l.app.AcquireCtx(ctx)
 	defer l.app.ReleaseCtx(c)
 	id := newRequestID()

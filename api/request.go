@@ -184,9 +184,12 @@ func visible(s string, max int) bool {
 	return true
 }
 
+// maxRequestID is how long a client's X-Request-Id may be.
+const maxRequestID = 128
+
 // requestID takes the client's id when it can be told back, else makes one.
 func requestID(c *fiber.Ctx) string {
-	if id := c.Get(fiber.HeaderXRequestID); visible(id, 128) {
+	if id := c.Get(fiber.HeaderXRequestID); visible(id, maxRequestID) {
 		return id
 	}
 	return newRequestID()
@@ -261,10 +264,16 @@ func (r *request) readUpTo(stream io.Reader, n, limit int) ([]byte, error) {
 }
 
 func (r *request) isJSON() bool {
-	if coding := r.c.Get(fiber.HeaderContentEncoding); coding != "" && !strings.EqualFold(coding, "identity") {
+	head := &r.c.Request().Header
+	for _, coding := range head.PeekAll(fiber.HeaderContentEncoding) {
+		if len(coding) > 0 && !strings.EqualFold(string(coding), "identity") {
+			return false
+		}
+	}
+	if headerLines(head.RawHeaders(), fiber.HeaderContentType) > 1 {
 		return false
 	}
-	kinds := r.c.Request().Header.PeekAll(fiber.HeaderContentType)
+	kinds := head.PeekAll(fiber.HeaderContentType)
 	if len(kinds) != 1 || string(kinds[0]) == contentJSON {
 		return len(kinds) == 1
 	}

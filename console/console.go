@@ -307,9 +307,9 @@ func (c *Console) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	case held(r).To != "":
 		c.login(w, r, http.StatusUnauthorized, &notice{Key: "login.held"})
 	case r.Method == http.MethodGet:
-		http.Redirect(w, r, loginFor(r.URL.RequestURI()), http.StatusSeeOther)
+		redirect(w, r, loginFor(r.URL.RequestURI()))
 	default:
-		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		redirect(w, r, "/login")
 	}
 }
 
@@ -349,7 +349,7 @@ func (v *visit) back(path, done string) error {
 	if strings.Contains(path, "?") {
 		separator = "&"
 	}
-	http.Redirect(v.w, v.r, path+separator+"done="+url.QueryEscape(done), http.StatusSeeOther)
+	redirect(v.w, v.r, path+separator+"done="+url.QueryEscape(done))
 	return nil
 }
 

@@ -71,7 +71,7 @@ func (c *Console) chooseLanguage(w http.ResponseWriter, r *http.Request) {
 		c.stillHeld(w, withCookie(r, languageCookie, string(to)))
 		return
 	}
-	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
+	redirect(w, r, r.PostFormValue("back"))
 }
 
 // tag is the language as HTML names it.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // loginPage is what the login page shows.
@@ -17,7 +19,7 @@ type loginPage struct {
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 	if s, ok := c.sessionOf(r); ok {
 		if _, _, ok := c.desk.Holder(s.KeyID); ok {
-			http.Redirect(w, r, localPath(r.FormValue("next")), http.StatusSeeOther)
+			redirect(w, r, r.FormValue("next"))
 			return
 		}
 	}
@@ -56,7 +58,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	slog.InfoContext(r.Context(), "signed in", slog.String("key", id))
 	if !c.resume(w, r, id, cookie) {
-		http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther)
+		redirect(w, r, r.PostFormValue("next"))
 	}
 }
 
@@ -86,16 +88,22 @@ func (v *visit) signOut() error {
 		return nil
 	}
 	slog.InfoContext(v.r.Context(), "signed out", slog.String("key", v.session.KeyID))
-	http.Redirect(v.w, v.r, "/login", http.StatusSeeOther)
+	redirect(v.w, v.r, "/login")
 	return nil
 }
 
 // localPath is a path of this console, / when it is none: nobody is led elsewhere.
 func localPath(path string) string {
-	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, "\\") ||
+		!utf8.ValidString(path) || strings.ContainsFunc(path, unicode.IsControl) {
 		return "/"
 	}
 	return path
+}
+
+// redirect leads to a path of this console.
+func redirect(w http.ResponseWriter, r *http.Request, path string) {
+	http.Redirect(w, r, localPath(path), http.StatusSeeOther)
 }
 
 // Bounds of failed sign-ins.

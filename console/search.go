@@ -101,7 +101,7 @@ func (v *visit) placeFor(text string) (to string, err error) {
 }
 
 func (v *visit) lead(path string) error {
-	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+	redirect(v.w, v.r, path)
 	return nil
 }
 

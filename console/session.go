@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -129,9 +130,15 @@ func (c *Console) forget(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, cookie(r, sessionCookie, "", -1))
 }
 
+// forwardedTLS reports whether the browser came to the first proxy by TLS.
+func forwardedTLS(r *http.Request) bool {
+	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	return strings.EqualFold(strings.TrimSpace(first), "https")
+}
+
 // cookie makes a cookie that scripts cannot read and that no other site can send.
 // maxAge is in seconds; 0 ends it with the browser, below zero deletes it.
 func cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"}
+		Secure: r.TLS != nil || forwardedTLS(r)}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"hongbao/access"
 	"hongbao/client"
@@ -231,10 +232,29 @@ func TestSignInSecureAndElsewhere(t *testing.T) {
 	if c := v.signIn("f").Cookies()[0]; !c.Secure {
 		t.Errorf("cookie %+v", c)
 	}
-	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil", "evil", ""} {
+	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil", "evil", "", "/\x00", "/payouts\x1b[2J",
+		"/a\x7f", "/\u0085", "/\xff", "/\t/evil.example", "/\r\nSet-Cookie: a=b"} {
 		res := v.do("POST", "/login", url.Values{"key": {"f"}, "next": {next}})
 		if got := res.Header.Get("Location"); got != "/" {
 			t.Errorf("%q leads to %q", next, got)
+		}
+		to := "/login?next=" + url.QueryEscape(next)
+		want := "/"
+		if !utf8.ValidString(next) {
+			want = "" // 422: no page can read such a member
+		}
+		if got := v.do("GET", to, nil).Header.Get("Location"); got != want {
+			t.Errorf("%s leads to %q, want %q", to, got, want)
+		}
+		if got := v.do("POST", "/language", url.Values{"to": {"en"}, "back": {next}}).Header.Get("Location"); got != "/" {
+			t.Errorf("another language, %q leads to %q", next, got)
+		}
+	}
+	for proto, want := range map[string]bool{"https": true, "HTTPS": true, "https, http": true, "http": false, "http, https": false, "": false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Forwarded-Proto", proto)
+		if got := cookie(r, "a", "b", 0).Secure; got != want {
+			t.Errorf("behind a proxy with %q: %v", proto, got)
 		}
 	}
 }
