@@ -81,7 +81,7 @@ func TestKeyIsKept(t *testing.T) {
 func TestSentWhileSignedOut(t *testing.T) {
 	roles := map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance}
 	api := &counting{keys: newKeys(roles)}
-	desk, err := New(Config{Desk: api, InstallationKey: [32]byte{1}})
+	desk, err := New(Config{Desk: api, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestWaitingAmongMany(t *testing.T) {
 		others.Items = append(others.Items, client.ApprovalItem{ID: fmt.Sprint("a", i), Status: "waiting",
 			Decision: client.Decision{Kind: "retry", By: "somebody"}, Payout: &client.Payout{ID: fmt.Sprintf("p%024d", i)}})
 	}
-	desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
 		func(r *http.Request) any {
 			switch {
 			case r.URL.Path == "/v1/staff/payouts/"+payout:

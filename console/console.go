@@ -45,9 +45,9 @@ type Desk interface {
 // Config says what the console works with.
 type Config struct {
 	Desk Desk
-	// InstallationKey is the same for every API process; what seals the sessions is
-	// derived from it.
-	InstallationKey [32]byte
+	// SessionKeys are the same for every API process. The first seals sessions, each opens
+	// them: a session of a key that is removed is signed out.
+	SessionKeys [][32]byte
 	// Idle and Absolute end what a sign-in has begun; 0 means the default.
 	Idle, Absolute time.Duration
 	// Period is how often the overview is read for those who look at it; 0 means the default.
@@ -89,7 +89,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	c.live = &live{console: c, period: cmp.Or(cfg.Period, DefaultPeriod), quiet: streamQuiet, streams: map[*stream]struct{}{}}
 	var err error
-	if c.seal, err = newSeal(cfg.InstallationKey); err != nil {
+	if c.seal, err = newSeal(cfg.SessionKeys); err != nil {
 		return nil, err
 	}
 	if c.pages, err = parsePages(); err != nil {

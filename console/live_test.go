@@ -69,7 +69,7 @@ func TestOneReadingForAll(t *testing.T) {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
 	api := counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, make(chan struct{}, 100), make(chan struct{})}
-	desk, err := New(Config{Desk: api, InstallationKey: [32]byte{1}, Period: time.Millisecond})
+	desk, err := New(Config{Desk: api, SessionKeys: [][32]byte{{1}}, Period: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	for i := range maxStreams {
 		roles[fmt.Sprint("k", i)] = access.RoleOps
 	}
-	desk, err := New(Config{Desk: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, InstallationKey: [32]byte{1},
+	desk, err := New(Config{Desk: counted{keys{roles: roles, books: &signOuts{}}, &atomic.Int64{}, nil, nil}, SessionKeys: [][32]byte{{1}},
 		Period: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestDecisionsAreSeen(t *testing.T) {
 	for i := range 150 {
 		h.retried.Items = append(h.retried.Items, client.BulkItem{PayoutID: fmt.Sprintf("p%024d", i), Result: "retried"})
 	}
-	desk, err := New(Config{Desk: h, InstallationKey: [32]byte{1}})
+	desk, err := New(Config{Desk: h, SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (a asked) RoundTrip(r *http.Request) (*http.Response, error) {
 func newAsked(t *testing.T) (v *visitor, csrf string, paths *[]string) {
 	t.Helper()
 	paths = new([]string)
-	desk, err := New(Config{InstallationKey: [32]byte{1}, Desk: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), paths}})
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), paths}})
 	if err != nil {
 		t.Fatal(err)
 	}

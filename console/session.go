@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,26 +42,33 @@ const sessionCookie = "hongbao_desk"
 // keepPause is how often a cookie is made anew while somebody is there.
 const keepPause = 30 * time.Second
 
-// seal closes and opens cookies (AES-256-GCM).
-type seal struct{ aead cipher.AEAD }
+// seal closes cookies with its first key and opens those of every key (AES-256-GCM).
+type seal struct{ keys []cipher.AEAD }
 
 // sealUse keeps the key, and what was sealed with it, apart from every other use.
 const sealUse = "hongbao console session v1"
 
-func newSeal(installation [32]byte) (*seal, error) {
-	key, err := hkdf.Key(sha256.New, installation[:], nil, sealUse, 32)
-	if err != nil {
-		return nil, fmt.Errorf("console: derive the key of sessions: %w", err)
+func newSeal(keys [][32]byte) (*seal, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("console: a session key is required")
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("console: key of sessions: %w", err)
+	s := &seal{}
+	for _, secret := range keys {
+		key, err := hkdf.Key(sha256.New, secret[:], nil, sealUse, 32)
+		if err != nil {
+			return nil, fmt.Errorf("console: derive the key of sessions: %w", err)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, fmt.Errorf("console: key of sessions: %w", err)
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, fmt.Errorf("console: key of sessions: %w", err)
+		}
+		s.keys = append(s.keys, aead)
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, fmt.Errorf("console: key of sessions: %w", err)
-	}
-	return &seal{aead}, nil
+	return s, nil
 }
 
 func (s *seal) close(v session) (string, error) {
@@ -68,7 +76,7 @@ func (s *seal) close(v session) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode a session: %w", err)
 	}
-	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, []byte(sealUse))), nil
+	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, []byte(sealUse))), nil
 }
 
 func (s *seal) open(text string) (v session, ok bool) {
@@ -76,11 +84,12 @@ func (s *seal) open(text string) (v session, ok bool) {
 	if err != nil {
 		return v, false
 	}
-	plain, err := s.aead.Open(nil, nil, closed, []byte(sealUse))
-	if err != nil {
-		return v, false
+	for _, key := range s.keys {
+		if plain, err := key.Open(nil, nil, closed, []byte(sealUse)); err == nil {
+			return v, json.Unmarshal(plain, &v) == nil
+		}
 	}
-	return v, json.Unmarshal(plain, &v) == nil
+	return v, false
 }
 
 // sessionOf opens the request's cookie; false: there is none, it is not ours, its

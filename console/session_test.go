@@ -107,7 +107,7 @@ func newKeys(roles map[string]access.Role) keys {
 
 func newDesk(t *testing.T, roles map[string]access.Role) (*Console, *time.Time) {
 	t.Helper()
-	desk, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{1}})
+	desk, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestSignIn(t *testing.T) {
 	if c := res.Cookies()[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "/" {
 		t.Errorf("cookie %+v", c)
 	}
-	other, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{1}})
+	other, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 	if v.desk = other; !v.in() {
 		t.Error("another process of the installation does not know the sign-in")
 	}
-	stranger, err := New(Config{Desk: newKeys(roles), InstallationKey: [32]byte{2}})
+	stranger, err := New(Config{Desk: newKeys(roles), SessionKeys: [][32]byte{{2}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +474,7 @@ func TestFileSaysWhyNot(t *testing.T) {
 		`bad gateway`: "The platform answered:",
 	} {
 		desk, err := New(Config{Desk: answering{newKeys(map[string]access.Role{"f": access.RoleFinance}), http.StatusServiceUnavailable, body},
-			InstallationKey: [32]byte{1}})
+			SessionKeys: [][32]byte{{1}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -524,5 +524,37 @@ func TestYuan(t *testing.T) {
 		if got, ok := parseYuan(text); ok && text != "1." {
 			t.Errorf("%q: %d", text, got)
 		}
+	}
+}
+
+// TestSessionKeyRotation: a sign-in of the old key is read while that key is configured, and
+// is signed out afterwards; the new key seals from the first moment on.
+func TestSessionKeyRotation(t *testing.T) {
+	before, after := [32]byte{1}, [32]byte{2}
+	desk := func(keys ...[32]byte) *Console {
+		t.Helper()
+		d, err := New(Config{Desk: newKeys(map[string]access.Role{"f": access.RoleFinance}), SessionKeys: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	v := newVisitor(t, desk(before))
+	v.signIn("f")
+	old := v.cookies[sessionCookie]
+	if v.desk = desk(after, before); !v.in() {
+		t.Error("new,old: a sign-in of the old key is signed out")
+	}
+	if v.desk = desk(after); v.in() {
+		t.Error("new: a sign-in of the removed key is read")
+	}
+	v.desk = desk(after, before)
+	v.cookies[sessionCookie] = old
+	v.signIn("f")
+	if v.desk = desk(after); !v.in() {
+		t.Error("new,old: the new key does not seal")
+	}
+	if _, err := New(Config{Desk: newKeys(nil)}); err == nil {
+		t.Error("a console without a session key")
 	}
 }

@@ -143,6 +143,7 @@ func rotated(path string) string { return path + ".1" }
 type secrets struct {
 	MySQLPassword string `json:"mysql_password"`
 	SeedKey       string `json:"seed_key"`     // 32 bytes in hex
+	SessionKey    string `json:"session_key"`  // the same
 	ProviderKey   string `json:"provider_key"` // our key at the sandbox provider
 	WebhookSecret string `json:"sandbox_webhook_secret"`
 	Keys          Keys   `json:"keys"`
@@ -164,6 +165,7 @@ func (h Home) loadSecrets() (secrets, error) {
 	before := s
 	fill(&s.MySQLPassword, func([]byte) string { return strings.ToLower(rand.Text()) })
 	fill(&s.SeedKey, hex.EncodeToString)
+	fill(&s.SessionKey, hex.EncodeToString)
 	fill(&s.ProviderKey, func([]byte) string { return "sandbox_" + strings.ToLower(rand.Text()) })
 	fill(&s.WebhookSecret, func(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) })
 	if s != before {

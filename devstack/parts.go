@@ -70,6 +70,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 	api := own(childAPI, append([]variable{
 		{"HONGBAO_API_LISTEN", hostPort(ports.API)},
 		{"HONGBAO_STAFF_LISTEN", hostPort(ports.Staff)},
+		{"HONGBAO_SESSION_KEY", s.SessionKey},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},
 		{"HONGBAO_TEMPORAL_UI_URL", env.TemporalUIURL},
 	}, shared(childAPI)...), env.URL+"/readyz", env.StaffURL+"/readyz")

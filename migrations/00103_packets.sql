@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS packets (
     eligible_count   INT           NOT NULL DEFAULT 0 COMMENT 'users on the list; 0: everyone may grab',
     body_hash        VARBINARY(64) NOT NULL,
     commitment       VARBINARY(64) NOT NULL,
-    sealed_seed      VARBINARY(128) NOT NULL COMMENT 'AES-GCM; opened only when closed',
+    sealed_seed      VARBINARY(128) NOT NULL COMMENT 'key id (8 bytes), AES-GCM; opened only when closed',
     status           VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     close_reason     VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL,
     failure_code     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -12,14 +13,25 @@ import (
 
 // Domains that separate the uses of the installation's seed key.
 const (
-	seedDomain = "hongbao/seed/v1"
-	sealDomain = "hongbao/seal/v1"
+	seedDomain  = "hongbao/seed/v1"
+	sealDomain  = "hongbao/seal/v1"
+	keyIDDomain = "hongbao/key-id/v1"
 )
 
-// ErrSealedSeed means that a sealed seed cannot be opened: it was changed or cut
-// off, belongs to another packet, or was sealed with another key. Which of
-// these it was cannot be told apart.
+// ErrSealedSeed means that a sealed seed cannot be opened: it was sealed with another key,
+// it was changed or cut off, or it belongs to another packet.
 var ErrSealedSeed = errors.New("sealed seed cannot be opened")
+
+// seedKeyIDSize is the length of the key id in front of a sealed seed, in bytes.
+const seedKeyIDSize = 8
+
+// SeedKeyID names a seed key in hex without revealing it, for errors and reports.
+func SeedKeyID(key [32]byte) string { return hex.EncodeToString(seedKeyID(key)) }
+
+func seedKeyID(key [32]byte) []byte {
+	id := keyed(key, keyIDDomain, "")
+	return id[:seedKeyIDSize]
+}
 
 // DeriveSeed returns the seed of a packet: HMAC-SHA256(key, seedDomain | packet
 // id). Being derived, it is the same on every repeat of a create request. The
@@ -40,7 +52,8 @@ func Commitment(seed [32]byte) string {
 func SealedSeed(key [32]byte, p Packet) ([]byte, error) {
 	seed := DeriveSeed(key, p.ID)
 	if Commitment(seed) != p.Commitment {
-		return nil, fmt.Errorf("packet %s: commitment does not fit the seed key: %w", p.ID, ErrConflict)
+		return nil, fmt.Errorf("packet %s: its commitment was not made with HONGBAO_SEED_KEY of this process, key id %s: %w",
+			p.ID, SeedKeyID(key), ErrConflict)
 	}
 	sealed, err := SealSeed(key, p.ID, seed)
 	if err != nil {
@@ -51,26 +64,35 @@ func SealedSeed(key [32]byte, p Packet) ([]byte, error) {
 
 // SealSeed encrypts the seed for storage with AES-256-GCM, a fresh random nonce
 // in front and the packet id as additional data, so that a sealed seed opens
-// only for its own packet. The result has 60 bytes: nonce 12, seed 32, tag 16.
+// only for its own packet. The result has 68 bytes: key id 8, nonce 12, seed 32, tag 16.
 func SealSeed(key [32]byte, packetID string, seed [32]byte) ([]byte, error) {
 	aead, err := seedCipher(key, packetID)
 	if err != nil {
 		return nil, fmt.Errorf("seal seed of packet %s: %w", packetID, err)
 	}
-	return aead.Seal(nil, nil, seed[:], []byte(packetID)), nil
+	return aead.Seal(seedKeyID(key), nil, seed[:], []byte(packetID)), nil
 }
 
 // OpenSeed is the reverse of SealSeed. It returns ErrSealedSeed (wrapped, with
-// the packet id) when sealed was not made by SealSeed for this key and packet.
+// the packet id) when sealed was not made by SealSeed for this key and packet. The
+// error names both key ids when the key is another one.
 func OpenSeed(key [32]byte, packetID string, sealed []byte) ([32]byte, error) {
 	var seed [32]byte
+	if len(sealed) < seedKeyIDSize {
+		return seed, fmt.Errorf("packet %s: %w: it is cut off", packetID, ErrSealedSeed)
+	}
+	sealedBy, sealed := sealed[:seedKeyIDSize], sealed[seedKeyIDSize:]
+	if !bytes.Equal(sealedBy, seedKeyID(key)) {
+		return seed, fmt.Errorf("packet %s: %w: it was sealed with the key of id %x, HONGBAO_SEED_KEY has key id %s",
+			packetID, ErrSealedSeed, sealedBy, SeedKeyID(key))
+	}
 	aead, err := seedCipher(key, packetID)
 	if err != nil {
 		return seed, fmt.Errorf("open seed of packet %s: %w", packetID, err)
 	}
 	plain, err := aead.Open(nil, nil, sealed, []byte(packetID))
 	if err != nil || len(plain) != len(seed) {
-		return seed, fmt.Errorf("packet %s: %w", packetID, ErrSealedSeed)
+		return seed, fmt.Errorf("packet %s: %w: it was changed, or is another packet's", packetID, ErrSealedSeed)
 	}
 	copy(seed[:], plain)
 	return seed, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -53,7 +54,7 @@ func TestSealSeed(t *testing.T) {
 			key, seed := drawSeed(t), drawSeed(t)
 			id := rapid.StringMatching(`[0-9a-v]{20}`).Draw(t, "packet id")
 			sealed, err := SealSeed(key, id, seed)
-			if err != nil || len(sealed) != 60 {
+			if err != nil || len(sealed) != 68 {
 				t.Fatalf("%d bytes, %v", len(sealed), err)
 			}
 			if got, err := OpenSeed(key, id, sealed); err != nil || got != seed {
@@ -73,7 +74,19 @@ func TestSealSeed(t *testing.T) {
 			t.Fatalf("got %x, %v", got, err)
 		}
 	}
-	t.Run("ErrSealedSeed other key", func(t *testing.T) { refuse(t, testSeed(3), testPacketID, seal(t)) })
+	t.Run("ErrSealedSeed other key", func(t *testing.T) {
+		refuse(t, testSeed(3), testPacketID, seal(t))
+		_, err := OpenSeed(testSeed(3), testPacketID, seal(t))
+		for _, want := range []string{"key of id " + SeedKeyID(key), "HONGBAO_SEED_KEY has key id " + SeedKeyID(testSeed(3))} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: want %q", err, want)
+			}
+		}
+		if _, err = SealedSeed(testSeed(3), Packet{ID: testPacketID, Commitment: Commitment(DeriveSeed(key, testPacketID))}); !errors.Is(err,
+			ErrConflict) || !strings.Contains(err.Error(), "HONGBAO_SEED_KEY of this process, key id "+SeedKeyID(testSeed(3))) {
+			t.Errorf("a commitment of another key: %v", err)
+		}
+	})
 	t.Run("ErrSealedSeed other packet", func(t *testing.T) { refuse(t, key, otherPacketID, seal(t)) })
 	t.Run("ErrSealedSeed any changed bit", func(t *testing.T) {
 		sealed := seal(t)

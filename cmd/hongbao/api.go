@@ -17,6 +17,7 @@ type apiConfig struct {
 	Redis                 pool.Config // as redisConfig makes it
 	MySQLDSN              Secret
 	SeedKey               Secret // 32 bytes, see key32
+	SessionKey            Secret // keys of 32 bytes, see keys32
 	ProviderURL           string
 	ProviderKey           Secret
 	SandboxWebhookSecret  Secret
@@ -53,6 +54,7 @@ func newAPICommand(env environment) *cobra.Command {
 				Redis:                 redis,
 				MySQLDSN:              c.secret("mysql-dsn"),
 				SeedKey:               c.secret("seed-key"),
+				SessionKey:            c.secret("session-key"),
 				TryOut:                c.yes("try-out"),
 				ProviderURL:           c.text("provider-url"),
 				ProviderKey:           c.secret("provider-key"),

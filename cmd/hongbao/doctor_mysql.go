@@ -142,7 +142,7 @@ func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
 	}
 	if _, err := packet.OpenSeed(key32(d.config.secret("seed-key")), id, sealed); err != nil {
 		d.add("seed key", verdictWrong, "Set HONGBAO_SEED_KEY to the key that packets were made with, for every process: without it no packet "+
-			"closes with its seed.", "It does not open the seed of packet %s.", id)
+			"closes with its seed.", "It does not open the seed of the newest packet: %v.", err)
 		return
 	}
 	d.ok("seed key", "It opens the seed of the newest packet.")

@@ -367,7 +367,7 @@ func (w *ward) testWaiting() {
 	w.check(err)
 	w.await("failed payments", verdictWarning)
 	w.finds(exitOK, "failed payments", verdictWarning, "1 payments that failed", "hongbao payouts list --status failed")
-	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
+	w.finds(exitFailed, "seed key", verdictWrong, "does not open the seed of the newest packet", "HONGBAO_SEED_KEY", "HONGBAO_SEED_KEY",
 		strings.Repeat("ab", 32))
 	w.finds(exitOK, "seed key", verdictOK, "opens the seed of the newest packet", "")
 }

@@ -30,6 +30,8 @@ func FuzzSettings(f *testing.F) {
 				clock(value)
 			case kindKey32.name:
 				key32(Secret{value})
+			case kindKeys32.name:
+				keys32(Secret{value})
 			case kindPort.name, kindLanes.name, kindAmount.name, kindRate.name:
 				if n, err := strconv.Atoi(value); err != nil || strconv.Itoa(n) != value {
 					t.Fatalf("%s takes %q", s.env, value)

@@ -56,6 +56,7 @@ var (
 	kindConnsBound     = kind{"int", between(0, 1_000_000)}
 	kindClock          = kind{"hh:mm", checkClock}
 	kindKey32          = kind{"hex", checkKey32}
+	kindKeys32         = kind{"hex", checkKeys32} // several, separated by commas
 	kindWebhookSecret  = kind{"secret", checkWebhookSecret}
 	kindAppID          = kind{"id", checkAppID}
 	kindOwner          = kind{"name", checkOwner}
@@ -282,6 +283,15 @@ func checkKey32(value string) error {
 	return nil
 }
 
+func checkKeys32(value string) error {
+	for key := range strings.SplitSeq(value, ",") {
+		if checkKey32(key) != nil {
+			return errors.New("is not 64 hex digits (32 bytes), or several separated by commas")
+		}
+	}
+	return nil
+}
+
 func checkWebhookSecret(value string) error {
 	encoded, found := strings.CutPrefix(value, "whsec_")
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -357,6 +367,14 @@ func deriveKey(secret [32]byte, use string) [32]byte {
 		panic("derive the key of " + use + ": " + err.Error()) // of a length that never fails
 	}
 	return [32]byte(derived)
+}
+
+// keys32 decodes a secret that has been checked by kindKeys32.
+func keys32(s Secret) (keys [][32]byte) {
+	for key := range strings.SplitSeq(s.value, ",") {
+		keys = append(keys, key32(Secret{key}))
+	}
+	return keys
 }
 
 // key32 decodes a secret that has been checked by kindKey32.

@@ -133,7 +133,8 @@ func TestStartNeedsMigrations(t *testing.T) {
 	env := func(dsn string) []string {
 		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes),
 			"HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
-			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY=" + strings.Repeat("5e", 32),
+			"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	}
 	refused := func(says string) {
 		t.Helper()

@@ -72,7 +72,8 @@ func newPlatform(t *testing.T, further ...string) *platform {
 		filepath.Join(t.TempDir(), "provider.db"),
 		"HONGBAO_PROVIDER_WEBHOOK_URL=http://"+p.public+"/v1/provider-notifications/sandbox", hook)
 	p.start(t, "worker", append(core, "HONGBAO_WORKER_LISTEN="+p.worker)...)
-	p.start(t, "api", append(core, "HONGBAO_API_LISTEN="+p.public, "HONGBAO_STAFF_LISTEN="+p.staff, hook)...)
+	p.start(t, "api", append(core, "HONGBAO_API_LISTEN="+p.public, "HONGBAO_STAFF_LISTEN="+p.staff, hook,
+		"HONGBAO_SESSION_KEY="+strings.Repeat("5e", 32))...)
 	for _, addr := range []string{p.public, p.worker} {
 		wait.Until(t, addr+" is ready", func() bool { status, _ := p.get(t, "http://"+addr+"/readyz"); return status == http.StatusOK })
 	}

@@ -132,6 +132,10 @@ var settings = []setting{
 			"rebuild --all)", commands: []string{cmdWorker}},
 	{flag: "seed-key", env: "HONGBAO_SEED_KEY", kind: kindKey32, secret: true, required: true,
 		usage: "key that seals the seeds of packets, 64 hex digits", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+	{flag: "session-key", env: "HONGBAO_SESSION_KEY", kind: kindKeys32, secret: true, required: true,
+		usage: "keys of the console's sign-ins, 64 hex digits each, separated by commas: the first seals, all open; the same for every " +
+			"API process",
+		commands: []string{cmdAPI}},
 	{flag: "temporal-address", env: "HONGBAO_TEMPORAL_ADDRESS", fallback: "127.0.0.1:17233", kind: kindAddress, required: true,
 		usage: "address of the Temporal frontend", commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdPoolMake, cmdDoctor}},
 	{flag: "temporal-namespace", env: "HONGBAO_TEMPORAL_NAMESPACE", fallback: "hongbao", kind: kindText, required: true,

@@ -120,7 +120,8 @@ func TestStartWhileAPartHangs(t *testing.T) {
 	environ := func(dsn string) []string {
 		return []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + redis.Addr, "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1",
 			"HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
-			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+			"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY=" + strings.Repeat("5e", 32),
+			"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	}
 	redis.Pause(t)
 	stopped := startAPI(t, environ(dsn))

@@ -98,6 +98,7 @@ func publicRefusals(t *testing.T, p *types.Project) string {
 // is in docker-compose.yml keeps some service of ours from starting, which names the setting.
 func TestPublicSecretsAreRefused(t *testing.T) {
 	names := map[string]string{"HB_MYSQL_PASSWORD": "HONGBAO_MYSQL_DSN", "HB_SEED_KEY": "HONGBAO_SEED_KEY",
+		"HB_SESSION_KEY":  "HONGBAO_SESSION_KEY",
 		"HB_PROVIDER_KEY": "HONGBAO_PROVIDER_KEY", "HB_WEBHOOK_SECRET": "HONGBAO_SANDBOX_WEBHOOK_SECRET",
 		"HB_APP_KEY": "HONGBAO_ENSURE_KEYS (--keys) holds a secret that is public, of demo:", "HB_FINANCE_KEY": "of finance:",
 		"HB_FINANCE2_KEY": "of finance2:", "HB_OPS_KEY": "of ops:", "HB_AUDITOR_KEY": "of auditor:",
@@ -107,7 +108,7 @@ func TestPublicSecretsAreRefused(t *testing.T) {
 	for name := range composeDefaults(t) {
 		switch {
 		case openDefaults.MatchString(name):
-		case name == "HB_SEED_KEY":
+		case name == "HB_SEED_KEY", name == "HB_SESSION_KEY":
 			own[name] = strings.Repeat("0f", 32)
 		case name == "HB_WEBHOOK_SECRET":
 			own[name] = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -126,7 +127,7 @@ func TestPublicSecretsAreRefused(t *testing.T) {
 			continue
 		}
 		for _, public := range []string{secret, strings.ToUpper(secret)} {
-			if public != secret && name != "HB_SEED_KEY" {
+			if public != secret && name != "HB_SEED_KEY" && name != "HB_SESSION_KEY" {
 				continue // another secret, and mostly none of its kind
 			}
 			set := maps.Clone(own)

@@ -93,7 +93,7 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 	if err != nil {
 		return err
 	}
-	if err := mountConsole(server, key32(cfg.SeedKey)); err != nil {
+	if err := mountConsole(server, keys32(cfg.SessionKey)); err != nil {
 		return err
 	}
 	if err := server.Listen(); err != nil {
@@ -131,8 +131,8 @@ func refusedTokens(tryOut bool, logger *slog.Logger) [][]byte {
 func approvalAmount(fen int64) money.Fen { return money.Fen(max(1, fen)) }
 
 // mountConsole gives the staff listener its pages for people.
-func mountConsole(server *api.Server, installation [32]byte) error {
-	desk, err := console.New(console.Config{Desk: server, InstallationKey: installation})
+func mountConsole(server *api.Server, keys [][32]byte) error {
+	desk, err := console.New(console.Config{Desk: server, SessionKeys: keys})
 	if err != nil {
 		return err
 	}

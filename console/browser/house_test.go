@@ -60,7 +60,7 @@ func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house
 	h := &house{t: t}
 	h.runs = h.likelyRuns
 	h.Stack = harness.Open(t, harness.Options{Redis: redis, WithoutAPI: true, Mount: func(server *api.Server) {
-		cfg := console.Config{Desk: server, InstallationKey: h.Config.SeedKey}
+		cfg := console.Config{Desk: server, SessionKeys: [][32]byte{{7}}}
 		if change != nil {
 			change(&cfg)
 		}
