@@ -27,7 +27,7 @@ type Books interface {
 type Closing interface {
 	BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error)
 	CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error
-	CloseBooks(ctx context.Context, id, provider string) (money.Fen, error)
+	CloseBooks(ctx context.Context, id string) (money.Fen, error)
 	FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error)
 	AccountedFor(ctx context.Context, packetID string) (int, error)
 	Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error)
@@ -51,8 +51,8 @@ type Cashbook interface {
 	Lapse(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
+	BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)
 	Decisions
-	Clock
 }
 
 // Clock tells the time of the books: MySQL's.

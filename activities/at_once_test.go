@@ -95,7 +95,7 @@ func (w *whole) AccountedFor(context.Context, string) (n int, _ error) {
 	return n, w.do("count")
 }
 
-func (w *whole) CloseBooks(context.Context, string, string) (money.Fen, error) {
+func (w *whole) CloseBooks(context.Context, string) (money.Fen, error) {
 	return w.rest, w.do("close books")
 }
 

@@ -26,6 +26,9 @@ const (
 	TypeNotClosing = "not_closing"
 	// TypeNotDeclined: the charge that was declined is not, for the same cause. Final, as above.
 	TypeNotDeclined = "not_declined"
+	// TypeOtherProvider: the payment is of another provider, or of another account there, than
+	// this worker's adapter. Retried: by a worker of its own, or once this one is corrected.
+	TypeOtherProvider = "other_provider"
 	// TypeDefect: the status table forbids a change the code asked for. Final.
 	TypeDefect = "defect"
 )
@@ -43,6 +46,8 @@ func typed(err error) error {
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotClosing, err)
 	case errors.Is(err, packet.ErrNotDeclined):
 		return temporal.NewNonRetryableApplicationError(err.Error(), TypeNotDeclined, err)
+	case errors.Is(err, payout.ErrOtherProvider):
+		return temporal.NewApplicationErrorWithCause(err.Error(), TypeOtherProvider, err)
 	case errors.Is(err, packet.ErrGone):
 		return temporal.NewApplicationErrorWithCause(err.Error(), TypeGone, err)
 	case errors.Is(err, packet.ErrNotFound):

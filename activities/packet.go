@@ -289,7 +289,7 @@ func (a *Packets) missing(ctx context.Context, id string) (missing []packet.Clai
 // becomes a pending refund, whose workflow the outbox starts. Repeatable.
 func (a *Packets) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	defer heartbeat(ctx)() // it reads every claim
-	rem, err := a.Books.CloseBooks(ctx, id, a.Provider.Name())
+	rem, err := a.Books.CloseBooks(ctx, id)
 	return rem, typed(err)
 }
 

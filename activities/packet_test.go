@@ -210,7 +210,7 @@ type slowBooks struct {
 
 func (slowBooks) Name() string { return "sandbox" }
 
-func (b slowBooks) CloseBooks(context.Context, string, string) (money.Fen, error) {
+func (b slowBooks) CloseBooks(context.Context, string) (money.Fen, error) {
 	select {
 	case <-b.beats:
 		return 7, nil

@@ -112,7 +112,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return payout.Observation{}, temporal.NewNonRetryableApplicationError(err.Error(), TypeDefect, err)
 	}
 	clockCtx, cancel := context.WithTimeout(ctx, clockWithin)
-	asked, err := a.Cashbook.Clock(clockCtx)
+	asked, err := a.Cashbook.BeginAsk(clockCtx, orderNo, a.Provider.Limits().Adapter)
 	cancel()
 	if err != nil {
 		return payout.Observation{}, typed(fmt.Errorf("ask about %s: %w", orderNo, err))
@@ -130,10 +130,14 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 // Settle writes what was observed: status, ledger, breaks and timeline in one
 // transaction. Settling the same observation twice changes nothing. Of a number that the
 // books do not have, because they were restored, nothing is written: the run goes on from
-// the row (rule R3), and a recovery finds the number at the provider (rule R13).
+// the row (rule R3), and a recovery finds the number at the provider (rule R13). Nothing is
+// written of what another provider says, either.
 func (a *Payments) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	st, err := a.Cashbook.Settle(ctx, o, asked)
-	if errors.Is(err, packet.ErrNotFound) {
+	if errors.Is(err, payout.ErrOtherProvider) {
+		logger(ctx).Error("An answer of another provider, or about another account there, is left out.", "order_no", asked, "error", err)
+	}
+	if errors.Is(err, packet.ErrNotFound) || errors.Is(err, payout.ErrOtherProvider) {
 		st, err = a.Cashbook.PaymentState(ctx, paymentOf(asked))
 	}
 	if err != nil {

@@ -20,7 +20,9 @@ type ahead struct {
 	err error
 }
 
-func (a ahead) Clock(context.Context) (time.Time, error) { return a.at, a.err }
+func (a ahead) BeginAsk(context.Context, string, payout.Adapter) (time.Time, error) {
+	return a.at, a.err
+}
 
 // Ask answers after three seconds, by this machine's clock.
 func (b *bank) Ask(_ context.Context, _ payout.Op, orderNo string) payout.Observation {

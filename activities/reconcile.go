@@ -15,6 +15,7 @@ import (
 // that there was no usable answer: it may be asked again.
 type Statements interface {
 	Name() string
+	Adapter() payout.Adapter
 	// Zone is the time zone of the days of the statement.
 	Zone() *time.Location
 	Statement(ctx context.Context, day payout.Day, after string) (payout.StatementPage, error)
@@ -31,8 +32,8 @@ type ReconciliationBook interface {
 
 // StatementBook is the part of MySQL that keeps statements and compares them with the books.
 type StatementBook interface {
-	SaveStatement(ctx context.Context, runID, provider string, day payout.Day, lines []payout.StatementLine) error
-	SealStatement(ctx context.Context, runID, provider string, day payout.Day, readAt time.Time) error
+	SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error
+	SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error
 	CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error)
 	ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
 		limit int) (payout.PostingPage, error)
@@ -88,7 +89,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 		if err != nil {
 			return at.Lines, err
 		}
-		if err := a.Book.SaveStatement(ctx, r.ID, r.Provider, day, page.Lines); err != nil {
+		if err := a.Book.SaveStatement(ctx, r.ID, a.Provider.Adapter(), day, page.Lines); err != nil {
 			return at.Lines, typed(err)
 		}
 		at = reading{After: page.Next, Lines: at.Lines + len(page.Lines)}
@@ -99,7 +100,7 @@ func (a *Reconciliations) ReadStatement(ctx context.Context, r payout.Reconcilia
 		done.Store(&next)
 	}
 	// All that had moved before the run began is in what was read after it.
-	return at.Lines, typed(a.Book.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
+	return at.Lines, typed(a.Book.SealStatement(ctx, r.ID, a.Provider.Adapter(), day, r.StartedAt))
 }
 
 // CompareLines compares the day's statement with the books.

@@ -82,8 +82,8 @@ func (h *house) closeDay(s *store.Store, day payout.Day, foreign ...string) {
 		page.Lines = append(page.Lines, payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: no, Account: "v",
 			Amount: money.Fen(i + 1), At: time.Now().UTC()})
 	}
-	h.check(s.SaveStatement(ctx, r.ID, r.Provider, day, page.Lines))
-	h.check(s.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
+	h.check(s.SaveStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, day, page.Lines))
+	h.check(s.SealStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, day, r.StartedAt))
 	_, err = s.CompareLines(ctx, r, 0, false, 1000)
 	h.check(err)
 	h.check(s.FinishReconciliation(ctx, r.ID, nil))

@@ -72,7 +72,7 @@ type Payments interface {
 	Payment(ctx context.Context, id string) (payout.Detail, error)
 	Passage(ctx context.Context, d payout.Detail) (payout.Passage, error)
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
-	NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error
+	NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
 	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
 	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
 }
@@ -190,6 +190,7 @@ type Store interface {
 // and whether a notification is really its.
 type Provider interface {
 	Name() string
+	Adapter() payout.Adapter
 	Zone() *time.Location // of the days of its statement
 	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
 	Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error)

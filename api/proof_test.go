@@ -77,7 +77,7 @@ func (p proven) closeBooks() (refund string) {
 	p.check(err)
 	_, err = p.pool.ClosePool(ctx, p.id, packet.CloseRecalled)
 	p.check(err)
-	_, err = p.store.CloseBooks(ctx, p.id, "sandbox")
+	_, err = p.store.CloseBooks(ctx, p.id)
 	p.check(err)
 	return payout.ID(payout.KindRefund, p.id, 0)
 }
@@ -141,8 +141,8 @@ func TestProofOfEveryEnd(t *testing.T) {
 		}
 		no := payout.OrderNo(id, 1)
 		for range 2 { // after a refusal it has to be said twice
-			o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~declined",
-				Amount: 250}
+			o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded,
+				OrderNo: no, Account: "w~declined", Amount: 250}
 			if _, err := p.store.Settle(t.Context(), o, no); err != nil {
 				t.Fatal(err)
 			}
@@ -322,8 +322,8 @@ func TestProofOfReturns(t *testing.T) {
 		asked(true)
 		// The provider, asked, knows nothing of what it lists: that is a difference, and is not
 		// asked about at every look.
-		o := payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded, OrderNo: no, Account: "w~returned",
-			Amount: 250, StartedAt: time.Now()}
+		o := payout.Observation{ID: rand.Text(), Adapter: p.stack.Provider.Adapter(), Source: payout.SourceAsk, Kind: payout.ObsSucceeded,
+			OrderNo: no, Account: "w~returned", Amount: 250, StartedAt: time.Now()}
 		_, err := p.store.Settle(t.Context(), o, no)
 		p.check(err)
 		if got := p.proof(p.app, p.id); got.Balanced || got.InFlight != 0 || len(got.Differences) != 1 ||

@@ -65,8 +65,8 @@ func (h *house) reconciled(id string, n int) {
 		lines = append(lines, payout.StatementLine{Ref: fmt.Sprint(id, i), Op: payout.OpTransfer, OrderNo: fmt.Sprint("Foreign", i), Account: "v",
 			Amount: money.Fen(i + 1), At: time.Now().Add(-time.Hour)})
 	}
-	h.check(h.store.SaveStatement(ctx, r.ID, r.Provider, r.Day, lines))
-	h.check(h.store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
+	h.check(h.store.SaveStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day, lines))
+	h.check(h.store.SealStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day, r.StartedAt))
 	_, err = h.store.CompareLines(ctx, r, 0, false, 100)
 	h.check(err)
 	h.check(h.store.FinishReconciliation(ctx, r.ID, nil))

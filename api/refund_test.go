@@ -145,7 +145,7 @@ func (h *house) remaindered(sender string, more ...string) (id, refund string) {
 	_, err = h.pool.ClosePool(ctx, id, packet.CloseRecalled)
 	h.check(err)
 	h.record(id)
-	_, err = h.store.CloseBooks(ctx, id, "sandbox")
+	_, err = h.store.CloseBooks(ctx, id)
 	h.check(err)
 	refund = payout.ID(payout.KindRefund, id, 0)
 	h.drive(refund)
@@ -166,7 +166,7 @@ func TestRefundOfAChargeThatCameBack(t *testing.T) {
 	h.check(err)
 	_, err = h.pool.ClosePool(t.Context(), id, packet.CloseRecalled)
 	h.check(err)
-	_, err = h.store.CloseBooks(t.Context(), id, "sandbox")
+	_, err = h.store.CloseBooks(t.Context(), id)
 	h.check(err)
 	if st := h.drive(payout.ID(payout.KindRefund, id, 0)); st.Status != payout.StatusFailed {
 		t.Fatalf("refund: %+v", st)

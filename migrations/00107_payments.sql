@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS payments (
     currency          CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     remark            VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     provider          VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    provider_account  VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'ours there; empty: never sent',
     status            VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     version           INT           NOT NULL DEFAULT 0,
     attempt           INT           NOT NULL DEFAULT 0,

@@ -1,19 +1,24 @@
 -- Books (rule R13): one row with a number that rises every ten seconds; Redis keeps a copy.
 -- A number below the copy says that this database was restored from a backup: state
 -- restored, until recovery has brought it up to date. Without the row the number is 0.
+-- The row also says whose payments these are: the first start writes it, each start and each
+-- send compares.
 -- +goose Up
 CREATE TABLE IF NOT EXISTS books (
-    id           TINYINT     NOT NULL PRIMARY KEY,
-    number       BIGINT      NOT NULL,
-    state        VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    beat_at      DATETIME(6) NOT NULL COMMENT 'when number last rose: what happened before is in this database',
-    known        BIGINT      NOT NULL DEFAULT 0 COMMENT 'highest number in Redis when the restore was found',
-    restored_at  DATETIME(6) NULL COMMENT 'when that was',
-    recovered_at DATETIME(6) NULL COMMENT 'when the last recovery ended',
-    guarded      BOOLEAN     NOT NULL DEFAULT FALSE COMMENT 'a recovery left breaks of kind restored: their packets are not closed',
+    id               TINYINT     NOT NULL PRIMARY KEY,
+    number           BIGINT      NOT NULL,
+    state            VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    beat_at          DATETIME(6) NOT NULL COMMENT 'when number last rose: what happened before is in this database',
+    known            BIGINT      NOT NULL DEFAULT 0 COMMENT 'highest number in Redis when the restore was found',
+    restored_at      DATETIME(6) NULL COMMENT 'when that was',
+    recovered_at     DATETIME(6) NULL COMMENT 'when the last recovery ended',
+    guarded          BOOLEAN     NOT NULL DEFAULT FALSE COMMENT 'a recovery left breaks of kind restored: their packets are not closed',
+    provider         VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL before the first start',
+    provider_account VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'our account there',
     CONSTRAINT books_one CHECK (id = 1),
     CONSTRAINT books_state CHECK (state IN ('normal', 'restored')),
-    CONSTRAINT books_restored CHECK (state = 'normal' OR restored_at IS NOT NULL)
+    CONSTRAINT books_restored CHECK (state = 'normal' OR restored_at IS NOT NULL),
+    CONSTRAINT books_provider CHECK ((provider IS NULL) = (provider_account IS NULL))
 ) ENGINE = InnoDB;
 
 -- +goose Down

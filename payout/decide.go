@@ -207,7 +207,7 @@ func CarryOut(p *Payment, attempts []Attempt, now time.Time) (e Effect, ok bool,
 func CancelRefund(p Payment, sender string, now time.Time) Payment {
 	return Payment{
 		ID: ID(KindRefund, p.PacketID, p.ShareIndex+1), Kind: KindRefund, PacketID: p.PacketID, App: p.App, UserID: sender, ShareIndex: -1,
-		Account: sender, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark, Provider: p.Provider,
+		Account: sender, Amount: p.Amount, Currency: p.Currency, Remark: p.Remark,
 		Status: StatusPending, CreatedAt: now, UpdatedAt: now,
 	}
 }

@@ -47,6 +47,7 @@ const (
 type Observation struct {
 	// ID names the observation, so that settling it twice changes nothing the second time.
 	ID      string          `json:"id"`
+	Adapter Adapter         `json:"adapter"` // whose word it is
 	Source  Source          `json:"source"`
 	Kind    ObservationKind `json:"kind"`
 	OrderNo string          `json:"order_no"`
@@ -86,6 +87,7 @@ func (k ObservationKind) endsSend() bool {
 
 // Limits are the facts about a provider that the machine needs.
 type Limits struct {
+	Adapter Adapter
 	// LandingWindow is how long a send without a final answer may still take effect.
 	LandingWindow time.Duration
 	// Remembers is how long the provider knows an order number. Nothing is sent

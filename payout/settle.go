@@ -114,7 +114,8 @@ func (s *Settlement) verify(o Observation) Observation {
 		return o
 	}
 	s.addBreak(BreakMismatch, what)
-	return Observation{ID: o.ID, Source: o.Source, Kind: ObsUnknown, OrderNo: a.OrderNo, StartedAt: o.StartedAt, EndedAt: o.EndedAt}
+	return Observation{ID: o.ID, Adapter: o.Adapter, Source: o.Source, Kind: ObsUnknown, OrderNo: a.OrderNo,
+		StartedAt: o.StartedAt, EndedAt: o.EndedAt}
 }
 
 // note keeps what the provider said beside the attempt, whatever it changes.

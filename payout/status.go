@@ -95,8 +95,11 @@ type Payment struct {
 	Currency   string
 	Remark     string
 	Provider   string
-	Status     Status
-	Attempt    int // number of the current attempt; 0: none begun
+	// ProviderAccount is our account there: whose payment this is from its first send on. A
+	// refund has that of its packet's charge. "": never sent.
+	ProviderAccount string
+	Status          Status
+	Attempt         int // number of the current attempt; 0: none begun
 	// DecidedAt is when the row was last set to pending by a person; every
 	// earlier number has to be asked about after it.
 	DecidedAt time.Time

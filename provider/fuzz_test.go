@@ -22,9 +22,9 @@ func FuzzObserve(f *testing.F) {
 	f.Add(429, `{"code":"rate_limited"}`, "99999999999999999999", true)
 	f.Add(503, `<html>`, "-1", true)
 	f.Fuzz(func(t *testing.T, status int, body, retry string, send bool) {
-		o := newObservation(payout.SourceAsk, "p1")
+		o := new(Sandbox).newObservation(payout.SourceAsk, "p1")
 		if send {
-			o = newObservation(payout.SourceSend, "p1")
+			o = new(Sandbox).newObservation(payout.SourceSend, "p1")
 		}
 		observe(&o, answer{status: status, body: []byte(body), header: http.Header{"Retry-After": {retry}}, left: true}, payout.OpTransfer)
 		if o.RetryAfter < 0 || o.RetryAfter > max(retryAfterMax, retryAfterKeyRefused) {

@@ -6,6 +6,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -36,6 +37,8 @@ const (
 	SandboxLandingWindow = 10 * time.Second
 	// SandboxRemembers is how long the sandbox promises to know an order number.
 	SandboxRemembers = 30 * 24 * time.Hour
+	// SandboxAccount is our account at a sandbox that was given no other.
+	SandboxAccount = "sandbox"
 
 	maxAnswerBytes = 64 << 10
 	idlePerHost    = 128
@@ -53,6 +56,8 @@ type SandboxConfig struct {
 	BaseURL string
 	// APIKey is sent as bearer key.
 	APIKey string
+	// Account is what the provider knows us by. Default SandboxAccount.
+	Account string
 	// WebhookSecret ("whsec_" and base64) verifies notifications. Without it every notification is refused.
 	WebhookSecret string
 	// Timeout bounds one call. Default DefaultTimeout. It must be below the activity's timeout.
@@ -70,6 +75,7 @@ func (c SandboxConfig) LogValue() slog.Value {
 type Sandbox struct {
 	base    string
 	key     string
+	account string
 	timeout time.Duration
 	client  http.Client
 	hook    *standardwebhooks.Webhook
@@ -88,7 +94,7 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("%w: Timeout is negative", ErrConfig)
 	}
-	s := &Sandbox{base: base.Scheme + "://" + base.Host, key: cfg.APIKey, timeout: cfg.Timeout}
+	s := &Sandbox{base: base.Scheme + "://" + base.Host, key: cfg.APIKey, account: cmp.Or(cfg.Account, SandboxAccount), timeout: cfg.Timeout}
 	if s.timeout == 0 {
 		s.timeout = DefaultTimeout
 	}
@@ -113,9 +119,14 @@ func NewSandbox(cfg SandboxConfig) (*Sandbox, error) {
 // Name is the provider's name in rows, metrics and paths.
 func (s *Sandbox) Name() string { return "sandbox" }
 
+// Adapter says for whom this adapter acts.
+func (s *Sandbox) Adapter() payout.Adapter {
+	return payout.Adapter{Provider: s.Name(), Account: s.account}
+}
+
 // Limits are the facts about the sandbox that the machine needs.
 func (s *Sandbox) Limits() payout.Limits {
-	return payout.Limits{LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers}
+	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers}
 }
 
 // Close closes connections that are not in use. The adapter can still be used.
@@ -167,7 +178,7 @@ func sendPath(op payout.Op) (string, error) {
 // error: whatever goes wrong is an observation too. Silence is ObsNoAnswer when
 // the request may have left, ObsNotSent only when no connection was ever had.
 func (s *Sandbox) Send(ctx context.Context, order payout.Order) payout.Observation {
-	o := newObservation(payout.SourceSend, order.OrderNo)
+	o := s.newObservation(payout.SourceSend, order.OrderNo)
 	path, err := sendPath(order.Op)
 	if err != nil {
 		o.Kind, o.Code, o.EndedAt = payout.ObsNotSent, "unknown_op", time.Now().UTC()
@@ -179,15 +190,16 @@ func (s *Sandbox) Send(ctx context.Context, order payout.Order) payout.Observati
 
 // Ask asks what became of an order number. It moves nothing.
 func (s *Sandbox) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
-	o := newObservation(payout.SourceAsk, orderNo)
+	o := s.newObservation(payout.SourceAsk, orderNo)
 	observe(&o, s.call(ctx, http.MethodGet, "/v1/orders/"+url.PathEscape(orderNo), nil), op)
 	return o
 }
 
-func newObservation(source payout.Source, orderNo string) payout.Observation {
+func (s *Sandbox) newObservation(source payout.Source, orderNo string) payout.Observation {
 	var id [16]byte
 	rand.Read(id[:]) // never fails
-	return payout.Observation{ID: hex.EncodeToString(id[:]), Source: source, OrderNo: orderNo, StartedAt: time.Now().UTC()}
+	return payout.Observation{ID: hex.EncodeToString(id[:]), Adapter: s.Adapter(), Source: source, OrderNo: orderNo,
+		StartedAt: time.Now().UTC()}
 }
 
 // Totals sums what the provider has moved for a packet: its charges, payouts

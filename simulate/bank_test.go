@@ -61,8 +61,9 @@ type answer struct {
 	kind payout.ObservationKind
 }
 
-func (b *bank) Name() string          { return "bank" }
-func (b *bank) Limits() payout.Limits { return b.world.limits }
+func (b *bank) Name() string            { return "bank" }
+func (b *bank) Adapter() payout.Adapter { return payout.Adapter{Provider: b.Name()} }
+func (b *bank) Limits() payout.Limits   { return b.world.limits }
 
 func (b *bank) EncodeRequest(in payout.Instruction) ([]byte, error) { return json.Marshal(in) }
 

@@ -30,6 +30,10 @@ func (b *books) Clock(context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
+func (b *books) BeginAsk(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
+	return b.Clock(ctx)
+}
+
 func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err error) {
 	b.world.look(func() {
 		if r := b.rows[id]; r != nil {

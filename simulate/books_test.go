@@ -265,7 +265,7 @@ func (b *books) claimed() (n int, sum money.Fen) {
 	return n, sum
 }
 
-func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder money.Fen, err error) {
+func (b *books) CloseBooks(_ context.Context, _ string) (remainder money.Fen, err error) {
 	err = b.world.do("close books", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			remainder = b.rec.Remainder
@@ -288,18 +288,18 @@ func (b *books) CloseBooks(_ context.Context, _, provider string) (remainder mon
 		if remainder == 0 {
 			return nil
 		}
-		b.owesRefund(remainder, provider)
+		b.owesRefund(remainder)
 		return nil
 	})
 	return remainder, err
 }
 
 // owesRefund makes what goes back to the sender a payment. The lock is held.
-func (b *books) owesRefund(amount money.Fen, provider string) {
+func (b *books) owesRefund(amount money.Fen) {
 	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
 	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
 		Account: b.rec.SenderID,
-		Amount:  amount, Currency: b.rec.Currency, Provider: provider, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+		Amount:  amount, Currency: b.rec.Currency, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
 	b.post(payout.NewPosting(payout.PostClose, id, amount))
 	b.wants(id, wantBegin)
 }
@@ -315,7 +315,7 @@ func (b *books) giveBack(was payout.Status, now payout.Payment) {
 	case !rejected && was == payout.StatusFailed:
 		b.world.reached["charged late, and not rejected yet"]++
 	case rejected && !known:
-		b.owesRefund(now.Amount, now.Provider)
+		b.owesRefund(now.Amount)
 		b.world.note("charged after it was rejected: all of it goes back")
 		b.world.reached["charged after it was rejected"]++
 		if b.restored() {

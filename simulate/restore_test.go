@@ -356,7 +356,7 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 		if p.Status == payout.StatusPaid {
 			b.rec.Failure = &f
 			b.move(packet.StatusRejected)
-			b.owesRefund(p.Amount, p.Provider)
+			b.owesRefund(p.Amount)
 			b.world.reached["charged after it was rejected, rejected again"]++
 			return nil
 		}
@@ -370,7 +370,7 @@ func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Fa
 	})
 }
 
-func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason, provider string) error {
+func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason) error {
 	return b.world.do("recover remainder", func() error {
 		if !b.rec.BooksClosedAt.IsZero() {
 			return nil
@@ -394,7 +394,7 @@ func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount mone
 		if left == 0 {
 			return nil
 		}
-		b.owesRefund(left, provider)
+		b.owesRefund(left)
 		return nil
 	})
 }
@@ -845,5 +845,5 @@ func TestRestoreBeforeTheChargeFailed(t *testing.T) {
 func (m *model) shareGoesBack() {
 	m.books.state.State = payout.BooksNormal
 	_, _ = m.books.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
-	_, _ = m.books.CloseBooks(ctx, m.packet.ID, "bank")
+	_, _ = m.books.CloseBooks(ctx, m.packet.ID)
 }

@@ -36,9 +36,9 @@ func TestAway(t *testing.T) {
 			return err
 		},
 		"DueOutbox":    func(ctx context.Context) error { _, err := s.DueOutbox(ctx, 1); return err },
-		"Notification": func(ctx context.Context) error { return s.NoteNotification(ctx, provider, "e", "o", nil) },
+		"Notification": func(ctx context.Context) error { return s.NoteNotification(ctx, adapter, "e", "o", nil) },
 		"Access":       func(ctx context.Context) error { _, _, err := s.Access(ctx); return err },
-		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID, provider); return err },
+		"CloseBooks":   func(ctx context.Context) error { _, err := s.CloseBooks(ctx, p.ID); return err },
 		"Balances":     func(ctx context.Context) error { _, err := s.Balances(ctx, p.ID); return err },
 	} {
 		begun := time.Now()

@@ -38,6 +38,8 @@ type booksRow struct {
 	RestoredAt  *time.Time
 	RecoveredAt *time.Time
 	Guarded     bool
+
+	Provider, ProviderAccount *string // nil before the first start
 }
 
 func (booksRow) TableName() string { return "books" }
@@ -199,11 +201,54 @@ func (tx tx) left(packetID string) (bool, error) {
 	return tx.undecided(row, packetID)
 }
 
+// adapter is whose payments these are; zero before the first start.
+func (r booksRow) adapter() payout.Adapter {
+	return payout.Adapter{Provider: orEmpty(r.Provider), Account: orEmpty(r.ProviderAccount)}
+}
+
+// of refuses what another adapter would do.
+func (r booksRow) of(a payout.Adapter) error {
+	if own := r.adapter(); own != a && own != (payout.Adapter{}) {
+		return fmt.Errorf("this installation is of %s, not of %s: %w", own, a, payout.ErrOtherProvider)
+	}
+	return nil
+}
+
+// KeepAdapter keeps whose payments these are: the first start does. Errors:
+// payout.ErrOtherProvider when they are another's, ErrUnavailable.
+func (s *Store) KeepAdapter(ctx context.Context, a payout.Adapter) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
+		if _, err := tx.lockBooks(); err != nil {
+			return err
+		}
+		if err := tx.ofAdapter(a); err != nil {
+			return err
+		}
+		return tx.Exec("UPDATE books SET provider = ?, provider_account = ? WHERE id = 1", a.Provider, a.Account).Error
+	})
+}
+
+// KeptAdapter is what KeepAdapter has kept; zero before the first start. Errors: ErrUnavailable.
+func (s *Store) KeptAdapter(ctx context.Context) (payout.Adapter, error) {
+	var row booksRow
+	err := s.read(ctx).Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error
+	return row.adapter(), classify(err)
+}
+
+// ofAdapter refuses what another adapter would do in a transaction.
+func (tx tx) ofAdapter(a payout.Adapter) error {
+	var row booksRow
+	if err := tx.Raw("SELECT * FROM books WHERE id = 1").Scan(&row).Error; err != nil {
+		return err
+	}
+	return row.of(a)
+}
+
 // sending returns what keeps a packet's payments from being sent through a
 // provider: a person's hold, or books that are older than reality; nil when
 // nothing does. guarded: a recovery has left something to people, see leftToPeople. It is
 // part of every send, and one statement once the books beat.
-func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool, err error) {
+func (tx tx) sending(by payout.Adapter, packetID string) (hold *payout.Hold, guarded bool, err error) {
 	seen := tx.seen()
 	var row struct {
 		Provider providerRow `gorm:"embedded;embeddedPrefix:p_"`
@@ -212,13 +257,16 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 	err = tx.Raw(`SELECT p.name AS p_name, p.held_by AS p_held_by, p.held_role AS p_held_role, p.reason AS p_reason, p.held_at AS p_held_at,
 		p.released_at AS p_released_at,
 		b.id AS b_id, b.number AS b_number, b.state AS b_state, b.beat_at AS b_beat_at, b.known AS b_known, b.restored_at AS b_restored_at,
-		b.guarded AS b_guarded
-		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, provider).Scan(&row).Error
+		b.guarded AS b_guarded, b.provider AS b_provider, b.provider_account AS b_provider_account
+		FROM books b LEFT JOIN providers p ON p.name = ? WHERE b.id = 1`, by.Provider).Scan(&row).Error
 	if err == nil && row.Books.ID == 0 { // nothing has beaten yet
 		err = tx.Raw("SELECT name AS p_name, held_by AS p_held_by, held_role AS p_held_role, reason AS p_reason, held_at AS p_held_at FROM "+
-			"providers WHERE name = ?", provider).Scan(&row).Error
+			"providers WHERE name = ?", by.Provider).Scan(&row).Error
 	}
 	if err != nil {
+		return nil, false, err
+	}
+	if err := row.Books.of(by); err != nil {
 		return nil, false, err
 	}
 	b, err := tx.judgeRow(row.Books, seen)
@@ -242,8 +290,8 @@ func (tx tx) sending(provider, packetID string) (hold *payout.Hold, guarded bool
 // holding is sending for a payment: the refund of a cancelled payout does not go out either
 // while the payout's money may still move, or has moved to the recipient after all and nobody
 // has resolved that break (rule R5: a share is asked about with all its numbers).
-func (tx tx) holding(p payout.Payment) (hold *payout.Hold, guarded bool, err error) {
-	if hold, guarded, err = tx.sending(p.Provider, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
+func (tx tx) holding(p payout.Payment, by payout.Adapter) (hold *payout.Hold, guarded bool, err error) {
+	if hold, guarded, err = tx.sending(by, p.PacketID); hold != nil || err != nil || p.Kind != payout.KindRefund {
 		return hold, guarded, err
 	}
 	parts, err := payout.Parse(p.ID)

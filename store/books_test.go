@@ -142,7 +142,7 @@ func guardedCases(t *testing.T, s *Store) guarded {
 			}
 			return nil
 		},
-		"close the books": func(s *Store) error { _, err := s.CloseBooks(ctx, closing.ID, provider); return err },
+		"close the books": func(s *Store) error { _, err := s.CloseBooks(ctx, closing.ID); return err },
 		"close what never opened": func(s *Store) error {
 			_, err := s.BeginClosing(ctx, unopened.ID, packet.CloseUnopened)
 			return err
@@ -269,9 +269,9 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Held == nil {
 		t.Errorf("%+v, %v", b, err)
 	}
-	_, err = s.CloseBooks(ctx, p.ID, provider)
+	_, err = s.CloseBooks(ctx, p.ID)
 	wantErr(t, err, payout.ErrBooksRestored)
-	_, err = s.CloseBooks(ctx, other.ID, provider)
+	_, err = s.CloseBooks(ctx, other.ID)
 	must(t, err)
 	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
 	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
@@ -280,7 +280,7 @@ func TestR13_UndecidedPacketStays(t *testing.T) {
 	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Order == nil {
 		t.Errorf("%+v, %v", b, err)
 	}
-	_, err = s.CloseBooks(ctx, p.ID, provider)
+	_, err = s.CloseBooks(ctx, p.ID)
 	must(t, err)
 }
 
@@ -313,7 +313,7 @@ func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
 	}
 	claim(t, s, p, 1, "v")
 	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
-	must(t, errOnly(s.CloseBooks(ctx, p.ID, provider)))
+	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
 	for _, id := range []string{payoutID(p, 0), payoutID(p, 1), refund} {
 		for range 2 {
 			b, err := s.BeginSend(ctx, id, limits, encode)

@@ -56,13 +56,13 @@ func (s *Store) recordClaim(ctx context.Context, c packet.Claim, provider string
 // before is left as it is: Order is nil then, and State says how far it has come.
 // While the provider is held, or the books were restored, nothing is booked either:
 // Held is all it returns.
-// Errors: as RecordClaim, ErrLate (see Late; nothing is booked), and what encode returns.
+// Errors: as RecordClaim, ErrLate (see Late; nothing is booked), payout.ErrOtherProvider, and what encode returns.
 func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
 	var out payout.Begun
 	err := s.inTx(ctx, crash.ClaimBegin, func(tx tx) error {
 		out = payout.Begun{}
-		hold, guarded, err := tx.sending(provider, c.PacketID)
+		hold, guarded, err := tx.sending(limits.Adapter, c.PacketID)
 		switch {
 		case err != nil:
 			return err
@@ -79,6 +79,9 @@ func (s *Store) BeginClaim(ctx context.Context, c packet.Claim, provider string,
 			return err
 		case late: // the share is not taken: this transaction is not committed
 			return fmt.Errorf("claim of packet %s: %w", c.PacketID, packet.ErrLate)
+		}
+		if err := limits.Adapter.Take(p); err != nil {
+			return err
 		}
 		first, err := newAttempt(*p, 1, encode)
 		if err != nil {

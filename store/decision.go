@@ -249,7 +249,10 @@ func (tx tx) refundOfCancel(p payout.Payment) error {
 	if err := tx.Raw("SELECT sender_id FROM packets WHERE id = ?", p.PacketID).Scan(&sender).Error; err != nil {
 		return err
 	}
-	refund := payout.CancelRefund(p, sender, tx.now)
+	refund, err := tx.whereCharged(payout.CancelRefund(p, sender, tx.now))
+	if err != nil {
+		return err
+	}
 	if err := tx.insertPayment(refund); err != nil {
 		return err
 	}

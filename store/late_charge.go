@@ -26,7 +26,7 @@ func (tx tx) giveBack(was paymentRow, now payout.Payment) error {
 		refunds > 0 {
 		return err
 	}
-	return tx.owedRefund(row, money.Fen(was.Amount), was.Provider)
+	return tx.owedRefund(row, money.Fen(was.Amount))
 }
 
 // chargeBelieved is charged for books that are normal. Older ones do not know whether the

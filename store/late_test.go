@@ -24,7 +24,7 @@ func TestLateRefunds(t *testing.T) {
 		open(t, s, p)
 		_, err := s.BeginClosing(ctx, p.ID, packet.CloseRecalled)
 		must(t, err)
-		_, err = s.CloseBooks(ctx, p.ID, provider)
+		_, err = s.CloseBooks(ctx, p.ID)
 		must(t, err)
 		return refundID(p)
 	}

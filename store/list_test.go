@@ -20,7 +20,7 @@ func closed(t testing.TB, s *Store, p packet.Packet) {
 	t.Helper()
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseRecalled)
 	must(t, err)
-	rest, err := s.CloseBooks(t.Context(), p.ID, provider)
+	rest, err := s.CloseBooks(t.Context(), p.ID)
 	must(t, err)
 	if rest > 0 {
 		pay(t, s, refundID(p))

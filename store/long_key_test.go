@@ -31,8 +31,8 @@ func TestLongKeys(t *testing.T) {
 		id := owing(t, s)
 		o := begin(t, s, id)
 		for _, event := range []string{"a", "b", "a"} {
-			must(t, s.NoteNotification(t.Context(), provider, long(128, event), o.OrderNo, nil))
-			must(t, s.NoteNotification(t.Context(), provider, "of "+event, long(64, event), nil))
+			must(t, s.NoteNotification(t.Context(), adapter, long(128, event), o.OrderNo, nil))
+			must(t, s.NoteNotification(t.Context(), adapter, "of "+event, long(64, event), nil))
 		}
 		if got := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE order_no = ?", o.OrderNo); got != 2 {
 			t.Errorf("%d notifications of two events", got)

@@ -11,8 +11,8 @@ import (
 
 // NoteNotification stores a provider's notification once and asks for the order
 // to be asked about: it moves nothing by itself (rule R12). A repeat, and a
-// notification about an unknown order, change nothing. Errors: ErrUnavailable.
-func (s *Store) NoteNotification(ctx context.Context, provider, eventID, orderNo string, body []byte) error {
+// notification about an unknown order, or one of another provider or account, change nothing. Errors: ErrUnavailable.
+func (s *Store) NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error {
 	run := func(tx tx) error {
 		parts, perr := payout.Parse(orderNo)
 		known := false
@@ -21,10 +21,13 @@ func (s *Store) NoteNotification(ctx context.Context, provider, eventID, orderNo
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
-			known = err == nil && row.Provider == provider && parts.Attempt <= len(attempts)
+			if known = err == nil && parts.Attempt <= len(attempts); known {
+				p := row.payment()
+				known = by.Take(&p) == nil
+			}
 		}
 		res := tx.Exec("INSERT IGNORE INTO notifications (provider, event_id, order_no, known, body, received_at) VALUES (?, ?, ?, ?, ?, ?)",
-			provider, key(eventID, 128), key(orderNo, 64), known, body, tx.now)
+			by.Provider, key(eventID, 128), key(orderNo, 64), known, body, tx.now)
 		if res.Error != nil || res.RowsAffected == 0 || !known {
 			return res.Error
 		}

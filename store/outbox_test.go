@@ -201,24 +201,28 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 			t.Errorf("%s changed the payment: %+v", what, after)
 		}
 	}
-	for name, n := range map[string]struct{ provider, event, order string }{
-		"unknown order":    {provider, "e1", payout.OrderNo(payout.ID('p', newID(), 0), 1)},
-		"later number":     {provider, "e2", payout.OrderNo(id, 2)},
-		"payment id":       {provider, "e3", id},
-		"nonsense":         {provider, "e4", "x"},
-		"another provider": {"other", "e5", o.OrderNo},
+	for name, n := range map[string]struct {
+		by           payout.Adapter
+		event, order string
+	}{
+		"unknown order":    {adapter, "e1", payout.OrderNo(payout.ID('p', newID(), 0), 1)},
+		"later number":     {adapter, "e2", payout.OrderNo(id, 2)},
+		"payment id":       {adapter, "e3", id},
+		"nonsense":         {adapter, "e4", "x"},
+		"another provider": {payout.Adapter{Provider: "other", Account: adapter.Account}, "e5", o.OrderNo},
+		"another account":  {payout.Adapter{Provider: provider, Account: "other"}, "e5b", o.OrderNo},
 	} {
-		must(t, s.NoteNotification(ctx, n.provider, n.event, n.order, []byte("{}")))
+		must(t, s.NoteNotification(ctx, n.by, n.event, n.order, []byte("{}")))
 		unchanged(name)
 		if got := due(t, s, 10); len(got) != 0 {
 			t.Errorf("%s: due %v", name, got)
 		}
 	}
-	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 5 {
+	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 6 {
 		t.Errorf("%d unknown notifications kept", n)
 	}
 	for _, err := range together(6, func(int) error {
-		return s.NoteNotification(ctx, provider, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
+		return s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
 	}) {
 		must(t, err)
 	}
@@ -236,12 +240,12 @@ func TestR12_NotificationMovesNothing(t *testing.T) {
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after it was asked", got)
 	}
-	must(t, s.NoteNotification(ctx, provider, "e6", o.OrderNo, []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); len(got) != 0 {
 		t.Errorf("due %v after a repeat", got)
 	}
 	// A new event about a paid payment is asked about too: it may have come back.
-	must(t, s.NoteNotification(ctx, provider, "e7", o.OrderNo, []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "e7", o.OrderNo, []byte("{}")))
 	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
 		t.Errorf("due %v", got)
 	}
@@ -267,7 +271,7 @@ func TestNotificationsAndOutboxAtOnce(t *testing.T) {
 		for _, err := range together(3, func(i int) error {
 			switch i {
 			case 0:
-				return s.NoteNotification(ctx, provider, fmt.Sprint(round), o.OrderNo, nil)
+				return s.NoteNotification(ctx, adapter, fmt.Sprint(round), o.OrderNo, nil)
 			case 1:
 				_, err := s.DueOutbox(ctx, 10)
 				return err
@@ -302,7 +306,7 @@ func TestNotificationOvertakesAnAnswer(t *testing.T) {
 		if !noted {
 			noted = true // its own transaction reads the clock too
 			c.pass(time.Second)
-			must(t, s.NoteNotification(t.Context(), provider, "e1", o.OrderNo, nil))
+			must(t, s.NoteNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
 		}
 		return read, nil
 	}

@@ -336,7 +336,7 @@ func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.Clos
 // the same at every repeat. Errors: packet.ErrNotClosing and ErrMoved when it is not,
 // payout.ErrBooksRestored, ErrUnavailable, this also while the gate of its lane is
 // shut: then nobody can say whether every winner is known (rule R9).
-func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen, error) {
+func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
 	var remainder money.Fen
 	err := s.inTx(ctx, crash.CloseBooks, func(tx tx) error {
 		row, err := tx.lockPacket(id)
@@ -362,16 +362,19 @@ func (s *Store) CloseBooks(ctx context.Context, id, provider string) (money.Fen,
 		if remainder == 0 {
 			return nil
 		}
-		return tx.owedRefund(row, remainder, provider)
+		return tx.owedRefund(row, remainder)
 	})
 	return remainder, err
 }
 
-func (tx tx) owedRefund(row packetRow, amount money.Fen, provider string) error {
-	refund := payout.Payment{
+func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
+	refund, err := tx.whereCharged(payout.Payment{
 		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
-		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID), Provider: provider,
+		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID),
 		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+	})
+	if err != nil {
+		return err
 	}
 	if err := tx.insertPayment(refund); err != nil {
 		return err
@@ -380,6 +383,14 @@ func (tx tx) owedRefund(row packetRow, amount money.Fen, provider string) error 
 		return err
 	}
 	return tx.putOutbox(refund.ID, outboxBegin)
+}
+
+// whereCharged returns a refund with the provider, and the account there, that its packet's
+// charge went to: the money is there, whoever acts now.
+func (tx tx) whereCharged(refund payout.Payment) (payout.Payment, error) {
+	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
+	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
+	return refund, err
 }
 
 // FinishPacket moves closing to closed once the books are closed and the

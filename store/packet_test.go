@@ -192,7 +192,7 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	p := recorded(t, s, samplePacket(1000, 3))
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened)
 	wantErr(t, err, ErrMoved)
-	_, err = s.CloseBooks(t.Context(), p.ID, provider)
+	_, err = s.CloseBooks(t.Context(), p.ID)
 	wantErr(t, err, ErrMoved)
 	pay(t, s, chargeID(p))
 	status, err := s.BeginClosing(t.Context(), p.ID, packet.CloseUnopened)
@@ -203,7 +203,7 @@ func TestR2_ClosingNeedsTheCharge(t *testing.T) {
 	if status, err = s.Fund(t.Context(), p.ID, even(p)); err != nil || status != packet.StatusClosing {
 		t.Errorf("funded while closing: %s, %v", status, err)
 	}
-	remainder, err := s.CloseBooks(t.Context(), p.ID, provider)
+	remainder, err := s.CloseBooks(t.Context(), p.ID)
 	must(t, err)
 	pay(t, s, refundID(p))
 	if closed, err := s.FinishPacket(t.Context(), p.ID, nil); err != nil || !closed || remainder != 1000 {
@@ -236,7 +236,7 @@ func TestR2_FundedWhileItCloses(t *testing.T) {
 		if rec, err := s.Packet(ctx, p.ID); err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseUnopened {
 			t.Fatalf("%s for %q, %v", rec.Stored, rec.Reason, err)
 		}
-		if rem, err := s.CloseBooks(ctx, p.ID, provider); err != nil || rem != 1000 {
+		if rem, err := s.CloseBooks(ctx, p.ID); err != nil || rem != 1000 {
 			t.Fatalf("remainder %d, %v", rem, err)
 		}
 		balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountRefunding: 1000})
@@ -250,7 +250,7 @@ func TestClosing(t *testing.T) {
 	ctx := t.Context()
 	p := funded(t, s, 1000, 4)
 	claim(t, s, p, 1, "u")
-	_, err := s.CloseBooks(ctx, p.ID, provider)
+	_, err := s.CloseBooks(ctx, p.ID)
 	wantErr(t, err, ErrMoved) // still open
 	for _, reason := range []packet.CloseReason{packet.CloseRecalled, packet.CloseExpired} {
 		if status, err := s.BeginClosing(ctx, p.ID, reason); err != nil || status != packet.StatusClosing {
@@ -265,7 +265,7 @@ func TestClosing(t *testing.T) {
 		t.Errorf("closed before its books: %t, %v", closed, err)
 	}
 	for range 3 { // the same answer at every repeat
-		if rem, err := s.CloseBooks(ctx, p.ID, provider); err != nil || rem != 750 {
+		if rem, err := s.CloseBooks(ctx, p.ID); err != nil || rem != 750 {
 			t.Fatal(rem, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestClosing(t *testing.T) {
 	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 250})
 	for _, err := range []error{
 		func() error { _, err := s.BeginClosing(ctx, newID(), packet.CloseExpired); return err }(),
-		func() error { _, err := s.CloseBooks(ctx, newID(), provider); return err }(),
+		func() error { _, err := s.CloseBooks(ctx, newID()); return err }(),
 		func() error { _, err := s.FinishPacket(ctx, newID(), nil); return err }(),
 	} {
 		wantErr(t, err, ErrNotFound)
@@ -319,7 +319,7 @@ func TestClosingWithoutRemainder(t *testing.T) {
 	claim(t, s, p, 1, "b")
 	_, err := s.BeginClosing(t.Context(), p.ID, packet.CloseSoldOut)
 	must(t, err)
-	if rem, err := s.CloseBooks(t.Context(), p.ID, provider); err != nil || rem != 0 {
+	if rem, err := s.CloseBooks(t.Context(), p.ID); err != nil || rem != 0 {
 		t.Fatal(rem, err)
 	}
 	if closed, err := s.FinishPacket(t.Context(), p.ID, nil); err != nil || !closed {
@@ -351,7 +351,7 @@ func TestR6_BooksCloseOnce(t *testing.T) {
 						return err
 					}
 				}
-				remainders[i], err = s.CloseBooks(ctx, p.ID, provider)
+				remainders[i], err = s.CloseBooks(ctx, p.ID)
 				return err
 			}
 			return book(s, t, claimOf(p, i, fmt.Sprint("u", i)), i%2 == 0)

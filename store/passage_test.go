@@ -32,11 +32,11 @@ func TestPassage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	order := fail(t, s, id).OrderNo
-	must(t, s.NoteNotification(ctx, "sandbox", "evt-1", order, []byte("{}")))
-	must(t, s.NoteNotification(ctx, "another", "evt-2", order, []byte("{}")))
-	must(t, s.NoteNotification(ctx, "sandbox", "evt-3", payout.OrderNo(id, 2), []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "evt-1", order, []byte("{}")))
+	must(t, s.NoteNotification(ctx, payout.Adapter{Provider: "another", Account: adapter.Account}, "evt-2", order, []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "evt-3", payout.OrderNo(id, 2), []byte("{}")))
 	c.pass(time.Second)
-	must(t, s.NoteNotification(ctx, "sandbox", "evt-0", order, []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "evt-0", order, []byte("{}")))
 	got := of(id)
 	if n := got.Notices; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
 		n[1].At.Sub(n[0].At) < time.Second {

@@ -22,6 +22,7 @@ type paymentRow struct {
 	Currency        string
 	Remark          string
 	Provider        string
+	ProviderAccount string
 	Status          string
 	Version         int
 	Attempt         int
@@ -41,7 +42,8 @@ func (paymentRow) TableName() string { return "payments" }
 func newPaymentRow(p payout.Payment) paymentRow {
 	row := paymentRow{
 		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
-		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, Status: string(p.Status), Attempt: p.Attempt,
+		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
+		Status: string(p.Status), Attempt: p.Attempt,
 		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.Deciding), NewNumberAgreed: p.NewNumberAgreed,
 		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
 	}
@@ -58,7 +60,8 @@ func (r paymentRow) payment() payout.Payment {
 	p := payout.Payment{
 		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
 		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
-		Status: payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding),
+		ProviderAccount: r.ProviderAccount,
+		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding),
 		NewNumberAgreed: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	if r.FailureCode != nil {
@@ -85,9 +88,9 @@ func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
 	}
 	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
 		new_number_agreed = ?,
-		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ? WHERE id = ? AND status = ? AND version = ?`,
+		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
 		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now,
-		settled, old.ID, old.Status, old.Version)
+		settled, row.ProviderAccount, old.ID, old.Status, old.Version)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -199,6 +202,22 @@ func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, erro
 	return st, classify(err)
 }
 
+// BeginAsk returns MySQL's time before a question about an order is put to a provider. Errors:
+// payout.ErrOtherProvider when its payment is another adapter's, ErrUnavailable.
+func (s *Store) BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return now, err
+	}
+	var row paymentRow
+	err = s.read(ctx).Raw("SELECT p.* FROM payments p JOIN attempts a ON a.payment_id = p.id WHERE a.order_no = ?", orderNo).Scan(&row).Error
+	if err != nil || row.ID == "" { // not in the books: Settle says what that means
+		return now, classify(err)
+	}
+	p := row.payment()
+	return now, by.Take(&p)
+}
+
 func (tx tx) stateOf(id string) (payout.State, error) {
 	row, attempts, err := tx.load(id, false)
 	if err != nil {
@@ -211,7 +230,8 @@ func (tx tx) stateOf(id string) (payout.State, error) {
 // which number, stores number and exact request before the first send, and moves
 // the payment to sending. Order is nil when nothing may be sent; State then says
 // what to do instead. Held is set when nothing is sent because a person has
-// stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound, ErrUnavailable, what encode returns.
+// stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound,
+// payout.ErrOtherProvider, ErrUnavailable, what encode returns.
 func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.Begun, error) {
 	var out payout.Begun
@@ -222,10 +242,13 @@ func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, 
 			return err
 		}
 		p := row.payment()
+		if err := limits.Adapter.Take(&p); err != nil {
+			return err
+		}
 		numbering, guarded := payout.Begin(p, attempts, tx.now), false
 		if numbering != payout.NumberNone {
 			var hold *payout.Hold
-			if hold, guarded, err = tx.holding(p); err != nil {
+			if hold, guarded, err = tx.holding(p, limits.Adapter); err != nil {
 				return err
 			}
 			if hold != nil { // nothing is noted, no number is taken
@@ -314,7 +337,7 @@ func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt,
 
 // Settle applies one observation: rows, postings, breaks and timeline in one
 // transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
-// ErrNotFound for an order number that is not ours, ErrUnavailable.
+// ErrNotFound for an order number that is not ours, payout.ErrOtherProvider, ErrUnavailable.
 func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
 	parts, err := payout.Parse(asked)
 	if err != nil {
@@ -330,6 +353,9 @@ func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) 
 			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
 		}
 		p, a := row.payment(), attempts[parts.Attempt-1]
+		if err := o.Adapter.Take(&p); err != nil {
+			return err
+		}
 		if a.AskRequested && a.NextAt.After(tx.now) {
 			// The question may have become wanted after this transaction read the clock and
 			// before it had the row; then this answer is to an earlier one.

@@ -260,7 +260,7 @@ func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, c := newStore(t)
 			id := owing(t, s)
-			forgetful := payout.Limits{LandingWindow: time.Second, Remembers: 25 * time.Hour}
+			forgetful := payout.Limits{Adapter: adapter, LandingWindow: time.Second, Remembers: 25 * time.Hour}
 			one, err := s.BeginSend(t.Context(), id, forgetful, encode)
 			must(t, err)
 			if st := settle(t, s, payout.SourceAsk, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
@@ -328,7 +328,7 @@ func TestSettleTakesAnyText(t *testing.T) {
 		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
-		if err := s.NoteNotification(t.Context(), provider, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
+		if err := s.NoteNotification(t.Context(), adapter, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
 			t.Errorf("%d: notification: %v", i, err)
 		}
 	}

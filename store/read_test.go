@@ -259,7 +259,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	due(t, s, 10)
 	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsDeclined)
 	o := begin(t, s, payoutID(p, 0))
-	must(t, s.NoteNotification(ctx, provider, "event", o.OrderNo, nil))
+	must(t, s.NoteNotification(ctx, adapter, "event", o.OrderNo, nil))
 	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	c.pass(time.Hour)
 	due(t, s, 10)
@@ -290,7 +290,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	_, err = s.CloseBooks(ctx, p.ID, provider)
+	_, err = s.CloseBooks(ctx, p.ID)
 	must(t, err)
 	pay(t, s, refundID(p))
 	_, err = s.FinishPacket(ctx, p.ID, nil)

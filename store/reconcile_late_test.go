@@ -16,7 +16,7 @@ func TestReconcileOfLongAgo(t *testing.T) {
 	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
 	day := payout.DayOf(x.s.Now(), time.UTC)
 	for n := 1; n <= 130; n++ {
-		must(t, x.s.SealStatement(t.Context(), "sx", provider, day.Add(n), x.s.Now()))
+		must(t, x.s.SealStatement(t.Context(), "sx", adapter, day.Add(n), x.s.Now()))
 	}
 	x.c.pass(131 * 24 * time.Hour)
 	r := x.reconcile(day)
@@ -47,10 +47,10 @@ func TestStatementReadByTwo(t *testing.T) {
 		return r
 	}
 	own, next := begin(day), begin(day.Add(1))
-	must(t, x.s.SaveStatement(ctx, own.ID, provider, day, x.lines[day]))
+	must(t, x.s.SaveStatement(ctx, own.ID, adapter, day, x.lines[day]))
 	x.read(next, day)
 	must(t, x.s.FinishReconciliation(ctx, next.ID, nil))
-	must(t, x.s.SealStatement(ctx, own.ID, provider, day, own.StartedAt))
+	must(t, x.s.SealStatement(ctx, own.ID, adapter, day, own.StartedAt))
 	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 2 {
 		t.Errorf("%d lines, want 2", n)
 	}

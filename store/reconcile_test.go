@@ -60,9 +60,9 @@ func (x *statement) owing() payout.Order {
 func (x *statement) read(r payout.Reconciliation, day payout.Day) {
 	x.t.Helper()
 	for part := range slices.Chunk(x.lines[day], 2) {
-		must(x.t, x.s.SaveStatement(x.t.Context(), r.ID, provider, day, part))
+		must(x.t, x.s.SaveStatement(x.t.Context(), r.ID, adapter, day, part))
 	}
-	must(x.t, x.s.SealStatement(x.t.Context(), r.ID, provider, day, r.StartedAt))
+	must(x.t, x.s.SealStatement(x.t.Context(), r.ID, adapter, day, r.StartedAt))
 }
 
 // reconcile does what the workflow does, two rows at a time, each step twice.

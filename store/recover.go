@@ -90,7 +90,7 @@ func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit in
 // number that the books have stays as it is, but for the one that counts when the
 // provider had never received it by the time of the backup: it was sent again.
 // put says whether anything changed. Errors: ErrNotFound, ErrMoved when it is not
-// the next number, payout.ErrUndecided, ErrUnavailable, what encode returns.
+// the next number, payout.ErrUndecided, payout.ErrOtherProvider, ErrUnavailable, what encode returns.
 func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
 	err = s.inTx(ctx, crash.RecoverNumber, func(tx tx) error {
@@ -103,6 +103,9 @@ func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt ti
 			return err
 		}
 		p, deciding := row.payment(), row.payment().Deciding
+		if err := limits.Adapter.Take(&p); err != nil {
+			return err
+		}
 		var a payout.Attempt
 		switch no - len(attempts) {
 		case 0:
@@ -208,7 +211,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 			if err := reject(); err != nil {
 				return err
 			}
-			return tx.owedRefund(prow, p.Amount, p.Provider)
+			return tx.owedRefund(prow, p.Amount)
 		}
 		if err := payout.RefuseRecovered(&p, failure, tx.now); err != nil {
 			return err
@@ -228,7 +231,7 @@ func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure
 // the books say is left, and has to be amount.
 // Errors: ErrNotFound, ErrMoved while the charge is not paid, payout.ErrUndecided
 // when another amount is left, ErrUnavailable.
-func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason, provider string) error {
+func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error {
 	return s.inTx(ctx, crash.RecoverRemainder, func(tx tx) error {
 		if err := tx.restoredOnly(); err != nil {
 			return err
@@ -255,7 +258,7 @@ func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fe
 		if left == 0 {
 			return nil
 		}
-		return tx.owedRefund(row, left, provider)
+		return tx.owedRefund(row, left)
 	})
 }
 

@@ -83,10 +83,10 @@ func TestR13_ListIsLost(t *testing.T) {
 			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
 		}
 	}
-	if remainder, err := s.CloseBooks(ctx, p.ID, provider); err != nil || remainder != 500 {
+	if remainder, err := s.CloseBooks(ctx, p.ID); err != nil || remainder != 500 {
 		t.Errorf("remainder %d: %v", remainder, err)
 	}
-	if remainder, err := s.CloseBooks(ctx, later.ID, provider); err != nil || remainder != 500 {
+	if remainder, err := s.CloseBooks(ctx, later.ID); err != nil || remainder != 500 {
 		t.Errorf("remainder %d: %v", remainder, err)
 	}
 }
@@ -134,12 +134,12 @@ func TestR13_RemainderAsRefunded(t *testing.T) {
 	p := funded(t, s, 100, 2)
 	claim(t, s, p, 0, "u")
 	found := declared(t, s)
-	wantErr(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled, provider), payout.ErrUndecided)
+	wantErr(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled), payout.ErrUndecided)
 	if rec, err := s.Packet(ctx, p.ID); err != nil || rec.Stored != packet.StatusOpen || !rec.BooksClosedAt.IsZero() {
 		t.Errorf("%s, %s, %v", rec.Stored, rec.BooksClosedAt, err)
 	}
 	for range 2 {
-		must(t, s.RecoverRemainder(ctx, p.ID, 50, packet.CloseRecalled, provider))
+		must(t, s.RecoverRemainder(ctx, p.ID, 50, packet.CloseRecalled))
 	}
 	rec, err := s.Packet(ctx, p.ID)
 	if err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseRecalled || rec.Remainder != 50 {
@@ -222,7 +222,7 @@ func TestR13_LeftChargeOpensNothing(t *testing.T) {
 	found := declared(t, s)
 	must(t, s.NoteUndecided(ctx, p.ID, o.OrderNo, "no usable answer, again"))
 	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
-	must(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled, provider))
+	must(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled))
 	ended(t, s, found)
 	if n, back := query[int](t, s, "SELECT COUNT(*) FROM shares"), statusOf(t, s, refundID(p)); n != 2 || back != payout.StatusPending {
 		t.Errorf("%d shares, the refund is %s", n, back)

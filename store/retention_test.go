@@ -55,9 +55,9 @@ func TestRetention(t *testing.T) {
 	fail(t, s, bad)
 	fail(t, s, waits)
 	for i, id := range []string{paid, bad} {
-		must(t, s.NoteNotification(ctx, provider, fmt.Sprint("evt", i), payout.OrderNo(id, 1), []byte("{}")))
+		must(t, s.NoteNotification(ctx, adapter, fmt.Sprint("evt", i), payout.OrderNo(id, 1), []byte("{}")))
 	}
-	must(t, s.NoteNotification(ctx, provider, "foreign", "Foreign1", []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "foreign", "Foreign1", []byte("{}")))
 	proposed(t, s, waits, payout.Command{Kind: payout.DecisionCancel})
 	repeated := staff(t, s, "repeated", "h")
 	repeated.Route = "POST /v1/staff/payouts/" + paid + "/ask"

@@ -17,27 +17,31 @@ type returnWatchRow struct {
 
 // TurnToWatchReturns takes the next turn of the search for returned payments and returns its
 // position. No other turn begins for every. ok is false when none is due, because another
-// worker has the turn: then nothing changes. Errors: ErrUnavailable.
-func (s *Store) TurnToWatchReturns(ctx context.Context, provider string, every time.Duration) (w payout.ReturnWatch, ok bool, err error) {
+// worker has the turn: then nothing changes. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (w payout.ReturnWatch, ok bool, err error) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error {
+		if err := tx.ofAdapter(by); err != nil {
+			return err
+		}
 		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
-		if err := tx.Raw("SELECT COUNT(*) FROM return_watches WHERE provider = ?", provider).Scan(&known).Error; err != nil {
+		if err := tx.Raw("SELECT COUNT(*) FROM return_watches WHERE provider = ?", by.Provider).Scan(&known).Error; err != nil {
 			return err
 		}
 		if known == 0 {
-			if err := tx.Exec("INSERT IGNORE INTO return_watches (provider, due_at) VALUES (?, ?)", provider, tx.now).Error; err != nil {
+			if err := tx.Exec("INSERT IGNORE INTO return_watches (provider, due_at) VALUES (?, ?)", by.Provider, tx.now).Error; err != nil {
 				return err
 			}
 		}
-		res := tx.Exec("UPDATE return_watches SET due_at = ? WHERE provider = ? AND due_at <= ?", tx.now.Add(every), provider, tx.now)
+		res := tx.Exec("UPDATE return_watches SET due_at = ? WHERE provider = ? AND due_at <= ?", tx.now.Add(every), by.Provider, tx.now)
 		if ok = res.RowsAffected == 1; res.Error != nil || !ok {
 			return res.Error
 		}
 		var row returnWatchRow
-		if err := tx.Raw("SELECT provider, day, place, until_at FROM return_watches WHERE provider = ?", provider).Scan(&row).Error; err != nil {
+		err := tx.Raw("SELECT provider, day, place, until_at FROM return_watches WHERE provider = ?", by.Provider).Scan(&row).Error
+		if err != nil {
 			return err
 		}
-		w = payout.ReturnWatch{Provider: provider, Day: payout.Day(orEmpty(row.Day)), After: row.Place, Until: orZero(row.UntilAt)}
+		w = payout.ReturnWatch{Provider: by.Provider, Day: payout.Day(orEmpty(row.Day)), After: row.Place, Until: orZero(row.UntilAt)}
 		return nil
 	})
 	return w, ok, err

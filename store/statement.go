@@ -40,9 +40,9 @@ func (r lineRow) line() payout.StatementLine {
 
 var errLineRef = errors.New("statement line has no usable reference")
 
-// SaveStatement stores a part of a day's statement. The last reading of a line
-// counts; it may be repeated. Errors: ErrUnavailable.
-func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day payout.Day, lines []payout.StatementLine) error {
+// SaveStatement stores a part of a day's statement, as an adapter has read it. The last
+// reading of a line counts; it may be repeated. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 			text.WriteString(", ")
 		}
 		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-		args = append(args, provider, l.Ref, string(day), code(string(l.Op)), key(l.OrderNo, 64), key(l.Account, 255),
+		args = append(args, by.Provider, l.Ref, string(day), code(string(l.Op)), key(l.OrderNo, 64), key(l.Account, 255),
 			int64(l.Amount), l.At.UTC(), now, runID)
 	}
 	text.WriteString(` ON DUPLICATE KEY UPDATE
@@ -70,23 +70,45 @@ func (s *Store) SaveStatement(ctx context.Context, runID, provider string, day p
 			OR amount <> VALUES(amount), VALUES(created_at), created_at),
 		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
 		amount = VALUES(amount), moved_at = VALUES(moved_at), reconciliation_id = VALUES(reconciliation_id)`)
-	return s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.Exec(text.String(), args...).Error })
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
+		if err := tx.statementOf(runID, by); err != nil {
+			return err
+		}
+		return tx.Exec(text.String(), args...).Error
+	})
+}
+
+// statementOf refuses the statement of another provider, or of another account there, than
+// the reconciliation and the installation are about.
+func (tx tx) statementOf(runID string, by payout.Adapter) error {
+	var provider string
+	if err := tx.Raw("SELECT provider FROM reconciliations WHERE id = ?", runID).Scan(&provider).Error; err != nil {
+		return err
+	}
+	if provider != "" && provider != by.Provider {
+		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrOtherProvider)
+	}
+	return tx.ofAdapter(by)
 }
 
 // SealStatement notes that a day's statement was read to its end: it says what
 // had moved by readAt, when its run began. Lines that an earlier reading had and this
 // one has not are gone; those of a run beside this one stay, which reads the same day
-// for its own: its are as new. Errors: ErrUnavailable.
-func (s *Store) SealStatement(ctx context.Context, runID, provider string, day payout.Day, readAt time.Time) error {
+// for its own: its are as new. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error {
 	return s.inTx(ctx, crash.Administration, func(tx tx) error {
+		if err := tx.statementOf(runID, by); err != nil {
+			return err
+		}
 		err := tx.Exec(`DELETE FROM statement_lines WHERE provider = ? AND day = ? AND reconciliation_id <> ? AND reconciliation_id NOT IN
-			(SELECT id FROM reconciliations WHERE active OR ended_at > ?)`, provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Error
+			(SELECT id FROM reconciliations WHERE active OR ended_at > ?)`,
+			by.Provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Error
 		if err != nil {
 			return err
 		}
 		return tx.Exec(`INSERT INTO statements (provider, day, read_at, reconciliation_id) VALUES (?, ?, ?, ?)
 			ON DUPLICATE KEY UPDATE read_at = VALUES(read_at), reconciliation_id = VALUES(reconciliation_id)`,
-			provider, string(day), readAt.UTC(), runID).Error
+			by.Provider, string(day), readAt.UTC(), runID).Error
 	})
 }
 

@@ -26,7 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(stacktest.Wrap(m)) }
 
 const provider = "sandbox"
 
-var limits = payout.Limits{LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
+// adapter acts in all tests that name no other.
+var adapter = payout.Adapter{Provider: provider, Account: "1900007291"}
+
+var limits = payout.Limits{Adapter: adapter, LandingWindow: 10 * time.Second, Remembers: 30 * 24 * time.Hour}
 
 // newStore returns a store on an empty, migrated database of its own. Its clock
 // is set by the test, in steps of at least a microsecond, the columns' precision.
@@ -183,7 +186,7 @@ func begin(t testing.TB, s *Store, id string) payout.Order {
 }
 
 func observation(source payout.Source, orderNo string, kind payout.ObservationKind) payout.Observation {
-	return payout.Observation{ID: rand.Text(), Source: source, Kind: kind, OrderNo: orderNo}
+	return payout.Observation{ID: rand.Text(), Adapter: adapter, Source: source, Kind: kind, OrderNo: orderNo}
 }
 
 func settle(t testing.TB, s *Store, source payout.Source, orderNo string, kind payout.ObservationKind) payout.State {

@@ -51,7 +51,7 @@ func manyLives(t testing.TB, s *Store) {
 	pay(t, s, payoutID(p, 2))
 	_, err := s.BeginClosing(ctx, p.ID, "expired")
 	must(t, err)
-	_, err = s.CloseBooks(ctx, p.ID, provider)
+	_, err = s.CloseBooks(ctx, p.ID)
 	must(t, err)
 	pay(t, s, refundID(p))
 	_, err = s.FinishPacket(ctx, p.ID, nil)

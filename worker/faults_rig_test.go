@@ -110,19 +110,24 @@ type ownLimits struct {
 	rows *sync.Map
 }
 
+func (o ownLimits) of(packetID string, limits payout.Limits) payout.Limits {
+	if own, ok := o.rows.Load(packetID); ok {
+		by := limits.Adapter
+		limits = own.(payout.Limits)
+		limits.Adapter = by
+	}
+	return limits
+}
+
 func (o ownLimits) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
 	payout.Begun, error) {
-	if own, ok := o.rows.Load(packetOf(id)); ok {
-		limits = own.(payout.Limits)
-	}
+	limits = o.of(packetOf(id), limits)
 	return o.Store.BeginSend(ctx, id, limits, encode)
 }
 
 func (o ownLimits) BeginClaim(ctx context.Context, c packet.Claim, provider string, limits payout.Limits,
 	encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
-	if own, ok := o.rows.Load(c.PacketID); ok {
-		limits = own.(payout.Limits)
-	}
+	limits = o.of(c.PacketID, limits)
 	return o.Store.BeginClaim(ctx, c, provider, limits, encode)
 }
 

@@ -362,7 +362,7 @@ func TestR9_BooksWaitForTheGate(t *testing.T) {
 	}
 	r.flush(t)
 	r.awaitShut(t, lane)
-	if _, err := r.store.CloseBooks(ctx, p.ID, r.provider.Name()); !errors.Is(err, packet.ErrUnavailable) {
+	if _, err := r.store.CloseBooks(ctx, p.ID); !errors.Is(err, packet.ErrUnavailable) {
 		t.Errorf("books closed behind a shut gate: %v", err)
 	}
 	if rec := must(r.store.Packet(ctx, p.ID))(t); !rec.BooksClosedAt.IsZero() {
@@ -371,7 +371,7 @@ func TestR9_BooksWaitForTheGate(t *testing.T) {
 	cfg := rebuildConfig(t, r)
 	cfg.Pace = rebuildPace
 	must(func() (bool, error) { _, did, err := worker.NewRebuilder(cfg).Lane(ctx, lane); return did, err }())(t)
-	if remainder, err := r.store.CloseBooks(ctx, p.ID, r.provider.Name()); err != nil || remainder != 1000 {
+	if remainder, err := r.store.CloseBooks(ctx, p.ID); err != nil || remainder != 1000 {
 		t.Errorf("behind an open one: %d, %v", remainder, err)
 	}
 }

@@ -36,7 +36,7 @@ type RestoredPackets interface {
 	RecoverClaim(ctx context.Context, c packet.Claim, provider string) (payout.State, error)
 	RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error)
 	RecoverRejected(ctx context.Context, id string, f packet.Failure) error
-	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason, provider string) error
+	RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error
 	Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error)
 	SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error)
 	WatchedPackets

@@ -230,7 +230,7 @@ func (r *Recover) remainder(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, reasonOf(rec, r.began), r.Provider.Name())
+	err = r.Store.RecoverRemainder(ctx, id, seen.Amount, reasonOf(rec, r.began))
 	if errors.Is(err, payout.ErrUndecided) {
 		return r.undecided(ctx, id, no, err.Error())
 	}

@@ -22,7 +22,8 @@ type mute struct {
 func (m mute) Ask(ctx context.Context, op payout.Op, orderNo string) payout.Observation {
 	seen := m.RestoredProvider.Ask(ctx, op, orderNo)
 	if orderNo == m.no {
-		return payout.Observation{Kind: payout.ObsUnknown, Code: "internal", StartedAt: seen.StartedAt, EndedAt: seen.EndedAt}
+		return payout.Observation{Adapter: seen.Adapter, Kind: payout.ObsUnknown, Code: "internal", StartedAt: seen.StartedAt,
+			EndedAt: seen.EndedAt}
 	}
 	return seen
 }

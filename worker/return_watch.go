@@ -13,7 +13,7 @@ import (
 
 // ReturnBook is the part of MySQL that knows returned payments and the position of their search.
 type ReturnBook interface {
-	TurnToWatchReturns(ctx context.Context, provider string, every time.Duration) (payout.ReturnWatch, bool, error)
+	TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (payout.ReturnWatch, bool, error)
 	KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error)
 	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)
 	AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error)
@@ -69,7 +69,7 @@ func (w *Worker) watchReturns(ctx context.Context) error {
 
 // turn reads from where the last turn ended, unless another worker is reading.
 func (r *returnWatcher) turn(ctx context.Context) error {
-	at, mine, err := r.book.TurnToWatchReturns(ctx, r.from.Name(), r.every)
+	at, mine, err := r.book.TurnToWatchReturns(ctx, r.from.Adapter(), r.every)
 	if err != nil || !mine {
 		return err
 	}

@@ -151,7 +151,7 @@ func (r *rig) hear(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	if err := r.store.NoteNotification(req.Context(), "sandbox", event, order, body.Bytes()); err != nil {
+	if err := r.store.NoteNotification(req.Context(), r.provider.Adapter(), event, order, body.Bytes()); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -21,6 +21,8 @@ type silent struct {
 }
 
 func (*silent) Name() string         { return "sandbox" }
+func (s *silent) Adapter() payout.Adapter { return payout.Adapter{Provider: s.Name()} }
+
 func (*silent) Zone() *time.Location { return time.UTC }
 
 func (s *silent) Statement(context.Context, payout.Day, string) (payout.StatementPage, error) {

@@ -19,6 +19,7 @@ type apiConfig struct {
 	SeedKey               Secret // 32 bytes, see key32
 	SessionKey            Secret // keys of 32 bytes, see keys32
 	ProviderURL           string
+	ProviderAccount       string
 	ProviderKey           Secret
 	SandboxWebhookSecret  Secret
 	ApprovalAmountFen     int64
@@ -57,6 +58,7 @@ func newAPICommand(env environment) *cobra.Command {
 				SessionKey:            c.secret("session-key"),
 				TryOut:                c.yes("try-out"),
 				ProviderURL:           c.text("provider-url"),
+				ProviderAccount:       c.text("provider-account"),
 				ProviderKey:           c.secret("provider-key"),
 				SandboxWebhookSecret:  c.secret("sandbox-webhook-secret"),
 				ApprovalAmountFen:     c.number("approval-amount"),

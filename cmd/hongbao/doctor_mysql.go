@@ -48,6 +48,7 @@ func (d *doctor) mysql(ctx context.Context) {
 		return
 	}
 	d.seedKey(ctx, db)
+	d.account(ctx, db)
 	state, err := db.ProviderState(ctx, providerName)
 	if err != nil {
 		d.add("provider hold", verdictWrong, "See to MySQL.", "Whether the provider is held could not be read: %v", err)
@@ -146,6 +147,27 @@ func (d *doctor) seedKey(ctx context.Context, db *store.Store) {
 		return
 	}
 	d.ok("seed key", "It opens the seed of the newest packet.")
+}
+
+// account sees whether MySQL has the payments of the account that would be acted for.
+func (d *doctor) account(ctx context.Context, db *store.Store) {
+	if !d.has("provider account", "provider-account") {
+		return
+	}
+	kept, err := db.KeptAdapter(ctx)
+	acts := payout.Adapter{Provider: providerName, Account: d.config.text("provider-account")}
+	switch {
+	case err != nil:
+		d.add("provider account", verdictWrong, "See to MySQL.", "Whose payments it has could not be read: %v", err)
+	case kept == (payout.Adapter{}):
+		d.ok("provider account", "The first start of a worker or API keeps %s.", acts)
+	case kept != acts:
+		d.add("provider account", verdictWrong, "Correct HONGBAO_PROVIDER_ACCOUNT, HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY "+
+			"(docs/runbook.md#provider-account). Until then no process starts.", "MySQL has the payments of %s, and the settings say %s.",
+			kept, acts)
+	default:
+		d.ok("provider account", "MySQL has the payments of %s, as the settings say.", kept)
+	}
 }
 
 // limit says when a backlog is too old.

@@ -192,9 +192,9 @@ func TestDoctor(t *testing.T) {
 		found, code := w.look()
 		for _, check := range []string{"settings", "redis", "redis rights", "redis durability", "clock of redis", "redis lanes", "hand-offs",
 			"mysql", "mysql isolation", "mysql durability", "clock of mysql",
-			"migrations", "seed key", "provider hold", "payments under way", "unknown outcomes", "failed payments", "packets overdue", "outbox",
-			"approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine", "ledger", "gates", "books",
-			"temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
+			"migrations", "seed key", "provider account", "provider hold", "payments under way", "unknown outcomes", "failed payments",
+			"packets overdue", "outbox", "approvals", "reconciliation", "campaigns", "campaign days", "last reconciliation", "breaks", "quarantine",
+			"ledger", "gates", "books", "temporal", "temporal namespace", "search attributes", "workers", "task queues", "provider", "api"} {
 			if found[check].Verdict != verdictOK {
 				t.Errorf("%s: %+v", check, found[check])
 			}
@@ -204,7 +204,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, besides: %+v", code, found)
 		}
 		_, out, _ := w.doctor(w.settings())
-		contains(t, out, "ok       redis durability", "Nothing is wrong: 36 checks are well, 0 warnings, 0 wrong, 0 skipped.")
+		contains(t, out, "ok       redis durability", "Nothing is wrong: 37 checks are well, 0 warnings, 0 wrong, 0 skipped.")
 	})
 	for name, test := range map[string]func(*ward){"Settings": (*ward).testSettings, "Redis": (*ward).testRedis, "MySQL": (*ward).testMySQL,
 		"Temporal": (*ward).testTemporal,
@@ -342,6 +342,9 @@ func (quietLogger) Error(string, ...any) {}
 
 func (w *ward) testProvider() {
 	w.finds(exitFailed, "provider", verdictWrong, "status 401", "HONGBAO_PROVIDER_KEY", "HONGBAO_PROVIDER_KEY", "another")
+	w.finds(exitOK, "provider account", verdictOK, `account "sandbox" at provider "sandbox"`, "")
+	w.finds(exitFailed, "provider account", verdictWrong, `the settings say account "another"`, "HONGBAO_PROVIDER_ACCOUNT",
+		"HONGBAO_PROVIDER_ACCOUNT", "another")
 	w.finds(exitFailed, "provider", verdictWrong, "does not answer", "HONGBAO_PROVIDER_URL", "HONGBAO_PROVIDER_URL", "http://127.0.0.1:1")
 	w.finds(exitFailed, "api", verdictWrong, "does not answer", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", "http://127.0.0.1:1")
 	w.finds(exitFailed, "api", verdictWrong, "not the API", "HONGBAO_STAFF_URL", "HONGBAO_STAFF_URL", w.provider)

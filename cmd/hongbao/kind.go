@@ -59,6 +59,7 @@ var (
 	kindKeys32         = kind{"hex", checkKeys32} // several, separated by commas
 	kindWebhookSecret  = kind{"secret", checkWebhookSecret}
 	kindAppID          = kind{"id", checkAppID}
+	kindAccount        = kind{"account", checkAccount}
 	kindOwner          = kind{"name", checkOwner}
 	kindRole           = kind{"role", oneOf(roleNames()...)}
 	kindTokens         = kind{"owner=token", checkTokens}
@@ -307,6 +308,13 @@ func checkWebhookSecret(value string) error {
 func checkAppID(value string) error {
 	if !access.ValidAppID(value) {
 		return errors.New("is not 1 to 32 characters of a-z, 0-9, - and _, a letter or digit first")
+	}
+	return nil
+}
+
+func checkAccount(value string) error {
+	if len(value) > 64 || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("is not 1 to 64 visible characters of ASCII")
 	}
 	return nil
 }

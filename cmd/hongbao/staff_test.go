@@ -50,8 +50,8 @@ func (d *desk) reconciled(id string, n int) {
 		lines = append(lines, payout.StatementLine{Ref: fmt.Sprint(id, i), Op: payout.OpTransfer, OrderNo: fmt.Sprint("Foreign", i), Account: "v",
 			Amount: moneyOf(int64(i + 1)), At: time.Now().Add(-time.Hour)})
 	}
-	d.check(d.store.SaveStatement(ctx, r.ID, r.Provider, r.Day, lines))
-	d.check(d.store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
+	d.check(d.store.SaveStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day, lines))
+	d.check(d.store.SealStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day, r.StartedAt))
 	_, err = d.store.CompareLines(ctx, r, 0, false, 100)
 	d.check(err)
 	d.check(d.store.FinishReconciliation(ctx, r.ID, nil))

@@ -37,8 +37,14 @@ func runAPI(ctx context.Context, cfg apiConfig, logger *slog.Logger) error {
 
 // serveAPI waits for the parts of the API and serves.
 func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger *slog.Logger) error {
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
+		Account: cfg.ProviderAccount, WebhookSecret: cfg.SandboxWebhookSecret.Reveal()})
+	if err != nil {
+		return err
+	}
+	defer pay.Close()
 	starting.Awaits("mysql")
-	db, err := openMigrated(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true}, logger)
+	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}
@@ -49,12 +55,6 @@ func serveAPI(ctx context.Context, cfg apiConfig, starting *api.Starting, logger
 		return err
 	}
 	defer func() { _ = redis.Close() }()
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
-		WebhookSecret: cfg.SandboxWebhookSecret.Reveal()})
-	if err != nil {
-		return err
-	}
-	defer pay.Close()
 	// Asked by /readyz, and how a payment's runs stand: the API starts no workflows, the
 	// relay does.
 	temporal, refused, err := cfg.Temporal.dial(logger)

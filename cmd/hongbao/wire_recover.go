@@ -28,7 +28,13 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 	if err := armCrashPoints(ctx, c.text("crash-points"), logger); err != nil {
 		return nil, nil, err
 	}
-	db, err := openMigrated(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, logger)
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
+		Account: c.text("provider-account"), Timeout: workflows.ProviderTimeout})
+	if err != nil {
+		return nil, nil, err
+	}
+	opened = append(opened, pay.Close)
+	db, err := openActing(ctx, store.Config{DSN: c.secret("mysql-dsn").Reveal()}, pay.Adapter(), logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,12 +49,6 @@ func openRecover(ctx context.Context, c config, errs io.Writer) (r *worker.Recov
 		return nil, nil, err
 	}
 	opened = append(opened, func() { _ = redis.Close() })
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: c.text("provider-url"), APIKey: c.secret("provider-key").Reveal(),
-		Timeout: workflows.ProviderTimeout})
-	if err != nil {
-		return nil, nil, err
-	}
-	opened = append(opened, pay.Close)
 	temporal, err := c.temporal().dialNow(ctx, logger)
 	if err != nil {
 		return nil, nil, err

@@ -12,6 +12,7 @@ import (
 	"hongbao/dataformat"
 	"hongbao/devstack"
 	"hongbao/migrations"
+	"hongbao/payout"
 	"hongbao/store"
 )
 
@@ -28,6 +29,27 @@ func openMigrated(ctx context.Context, cfg store.Config, logger *slog.Logger) (*
 		return nil, err
 	}
 	return store.Open(cfg)
+}
+
+// openActing is openMigrated for a process that acts at the provider. The first one keeps
+// there whose payments these are; every later one with another account is refused. While
+// MySQL is away nothing is compared here, and all the same nothing is sent by another.
+func openActing(ctx context.Context, cfg store.Config, acts payout.Adapter, logger *slog.Logger) (*store.Store, error) {
+	db, err := openMigrated(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, migrationsPatience)
+	defer cancel()
+	switch err := db.KeepAdapter(within, acts); {
+	case errors.Is(err, payout.ErrOtherProvider):
+		_ = db.Close()
+		return nil, &usageError{fmt.Errorf("HONGBAO_PROVIDER_ACCOUNT (--provider-account): %w; every open payment would be made once more "+
+			"there: correct it (docs/runbook.md#provider-account)", err)}
+	case err != nil:
+		logger.WarnContext(ctx, "Whose payments MySQL has could not be compared; this process starts nevertheless.", slog.Any("error", err))
+	}
+	return db, nil
 }
 
 // errNotMigrated: MySQL lacks migrations of this program.

@@ -47,7 +47,13 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	if err := armCrashPoints(ctx, cfg.CrashPoints, logger); err != nil {
 		return err
 	}
-	db, err := openMigrated(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes}, logger)
+	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
+		Account: cfg.ProviderAccount, Timeout: workflows.ProviderTimeout})
+	if err != nil {
+		return err
+	}
+	defer pay.Close()
+	db, err := openActing(ctx, store.Config{DSN: cfg.MySQLDSN.Reveal(), AwaitBooks: true, Lanes: cfg.Redis.Lanes}, pay.Adapter(), logger)
 	if err != nil {
 		return err
 	}
@@ -62,12 +68,6 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 		return err
 	}
 	defer func() { _ = handoffs.Close() }()
-	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: cfg.ProviderURL, APIKey: cfg.ProviderKey.Reveal(),
-		Timeout: workflows.ProviderTimeout})
-	if err != nil {
-		return err
-	}
-	defer pay.Close()
 	tracer, stopTracing, err := startTracing(ctx, cfg.Tracing, cmdWorker, logger)
 	if err != nil {
 		return err

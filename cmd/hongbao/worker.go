@@ -11,20 +11,21 @@ import (
 
 // workerConfig is what `hongbao worker` is told.
 type workerConfig struct {
-	Listen       string      // "" = no health listener
-	Redis        pool.Config // as redisConfig makes it
-	MySQLDSN     Secret
-	SeedKey      Secret // 32 bytes, see key32
-	Temporal     temporalConfig
-	ConsoleURL   string // "" = no links
-	ProviderURL  string
-	ProviderKey  Secret
-	ProviderRate int64  // charges, payouts and refunds a second of all workers; 0 = no limit
-	ReconcileAt  string // hours and minutes, see clock
-	Retain       map[payout.Retained]time.Duration
-	PoolRebuild  string // rebuildAuto or rebuildManual
-	CrashPoints  string // "" = none, see package crash
-	Tracing      tracingConfig
+	Listen          string      // "" = no health listener
+	Redis           pool.Config // as redisConfig makes it
+	MySQLDSN        Secret
+	SeedKey         Secret // 32 bytes, see key32
+	Temporal        temporalConfig
+	ConsoleURL      string // "" = no links
+	ProviderURL     string
+	ProviderAccount string
+	ProviderKey     Secret
+	ProviderRate    int64  // charges, payouts and refunds a second of all workers; 0 = no limit
+	ReconcileAt     string // hours and minutes, see clock
+	Retain          map[payout.Retained]time.Duration
+	PoolRebuild     string // rebuildAuto or rebuildManual
+	CrashPoints     string // "" = none, see package crash
+	Tracing         tracingConfig
 }
 
 func newWorkerCommand(env environment) *cobra.Command {
@@ -42,20 +43,21 @@ func newWorkerCommand(env environment) *cobra.Command {
 				return err
 			}
 			return runWorker(cmd.Context(), workerConfig{
-				Listen:       c.text("listen"),
-				Redis:        redis,
-				MySQLDSN:     c.secret("mysql-dsn"),
-				SeedKey:      c.secret("seed-key"),
-				Temporal:     c.temporal(),
-				ConsoleURL:   c.text("console-url"),
-				ProviderURL:  c.text("provider-url"),
-				ProviderKey:  c.secret("provider-key"),
-				ProviderRate: c.number("provider-rate"),
-				ReconcileAt:  c.text("reconcile-at"),
-				Retain:       c.retain(),
-				PoolRebuild:  c.text("pool-rebuild"),
-				CrashPoints:  c.text("crash-points"),
-				Tracing:      tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
+				Listen:          c.text("listen"),
+				Redis:           redis,
+				MySQLDSN:        c.secret("mysql-dsn"),
+				SeedKey:         c.secret("seed-key"),
+				Temporal:        c.temporal(),
+				ConsoleURL:      c.text("console-url"),
+				ProviderURL:     c.text("provider-url"),
+				ProviderAccount: c.text("provider-account"),
+				ProviderKey:     c.secret("provider-key"),
+				ProviderRate:    c.number("provider-rate"),
+				ReconcileAt:     c.text("reconcile-at"),
+				Retain:          c.retain(),
+				PoolRebuild:     c.text("pool-rebuild"),
+				CrashPoints:     c.text("crash-points"),
+				Tracing:         tracingConfig{Endpoint: c.text("otlp-endpoint"), Sampler: samplerFollow},
 			}, c.logger(cmd.ErrOrStderr()))
 		},
 	}

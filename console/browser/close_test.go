@@ -31,8 +31,8 @@ func (h *house) tieToday(day payout.Day, foreign string) (later *store.Store, of
 	h.must(err)
 	lines := append(page.Lines, payout.StatementLine{Ref: "foreign", Op: payout.OpTransfer, OrderNo: foreign, Account: "v", Amount: 77,
 		At: time.Now().UTC()})
-	h.must(later.SaveStatement(ctx, r.ID, r.Provider, day, lines))
-	h.must(later.SealStatement(ctx, r.ID, r.Provider, day, r.StartedAt))
+	h.must(later.SaveStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, day, lines))
+	h.must(later.SealStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, day, r.StartedAt))
 	_, err = later.CompareLines(ctx, r, 0, false, 1000)
 	h.must(err)
 	h.must(later.FinishReconciliation(ctx, r.ID, nil))

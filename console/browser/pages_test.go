@@ -284,10 +284,10 @@ func (h *house) compare(reason, account string) (runID string) {
 	h.must(err)
 	r, err := h.Store.BeginReconciliation(ctx, runID, time.Now().Add(time.Hour))
 	h.must(err)
-	h.must(h.Store.SaveStatement(ctx, r.ID, r.Provider, r.Day,
+	h.must(h.Store.SaveStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day,
 		[]payout.StatementLine{{Ref: "x", Op: payout.OpTransfer, OrderNo: "Foreign1", Account: account,
 			Amount: money.Fen(1), At: time.Now().Add(-time.Hour)}}))
-	h.must(h.Store.SealStatement(ctx, r.ID, r.Provider, r.Day, r.StartedAt))
+	h.must(h.Store.SealStatement(ctx, r.ID, payout.Adapter{Provider: r.Provider}, r.Day, r.StartedAt))
 	_, err = h.Store.CompareLines(ctx, r, 0, false, 100)
 	h.must(err)
 	h.must(h.Store.FinishReconciliation(ctx, r.ID, nil))

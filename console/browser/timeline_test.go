@@ -58,7 +58,7 @@ func TestOneTimeline(t *testing.T) {
 	bad := h.grab(id, "bob~frozen", "Bob")
 	d, err := h.Store.Payment(t.Context(), bad)
 	h.must(err)
-	h.must(h.Store.NoteNotification(t.Context(), "sandbox", "evt-<b>1</b>", d.OrderNo, []byte("{}")))
+	h.must(h.Store.NoteNotification(t.Context(), h.Provider.Adapter(), "evt-<b>1</b>", d.OrderNo, []byte("{}")))
 	h.runs = func(context.Context, string) (payout.Runs, error) {
 		at := d.CreatedAt
 		return payout.Runs{Known: true, Runs: []payout.Run{{ID: "run-1", Status: "failed", StartedAt: at, ClosedAt: at.Add(time.Second)},
@@ -133,7 +133,7 @@ func TestLateRefunds(t *testing.T) {
 	id := h.open(map[string]any{"sender_id": "lin mei", "total_amount": 888, "share_count": 3})
 	_, err := h.Store.BeginClosing(ctx, id, packet.CloseRecalled)
 	h.must(err)
-	_, err = h.Store.CloseBooks(ctx, id, "sandbox") // its refund is due, and nobody makes it
+	_, err = h.Store.CloseBooks(ctx, id) // its refund is due, and nobody makes it
 	h.must(err)
 	refund := payout.ID(payout.KindRefund, id, 0)
 	b := h.signIn(h.finance, "en")
