@@ -47,6 +47,8 @@ var advice = map[Code]string{
 	CodeDecisionPending: "`GET /v1/staff/approvals?payment_id=` lists it. While it is `waiting`, have it approved or rejected first, or " +
 		"the one who asked withdraw it. " +
 		"While it is `open`, it is agreed and being carried out: it ends by itself, so read the payout or refund again after a while.",
+	CodeDecisionChanged: "Read `preview` and the payout or refund. The consent of a second person covers what the first one was shown. " +
+		"Reject the decision, or have the one who asked withdraw it, and decide again on what is there now.",
 	CodeOwnKey: "Ask with the key of another administrator, or rotate the key with `grace_seconds` of 60 or more and use the new " +
 		"one.",
 	CodeLastAdminKey: "Make another key of role admin that does not end by itself, then ask again under a new Idempotency-Key.",

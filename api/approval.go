@@ -14,17 +14,34 @@ import (
 
 // ApprovalItem is a decision that needs, or needed, a second person.
 type ApprovalItem struct {
-	ID            string           `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
-	Status        string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
-	Decision      Decision         `json:"decision" doc:"What waits."`
-	Evidence      Nullable[string] `json:"evidence" doc:"Of mark_paid: what proves the payment."`
-	Payout        Nullable[Payout] `json:"payout" doc:"The payout it is about, as it is now; null when it is about a refund."`
-	Refund        Nullable[Refund] `json:"refund" doc:"The refund it is about, as it is now; null when it is about a payout."`
-	AnsweredBy    Nullable[string] `json:"answered_by" doc:"The second person; null while nobody has answered."`
-	AnswerReason  Nullable[string] `json:"answer_reason" doc:"Why the second person agreed or not; of a withdrawn decision why it was withdrawn."`
-	CreatedAt     Stamp            `json:"created_at" doc:"When it was decided."`
-	ExpiresAt     Stamp            `json:"expires_at" doc:"Until when somebody may agree."`
-	DecisionEnded Nullable[Stamp]  `json:"ended_at" doc:"When the decision ended; null before."`
+	ID            string            `json:"id" doc:"The approval's id." example:"aKQ3X7M2P5R6T4V2W3Y7Z5B6C"`
+	Status        string            `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"The decision's status."`
+	Decision      Decision          `json:"decision" doc:"What waits."`
+	Evidence      Nullable[string]  `json:"evidence" doc:"Of mark_paid: what proves the payment."`
+	Payout        Nullable[Payout]  `json:"payout" doc:"The payout it is about, as it is now; null when it is about a refund."`
+	Refund        Nullable[Refund]  `json:"refund" doc:"The refund it is about, as it is now; null when it is about a payout."`
+	Preview       Nullable[Preview] `json:"preview" doc:"What it would do now; null unless it waits and the state permits it."`
+	Changed       bool              `json:"changed" doc:"It waits, and what it is about has changed since it was made: it cannot be approved as it is."`
+	AnsweredBy    Nullable[string]  `json:"answered_by" doc:"The second person; null while nobody has answered."`
+	AnswerReason  Nullable[string]  `json:"answer_reason" doc:"Why the second person agreed or not; of a withdrawn decision why it was withdrawn."`
+	CreatedAt     Stamp             `json:"created_at" doc:"When it was decided."`
+	ExpiresAt     Stamp             `json:"expires_at" doc:"Until when somebody may agree."`
+	DecisionEnded Nullable[Stamp]   `json:"ended_at" doc:"When the decision ended; null before."`
+}
+
+// Preview is what a decision that waits would do, and on what.
+type Preview struct {
+	Status       PayoutStatus     `json:"status" doc:"The status of the payout or refund."`
+	Amount       Fen              `json:"amount" doc:"Its amount."`
+	FailureCode  Nullable[string] `json:"failure_code" doc:"Of failed and returned ones: why."`
+	AttemptCount int              `json:"attempt_count" minimum:"0" doc:"How many order numbers it has used."`
+	OrderNo      Nullable[string] `json:"order_no" doc:"Of a retry: the number that would be sent once asking has confirmed what is known; else null."`
+	SameOrderNo  bool             `json:"same_order_no" doc:"It is the number of the last attempt, which the provider never received."`
+}
+
+func previewOf(v payout.Preview) *Preview {
+	return &Preview{Status: PayoutStatus(v.Status), Amount: Fen(v.Amount), FailureCode: textOrNull(v.FailureCode),
+		AttemptCount: v.AttemptCount, OrderNo: textOrNull(v.OrderNo), SameOrderNo: v.Same}
 }
 
 // Approvals is a page of approvals.
@@ -57,6 +74,11 @@ func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
 		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerReason: textOrNull(a.Decision.ApproveReason),
 		CreatedAt: Stamp(a.Decision.CreatedAt), ExpiresAt: Stamp(a.Decision.ExpiresAt), DecisionEnded: stampOrNull(a.Decision.EndedAt)}
 	out.Payout, out.Refund = s.subject(a.Row)
+	var preview *Preview
+	if a.Preview != nil {
+		preview = previewOf(*a.Preview)
+	}
+	out.Preview, out.Changed = orNull(preview), a.Changed
 	return out
 }
 

@@ -190,12 +190,17 @@ func (r *request) renderRefusedDecision(refused error) (int, []byte) {
 	switch {
 	case errors.Is(refused, payout.ErrDecisionPending):
 		e = refuse(CodeDecisionPending)
+	case errors.Is(refused, payout.ErrDecisionChanged):
+		e = refuse(CodeDecisionChanged)
 	case errors.Is(refused, payout.ErrCancelLeft):
 		e.detail = cancelLeftDetail
 	case errors.Is(refused, payout.ErrUndecided):
 		e.detail = undecidedDetail
 	}
 	problem := e.problem(instanceOf(r.c), r.id)
+	if changed, ok := errors.AsType[*payout.ChangedError](refused); ok {
+		problem.Preview = previewOf(changed.Now)
+	}
 	_, raw := rendered(problem)
 	return problem.Status, raw
 }

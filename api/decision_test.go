@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -105,6 +106,58 @@ func TestCancel(t *testing.T) {
 	if r := h.write(h.finance, "payouts/"+bad+"/mark-paid", "late", `{"reason":"r","evidence":"e"}`); r.code() != "not_retryable" {
 		t.Errorf("cancelled: %s", r)
 	}
+}
+
+// TestDecisionChanged: a second person agrees to what the first one was shown. When the
+// provider says something else meanwhile, nothing happens and the answer has what is there now.
+func TestDecisionChanged(t *testing.T) {
+	t.Parallel()
+	h := sharedHouse(t)
+	_, bad := h.failed()
+	colleague := h.colleague()
+	d := h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "c", because), "waiting")
+	type previewBody struct {
+		Status       string
+		Amount       int64
+		FailureCode  *string `json:"failure_code"`
+		AttemptCount int     `json:"attempt_count"`
+		OrderNo      *string `json:"order_no"`
+	}
+	listed := func(changed bool) {
+		t.Helper()
+		var list struct {
+			Items []struct {
+				ID      string
+				Changed bool
+				Preview *previewBody
+			}
+		}
+		h.as(h.auditor, "GET", "/v1/staff/approvals?status=waiting&payment_id="+bad, "").json(t, &list)
+		if len(list.Items) != 1 || list.Items[0].Changed != changed || list.Items[0].Preview == nil || list.Items[0].Preview.Amount != 250 {
+			t.Errorf("want changed %t: %+v", changed, list)
+		}
+	}
+	listed(false)
+	no := payout.OrderNo(bad, 1)
+	_, err := h.store.Settle(t.Context(), payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsPending, OrderNo: no}, no)
+	h.check(err)
+	listed(true)
+	r := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "blind", because)
+	var p struct {
+		Code    string
+		Preview *previewBody
+	}
+	if r.json(t, &p); r.status != 409 || p.Code != "decision_changed" || p.Preview == nil || p.Preview.Status != "failed" ||
+		p.Preview.Amount != 250 || p.Preview.AttemptCount != 1 || p.Preview.FailureCode == nil || p.Preview.OrderNo != nil {
+		t.Fatalf("%s", r)
+	}
+	if st, err := h.store.PaymentState(t.Context(), bad); err != nil || st.Status != payout.StatusFailed {
+		t.Errorf("%+v, %v", st, err)
+	}
+	listed(true)
+	h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/reject", "no", because), "rejected")
+	d = h.decided(h.write(h.finance, "payouts/"+bad+"/cancel", "again", because), "waiting")
+	h.decided(h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "seen", because), "open")
 }
 
 // TestWithdraw: the one who has asked for a second person takes the request back, and

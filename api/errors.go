@@ -46,6 +46,7 @@ const (
 	CodeRequestInProgress Code = "request_in_progress"
 	CodeNotRetryable      Code = "not_retryable"
 	CodeDecisionPending   Code = "decision_pending"
+	CodeDecisionChanged   Code = "decision_changed"
 	CodeOwnKey            Code = "own_key"
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
@@ -92,6 +93,8 @@ var catalogue = []struct {
 	{CodeNotRetryable, http.StatusConflict, "Not retryable", "The status does not allow this decision, or does not any more."},
 	{CodeDecisionPending, http.StatusConflict, "Decision pending", "Another decision about this payment waits for a second person, or is " +
 		"being carried out."},
+	{CodeDecisionChanged, http.StatusConflict, "Decision changed", "What the decision is about has changed since it was made; see preview. " +
+		"Nothing has moved, and it goes on waiting."},
 	{CodeOwnKey, http.StatusConflict, "Own key", "This is the key that asks. Revoke it with another one, or rotate it with a grace of at " +
 		"least 60 seconds."},
 	{CodeLastAdminKey, http.StatusConflict, "Last admin key", "No other key of role admin would be left that does not end by itself. Make " +
@@ -150,6 +153,7 @@ type Problem struct {
 	OpensAt   *Stamp       `json:"opens_at,omitempty" doc:"With not_open_yet: when the packet opens."`
 	PacketID  string       `json:"packet_id,omitempty" doc:"With funding_declined: the rejected packet."`
 	Failure   *Failure     `json:"failure,omitempty" doc:"With funding_declined: why the charge was declined."`
+	Preview   *Preview     `json:"preview,omitempty" doc:"With decision_changed: what the decision would do now."`
 }
 
 // refusal is an error on its way to the client.

@@ -76,10 +76,10 @@ func (d *desk) more() {
 			created_at), 'li-na', 'found',
 				(SELECT MIN(id) FROM reconciliations)
 			FROM (SELECT id, packet_id, order_no, created_at, ROW_NUMBER() OVER (ORDER BY id) AS seq FROM payments WHERE kind = 'p' LIMIT 5000) x`,
-		`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at,
-			ended_at)
+		`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, approved_by,
+			created_at, ended_at)
 			SELECT CONCAT('x', SUBSTRING(id, 1, 25)), id, 'cancel', 'why', 'li-na', 'finance', 'rejected', CONCAT('y', SUBSTRING(id, 1, 25)),
-			created_at, 'wang-wei', created_at, created_at
+			created_at, REPEAT('h', 32), 'wang-wei', created_at, created_at
 			FROM payments WHERE kind = 'p' AND status = 'paid' LIMIT 4000`,
 		`INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
 			SELECT m.n + seq, NOW(3) - INTERVAL seq MINUTE, IF(seq % 3, 'li-na', 'wang-wei'), 'finance', IF(seq % 2, 'retry', 'ask'), 'x', 'why',

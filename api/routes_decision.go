@@ -32,7 +32,14 @@ func decisionRoutes() []*route {
 			handle:   handle,
 		}
 	}
+	approve := post("approve", "approvals/{id}/approve", "Agree to another person's decision",
+		"Never by the one who decided: 403. The state is looked at again: 409 not_retryable when it does not permit the decision any more; "+
+			"the decision has ended then. 409 decision_changed when the decision would not do what its maker was shown: nothing happens, and it "+
+			"goes on waiting.",
+		approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(true))
+	approve.problems = append(approve.problems, CodeDecisionChanged)
 	return []*route{
+		approve,
 		post("retryPayout", "payouts/{id}/retry", "Decide to pay again",
 			"For failed and returned payouts. Every earlier order number is asked about before anything is sent. From the approval amount on a "+
 				"second person has to agree first: approval is set, and nothing has moved yet. Also for an unknown outcome whose number the "+
@@ -55,9 +62,6 @@ func decisionRoutes() []*route {
 			refundParam, Reason{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionRetry, payout.KindRefund)),
 		post("markRefundPaid", "refunds/{id}/mark-paid", "Note that a refund was made by other means", "As a payout's mark-paid.",
 			refundParam, MarkPaid{}, DecidedRefund{}, CodeRefundNotFound, decide(payout.DecisionMarkPaid, payout.KindRefund)),
-		post("approve", "approvals/{id}/approve", "Agree to another person's decision",
-			"Never by the one who decided: 403. The state is looked at again: 409 when it has moved; the decision has ended then.",
-			approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(true)),
 		post("reject", "approvals/{id}/reject", "Refuse another person's decision", "Never by the one who decided: 403. Nothing moves.",
 			approvalParam, Reason{}, Answered{}, CodeNotFound, answerApproval(false)),
 		post("withdraw", "approvals/{id}/withdraw", "Withdraw one's own request for a second person",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -102,11 +103,35 @@ type ApprovalItem struct {
 	Evidence     *string    `json:"evidence"`
 	Payout       *Payout    `json:"payout"`
 	Refund       *Refund    `json:"refund"`
+	Preview      *Preview   `json:"preview"` // of a waiting one: what it would do now
+	Changed      bool       `json:"changed"` // a waiting one that cannot be approved as it is
 	AnsweredBy   *string    `json:"answered_by"`
 	AnswerReason *string    `json:"answer_reason"`
 	CreatedAt    time.Time  `json:"created_at"`
 	ExpiresAt    time.Time  `json:"expires_at"`
 	EndedAt      *time.Time `json:"ended_at"`
+}
+
+// Preview is what a decision that waits would do, and on what.
+type Preview struct {
+	Status       PayoutStatus `json:"status"`
+	Amount       money.Fen    `json:"amount"`
+	FailureCode  *string      `json:"failure_code"`
+	AttemptCount int          `json:"attempt_count"`
+	OrderNo      *string      `json:"order_no"` // of a retry: the number that would be sent
+	SameOrderNo  bool         `json:"same_order_no"`
+}
+
+// String implements fmt.Stringer.
+func (v *Preview) String() string {
+	text := fmt.Sprintf("%s, amount %d, %d order numbers used", v.Status, v.Amount, v.AttemptCount)
+	if v.FailureCode != nil {
+		text += ", " + *v.FailureCode
+	}
+	if v.OrderNo != nil {
+		text += ", would send " + *v.OrderNo
+	}
+	return text
 }
 
 // RetryPayout decides to pay a failed or returned payout again. Refusals are

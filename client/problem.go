@@ -35,6 +35,7 @@ const (
 	CodeRequestInProgress Code = "request_in_progress"
 	CodeNotRetryable      Code = "not_retryable"
 	CodeDecisionPending   Code = "decision_pending"
+	CodeDecisionChanged   Code = "decision_changed"
 	CodeOwnKey            Code = "own_key"
 	CodeLastAdminKey      Code = "last_admin_key"
 	CodeKeyEnded          Code = "key_ended"
@@ -65,6 +66,7 @@ type Problem struct {
 	OpensAt   *time.Time   `json:"opens_at"`   // CodeNotOpenYet
 	PacketID  string       `json:"packet_id"`  // CodeFundingDeclined: the rejected packet
 	Failure   *Failure     `json:"failure"`    // CodeFundingDeclined: why
+	Preview   *Preview     `json:"preview"`    // CodeDecisionChanged: what the decision would do now
 
 	// RetryAfter is how long to wait before asking again; 0: the API did not say.
 	RetryAfter time.Duration `json:"-"`
@@ -92,6 +94,9 @@ func (p *Problem) Error() string {
 	}
 	if p.Failure != nil {
 		fmt.Fprintf(&b, " (%s: %s)", p.Failure.Code, p.Failure.Message)
+	}
+	if p.Preview != nil {
+		fmt.Fprintf(&b, " (now: %s)", p.Preview)
 	}
 	for i, f := range p.Errors {
 		if i > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -51,6 +52,62 @@ func TestWaitingAmongMany(t *testing.T) {
 	}
 }
 
+// TestChangedDecision: whoever agrees to what has changed meanwhile reads what it would do
+// now, keeps what was put in, and can only refuse it.
+func TestChangedDecision(t *testing.T) {
+	order, frozen := "p3q5k9v0c1m7e2u8h4r6t000302", "account_frozen"
+	item := client.ApprovalItem{ID: "aMINE", Status: "waiting", Decision: client.Decision{Kind: "retry", Reason: "unfrozen", By: "somebody"},
+		Payout:  &client.Payout{ID: "p3q5k9v0c1m7e2u8h4r6t0003", Status: client.PayoutFailed},
+		Preview: &client.Preview{Status: client.PayoutFailed, Amount: 1234, FailureCode: &frozen, AttemptCount: 1, OrderNo: &order}}
+	changed := item
+	changed.Changed = true
+	refused := false
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"f": access.RoleFinance}),
+		func(r *http.Request) any {
+			switch {
+			case r.Method == http.MethodPost:
+				refused = true
+				return &client.Problem{Status: http.StatusConflict, Code: client.CodeDecisionChanged, Preview: item.Preview}
+			case r.URL.Path == "/v1/staff/approvals" && refused:
+				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{changed}}
+			case r.URL.Path == "/v1/staff/approvals":
+				return client.List[client.ApprovalItem]{Items: []client.ApprovalItem{item}}
+			}
+			return nil
+		}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	page := func(res *http.Response) string {
+		t.Helper()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := page(v.do("GET", "/approvals?status=waiting", nil))
+	for _, want := range []string{`action="/approvals/aMINE/approve"`, "¥12.34", order, "account_frozen"} {
+		if !strings.Contains(before, want) {
+			t.Errorf("before: no %q in\n%s", want, before)
+		}
+	}
+	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	res := v.do("POST", "/approvals/aMINE/approve", url.Values{"csrf": {s.CSRF}, "key": {"k"}, "who": {"owner of f"}, "reason": {"I agree to it"},
+		"back": {"/approvals?status=waiting"}})
+	after := page(res)
+	for _, want := range []string{"Nothing has moved: refuse it", "it cannot be agreed to", `action="/approvals/aMINE/reject"`, "I agree to it", order} {
+		if !strings.Contains(after, want) {
+			t.Errorf("after: no %q in\n%s", want, after)
+		}
+	}
+	if res.StatusCode != http.StatusConflict || strings.Contains(after, `action="/approvals/aMINE/approve"`) {
+		t.Errorf("%d\n%s", res.StatusCode, after)
+	}
+}
+
 // queried is a desk whose API answers what a function says.
 type queried struct {
 	keys
@@ -65,6 +122,10 @@ func (d queried) RoundTrip(r *http.Request) (*http.Response, error) {
 		return silent{}.RoundTrip(r)
 	}
 	body, err := json.Marshal(answer)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r},
+	status := http.StatusOK
+	if p, refused := answer.(*client.Problem); refused {
+		status = p.Status
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r},
 		err
 }

@@ -331,8 +331,8 @@ func TestCatalogue(t *testing.T) {
 	}
 	for _, code := range []client.Code{client.CodeForbidden, client.CodeNotFound, client.CodePacketNotFound, client.CodeNotOpenYet,
 		client.CodePayoutNotFound, client.CodeRefundNotFound,
-		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeCampaignNotFound,
-		client.CodeCampaignEnded,
+		client.CodeInvalidRequest, codeQuery, client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged,
+		client.CodeCampaignNotFound, client.CodeCampaignEnded,
 		client.CodeKeyReused, client.CodeRequestInProgress, client.CodeUnavailable, client.CodeInternal} {
 		use("problem." + string(code))
 	}

@@ -43,6 +43,11 @@ var decisionMessages = map[string]saying{
 	"second.answered_by":     {"Answered by", "复核人"},
 	"second.answer":          {"Answer", "复核意见"},
 	"second.not_yours":       {"You have asked for it: another person has to answer.", "由您申请，须另一人复核。"},
+	"second.now":             {"Now", "目前"},
+	"second.would_send":      {"would send %s", "将使用单号 %s"},
+	"second.attempts":        {"order numbers used: %d", "已用单号：%d"},
+	"second.changed": {"What it is about has changed since it was asked for, so it cannot be agreed to. Refuse it, or have it withdrawn and " +
+		"asked for again.", "申请之后，情况已有变化，不能同意。请驳回，或由申请人撤回后重新申请。"},
 	"filter.for_me":          {"waits for me", "等我复核"},
 	"approval.waiting":       {"waiting", "等待复核"},
 	"approval.open":          {"being carried out", "执行中"},

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -155,7 +156,7 @@ func (b paymentPage) shown() string { return digest(b.Payment, b.Attempts, b.Tim
 func (b paymentPage) stands() string {
 	var waiting []string
 	for _, a := range b.Approvals {
-		waiting = append(waiting, a.ID)
+		waiting = append(waiting, a.ID, fmt.Sprint(a.Changed))
 	}
 	return digest(b.Payment.Status, b.Payment.Sent(), b.Retry, waiting)
 }

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS decisions (
     created_at     DATETIME(3)   NOT NULL,
     ended_at       DATETIME(3)   NULL,
     evidence       VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+    preview_hash   BINARY(32)    NULL COMMENT 'of what the deciding person was shown',
     UNIQUE KEY decisions_approval (approval_id),
     KEY decisions_payment (payment_id, created_at),
     KEY decisions_waiting (status, created_at, approval_id),
@@ -26,6 +27,7 @@ CREATE TABLE IF NOT EXISTS decisions (
     CONSTRAINT decisions_ended CHECK ((ended_at IS NULL) = (status IN ('waiting', 'open'))),
     CONSTRAINT decisions_two_persons CHECK (approved_by IS NULL OR approved_by <> decided_by AND approval_id IS NOT NULL),
     CONSTRAINT decisions_approval_life CHECK ((approval_id IS NULL) = (expires_at IS NULL)),
+    CONSTRAINT decisions_preview CHECK ((approval_id IS NULL) = (preview_hash IS NULL)),
     CONSTRAINT decisions_waiting_for CHECK (status <> 'waiting' OR approval_id IS NOT NULL),
     CONSTRAINT decisions_evidence CHECK (kind <> 'mark_paid' OR evidence IS NOT NULL)
 ) ENGINE = InnoDB;

@@ -55,8 +55,8 @@ var sound = []string{
 		`', 1, 'transfer', '', 1, 0, 'succeeded', FALSE, TRUE, FALSE, 'ask', FALSE, '', '', '', '', '', NOW(), NOW(), NOW())`,
 	`INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at) VALUES
 		('` + packetID + `', 'charge', 'provider', 'holding', 100, '` + chargeID + `01', '` + chargeID + `01:charge', NOW())`,
-	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, created_at)
-		VALUES ('d', '` + failedID + `', 'cancel', 'r', 'ann', 'finance', 'waiting', 'x', NOW(), NOW())`,
+	`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, created_at)
+		VALUES ('d', '` + failedID + `', 'cancel', 'r', 'ann', 'finance', 'waiting', 'x', NOW(), REPEAT('h', 32), NOW())`,
 	`INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('` + failedID + `', 'begin', NOW(), NOW())`,
 	`INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
 		VALUES ('mismatch', '` + packetID + `', '` + paidID + `', '', '', NOW(), NOW())`,
@@ -126,7 +126,8 @@ var guards = map[string]string{
 	"decisions_ended":         "UPDATE decisions SET ended_at = NOW()",
 	"decisions_two_persons":   "UPDATE decisions SET status = 'open', approved_by = decided_by",
 	"decisions_approval_life": "UPDATE decisions SET expires_at = NULL",
-	"decisions_waiting_for":   "UPDATE decisions SET approval_id = NULL, expires_at = NULL",
+	"decisions_preview":       "UPDATE decisions SET preview_hash = NULL",
+	"decisions_waiting_for":   "UPDATE decisions SET approval_id = NULL, expires_at = NULL, preview_hash = NULL",
 	"decisions_evidence":      "UPDATE decisions SET kind = 'mark_paid'",
 	"retention_removed":       "INSERT INTO retention (name, removed, due_at) VALUES ('breaks', -1, NOW())",
 	"promises_payment_kind":   "UPDATE promises SET payment_id = 'p" + packetID + "0001'",

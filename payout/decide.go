@@ -219,35 +219,3 @@ func outsidePosting(k Kind) PostingKind {
 	}
 	return PostPaidOutside
 }
-
-// Preview is what a decision would do.
-type Preview struct {
-	Amount money.Fen
-	// Second: another person has to agree first.
-	Second bool
-	// OrderNo is the number that would be sent, when asking confirms what is
-	// known; "" when nothing can be sent.
-	OrderNo string
-	// Same: it is the number of the last attempt, never received by the provider.
-	Same bool
-}
-
-// PreviewOf says what a decision would do now. Errors: as Permits.
-func PreviewOf(p Payment, attempts []Attempt, c Command, now time.Time) (Preview, error) {
-	v := Preview{Amount: p.Amount}
-	if err := Permits(p, attempts, c.Kind); err != nil {
-		return v, err
-	}
-	v.Second = NeedsSecond(p, attempts, c, now)
-	if c.Kind != DecisionRetry {
-		return v, nil
-	}
-	next := len(attempts) + 1
-	if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].AskUntil) {
-		next, v.Same = n, true
-	}
-	if next <= MaxAttempts {
-		v.OrderNo = OrderNo(p.ID, next)
-	}
-	return v, nil
-}

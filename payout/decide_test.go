@@ -188,12 +188,23 @@ func TestR12_MarkPaidOfARefund(t *testing.T) {
 func TestPreview(t *testing.T) {
 	c := Command{Kind: DecisionRetry, ApproveFrom: amount + 1}
 	s := failed(t)
-	if v, err := PreviewOf(s.p, s.attempts, c, s.now); err != nil || v != (Preview{Amount: amount, OrderNo: OrderNo(s.p.ID, 2)}) {
-		t.Errorf("%+v, %v", v, err)
+	of := func(s *script) Preview {
+		t.Helper()
+		v, err := PreviewOf(s.p, s.attempts, c, s.now)
+		if err != nil || v.Hash == ([32]byte{}) {
+			t.Errorf("%+v, %v", v, err)
+		}
+		v.Hash = [32]byte{}
+		return v
+	}
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: s.p.Failure.Code, AttemptCount: 1,
+		OrderNo: OrderNo(s.p.ID, 2)}); v != want {
+		t.Errorf("%+v", v)
 	}
 	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived)
-	if v, err := PreviewOf(s.p, s.attempts, c, s.now); err != nil || v != (Preview{Amount: amount, OrderNo: OrderNo(s.p.ID, 1), Same: true}) {
-		t.Errorf("%+v, %v", v, err)
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1,
+		OrderNo: OrderNo(s.p.ID, 1), Same: true}); v != want {
+		t.Errorf("%+v", v)
 	}
 	if _, err := PreviewOf(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {
 		t.Errorf("of a paid one: %v", err)
@@ -201,6 +212,52 @@ func TestPreview(t *testing.T) {
 	if r := CancelRefund(s.p, "sender", t0); r.ID != ID(KindRefund, s.p.PacketID, s.p.ShareIndex+1) || r.Account != "sender" ||
 		r.Amount != amount || r.Status != StatusPending {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestPreviewHash: whatever a person consents to changes the hash; time and calls that say
+// the same do not.
+func TestPreviewHash(t *testing.T) {
+	hash := func(change func(p *Payment, attempts []Attempt, c *Command, now *time.Time)) [32]byte {
+		t.Helper()
+		s := failed(t)
+		c, now := Command{Kind: DecisionRetry}, s.now
+		change(&s.p, s.attempts, &c, &now)
+		v, err := PreviewOf(s.p, s.attempts, c, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Hash
+	}
+	shown := hash(func(*Payment, []Attempt, *Command, *time.Time) {})
+	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
+		"times and calls": func(p *Payment, a []Attempt, _ *Command, now *time.Time) {
+			p.UpdatedAt, a[0].AskedAt, a[0].Asks, *now = now.Add(time.Hour), now.Add(time.Hour), 7, now.Add(time.Hour)
+		},
+		"the threshold": func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.ApproveFrom = amount + 1 },
+	} {
+		if hash(change) != shown {
+			t.Errorf("%s change the hash", what)
+		}
+	}
+	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
+		"another amount":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Amount++ },
+		"another account":        func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Account += "x" },
+		"another provider":       func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Provider += "x" },
+		"another status":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Status = StatusReturned },
+		"another reason":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Failure.Code += "x" },
+		"another answer":         func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsPending },
+		"the same number":        func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsNeverReceived },
+		"a success":              func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Booked = true },
+		"a number was forgotten": func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Forgotten = true },
+		"another decision":       func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.Kind = DecisionCancel },
+		"a risk is taken": func(_ *Payment, a []Attempt, _ *Command, now *time.Time) {
+			a[0].Statement, *now = ObsPending, a[0].AskUntil
+		},
+	} {
+		if hash(change) == shown {
+			t.Errorf("%s: the same hash", what)
+		}
 	}
 }
 

@@ -39,5 +39,5 @@ type Recall struct {
 
 // DecisionAnswer renders the answer of a decision inside its transaction, so
 // that effect and remembered answer are one. d is nil when err is set
-// (ErrNotRetryable, ErrDecisionPending or ErrUndecided): such answers are remembered too.
+// (ErrNotRetryable, ErrDecisionPending, ErrDecisionChanged or ErrUndecided): such answers are remembered too.
 type DecisionAnswer func(d *Decision, p Row, err error) (status int, body []byte)

@@ -150,6 +150,8 @@ type Decision struct {
 	ApprovalID string
 	ExpiresAt  time.Time
 	Evidence   string // of mark_paid
+	// PreviewHash is Preview.Hash of what was decided on, when a second person has to agree.
+	PreviewHash []byte
 	// ApprovedBy and ApproveReason are the second person's, who may also have rejected. Of a
 	// withdrawn decision ApproveReason is why it was withdrawn.
 	ApprovedBy    string
@@ -161,6 +163,11 @@ type Decision struct {
 type Approval struct {
 	Decision Decision
 	Row      Row
+	// Preview is what a waiting decision would do now; nil when the state no longer permits
+	// it, and of other decisions.
+	Preview *Preview
+	// Changed: a waiting decision would no longer do what was shown when it was made.
+	Changed bool
 }
 
 // ApprovalFilter selects approvals, newest first. Zero members do not filter.

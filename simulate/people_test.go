@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -30,7 +31,8 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 		if err := b.believed(); err != nil {
 			return err
 		}
-		if err := payout.Permits(r.Payment, r.attempts, kind); err != nil {
+		preview, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: kind, ApproveFrom: approveFrom}, now)
+		if err != nil {
 			return err
 		}
 		if err := b.cancelLeft(r.Payment, kind); err != nil {
@@ -40,8 +42,8 @@ func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
 			return payout.ErrDecisionPending
 		}
 		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now}}
-		if payout.NeedsSecond(r.Payment, r.attempts, payout.Command{Kind: kind, ApproveFrom: approveFrom}, now) {
-			d.Status, d.ExpiresAt = payout.DecisionWaiting, now.Add(approvalLife)
+		if preview.Second {
+			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
 		} else if err := b.carry(r, d, false, now); err != nil {
 			return err
 		}
@@ -86,6 +88,11 @@ func (b *books) agree(d *decision, by string, yes bool) error {
 		}
 		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
 			return err
+		}
+		if v, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: d.Kind}, now); yes && err == nil && !bytes.Equal(v.Hash[:],
+			d.PreviewHash) {
+			b.world.reached["a decision has changed"]++
+			return payout.ErrDecisionChanged
 		}
 		d.ApprovedBy = by
 		if !yes {

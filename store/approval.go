@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type decisionRow struct {
 	Evidence      *string
 	ApprovedBy    *string
 	ApproveReason *string
+	PreviewHash   []byte
 	CreatedAt     time.Time
 	EndedAt       *time.Time
 }
@@ -30,7 +32,8 @@ type decisionRow struct {
 func (r decisionRow) decision(now time.Time) payout.Decision {
 	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
 		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
-		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt)}
+		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt),
+		PreviewHash: r.PreviewHash}
 	if d.Status == payout.DecisionWaiting && !now.Before(d.ExpiresAt) {
 		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
 	}
@@ -77,7 +80,9 @@ func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
 
 // AnswerApproval agrees to a waiting decision, which is then carried out as
 // Decide does it, or rejects it. The state is looked at again: a decision that
-// it no longer permits ends as overtaken and is refused. Errors: ErrNotFound,
+// it no longer permits ends as overtaken and is refused; one that would no longer do what
+// was shown when it was made is refused with payout.ChangedError and goes on waiting.
+// Errors: ErrNotFound,
 // payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
 func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
@@ -105,6 +110,11 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		}
 		return p, fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
+	if agree {
+		if v, changed, err := previewOf(p, attempts, *d, tx.now); err == nil && changed { // else Decide refuses it
+			return p, &payout.ChangedError{PaymentID: p.ID, Now: v}
+		}
+	}
 	d.ApprovedBy, d.ApproveReason = w.Owner, w.Reason
 	action, refused := "reject_", error(nil)
 	if agree {
@@ -126,6 +136,13 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 		return p, err
 	}
 	return p, refused
+}
+
+// previewOf is what a waiting decision would do now, and whether that is not what was shown
+// when it was made. Errors: as payout.Permits.
+func previewOf(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool, err error) {
+	v, err = payout.PreviewOf(p, attempts, payout.Command{Kind: d.Kind}, now)
+	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
 }
 
 // Approvals lists decisions that need, or needed, a second person, newest
@@ -169,13 +186,17 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	if err != nil {
 		return nil, err
 	}
+	attempts, err := s.attemptsOfWaiting(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]payout.Approval, len(rows))
 	for i, r := range rows {
 		row, found := about[r.PaymentID]
 		if !found {
 			return nil, fmt.Errorf("payment %s: %w", r.PaymentID, ErrNotFound)
 		}
-		out[i] = payout.Approval{Decision: r.decision(now), Row: row}
+		out[i] = approvalOf(r.decision(now), row, attempts[r.PaymentID], now)
 	}
 	return out, nil
 }
@@ -199,6 +220,40 @@ func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE "+stillWaits,
 		now.Add(-approvalLife), now).Scan(&row).Error
 	return row, classify(err)
+}
+
+// approvalOf adds to a decision that waits what it would do now.
+func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, now time.Time) payout.Approval {
+	a := payout.Approval{Decision: d, Row: row}
+	if d.Status != payout.DecisionWaiting {
+		return a
+	}
+	v, changed, err := previewOf(row.Payment, attempts, d, now)
+	if a.Changed = changed; err == nil {
+		a.Preview = &v
+	}
+	return a
+}
+
+// attemptsOfWaiting reads the attempts of the payments that waiting decisions are about, by
+// payment.
+func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) (map[string][]payout.Attempt, error) {
+	var ids []string
+	for _, d := range decisions {
+		if d.Status == string(payout.DecisionWaiting) {
+			ids = append(ids, d.PaymentID)
+		}
+	}
+	out := make(map[string][]payout.Attempt, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var rows []attemptRow
+	err := s.read(ctx).Raw("SELECT * FROM attempts WHERE payment_id IN ? ORDER BY payment_id, no", ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.PaymentID] = append(out[r.PaymentID], r.attempt())
+	}
+	return out, classify(err)
 }
 
 // listedBy reads the payments that decisions are about, by id, as lists show them.

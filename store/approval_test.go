@@ -200,6 +200,65 @@ func TestMarkPaid(t *testing.T) {
 	}
 }
 
+// TestApprovalOfWhatWasShown: a consent covers what the deciding person was shown. When
+// that has changed nothing happens and the decision goes on waiting, until things are as
+// they were or somebody rejects it.
+func TestApprovalOfWhatWasShown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []payout.Command{{Kind: payout.DecisionCancel}, {Kind: payout.DecisionRetry},
+		{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"}} {
+		t.Run(string(c.Kind), func(t *testing.T) {
+			t.Parallel()
+			s, _ := newStore(t)
+			ctx := t.Context()
+			id := failedPayment(t, s)
+			number := payout.OrderNo(id, 1)
+			approval := proposed(t, s, id, c)
+			listed := func(changed bool) {
+				t.Helper()
+				list, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, PaymentID: id, Limit: 2})
+				if must(t, err); len(list) != 1 || list[0].Changed != changed || list[0].Preview == nil || list[0].Preview.AttemptCount != 1 {
+					t.Errorf("%+v, want changed %t", list, changed)
+				}
+			}
+			settle(t, s, payout.SourceAsk, number, payout.ObsDeclined) // said again: as it was shown
+			listed(false)
+			settle(t, s, payout.SourceAsk, number, payout.ObsPending)
+			listed(true)
+			before := query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id)
+			a, err := s.AnswerApproval(ctx, second(t, s, "blind"), approval, true, render)
+			if err != nil || a.Status != 409 || string(a.Body) != "decision_changed" {
+				t.Fatalf("%d %s, %v", a.Status, a.Body, err)
+			}
+			if got := query[string](t, s, "SELECT status FROM decisions WHERE approval_id = ?", approval); got != "waiting" {
+				t.Errorf("decision %s", got)
+			}
+			if now := query[string](t, s, "SELECT CONCAT(status, version, (SELECT COUNT(*) FROM audit)) FROM payments WHERE id = ?", id); now !=
+				before || len(dueKinds(t, s, id)) != 0 {
+				t.Errorf("was %s, is %s, outbox %v", before, now, dueKinds(t, s, id))
+			}
+			again, err := s.AnswerApproval(ctx, second(t, s, "blind"), approval, true, render)
+			if err != nil || !again.Replayed || !bytes.Equal(again.Body, a.Body) {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			if c.Kind == payout.DecisionRetry {
+				a, err := s.AnswerApproval(ctx, second(t, s, "no"), approval, false, render)
+				if err != nil || a.Status != 202 || !bytes.Contains(a.Body, []byte("rejected")) {
+					t.Errorf("%d %s, %v", a.Status, a.Body, err)
+				}
+				return
+			}
+			for range 2 {
+				settle(t, s, payout.SourceAsk, number, payout.ObsDeclined)
+			}
+			listed(false)
+			if a, err := s.AnswerApproval(ctx, second(t, s, "yes"), approval, true, render); err != nil || a.Status != 202 {
+				t.Errorf("%d %s, %v", a.Status, a.Body, err)
+			}
+		})
+	}
+}
+
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)

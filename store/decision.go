@@ -82,14 +82,16 @@ func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment,
 }
 
 func refusedByState(err error) bool {
-	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided)
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided) ||
+		errors.Is(err, payout.ErrDecisionChanged)
 }
 
 // decide returns the payment as it is afterwards.
 func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment,
 	error) {
 	p := row.payment()
-	if err := payout.Permits(p, attempts, c.Kind); err != nil {
+	preview, err := payout.PreviewOf(p, attempts, c, tx.now)
+	if err != nil {
 		return p, err
 	}
 	if err := tx.cancelLeft(p, c.Kind); err != nil {
@@ -100,15 +102,16 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 			return p, err
 		}
 	}
-	if payout.NeedsSecond(p, attempts, c, tx.now) {
+	if preview.Second {
 		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
+		d.PreviewHash = preview.Hash[:]
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err := tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence,
-		created_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
-		optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), tx.now, optTime(d.EndedAt)).Error
+	err = tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence,
+		preview_hash, created_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
+		optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), d.PreviewHash, tx.now, optTime(d.EndedAt)).Error
 	if err != nil {
 		return p, err
 	}

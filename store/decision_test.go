@@ -26,6 +26,8 @@ func staff(t testing.TB, s *Store, key, body string) payout.StaffWrite {
 // render is the answer of the tests: status by outcome, body with the decision.
 func render(d *payout.Decision, p payout.Row, err error) (int, []byte) {
 	switch {
+	case errors.Is(err, payout.ErrDecisionChanged):
+		return 409, []byte("decision_changed")
 	case errors.Is(err, payout.ErrDecisionPending):
 		return 409, []byte("decision_pending")
 	case errors.Is(err, payout.ErrNotRetryable):

@@ -22,9 +22,10 @@ import (
 // which half need no second person, breaks of which few are open and few are of one
 // kind, and an audit of which one person wrote most.
 const desks = `
-INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, approved_by, created_at, ended_at)
+INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, preview_hash, approved_by,
+	created_at, ended_at)
 	SELECT CONCAT('x', payment), payment, 'cancel', 'why', 'li-na', 'finance', status, IF(two, CONCAT('y', payment), NULL), IF(two,
-	NOW(3) + INTERVAL IF(seq MOD 100 = 2, -1, 1) HOUR, NULL),
+	NOW(3) + INTERVAL IF(seq MOD 100 = 2, -1, 1) HOUR, NULL), IF(two, REPEAT('h', 32), NULL),
 		IF(two AND status IN ('open', 'carried_out', 'rejected'), 'wang-wei', NULL), NOW(3) - INTERVAL seq SECOND, IF(status IN ('waiting',
 		'open'), NULL, NOW(3))
 	FROM (SELECT seq, seq MOD 2 = 0 AS two, CONCAT('p', packet, LPAD(CONV(seq, 10, 32), 4, '0')) AS payment,

@@ -19,9 +19,12 @@ func newApprovalsCommand(env environment) *cobra.Command {
 		Short: "Agree to another person's decision, refuse it, or withdraw one's own request",
 		Long: `Agree to another person's decision, or refuse it, with the key of a person of
 finance who did not ask for it. What nobody answers in 24 hours expires; nothing has
-moved then. The state is looked at again: when it has moved, agreeing is refused,
-exit code 4, and the decision has ended. The person who asked withdraws the request
-while nobody has answered it.`,
+moved then. The state is looked at again. When it does not permit the decision any
+more, agreeing is refused, exit code 4, and the decision has ended. When the decision
+would not do what its maker was shown, agreeing is refused with decision_changed and
+what it would do now: nothing happens, and it goes on waiting ("waiting, changed" in
+the list). Reject it, or have it withdrawn and made again. The person who asked
+withdraws the request while nobody has answered it.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -86,7 +89,11 @@ func approvalRow(a *client.ApprovalItem) []any {
 	case a.Refund != nil:
 		about, sum, to = a.Refund.ID, shown(a.Refund.Amount), a.Refund.UserID
 	}
-	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), a.Status, orNone(a.AnsweredBy),
+	status := a.Status
+	if a.Changed {
+		status += ", changed"
+	}
+	return []any{a.ID, a.Decision.Kind, about, sum, to, a.Decision.By, a.Decision.Reason, orNone(a.Evidence), status, orNone(a.AnsweredBy),
 		when(a.ExpiresAt)}
 }
 
