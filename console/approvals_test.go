@@ -95,10 +95,12 @@ func TestChangedDecision(t *testing.T) {
 		}
 	}
 	s, _ := desk.seal.open(v.cookies[sessionCookie])
-	res := v.do("POST", "/approvals/aMINE/approve", url.Values{"csrf": {s.CSRF}, "key": {"k"}, "who": {"owner of f"}, "reason": {"I agree to it"},
-		"back": {"/approvals?status=waiting"}})
+	res := v.do("POST", "/approvals/aMINE/approve", url.Values{"csrf": {s.CSRF}, "key": {"k"}, "who": {"owner of f"},
+		"reason": {"I agree to it"},
+		"back":   {"/approvals?status=waiting"}})
 	after := page(res)
-	for _, want := range []string{"Nothing has moved: refuse it", "it cannot be agreed to", `action="/approvals/aMINE/reject"`, "I agree to it", order} {
+	for _, want := range []string{"Nothing has moved: refuse it", "it cannot be agreed to", `action="/approvals/aMINE/reject"`,
+		"I agree to it", order} {
 		if !strings.Contains(after, want) {
 			t.Errorf("after: no %q in\n%s", want, after)
 		}

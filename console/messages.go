@@ -113,7 +113,8 @@ var frameMessages = map[string]saying{
 	"problem.not_retryable": {"This is not possible now: its status has changed meanwhile, or a recovery of the books has left it " +
 		"to people.", "目前不能进行此操作：状态可能刚刚变化，或账本恢复时无法判定、须人工处理。"},
 	"problem.decision_pending": {"Another decision about it waits for a second person, or is being carried out.", "另有一项决定正在等待复核或执行。"},
-	"problem.decision_changed": {"What it is about has changed since it was asked for. Nothing has moved: refuse it, or have it withdrawn and " +
+	"problem.decision_changed": {"What it is about has changed since it was asked for. Nothing has moved: refuse it, or have it " +
+		"withdrawn and " +
 		"asked for again.", "申请之后，情况已有变化。资金没有变动：请驳回，或由申请人撤回后重新申请。"},
 	"problem.idempotency_key_reused": {"The form was answered before, with other contents. See what became of that before you send it anew.",
 		"该表单此前已以其他内容提交并得到答复。请先查看其结果，再重新提交。"},

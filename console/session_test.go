@@ -232,7 +232,8 @@ func TestSignInSecureAndElsewhere(t *testing.T) {
 	if c := v.signIn("f").Cookies()[0]; !c.Secure {
 		t.Errorf("cookie %+v", c)
 	}
-	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil", "evil", "", "/\x00", "/payouts\x1b[2J",
+	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil", "evil", "", "/\x00",
+		"/payouts\x1b[2J",
 		"/a\x7f", "/\u0085", "/\xff", "/\t/evil.example", "/\r\nSet-Cookie: a=b"} {
 		res := v.do("POST", "/login", url.Values{"key": {"f"}, "next": {next}})
 		if got := res.Header.Get("Location"); got != "/" {
@@ -250,7 +251,8 @@ func TestSignInSecureAndElsewhere(t *testing.T) {
 			t.Errorf("another language, %q leads to %q", next, got)
 		}
 	}
-	for proto, want := range map[string]bool{"https": true, "HTTPS": true, "https, http": true, "http": false, "http, https": false, "": false} {
+	for proto, want := range map[string]bool{"https": true, "HTTPS": true, "https, http": true, "http": false, "http, https": false,
+		"": false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-Forwarded-Proto", proto)
 		if got := cookie(r, "a", "b", 0).Secure; got != want {

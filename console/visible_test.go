@@ -22,8 +22,9 @@ const disguised = "\u202egro.kcatta\u2066\u200b\ufeff\u3164\u2028</b>"
 // words are what a member has that is one of few words: the platform writes it, nobody else.
 var words = map[string]string{
 	"Payout.Status": "failed", "Refund.Status": "failed", "Refund.Kind": "remainder", "PayoutRef.Status": "paid",
-	"Decision.Kind": "retry", "ApprovalItem.Status": "waiting", "Preview.Status": "failed", "RetryPreview.Code": "not_retryable", "RetryPreview.Undecided": "packet",
-	"Packet.Status": "open", "Packet.Split": "random", "PayoutSum.Status": "paid",
+	"Decision.Kind": "retry", "ApprovalItem.Status": "waiting", "Preview.Status": "failed", "RetryPreview.Code": "not_retryable",
+	"RetryPreview.Undecided": "packet",
+	"Packet.Status":          "open", "Packet.Split": "random", "PayoutSum.Status": "paid",
 	"Campaign.Status": "active", "CampaignDay.Status": "made", "CampaignTemplate.Split": "random", "StaffPacket.CloseReason": "expired",
 	"CloseSummary.Status": "open", "CloseSummary.Pending": "day", "Reconciliation.Status": "done", "OpSums.Op": "charge",
 	"AccountDay.Account": "holding", "KindSum.Kind": "charge", "KindSum.Debit": "holding", "KindSum.Credit": "owed",

@@ -140,8 +140,10 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil || back.Amount != money.Max {
 		t.Fatalf("got %d, %v", int64(back.Amount), err)
 	}
-	for _, bad := range []string{`{"amount":1.5}`, `{"amount":"1"}`, `{"amount":1e2}`, `{"amount":9007199254740992}`, `{"amount":"9007199254740991"}`,
-		`{"amount":"9007199254740992+"}`, `{"amount":"09007199254740992"}`, `{"amount":"9223372036854775807"}`, `{"amount":"9223372036854775808"}`, `{"amount":true}`, `{"amount":""}`} {
+	for _, bad := range []string{`{"amount":1.5}`, `{"amount":"1"}`, `{"amount":1e2}`, `{"amount":9007199254740992}`,
+		`{"amount":"9007199254740991"}`,
+		`{"amount":"9007199254740992+"}`, `{"amount":"09007199254740992"}`, `{"amount":"9223372036854775807"}`,
+		`{"amount":"9223372036854775808"}`, `{"amount":true}`, `{"amount":""}`} {
 		if err := json.Unmarshal([]byte(bad), &back); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}

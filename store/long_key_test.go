@@ -16,7 +16,8 @@ func TestLongKeys(t *testing.T) {
 	t.Run("key", func(t *testing.T) {
 		t.Parallel()
 		seen := map[string]bool{}
-		for _, s := range []string{"", "a", long(63, "a"), long(64, "a"), long(64, "b"), long(600, "a"), strings.Repeat("长", 22), strings.Repeat("🧧", 17),
+		for _, s := range []string{"", "a", long(63, "a"), long(64, "a"), long(64, "b"), long(600, "a"), strings.Repeat("长", 22),
+			strings.Repeat("🧧", 17),
 			strings.Repeat("\xbf", 65)} {
 			got := key(s, 64)
 			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || key(got, 64) != got {

@@ -28,8 +28,10 @@ func TestPaymentOfAnotherProvider(t *testing.T) {
 	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
 	row := func() [2]string {
 		return [2]string{
-			query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments WHERE id = ?", id),
-			query[string](t, s, "SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_requested) FROM attempts WHERE order_no = ?", o.OrderNo)}
+			query[string](t, s, "SELECT CONCAT_WS(' ', provider, provider_account, status, version, attempt, updated_at) FROM payments "+
+				"WHERE id = ?", id),
+			query[string](t, s, "SELECT CONCAT_WS(' ', sends, asks, next_action, statement, ask_requested) FROM attempts WHERE order_no = ?",
+				o.OrderNo)}
 	}
 	before := row()
 	for name, by := range others {

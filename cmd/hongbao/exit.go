@@ -57,7 +57,8 @@ func (e *usageError) Unwrap() error { return e.err }
 // refusals are answers of the API that a repeat does not change.
 var refusals = []client.Code{
 	client.CodeFundingDeclined, client.CodeForbidden, client.CodeNotEligible, client.CodeNotOpenYet, client.CodeSoldOut, client.CodeExpired,
-	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeOwnKey, client.CodeLastAdminKey, client.CodeKeyEnded,
+	client.CodeNotRetryable, client.CodeDecisionPending, client.CodeDecisionChanged, client.CodeOwnKey, client.CodeLastAdminKey,
+	client.CodeKeyEnded,
 	client.CodeCampaignEnded, client.CodeManyCampaigns,
 }
 

@@ -186,7 +186,8 @@ func (d *desk) testAudit(t *testing.T) {
 // TestExitCodes: every answer the API may give has the exit code of its sort, and
 // every exit code is told.
 func TestExitCodes(t *testing.T) {
-	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending decision_changed own_key " +
+	refused := "funding_declined forbidden not_eligible not_open_yet sold_out expired not_retryable decision_pending " +
+		"decision_changed own_key " +
 		"last_admin_key key_ended campaign_ended too_many_campaigns"
 	usage := "invalid_request malformed_json malformed_request idempotency_key_required idempotency_key_reused body_too_large " +
 		"headers_too_large"
