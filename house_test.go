@@ -101,8 +101,8 @@ var owners = []struct {
 	{"go.etcd.io/bbolt", []string{"provider/sandbox"}, "only the sandbox keeps its books in a file"},
 }
 
-// pure packages import nothing but the standard library and money: every rule of
-// money in them can be read and tested without anything running.
+// pure packages import nothing but the standard library, money and the tables of Unicode:
+// every rule of money in them can be read and tested without anything running.
 var pure = []string{"money", "access", "crash", "packet", "payout"}
 
 // driverless packages reach no driver by any way, so that a workflow or a step
@@ -167,7 +167,7 @@ func importOffences(p pkg) []string {
 		}
 	}
 	for _, path := range p.Deps {
-		if slices.Contains(pure, p.name()) && !standard(path) && path != module+"/money" {
+		if slices.Contains(pure, p.name()) && !standard(path) && path != module+"/money" && !within(path, "golang.org/x/text") {
 			offend("is pure, but depends on %s", path)
 		}
 		if slices.Contains(driverless, p.name()) && driver(path) {

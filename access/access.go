@@ -65,6 +65,9 @@ type KeyRecord struct {
 	RevokedAt  time.Time // zero: it was not revoked
 	LastUsedAt time.Time // to the minute; zero: not known
 	ReplacedBy string    // the key that a rotation made; "": none
+	MadeBy     string    // who made or rotated it; "": a command on a machine of ours
+	Waiting    bool      // for a second person: it does not work yet
+	ApprovedBy string    // the second person; "": none was needed, or none has agreed
 }
 
 // KeyFilter selects keys for a list, newest first. Members left at zero do not narrow it.
@@ -82,12 +85,13 @@ type KeyStatus string
 // The statuses of keys.
 const (
 	KeyActive  KeyStatus = "active"
+	KeyWaiting KeyStatus = "waiting" // for a second person
 	KeyExpired KeyStatus = "expired"
 	KeyRevoked KeyStatus = "revoked"
 )
 
 // KeyStatuses are all of them.
-var KeyStatuses = []KeyStatus{KeyActive, KeyExpired, KeyRevoked}
+var KeyStatuses = []KeyStatus{KeyActive, KeyWaiting, KeyExpired, KeyRevoked}
 
 // Status of the key at a time.
 func (k KeyRecord) Status(now time.Time) KeyStatus {
@@ -96,6 +100,8 @@ func (k KeyRecord) Status(now time.Time) KeyStatus {
 		return KeyRevoked
 	case k.Expired(now):
 		return KeyExpired
+	case k.Waiting:
+		return KeyWaiting
 	}
 	return KeyActive
 }

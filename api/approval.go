@@ -23,6 +23,7 @@ type ApprovalItem struct {
 	Preview       Nullable[Preview] `json:"preview" doc:"What it would do now; null unless it waits and the state permits it."`
 	Changed       bool              `json:"changed" doc:"It waits, and what it is about has changed since it was made: it cannot be approved as it is."`
 	AnsweredBy    Nullable[string]  `json:"answered_by" doc:"The second person; null while nobody has answered."`
+	AnswerKeyID   Nullable[string]  `json:"answer_key_id" doc:"The id of the key with which it was answered, or withdrawn."`
 	AnswerReason  Nullable[string]  `json:"answer_reason" doc:"Why the second person agreed or not; of a withdrawn decision why it was withdrawn."`
 	CreatedAt     Stamp             `json:"created_at" doc:"When it was decided."`
 	ExpiresAt     Stamp             `json:"expires_at" doc:"Until when somebody may agree."`
@@ -71,8 +72,9 @@ func (s *Server) subject(r payout.Row) (Nullable[Payout], Nullable[Refund]) {
 func (s *Server) renderApproval(a payout.Approval) ApprovalItem {
 	d, _ := renderDecided(a.Decision)
 	out := ApprovalItem{ID: a.Decision.ApprovalID, Status: d.Status, Decision: d, Evidence: textOrNull(a.Decision.Evidence),
-		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerReason: textOrNull(a.Decision.ApproveReason),
-		CreatedAt: Stamp(a.Decision.CreatedAt), ExpiresAt: Stamp(a.Decision.ExpiresAt), DecisionEnded: stampOrNull(a.Decision.EndedAt)}
+		AnsweredBy: textOrNull(a.Decision.ApprovedBy), AnswerKeyID: textOrNull(a.Decision.ApproveKeyID),
+		AnswerReason: textOrNull(a.Decision.ApproveReason), CreatedAt: Stamp(a.Decision.CreatedAt), ExpiresAt: Stamp(a.Decision.ExpiresAt),
+		DecisionEnded: stampOrNull(a.Decision.EndedAt)}
 	out.Payout, out.Refund = s.subject(a.Row)
 	var preview *Preview
 	if a.Preview != nil {

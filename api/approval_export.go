@@ -11,7 +11,7 @@ import (
 var approvalColumns = []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
-	"ended_local", "local_zone",
+	"ended_local", "local_zone", "key_id", "answer_key_id",
 }
 
 func approvalLine(a payout.Approval, form fileForm) []string {
@@ -25,7 +25,8 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 		cell(d.ApprovalID), item.Status, item.Kind, cell(row.ID), cell(row.PacketID), cell(row.UserID),
 		fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy),
 		cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(),
-		form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(),
+		form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(), cell(d.KeyID),
+		cell(d.ApproveKeyID),
 	}
 }
 

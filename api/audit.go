@@ -22,16 +22,17 @@ const verifyLimit = 60 * time.Second
 
 // AuditEntry is one line of the audit.
 type AuditEntry struct {
-	Seq     int64  `json:"seq" minimum:"1" doc:"Numbered from 1 without gaps." example:"4711"`
-	At      Stamp  `json:"at" doc:"When it was done."`
-	Actor   string `json:"actor" doc:"Who: the owner of the key." example:"li.na"`
-	Role    string `json:"role" doc:"In which role." example:"finance"`
-	Action  string `json:"action" doc:"What was done." example:"retry"`
-	Subject string `json:"subject" doc:"What it was done to, mostly the id of a payment." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
-	Reason  string `json:"reason" doc:"Why, in the actor's words."`
-	Before  State  `json:"before" doc:"How it was."`
-	After   State  `json:"after" doc:"How it is since."`
-	Hash    string `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the hash before and this entry; see docs/audit.md."`
+	Seq     int64            `json:"seq" minimum:"1" doc:"Numbered from 1 without gaps." example:"4711"`
+	At      Stamp            `json:"at" doc:"When it was done."`
+	Actor   string           `json:"actor" doc:"Who: the owner of the key." example:"li.na"`
+	Role    string           `json:"role" doc:"In which role." example:"finance"`
+	KeyID   Nullable[string] `json:"key_id" doc:"The id of the key that acted; null for a command on a machine of ours, and for the worker."`
+	Action  string           `json:"action" doc:"What was done." example:"retry"`
+	Subject string           `json:"subject" doc:"What it was done to, mostly the id of a payment." example:"p3q5k9v0c1m7e2u8h4r6t0003"`
+	Reason  string           `json:"reason" doc:"Why, in the actor's words."`
+	Before  State            `json:"before" doc:"How it was."`
+	After   State            `json:"after" doc:"How it is since."`
+	Hash    string           `json:"hash" pattern:"^[0-9a-f]{64}$" doc:"Hex SHA-256 of the hash before and this entry; see docs/audit.md."`
 }
 
 // State is what an audit entry tells of its subject: an object, as it was written, or null.
@@ -127,9 +128,9 @@ func listAudit(r *request) (answer, error) {
 		page.NextCursor = encodeCursor(auditCursor{Filters: given, At: last.At, Seq: last.Seq})
 	}
 	for _, e := range entries {
-		page.Items = append(page.Items, AuditEntry{Seq: e.Seq, At: Stamp(e.At), Actor: e.Actor, Role: e.Role, Action: e.Action,
-			Subject: e.Subject,
-			Reason:  e.Reason, Before: State(e.Before), After: State(e.After), Hash: hex.EncodeToString(e.Hash[:])})
+		page.Items = append(page.Items, AuditEntry{Seq: e.Seq, At: Stamp(e.At), Actor: e.Actor, Role: e.Role, KeyID: textOrNull(e.KeyID),
+			Action: e.Action, Subject: e.Subject, Reason: e.Reason, Before: State(e.Before), After: State(e.After),
+			Hash: hex.EncodeToString(e.Hash[:])})
 	}
 	return answer{status: http.StatusOK, body: page}, nil
 }

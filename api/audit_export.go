@@ -12,7 +12,7 @@ import (
 // auditColumns are the members of an AuditEntry, one column each, and behind them what
 // people read.
 var auditColumns = []string{"seq", "at", "actor", "role", "action", "subject", "reason", "before", "after", "hash", "at_local",
-	"local_zone"}
+	"local_zone", "key_id"}
 
 func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	states := make([]string, 2)
@@ -26,6 +26,7 @@ func auditLine(e payout.AuditEntry, form fileForm) ([]string, error) {
 	return []string{
 		strconv.FormatInt(e.Seq, 10), Stamp(e.At).String(), cell(e.Actor), cell(e.Role), cell(e.Action), cell(e.Subject), cell(e.Reason),
 		states[0], states[1], cell(hex.EncodeToString(e.Hash[:])), form.local(e.At), form.zone.String(),
+		cell(e.KeyID),
 	}, nil
 }
 

@@ -18,6 +18,7 @@ type auditBody struct {
 		Seq                                        int64
 		At                                         time.Time
 		Actor, Role, Action, Subject, Reason, Hash string
+		KeyID                                      *string `json:"key_id"`
 		Before, After                              map[string]any
 	}
 	NextCursor *string `json:"next_cursor"`

@@ -28,11 +28,12 @@ type MarkPaid struct {
 
 // Decision is what a person decided.
 type Decision struct {
-	ID     string `json:"id" doc:"The decision's id."`
-	Kind   string `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"What was decided."`
-	Reason string `json:"reason" doc:"Why."`
-	By     string `json:"by" doc:"Who decided."`
-	Status string `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless. withdrawn: by the one who asked, nothing has moved."`
+	ID     string           `json:"id" doc:"The decision's id."`
+	Kind   string           `json:"kind" enum:"retry,cancel,mark_paid,ask" doc:"What was decided."`
+	Reason string           `json:"reason" doc:"Why."`
+	By     string           `json:"by" doc:"Who decided."`
+	KeyID  Nullable[string] `json:"key_id" doc:"The id of the key with which it was decided."`
+	Status string           `json:"status" enum:"waiting,open,carried_out,overtaken,rejected,expired,withdrawn" doc:"waiting: for a second person, nothing has moved. open: agreed, every order number is being asked about first. overtaken: what the provider said, or somebody else did, made it pointless. withdrawn: by the one who asked, nothing has moved."`
 }
 
 // Approval is a second person's agreement that is waited for.
@@ -210,7 +211,8 @@ func renderDecided(d payout.Decision) (Decision, Nullable[Approval]) {
 	if d.Status == payout.DecisionWaiting {
 		approval = &Approval{ID: d.ApprovalID, ExpiresAt: Stamp(d.ExpiresAt)}
 	}
-	return Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, Status: string(d.Status)}, orNull(approval)
+	return Decision{ID: d.ID, Kind: string(d.Kind), Reason: d.Reason, By: d.By, KeyID: textOrNull(d.KeyID),
+		Status: string(d.Status)}, orNull(approval)
 }
 
 func rendered(body any) (int, []byte) {

@@ -32,7 +32,10 @@ func (h *house) colleague() owner {
 
 // answeredBody is the answer to a decision or to a second person.
 type answeredBody struct {
-	Decision struct{ ID, Kind, Reason, By, Status string }
+	Decision struct {
+		ID, Kind, Reason, By, Status string
+		KeyID                        string `json:"key_id"`
+	}
 	Payout   *payoutBody
 	Refund   *struct{ ID, Status, Kind string }
 	Approval *struct {

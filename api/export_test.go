@@ -65,6 +65,7 @@ var listedApprovals = listed{
 		payment := about.(map[string]any)
 		item["decision_id"], item["kind"], item["reason"], item["decided_by"] = decision["id"], decision["kind"], decision["reason"],
 			decision["by"]
+		item["key_id"] = decision["key_id"]
 		item["payment_id"], item["packet_id"], item["user_id"], item["amount"], item["payment_status"] = payment["id"], payment["packet_id"],
 			payment["user_id"], payment["amount"], payment["status"]
 		for _, member := range []string{"decision", "payout", "refund"} {
@@ -358,7 +359,7 @@ func TestExportAudit(t *testing.T) {
 	h.exec(h.dsn, `INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash)
 		VALUES (999, NOW(3) + INTERVAL 1 HOUR, '=HYPERLINK("x")', 'finance', 'tampered', '@x', '\t=1', '=1', '{"a":"=1"}', REPEAT('h', 32))`)
 	l := listedAudit
-	l.like(h, "seq,at,actor,role,action,subject,reason,before,after,hash,at_local,local_zone\r\n",
+	l.like(h, "seq,at,actor,role,action,subject,reason,before,after,hash,at_local,local_zone,key_id\r\n",
 		map[string]string{"from=x": "from", "actor=": "actor", "to=1": "to"})
 	now := url.QueryEscape(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
 	l.same(h, "", "?action=ask", "?action=cancel&subject="+bad, "?actor=nobody", "?from="+now, "?to="+now, "?actor=%3DHYPERLINK%28%22x%22%29")

@@ -44,12 +44,14 @@ type APIKey struct {
 	AppID      Nullable[string] `json:"app_id" doc:"Of role app: whose packets it sees."`
 	Owner      string           `json:"owner" doc:"Whose it is: a person of the staff, or the app. The audit names the owner; a person has one on all keys." example:"li-na"`
 	Name       Nullable[string] `json:"name" doc:"What it is for, in the words of whoever made it."`
-	Status     KeyStatus        `json:"status" doc:"active: it works. expired: it ended by itself. revoked: a person ended it."`
+	Status     KeyStatus        `json:"status" doc:"active: it works. waiting: it works when a second person has approved it. expired: it ended by itself. revoked: a person ended it."`
 	CreatedAt  Stamp            `json:"created_at" doc:"When it was made."`
 	LastUsedAt Nullable[Stamp]  `json:"last_used_at" doc:"In which minute it was used last; null when that is not known. A few seconds late, and the last minute before a crash may be missing."`
 	ExpiresAt  Nullable[Stamp]  `json:"expires_at" doc:"From when on it is refused; null: never. A rotation sets it."`
 	RevokedAt  Nullable[Stamp]  `json:"revoked_at" doc:"When a person ended it."`
 	ReplacedBy Nullable[string] `json:"replaced_by" doc:"The id of the key that its rotation made."`
+	MadeBy     Nullable[string] `json:"made_by" doc:"Who made it, or rotated the one before; null for a command on a machine of ours."`
+	ApprovedBy Nullable[string] `json:"approved_by" doc:"The second person; null while nobody has approved it, and where none is needed."`
 }
 
 // APIKeys is a page of keys.
@@ -62,7 +64,7 @@ type APIKeys struct {
 type CreateKey struct {
 	Role             KeyRole `json:"role" doc:"What it may do."`
 	AppID            string  `json:"app_id,omitempty" doc:"With role app, and only then: whose packets it sees." example:"mall"`
-	Owner            string  `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"Whose it is. Required for staff; the app's id by default. Where a second person has to approve, owners are compared: one name a person." example:"li-na"`
+	Owner            string  `json:"owner,omitempty" minLength:"1" maxLength:"64" doc:"Whose it is. Required for staff; the app's id by default. Where a second person has to approve, owners are compared: one name a person, whatever its case and width." example:"li-na"`
 	Name             string  `json:"name,omitempty" minLength:"1" maxLength:"64" doc:"What it is for." example:"checkout backend"`
 	ExpiresInSeconds *int64  `json:"expires_in_seconds,omitempty" minimum:"60" maximum:"316224000" doc:"When it ends by itself; never by default."`
 	Reason           string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit: 1 to 500 characters." example:"new backend, see ticket 4711"`
@@ -93,6 +95,7 @@ func (s *Server) renderKey(k access.KeyRecord) APIKey {
 		ID: k.ID, Role: KeyRole(k.Role), AppID: textOrNull(k.AppID), Owner: k.Owner, Name: textOrNull(k.Name),
 		Status: KeyStatus(k.Status(s.cfg.Now())), CreatedAt: Stamp(k.CreatedAt), LastUsedAt: stampOrNull(k.LastUsedAt),
 		ExpiresAt: stampOrNull(k.ExpiresAt), RevokedAt: stampOrNull(k.RevokedAt), ReplacedBy: textOrNull(k.ReplacedBy),
+		MadeBy: textOrNull(k.MadeBy), ApprovedBy: textOrNull(k.ApprovedBy),
 	}
 }
 
@@ -233,7 +236,15 @@ func rotateKey(r *request) (answer, error) {
 	return a, err
 }
 
-func revokeKey(r *request) (answer, error) {
+func approveKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.ApproveKey) }
+
+func revokeKey(r *request) (answer, error) { return r.onKey(r.server.cfg.Store.EndKey) }
+
+// keyChange changes a key for a reason.
+type keyChange func(ctx context.Context, w payout.StaffWrite, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
+
+func (r *request) onKey(change keyChange) (answer, error) {
 	body, err := readReason(r.payload)
 	if err != nil {
 		return answer{}, err
@@ -242,7 +253,7 @@ func revokeKey(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	stored, err := r.server.cfg.Store.EndKey(r.ctx, w, id, func(k access.KeyRecord, refused error) (int, []byte) {
+	stored, err := change(r.ctx, w, id, func(k access.KeyRecord, refused error) (int, []byte) {
 		if refused != nil {
 			return r.renderRefusedKey(k, refused)
 		}

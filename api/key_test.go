@@ -30,6 +30,8 @@ type keyBody struct {
 	ExpiresAt               *time.Time `json:"expires_at"`
 	RevokedAt               *time.Time `json:"revoked_at"`
 	ReplacedBy              *string    `json:"replaced_by"`
+	MadeBy                  *string    `json:"made_by"`
+	ApprovedBy              *string    `json:"approved_by"`
 }
 
 // issuedBody is the answer to a creation or a rotation.
@@ -298,7 +300,7 @@ func TestKeyLockOut(t *testing.T) {
 	if r := h.write(next, own+"/revoke", "6", `{"reason":"r"}`); r.status != http.StatusOK {
 		t.Errorf("the one before: %s", r)
 	}
-	_, other := h.issue(next, "keys", "7", `{"role":"admin","owner":"other","reason":"r"}`)
+	_, other := h.issue(next, "keys", "7", fmt.Sprintf(`{"role":"admin","owner":%q,"reason":"r"}`, next.key.Owner))
 	answers := make([]result, 2)
 	var wg sync.WaitGroup
 	for i, pair := range [][2]owner{{next, other}, {other, next}} {

@@ -448,6 +448,8 @@ func (m *matrix) makeRows(failed []string) map[string]matrixRow {
 		"createKey": {who: "admin", path: staff + "/keys", body: `{"role":"ops","owner":"x","reason":"r"}`, status: http.StatusCreated},
 		"rotateKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/rotate",
 			body: `{"grace_seconds":3600,"reason":"r"}`, status: http.StatusCreated},
+		"approveKey": {who: "admin finance", path: staff + "/keys/" + m.newOwner(access.RoleFinance).key.ID + "/approve", body: because,
+			status: http.StatusOK},
 		"revokeKey": {who: "admin", path: staff + "/keys/" + m.newOwner(access.RoleOps).key.ID + "/revoke", body: because, status: http.StatusOK},
 
 		"listTicketKeys": read(allStaff, staff+"/ticket-keys"),

@@ -289,7 +289,7 @@ const (
 var wholeOnPurpose = map[string]string{
 	"SELECT kind, debit, credit, SUBSTRING(order_no, ?, ?) = ? AS promise, LEAST(SUM(amount), ?) AS sum FROM `transfers` WHERE id > ? AND " +
 		"id <= ? GROUP BY kind, debit, credit, promise": "the ledger is added up once a process, 200,000 postings at a time",
-	"SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq": "the whole chain is " +
+	"SELECT seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY seq": "the whole chain is " +
 		"verified, when somebody asks for it",
 }
 

@@ -164,6 +164,8 @@ type KeyAdministration interface {
 		render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error)
 	RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
 		render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
+	ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
+		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 	EndKey(ctx context.Context, w payout.StaffWrite, id string,
 		render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error)
 }

@@ -126,6 +126,7 @@ var operations = map[string]struct{ sends, reads any }{
 	"get /v1/staff/keys":                      {nil, client.List[client.APIKey]{}},
 	"post /v1/staff/keys":                     {client.CreateKeyRequest{}, client.CreatedKey{}},
 	"post /v1/staff/keys/{id}/rotate":         {client.RotateKeyRequest{}, client.RotatedKey{}},
+	"post /v1/staff/keys/{id}/approve":        {client.DecisionRequest{}, client.APIKey{}},
 	"post /v1/staff/keys/{id}/revoke":         {client.RevokeKeyRequest{}, client.APIKey{}},
 	"get /v1/staff/ticket-keys":               {nil, client.List[client.TicketKey]{}},
 	"post /v1/staff/ticket-keys":              {client.AddTicketKeyRequest{}, client.TicketKey{}},

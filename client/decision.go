@@ -30,11 +30,12 @@ type MarkPaidRequest struct {
 
 // Decision is what a person decided.
 type Decision struct {
-	ID     string `json:"id"`
-	Kind   string `json:"kind"` // retry, cancel, mark_paid, ask
-	Reason string `json:"reason"`
-	By     string `json:"by"`
-	Status string `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired, withdrawn
+	ID     string  `json:"id"`
+	Kind   string  `json:"kind"` // retry, cancel, mark_paid, ask
+	Reason string  `json:"reason"`
+	By     string  `json:"by"`
+	KeyID  *string `json:"key_id"` // of the key with which it was decided
+	Status string  `json:"status"` // waiting, open, carried_out, overtaken, rejected, expired, withdrawn
 }
 
 // Approval is a second person's agreement that is waited for.
@@ -106,6 +107,7 @@ type ApprovalItem struct {
 	Preview      *Preview   `json:"preview"` // of a waiting one: what it would do now
 	Changed      bool       `json:"changed"` // a waiting one that cannot be approved as it is
 	AnsweredBy   *string    `json:"answered_by"`
+	AnswerKeyID  *string    `json:"answer_key_id"`
 	AnswerReason *string    `json:"answer_reason"`
 	CreatedAt    time.Time  `json:"created_at"`
 	ExpiresAt    time.Time  `json:"expires_at"`

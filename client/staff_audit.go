@@ -16,6 +16,7 @@ type AuditEntry struct {
 	At      time.Time      `json:"at"`
 	Actor   string         `json:"actor"`
 	Role    string         `json:"role"`
+	KeyID   *string        `json:"key_id"` // of the key that acted; nil: a command on a machine of ours, or the worker
 	Action  string         `json:"action"`
 	Subject string         `json:"subject"`
 	Reason  string         `json:"reason"`

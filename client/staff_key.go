@@ -15,12 +15,14 @@ type APIKey struct {
 	AppID      *string    `json:"app_id"` // of role app
 	Owner      string     `json:"owner"`  // the person of the staff, or the app
 	Name       *string    `json:"name"`   // what it is for
-	Status     string     `json:"status"` // active, expired, revoked
+	Status     string     `json:"status"` // active, waiting (for a second person), expired, revoked
 	CreatedAt  time.Time  `json:"created_at"`
 	LastUsedAt *time.Time `json:"last_used_at"` // to the minute; nil: not known
 	ExpiresAt  *time.Time `json:"expires_at"`   // nil: never
 	RevokedAt  *time.Time `json:"revoked_at"`
 	ReplacedBy *string    `json:"replaced_by"` // the key that its rotation made
+	MadeBy     *string    `json:"made_by"`     // nil: a command on a machine of ours
+	ApprovedBy *string    `json:"approved_by"` // the second person
 
 	// Raw is the key as it came.
 	Raw json.RawMessage `json:"-"`
@@ -122,7 +124,8 @@ func (s *Staff) Keys(ctx context.Context, f KeyFilter) iter.Seq2[*APIKey, error]
 	return each[APIKey](ctx, s.caller, apiKeys, f.values())
 }
 
-// CreateKey makes a key; only the role admin may. An app that does not exist is
+// CreateKey makes a key; only the role admin may. One of role finance, or of role admin
+// for another person, waits until ApproveKey. An app that does not exist is
 // a problem with CodeInvalidRequest.
 func (s *Staff) CreateKey(ctx context.Context, r CreateKeyRequest) (*CreatedKey, error) {
 	return decide[CreatedKey](ctx, s, apiKeys, r.IdempotencyKey, r)
@@ -132,6 +135,13 @@ func (s *Staff) CreateKey(ctx context.Context, r CreateKeyRequest) (*CreatedKey,
 // problems with CodeNotFound, CodeKeyEnded, CodeOwnKey or CodeLastAdminKey.
 func (s *Staff) RotateKey(ctx context.Context, id string, r RotateKeyRequest) (*RotatedKey, error) {
 	return decide[RotatedKey](ctx, s, apiKeys+"/"+segment(id)+"/rotate", r.IdempotencyKey, r)
+}
+
+// ApproveKey makes a key work that waits for a second person: of role admin or finance, not
+// the one who made it. Approving it again changes nothing. Refusals are problems with
+// CodeNotFound, CodeForbidden or CodeKeyEnded.
+func (s *Staff) ApproveKey(ctx context.Context, id string, r DecisionRequest) (*APIKey, error) {
+	return decide[APIKey](ctx, s, apiKeys+"/"+segment(id)+"/approve", r.IdempotencyKey, r)
 }
 
 // RevokeKey ends a key for ever; only the role admin may. Revoking it again

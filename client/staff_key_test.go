@@ -42,6 +42,17 @@ func (b *bank) testKeys(t *testing.T) {
 	if !client.IsCode(err, client.CodeNotFound) {
 		t.Errorf("no key: %v", err)
 	}
+	colleague, err := b.admin.CreateKey(ctx, client.CreateKeyRequest{Role: "finance", Owner: "wang-wei", Reason: "new on the team"})
+	b.must(err)
+	_, err = b.admin.ApproveKey(ctx, colleague.Key.ID, client.DecisionRequest{Reason: "my own"})
+	if colleague.Key.Status != "waiting" || !client.IsCode(err, client.CodeForbidden) {
+		t.Errorf("%+v, %v", colleague.Key, err)
+	}
+	approved, err := b.staff.ApproveKey(ctx, colleague.Key.ID, client.DecisionRequest{Reason: "knows the job"})
+	b.must(err)
+	if approved.Status != "active" || approved.ApprovedBy == nil || *approved.MadeBy == *approved.ApprovedBy {
+		t.Errorf("%+v", approved)
+	}
 	seen := map[string]string{}
 	for k, err := range b.staff.Keys(ctx, client.KeyFilter{Role: "ops"}) {
 		b.must(err)

@@ -30,6 +30,7 @@ var recordMessages = map[string]saying{
 	"action.resolve_break":      {"Dealt with a break", "处理差异"},
 	"action.create_key":         {"Made a key", "创建密钥"},
 	"action.rotate_key":         {"Rotated a key", "轮换密钥"},
+	"action.approve_key":        {"Approved a key", "复核通过密钥"},
 	"action.revoke_key":         {"Revoked a key", "吊销密钥"},
 	"action.add_ticket_key":     {"Added a key of tickets", "添加凭证公钥"},
 	"action.revoke_ticket_key":  {"Revoked a key of tickets", "吊销凭证公钥"},

@@ -198,6 +198,7 @@ func functions(l language) template.FuncMap {
 		"truth":    func(v *bool) bool { return valueOr(v, false) },
 		"whole":    func(v *int64) int { return int(valueOr(v, 0)) },
 		"together": together,
+		"same":     access.SamePerson,
 		"count":    grouped[int],
 		"latest":   latest,
 		"event":    func(what string) string { return event(l, what) },

@@ -13,8 +13,13 @@ CREATE TABLE IF NOT EXISTS api_keys (
     expires_at   DATETIME(3)   NULL COMMENT 'NULL: never',
     replaced_by  VARBINARY(16) NULL COMMENT 'the key that its rotation made',
     last_used_at DATETIME(3)   NULL COMMENT 'to the minute; NULL: not known',
+    made_by      VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'NULL: a command on a machine of ours',
+    waiting      BOOLEAN       NOT NULL DEFAULT FALSE COMMENT 'for a second person',
+    approved_by  VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the second person',
     KEY api_keys_list (created_at, id),
     CONSTRAINT api_keys_app CHECK ((role = 'app') = (app_id IS NOT NULL)),
+    CONSTRAINT api_keys_approval CHECK (approved_by IS NULL OR made_by IS NOT NULL AND approved_by <> made_by AND NOT waiting),
+    CONSTRAINT api_keys_two_persons CHECK (role <> 'finance' OR made_by IS NULL OR approved_by IS NOT NULL OR waiting),
     CONSTRAINT api_keys_roles CHECK (role IN ('app', 'finance', 'ops', 'auditor', 'admin'))
 ) ENGINE = InnoDB;
 

@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS audit (
     at        DATETIME(3)   NOT NULL,
     actor     VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     role      VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    key_id    VARBINARY(16) NULL COMMENT 'of the key that acted; NULL: a command on a machine of ours, or the worker',
     action    VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     subject   VARBINARY(64) NOT NULL,
     reason    VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -81,6 +81,8 @@ var guards = map[string]string{
 	"data_format_one":      "UPDATE data_format SET id = 2",
 	"api_keys_roles":       "UPDATE api_keys SET role = 'root'",
 	"api_keys_app":         "UPDATE api_keys SET app_id = 'a'",
+	"api_keys_approval":    "UPDATE api_keys SET made_by = 'ann', approved_by = 'ann'",
+	"api_keys_two_persons": "UPDATE api_keys SET made_by = 'ann'",
 	"packets_known_status": "UPDATE packets SET status = 'lost'",
 	"packets_total":        "UPDATE packets SET total_amount = 0",
 	"packets_tickets":      "UPDATE packets SET tickets = TRUE, eligible_count = 1",

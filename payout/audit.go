@@ -23,6 +23,7 @@ type AuditEntry struct {
 	At      time.Time // whole milliseconds, as the column keeps them
 	Actor   string
 	Role    string
+	KeyID   string // of the key that acted; "": a command on a machine of ours, or the worker
 	Action  string
 	Subject string // what it was done to: mostly the id of a payment
 	Reason  string
@@ -36,7 +37,7 @@ type AuditEntry struct {
 // removes, adds or moves an entry breaks the chain there. Errors: ErrAuditText,
 // and a time that JSON cannot write.
 func (e AuditEntry) Sum(prev AuditHash) (AuditHash, error) {
-	members := []any{e.Seq, e.At.UTC(), e.Actor, e.Role, e.Action, e.Subject, e.Reason, e.Before, e.After}
+	members := []any{e.Seq, e.At.UTC(), e.Actor, e.Role, e.KeyID, e.Action, e.Subject, e.Reason, e.Before, e.After}
 	for _, m := range members {
 		if text, ok := m.(string); ok && !utf8.ValidString(text) {
 			return AuditHash{}, fmt.Errorf("entry %d: %w", e.Seq, ErrAuditText)

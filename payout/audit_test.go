@@ -12,8 +12,8 @@ import (
 
 func auditEntry(seq int64) payout.AuditEntry {
 	return payout.AuditEntry{Seq: seq, At: time.Date(2026, 2, 17, 12, 0, 0, 120_000_000, time.UTC), Actor: "李娜", Role: "finance",
-		Action:  "retry",
-		Subject: "p3q5k9v0c1m7e2u8h4r6t0003", Reason: "解冻 <ok> & \"done\"", Before: `{"status":"failed"}`, After: `{"status":"pending"}`}
+		KeyID: "k3q5v2c7m4e2", Action: "retry", Subject: "p3q5k9v0c1m7e2u8h4r6t0003",
+		Reason: "解冻 <ok> & \"done\"", Before: `{"status":"failed"}`, After: `{"status":"pending"}`}
 }
 
 // TestAuditVector: docs/audit.md shows this entry, so that others can check ours.
@@ -22,7 +22,7 @@ func TestAuditVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "c132ce67079f0f04ccb9f840d885e78ac94fe7d1e9e973107c5c929ab8fbc463"
+	const want = "1f6255fddc7919b0ad2097e716e1f34ce0a80e65ce84cf2478ed19f4707cd6a7"
 	if got := hex.EncodeToString(sum[:]); got != want {
 		t.Errorf("hash %s, want %s", got, want)
 	}

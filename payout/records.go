@@ -144,6 +144,7 @@ type Decision struct {
 	Reason    string
 	By        string
 	Role      string
+	KeyID     string // of the key with which it was made
 	Status    DecisionStatus
 	CreatedAt time.Time
 	// ApprovalID and ExpiresAt are set when a second person has to agree.
@@ -155,6 +156,7 @@ type Decision struct {
 	// ApprovedBy and ApproveReason are the second person's, who may also have rejected. Of a
 	// withdrawn decision ApproveReason is why it was withdrawn.
 	ApprovedBy    string
+	ApproveKeyID  string // of the key that answered, or withdrew
 	ApproveReason string
 	EndedAt       time.Time
 }

@@ -23,7 +23,8 @@ func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) 
 		return nil, nil, err
 	}
 	var keys []keyRow
-	err = s.read(ctx).Raw(selectKeys+" WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", now).Scan(&keys).Error
+	const works = " WHERE NOT waiting AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+	err = s.read(ctx).Raw(selectKeys+works, now).Scan(&keys).Error
 	if err != nil {
 		return nil, nil, classify(err)
 	}
@@ -98,6 +99,9 @@ type keyRow struct {
 	ExpiresAt       *time.Time
 	RevokedAt       *time.Time
 	LastUsedAt      *time.Time
+	MadeBy          *string
+	Waiting         bool
+	ApprovedBy      *string
 	ReplacedBy      *string
 }
 
@@ -108,11 +112,12 @@ func (r keyRow) key() access.Key {
 
 func (r keyRow) record() access.KeyRecord {
 	return access.KeyRecord{Key: r.key(), Name: orEmpty(r.Name), CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt),
-		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy)}
+		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy), MadeBy: orEmpty(r.MadeBy), Waiting: r.Waiting,
+		ApprovedBy: orEmpty(r.ApprovedBy)}
 }
 
-const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by " +
-	"FROM api_keys"
+const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by, " +
+	"made_by, waiting, approved_by FROM api_keys"
 
 // ListKeys reads every key, revoked ones too, the oldest first.
 // Errors: ErrUnavailable.

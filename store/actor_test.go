@@ -71,6 +71,9 @@ func TestEndedKeyWritesNothing(t *testing.T) {
 		"EndKey": func(w payout.StaffWrite) error {
 			return errOnly(s.EndKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
 		},
+		"ApproveKey": func(w payout.StaffWrite) error {
+			return errOnly(s.ApproveKey(ctx, w, "none", func(access.KeyRecord, error) (int, []byte) { return 200, body }))
+		},
 		"AddTicketKey": func(w payout.StaffWrite) error {
 			k := access.TicketKeyRecord{TicketKey: access.TicketKey{ID: "kid", AppID: "mall", Public: make([]byte, 32)}}
 			return errOnly(s.AddTicketKey(ctx, w, k, func(access.TicketKeyRecord) (int, []byte) { return 201, body }))

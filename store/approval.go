@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"hongbao/access"
 	"hongbao/payout"
 )
 
@@ -17,11 +18,13 @@ type decisionRow struct {
 	Reason        string
 	DecidedBy     string
 	Role          string
+	KeyID         *string
 	Status        string
 	ApprovalID    *string
 	ExpiresAt     *time.Time
 	Evidence      *string
 	ApprovedBy    *string
+	ApproveKeyID  *string
 	ApproveReason *string
 	PreviewHash   []byte
 	CreatedAt     time.Time
@@ -31,9 +34,10 @@ type decisionRow struct {
 // decision shows a decision that waited too long as expired, whoever looks first.
 func (r decisionRow) decision(now time.Time) payout.Decision {
 	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
+		KeyID:  orEmpty(r.KeyID),
 		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
-		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt),
-		PreviewHash: r.PreviewHash}
+		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
+		ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt), PreviewHash: r.PreviewHash}
 	if d.Status == payout.DecisionWaiting && !now.Before(d.ExpiresAt) {
 		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
 	}
@@ -50,10 +54,9 @@ func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r dec
 // casDecision is the only writer of decisions.status. The second person, if there
 // was one, stays.
 func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
-	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by), approve_reason = COALESCE(?,
-		approve_reason)
-		WHERE id = ? AND status = ?`, string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveReason), d.ID,
-		string(from))
+	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by),
+		approve_key_id = COALESCE(?, approve_key_id), approve_reason = COALESCE(?, approve_reason) WHERE id = ? AND status = ?`,
+		string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveKeyID), optString(d.ApproveReason), d.ID, string(from))
 	if res.Error != nil {
 		return res.Error
 	}
@@ -88,7 +91,7 @@ func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approva
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
 		error) {
-		if d.By == w.Owner {
+		if access.SamePerson(d.By, w.Owner) {
 			return payout.StaffAnswer{}, payout.ErrSelfApproval
 		}
 		if err := tx.believed(row.PacketID); err != nil { // undecided: the decision goes on waiting
@@ -115,7 +118,7 @@ func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 			return p, &payout.ChangedError{PaymentID: p.ID, Now: v}
 		}
 	}
-	d.ApprovedBy, d.ApproveReason = w.Owner, w.Reason
+	d.ApprovedBy, d.ApproveKeyID, d.ApproveReason = w.Owner, w.KeyID, w.Reason
 	action, refused := "reject_", error(nil)
 	if agree {
 		action = "approve_"
@@ -173,7 +176,11 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 		q = q.Where("payment_id = ?", f.PaymentID)
 	}
 	if f.NotBy != "" {
-		q = q.Where("decided_by <> ?", f.NotBy)
+		names, err := s.namesOf(ctx, f.NotBy)
+		if err != nil {
+			return nil, err
+		}
+		q = q.Where("decided_by NOT IN ?", names)
 	}
 	if f.AfterID != "" {
 		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)

@@ -273,11 +273,13 @@ func TestApprovals(t *testing.T) {
 		c.pass(time.Second)
 	}
 	t.Run("never by the one who asked", func(t *testing.T) {
-		for _, agree := range []bool{true, false} {
-			w := second(t, s, "self")
-			w.Owner = "finance"
-			_, err := s.AnswerApproval(ctx, by(t, s, w), approvals[0], agree, render)
-			wantErr(t, err, payout.ErrSelfApproval)
+		for _, owner := range []string{"finance", "Finance", "ｆｉｎａｎｃｅ"} {
+			for _, agree := range []bool{true, false} {
+				w := second(t, s, "self")
+				w.Owner = owner
+				_, err := s.AnswerApproval(ctx, by(t, s, w), approvals[0], agree, render)
+				wantErr(t, err, payout.ErrSelfApproval)
+			}
 		}
 	})
 	t.Run("unknown", func(t *testing.T) {
@@ -354,7 +356,7 @@ func TestApprovals(t *testing.T) {
 		}
 	})
 	t.Run("of others", func(t *testing.T) {
-		for who, want := range map[string]int{"finance": 0, "finance2": 4} {
+		for who, want := range map[string]int{"finance": 0, "FINANCE": 0, "finance2": 4, "nobody": 4} {
 			of, err := s.Approvals(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who, Limit: 10})
 			must(t, err)
 			sum, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting, NotBy: who})

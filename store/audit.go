@@ -11,11 +11,14 @@ import (
 	"hongbao/payout"
 )
 
+const auditColumns = "seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash"
+
 type auditRow struct {
 	Seq      int64
 	At       time.Time
 	Actor    string
 	Role     string
+	KeyID    *string
 	Action   string
 	Subject  string
 	Reason   string
@@ -25,8 +28,8 @@ type auditRow struct {
 }
 
 func (r auditRow) entry() payout.AuditEntry {
-	e := payout.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, Action: r.Action, Subject: r.Subject, Reason: r.Reason,
-		Before: r.BeforeIs, After: r.AfterIs}
+	e := payout.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, KeyID: orEmpty(r.KeyID), Action: r.Action,
+		Subject: r.Subject, Reason: r.Reason, Before: r.BeforeIs, After: r.AfterIs}
 	copy(e.Hash[:], r.Hash)
 	return e
 }
@@ -66,17 +69,15 @@ func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after an
 	if err != nil {
 		return fmt.Errorf("encode audit: %w", err)
 	}
-	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, Action: action,
-		Subject: subject,
-		Reason:  w.Reason, Before: string(b), After: string(a)}
+	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, KeyID: w.KeyID,
+		Action: action, Subject: subject, Reason: w.Reason, Before: string(b), After: string(a)}
 	var prev payout.AuditHash
 	copy(prev[:], head.Hash)
 	if e.Hash, err = e.Sum(prev); err != nil {
 		return err
 	}
-	err = tx.Exec("INSERT INTO audit (seq, at, actor, role, action, subject, reason, before_is, after_is, hash) VALUES (?, ?, ?, ?, ?, ?, "+
-		"?, ?, ?, ?)",
-		e.Seq, e.At, e.Actor, e.Role, e.Action, e.Subject, e.Reason, b, a, e.Hash[:]).Error
+	err = tx.Exec("INSERT INTO audit ("+auditColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		e.Seq, e.At, e.Actor, e.Role, optString(e.KeyID), e.Action, e.Subject, e.Reason, b, a, e.Hash[:]).Error
 	if err != nil {
 		return err
 	}
@@ -150,8 +151,7 @@ func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err er
 		return check, err
 	}
 	copy(check.Head.Hash[:], hash)
-	rows, err := tx.QueryContext(ctx, "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit ORDER BY "+
-		"seq")
+	rows, err := tx.QueryContext(ctx, "SELECT "+auditColumns+" FROM audit ORDER BY seq")
 	if err != nil {
 		return check, err
 	}
@@ -163,7 +163,8 @@ func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err er
 			continue // only counted
 		}
 		var r auditRow
-		if err := rows.Scan(&r.Seq, &r.At, &r.Actor, &r.Role, &r.Action, &r.Subject, &r.Reason, &r.BeforeIs, &r.AfterIs, &r.Hash); err != nil {
+		if err := rows.Scan(&r.Seq, &r.At, &r.Actor, &r.Role, &r.KeyID, &r.Action, &r.Subject, &r.Reason, &r.BeforeIs, &r.AfterIs,
+			&r.Hash); err != nil {
 			return check, err
 		}
 		if !chain.Add(r.entry()) {

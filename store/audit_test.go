@@ -79,6 +79,7 @@ func TestVerifyAudit(t *testing.T) {
 		"UPDATE audit SET at = at + INTERVAL 1000 MICROSECOND WHERE seq = 3": 3,
 		"UPDATE audit SET actor = 'person 1' WHERE seq = 4":                  4,
 		"UPDATE audit SET role = 'ops' WHERE seq = 1":                        1,
+		"UPDATE audit SET key_id = 'k2' WHERE seq = 5":                       5,
 		"UPDATE audit SET action = 'Retry' WHERE seq = 3":                    3,
 		"UPDATE audit SET subject = 'S1' WHERE seq = 2":                      2,
 		"UPDATE audit SET subject = X'FF' WHERE seq = 2":                     2,
@@ -94,12 +95,12 @@ func TestVerifyAudit(t *testing.T) {
 		"DELETE FROM audit_head":                                             1,
 		"UPDATE audit_head SET seq = 6":                                      7,
 		"UPDATE audit_head SET hash = REPEAT('x', 32)":                       7,
-		"INSERT INTO audit SELECT 8, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit_kept WHERE seq = 7":   8,
-		"INSERT INTO audit SELECT 0, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit_kept WHERE seq = 7":   0,
-		"UPDATE audit SET seq = seq + 1 WHERE seq > 3 ORDER BY seq DESC":                                                                  4,
-		"UPDATE audit SET seq = 99 WHERE seq = 2; UPDATE audit SET seq = 2 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 99":        2,
-		"UPDATE audit SET seq = 99 WHERE seq = 6; UPDATE audit SET seq = 6 WHERE seq = 7; UPDATE audit SET seq = 7 WHERE seq = 99":        6,
-		"DELETE FROM audit WHERE seq = 3; UPDATE audit SET seq = seq - 1 WHERE seq > 3 ORDER BY seq; UPDATE audit_head SET seq = seq - 1": 3,
+		"INSERT audit SELECT 8, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash FROM audit_kept WHERE seq = 7": 8,
+		"INSERT audit SELECT 0, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash FROM audit_kept WHERE seq = 7": 0,
+		"UPDATE audit SET seq = seq + 1 WHERE seq > 3 ORDER BY seq DESC":                                                                   4,
+		"UPDATE audit SET seq = 99 WHERE seq = 2; UPDATE audit SET seq = 2 WHERE seq = 3; UPDATE audit SET seq = 3 WHERE seq = 99":         2,
+		"UPDATE audit SET seq = 99 WHERE seq = 6; UPDATE audit SET seq = 6 WHERE seq = 7; UPDATE audit SET seq = 7 WHERE seq = 99":         6,
+		"DELETE FROM audit WHERE seq = 3; UPDATE audit SET seq = seq - 1 WHERE seq > 3 ORDER BY seq; UPDATE audit_head SET seq = seq - 1":  3,
 	} {
 		for _, text := range strings.Split(statements, "; ") {
 			res, err := s.sql.ExecContext(ctx, text)

@@ -68,9 +68,8 @@ func (w *auditWalk) on(ctx context.Context, s *Store) (out payout.AuditWatch, er
 	for !w.ended && patience.Err() == nil {
 		// What is above the head was appended since, and is looked at by the next call.
 		var rows []auditRow
-		err := s.read(ctx).Raw("SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM audit WHERE seq > ? AND "+
-			"seq <= ? ORDER BY seq LIMIT ?",
-			w.checked, out.Head.Seq, auditStep).Scan(&rows).Error
+		err := s.read(ctx).Raw("SELECT "+auditColumns+" FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", w.checked,
+			out.Head.Seq, auditStep).Scan(&rows).Error
 		if err != nil {
 			return out, err
 		}

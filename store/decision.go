@@ -58,7 +58,7 @@ func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c pa
 		if err := tx.believed(row.PacketID); err != nil {
 			return answerDecision(row, attempts, row.payment(), nil, err, render)
 		}
-		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role,
+		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role, KeyID: w.KeyID,
 			Evidence: c.Evidence, CreatedAt: tx.now}
 		p, err := tx.decide(w, row, attempts, c, &d)
 		return answerDecision(row, attempts, p, &d, err, render)
@@ -108,10 +108,10 @@ func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attem
 	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
 		return p, err
 	}
-	err = tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at, evidence,
+	err = tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, key_id, status, approval_id, expires_at, evidence,
 		preview_hash, created_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, string(d.Status),
-		optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), d.PreviewHash, tx.now, optTime(d.EndedAt)).Error
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, optString(d.KeyID),
+		string(d.Status), optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), d.PreviewHash, tx.now, optTime(d.EndedAt)).Error
 	if err != nil {
 		return p, err
 	}

@@ -224,8 +224,7 @@ func TestAuditAtOnce(t *testing.T) {
 // verifyAudit recomputes the chain from what is stored.
 func verifyAudit(t testing.TB, s *Store, least int) {
 	t.Helper()
-	rows, err := s.sql.QueryContext(t.Context(), "SELECT seq, at, actor, role, action, subject, reason, before_is, after_is, hash FROM "+
-		"audit ORDER BY seq")
+	rows, err := s.sql.QueryContext(t.Context(), "SELECT "+auditColumns+" FROM audit ORDER BY seq")
 	must(t, err)
 	defer rows.Close()
 	prev := make([]byte, 32)
@@ -234,9 +233,10 @@ func verifyAudit(t testing.TB, s *Store, least int) {
 		var seq int64
 		var at time.Time
 		var actor, role, action, subject, reason, before, after string
+		var key *string
 		var hash []byte
-		must(t, rows.Scan(&seq, &at, &actor, &role, &action, &subject, &reason, &before, &after, &hash))
-		entry, err := json.Marshal([]any{seq, at.UTC(), actor, role, action, subject, reason, before, after})
+		must(t, rows.Scan(&seq, &at, &actor, &role, &key, &action, &subject, &reason, &before, &after, &hash))
+		entry, err := json.Marshal([]any{seq, at.UTC(), actor, role, orEmpty(key), action, subject, reason, before, after})
 		must(t, err)
 		sum := sha256.Sum256(append(prev, entry...))
 		if n++; seq != n || !bytes.Equal(hash, sum[:]) {

@@ -34,6 +34,16 @@ func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecor
 	return out, nil
 }
 
+// namesOf lists how the keys of staff spell a person, who need not have one.
+func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
+	var owners []string
+	if err := s.read(ctx).Raw("SELECT DISTINCT owner FROM api_keys WHERE role <> ?", string(access.RoleApp)).Scan(&owners).Error; err != nil {
+		return nil, classify(err)
+	}
+	others := func(other string) bool { return !access.SamePerson(owner, other) }
+	return append(slices.DeleteFunc(owners, others), owner), nil
+}
+
 // IssueKey stores a new key that a person asked for, with the audit entry in the
 // same transaction; life 0: it does not end by itself. The same key and body get the
 // first answer again.
@@ -65,8 +75,11 @@ func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration,
 	if life > 0 {
 		k.ExpiresAt = k.CreatedAt.Add(life)
 	}
-	err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, name, secret_hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		k.ID, string(k.Role), optString(k.AppID), k.Owner, optString(k.Name), k.SecretHash, k.CreatedAt, optTime(k.ExpiresAt)).Error
+	k.MadeBy = w.Owner
+	k.Waiting = k.NeedsSecond()
+	err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, name, secret_hash, created_at, expires_at, made_by, waiting) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", k.ID, string(k.Role), optString(k.AppID), k.Owner, optString(k.Name), k.SecretHash, k.CreatedAt,
+		optTime(k.ExpiresAt), k.MadeBy, k.Waiting).Error
 	if err != nil {
 		return k, err
 	}
@@ -94,21 +107,22 @@ func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, s
 		if err != nil {
 			return out, err
 		}
+		made := access.KeyRecord{Key: old.Key, Name: old.Name, MadeBy: w.Owner}
+		made.ID, made.SecretHash, made.ExpiresAt = successor.ID, successor.SecretHash, time.Time{}
+		status := old.Status(tx.now)
 		var refused error
 		switch {
-		case old.Status(tx.now) != access.KeyActive || old.ReplacedBy != "":
+		case status != access.KeyActive && status != access.KeyWaiting || old.ReplacedBy != "":
 			refused = access.ErrKeyEnded
 		case id == w.KeyID && grace < access.OwnGrace:
 			refused = access.ErrOwnKey
-		case life > 0 && old.Role == access.RoleAdmin && !admins.without(id):
+		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsSecond()) && !admins.without(id):
 			refused = access.ErrLastKey
 		}
 		if refused != nil {
 			out.Status, out.Body = render(old, access.KeyRecord{}, refused)
 			return out, nil
 		}
-		made := access.KeyRecord{Key: old.Key, Name: old.Name}
-		made.ID, made.SecretHash, made.ExpiresAt = successor.ID, successor.SecretHash, time.Time{}
 		if made, err = tx.addKey(w, made, life, map[string]any{"replaces": id}); err != nil {
 			return out, err
 		}
@@ -152,7 +166,7 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 			return out, nil
 		case id == w.KeyID:
 			refused = access.ErrOwnKey
-		case k.Role == access.RoleAdmin && !k.Expired(tx.now) && !admins.without(id):
+		case k.Role == access.RoleAdmin && k.Status(tx.now) == access.KeyActive && !admins.without(id):
 			refused = access.ErrLastKey
 		}
 		if refused != nil {
@@ -165,6 +179,41 @@ func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
 			return out, err
 		}
 		if err := tx.audit(w, "revoke_key", "key/"+id, before, keyNote(k)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(k, nil)
+		return out, nil
+	})
+}
+
+// ApproveKey makes a key work that waits for a second person, with the audit entry in the
+// same transaction; one that works stays as it is. access.ErrKeyEnded comes from the state:
+// such an answer is remembered too; render makes it. Errors: ErrNotFound,
+// payout.ErrSelfApproval, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, crash.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		k, err := tx.lockKey(id)
+		if err != nil {
+			return out, err
+		}
+		if access.SamePerson(k.MadeBy, w.Owner) {
+			return out, payout.ErrSelfApproval
+		}
+		switch status := k.Status(tx.now); {
+		case status == access.KeyActive:
+			out.Status, out.Body = render(k, nil)
+			return out, nil
+		case status != access.KeyWaiting || k.ReplacedBy != "":
+			out.Status, out.Body = render(k, access.ErrKeyEnded)
+			return out, nil
+		}
+		before := keyNote(k)
+		k.Waiting, k.ApprovedBy = false, w.Owner
+		if err := tx.Exec("UPDATE api_keys SET waiting = FALSE, approved_by = ? WHERE id = ?", k.ApprovedBy, id).Error; err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "approve_key", "key/"+id, before, keyNote(k)); err != nil {
 			return out, err
 		}
 		out.Status, out.Body = render(k, nil)
@@ -221,7 +270,11 @@ func (tx tx) lockKey(id string) (access.KeyRecord, error) {
 // keyNote is what the audit keeps of a key: nothing of its secret, not even the hash.
 func keyNote(k access.KeyRecord) map[string]any {
 	note := map[string]any{"role": k.Role, "owner": k.Owner}
-	for name, value := range map[string]string{"app_id": k.AppID, "name": k.Name, "replaced_by": k.ReplacedBy} {
+	if k.Waiting {
+		note["waiting"] = true
+	}
+	for name, value := range map[string]string{"app_id": k.AppID, "name": k.Name, "replaced_by": k.ReplacedBy, "made_by": k.MadeBy,
+		"approved_by": k.ApprovedBy} {
 		if value != "" {
 			note[name] = value
 		}

@@ -148,7 +148,11 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 		c.within.and("payment_id = ?", f.PaymentID)
 	}
 	if f.NotBy != "" {
-		c.fits.and("decided_by <> ?", f.NotBy)
+		names, err := s.namesOf(ctx, f.NotBy)
+		if err != nil {
+			return payout.Tally{}, err
+		}
+		c.fits.and("decided_by NOT IN ?", names)
 	}
 	return s.tally(ctx, c)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"hongbao/access"
 	"hongbao/crash"
 	"hongbao/payout"
 )
@@ -16,7 +17,7 @@ func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, appro
 	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
 	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
 		error) {
-		if d.By != w.Owner {
+		if !access.SamePerson(d.By, w.Owner) {
 			return payout.StaffAnswer{}, payout.ErrNotAsker
 		}
 		if err := tx.trusted(); err != nil {
@@ -31,7 +32,7 @@ func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) e
 	if d.Status != payout.DecisionWaiting {
 		return fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
 	}
-	d.Status, d.EndedAt, d.ApproveReason = payout.DecisionWithdrawn, tx.now, w.Reason
+	d.Status, d.EndedAt, d.ApproveKeyID, d.ApproveReason = payout.DecisionWithdrawn, tx.now, w.KeyID, w.Reason
 	if err := tx.casDecision(payout.DecisionWaiting, *d); err != nil {
 		return err
 	}

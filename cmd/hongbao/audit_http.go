@@ -37,9 +37,9 @@ auditor. All filters have to fit. --json has what was before and after, too.`,
 				fetch := func(ctx context.Context, p client.Page) (*client.List[client.AuditEntry], error) {
 					return t.staff.ListAudit(ctx, filter, p)
 				}
-				return tellList(ctx, t.teller, page, fetch, []any{"entry", "at", "who", "role", "what", "about", "why"},
+				return tellList(ctx, t.teller, page, fetch, []any{"entry", "at", "who", "role", "key", "what", "about", "why"},
 					func(e *client.AuditEntry) []any {
-						return []any{e.Seq, when(e.At), e.Actor, e.Role, e.Action, e.Subject, e.Reason}
+						return []any{e.Seq, when(e.At), e.Actor, e.Role, orNone(e.KeyID), e.Action, e.Subject, e.Reason}
 					})
 			})
 		},

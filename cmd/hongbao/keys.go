@@ -22,27 +22,28 @@ type keyConfig struct {
 func newKeysCommand(env environment) *cobra.Command {
 	group := &cobra.Command{
 		Use:   "keys",
-		Short: "Create, list, rotate and revoke the API keys of apps and staff",
-		Long: fmt.Sprintf(`Create, list, rotate and revoke the API keys of apps and staff. MySQL holds only a
-hash of each token. Every API process follows a change within %v.
+		Short: "Create, list, rotate, approve and revoke the API keys of apps and staff",
+		Long: fmt.Sprintf(`Create, list, rotate, approve and revoke the API keys of apps and staff. MySQL
+holds only a hash of each token. Every API process follows a change within %v.
 
-There are two ways. create, list, rotate and revoke ask the API, on its staff
+There are two ways. create, list, rotate, approve and revoke ask the API, on its staff
 listener and with the key of an administrator (role admin): every change goes into
-the audit with who and why, and nobody can lock himself out. This is the way for
-every day.
+the audit with who and why, nobody can lock himself out, and nobody makes a key
+alone with which money is decided about. This is the way for every day.
 
 direct, ensure and token need no key: direct and ensure write to MySQL, and what
-they do is in no audit. They are for the first key of an administrator, for an
-installation that is set up without a person, and for when no administrator is
-left.`, api.DefaultRefresh),
+they do is in no audit. They are for the first two persons, an administrator and
+one who approves the keys that the administrator makes, for an installation that is
+set up without a person, and for when no administrator is left.`, api.DefaultRefresh),
 		Example: `  hongbao keys direct create --role admin --owner li-na    # first of all, once
+  hongbao keys direct create --role admin --owner wang-wei # who approves her keys
   export HONGBAO_ADMIN_KEY=...                             # what it printed
   hongbao keys create --role app --app mall --reason 'new backend'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	group.AddCommand(newKeysCreateCommand(env), newKeysListCommand(env), newKeysRotateCommand(env), newKeysRevokeCommand(env),
-		newKeysDirectCommand(env), newKeysEnsureCommand(env), newKeysTokenCommand(env))
+	group.AddCommand(newKeysCreateCommand(env), newKeysListCommand(env), newKeysRotateCommand(env), newKeysApproveCommand(env),
+		newKeysRevokeCommand(env), newKeysDirectCommand(env), newKeysEnsureCommand(env), newKeysTokenCommand(env))
 	return group
 }
 
@@ -54,7 +55,7 @@ func newKeysDirectCommand(env environment) *cobra.Command {
 		Long: `Create, list and revoke keys in MySQL, without the API: for the first key of an
 administrator, and for when none is left. What is done here is in no audit, and
 nothing stops it from revoking the last key of an administrator. For every day
-there are "hongbao keys create|list|rotate|revoke".`,
+there are "hongbao keys create|list|rotate|approve|revoke".`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -20,8 +20,9 @@ func newKeysCreateCommand(env environment) *cobra.Command {
 		Short: "Create a key through the API and print its token, once",
 		Long: `Create a key through the API, as an administrator. Its token goes to standard
 output, once: nobody can read it again. An app may have several keys. A person of
-the staff has one owner name on all his keys: where a second person has to
-approve, owners are compared.
+the staff has one owner name on all keys: where a second person has to approve,
+owners are compared. A key of role finance, or of role admin for another person,
+opens nothing until a second person approves it ("hongbao keys approve").
 
 When the token got lost on its way, it says how to go on. For the first key of an
 administrator: "hongbao keys direct create".`,
@@ -65,7 +66,8 @@ func newKeysRotateCommand(env environment) *cobra.Command {
 		Short: "Replace a key by a new one; the old one works for a grace time",
 		Long: `Replace a key by a new one of the same role, app, owner and name. The token of the
 new one goes to standard output, once. The old one works on for the grace and is
-refused then.`,
+refused then. A new key of role finance, or of role admin for another person, waits
+for a second person ("hongbao keys approve") meanwhile: give a grace that is longer.`,
 		Example: `  hongbao keys rotate k3q5v2c7m4e2 --grace 24h --reason yearly`,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -91,6 +93,35 @@ refused then.`,
 	f.add(cmd, true)
 	cmd.Flags().DurationVar(&grace, "grace", 24*time.Hour, "for how long the old key works on: whole seconds, 0s to 720h")
 	cmd.Flags().DurationVar(&life, "expires-in", 0, "end the new key by itself after this `time`; 0 = never")
+	return cmd
+}
+
+func newKeysApproveCommand(env environment) *cobra.Command {
+	f := staffFlags{command: cmdKeys, key: "admin-key"}
+	cmd := &cobra.Command{
+		Use:   "approve <id> --reason <text>",
+		Short: "Agree to a key that another person made",
+		Long: `Agree to a key that waits for a second person: one of role finance, or of role
+admin for another person than its maker. It works from then on. --admin-key takes
+the key of another administrator, or of a person of finance; never of the one who
+made or rotated it. Look at made_by and owner first (hongbao keys list). To refuse,
+have an administrator revoke it.`,
+		Example: `  hongbao keys approve k3q5v2c7m4e2 --reason 'li-na has joined, asked her lead'`,
+		Args:    oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, env, func(ctx context.Context, t *clerk) error {
+				k, err := t.staff.ApproveKey(ctx, keyID(args[0]), f.decision())
+				if err != nil {
+					return err
+				}
+				if t.json {
+					return t.raw(k.Raw)
+				}
+				return printf(t.out, "Key %s of role %s for %s, made by %s, is %s.\n", k.ID, k.Role, k.Owner, orNone(k.MadeBy), k.Status)
+			})
+		},
+	}
+	f.add(cmd, true)
 	return cmd
 }
 
@@ -151,7 +182,8 @@ func keyID(text string) string {
 }
 
 func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
-	show := newGrid(t.out, "key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by")
+	show := newGrid(t.out, "key", "role", "owner", "name", "status", "created", "last used", "expires", "revoked", "replaced by", "made by",
+		"approved by")
 	for k, err := range t.staff.Keys(ctx, filter) {
 		if err != nil {
 			return err
@@ -163,7 +195,7 @@ func (t *clerk) list(ctx context.Context, filter client.KeyFilter) error {
 			continue
 		}
 		show.row(k.ID, k.Role, k.Owner, orNone(k.Name), k.Status, when(k.CreatedAt), whenever(k.LastUsedAt), whenever(k.ExpiresAt),
-			whenever(k.RevokedAt), orNone(k.ReplacedBy))
+			whenever(k.RevokedAt), orNone(k.ReplacedBy), orNone(k.MadeBy), orNone(k.ApprovedBy))
 	}
 	if !t.json {
 		show.render()
@@ -189,5 +221,10 @@ func (t *clerk) token(k client.APIKey, token *string, raw []byte) error {
 	if err := printf(t.out, "%s\n", *token); err != nil {
 		return fmt.Errorf("key %s works, but its token could not be printed; revoke it: %w", k.ID, err)
 	}
-	return printf(t.notes, "Key %s of role %s for %s. The token above is shown this once.\n", k.ID, k.Role, k.Owner)
+	if err := printf(t.notes, "Key %s of role %s for %s. The token above is shown this once.\n", k.ID, k.Role, k.Owner); err != nil ||
+		k.Status != string(access.KeyWaiting) {
+		return err
+	}
+	return printf(t.notes, "It opens nothing until another administrator or a person of finance approves it: hongbao keys approve %s "+
+		"--reason <text>\n", k.ID)
 }

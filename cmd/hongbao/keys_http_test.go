@@ -22,6 +22,7 @@ func TestKeysHTTP(t *testing.T) {
 	o := newOffice(t)
 	o.must("apps", "create", "mall")
 	admin := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "li-na"))
+	second := strings.TrimSpace(o.must("keys", "direct", "create", "--role", "admin", "--owner", "zhou"))
 	env := []string{"HONGBAO_STAFF_URL=" + o.serve(), "HONGBAO_ADMIN_KEY=" + admin}
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
@@ -72,11 +73,25 @@ func TestKeysHTTP(t *testing.T) {
 		!strings.Contains(out, "checkout") {
 		t.Errorf("%s", out)
 	}
+	out, notes = run(exitOK, "create", "--role", "finance", "--owner", "wang-wei", "--reason", "r")
+	finance := strings.TrimSpace(out)
+	if !strings.Contains(notes, "hongbao keys approve "+keyID(finance)+" --reason <text>") {
+		t.Errorf("%q", notes)
+	}
+	run(exitFailed, "list", "--admin-key", finance)
+	out, _ = run(exitOK, "approve", finance, "--reason", "r", "--admin-key", second)
+	if !strings.Contains(out, keyID(finance)+" of role finance for wang-wei, made by li-na, is active") {
+		t.Errorf("%q", out)
+	}
+	run(exitOK, "list", "--admin-key", finance)
 	for _, c := range []struct {
 		args string
 		code int
 		says string
 	}{
+		{"approve " + keyID(finance) + " --reason r", exitRefused, "forbidden"},
+		{"approve " + keyID(finance), exitUsage, "--reason is required"},
+		{"approve " + last + " --reason r --admin-key " + second, exitRefused, "key_ended"},
 		{"revoke " + keyID(admin) + " --reason r", exitRefused, "own_key"},
 		{"rotate " + last + " --reason r", exitRefused, "key_ended"},
 		{"revoke nobody --reason r --json", exitFailed, "not_found"},

@@ -38,7 +38,7 @@ const (
 	cmdAudit    = "audit verify"
 	cmdAppsNew  = "apps create"
 	cmdAppsList = "apps list"
-	cmdKeys     = "keys create|list|rotate|revoke, ticket-keys add|list|revoke"
+	cmdKeys     = "keys create|list|rotate|approve|revoke, ticket-keys add|list|revoke"
 	cmdKeysNew  = "keys direct create"
 	cmdKeysList = "keys direct list|revoke"
 	cmdKeysHave = "keys ensure"
@@ -241,7 +241,8 @@ var settings = []setting{
 	{flag: "staff-url", env: "HONGBAO_STAFF_URL", fallback: "http://127.0.0.1:8081", kind: kindBaseURL, required: true,
 		usage: "where the API's staff listener is", commands: []string{cmdKeys, cmdDesk, cmdOps, cmdAuditor, cmdDoctor}},
 	{flag: "admin-key", env: "HONGBAO_ADMIN_KEY", kind: kindToken, secret: true, required: true,
-		usage: "key of an administrator; for the list of any member of staff", commands: []string{cmdKeys}},
+		usage:    "key of an administrator; for the list of any member of staff, for keys approve of a person of finance too",
+		commands: []string{cmdKeys}},
 	{flag: "finance-key", env: "HONGBAO_FINANCE_KEY", kind: kindToken, secret: true, required: true,
 		usage: "key of a person of finance; for what only reads of any member of staff", commands: []string{cmdDesk}},
 	{flag: "ops-key", env: "HONGBAO_OPS_KEY", kind: kindToken, secret: true, required: true,

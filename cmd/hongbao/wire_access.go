@@ -127,6 +127,8 @@ func ensureToken(ctx context.Context, db *store.Store, want access.Key) (done st
 		return "", errOtherKey
 	case !found.RevokedAt.IsZero():
 		return "was revoked and stays so", nil
+	case found.Waiting:
+		return "waits for a second person", nil
 	}
 	return "is there", nil
 }
