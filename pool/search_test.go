@@ -54,8 +54,12 @@ func TestListsCost(t *testing.T) {
 	lanes := map[int]bool{}
 	var pk packet.Packet
 	for len(lanes) < won {
-		pk = newPacket(t, 3)
-		lanes[packet.Lane(pk.ID, p.Lanes())] = true
+		next := newPacket(t, 3)
+		lane := packet.Lane(next.ID, p.Lanes())
+		if lanes[lane] {
+			continue
+		}
+		lanes[lane], pk = true, next
 		openPacket(t, p, pk)
 		mustGrab(t, p, pk.ID, "u")
 	}
