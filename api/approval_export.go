@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strconv"
 
 	"hongbao/payout"
 )
@@ -11,7 +12,8 @@ import (
 var approvalColumns = []string{
 	"id", "status", "kind", "payment_id", "packet_id", "user_id", "amount", "payment_status", "decided_by", "reason", "evidence",
 	"answered_by", "answer_reason", "created_at", "expires_at", "ended_at", "decision_id", "amount_yuan", "created_local", "expires_local",
-	"ended_local", "local_zone", "key_id", "answer_key_id",
+	"ended_local", "local_zone", "key_id", "answer_key_id", "changed", "preview_status", "preview_amount", "preview_failure_code",
+	"preview_attempt_count", "preview_order_no", "preview_same_order_no",
 }
 
 func approvalLine(a payout.Approval, form fileForm) []string {
@@ -21,13 +23,19 @@ func approvalLine(a payout.Approval, form fileForm) []string {
 	if !d.EndedAt.IsZero() {
 		ended = Stamp(d.EndedAt).String()
 	}
-	return []string{
+	line := []string{
 		cell(d.ApprovalID), item.Status, item.Kind, cell(row.ID), cell(row.PacketID), cell(row.UserID),
 		fenCell(Fen(row.Amount)), string(row.Status), cell(d.By), cell(d.Reason), cell(d.Evidence), cell(d.ApprovedBy),
 		cell(d.ApproveReason), Stamp(d.CreatedAt).String(), Stamp(d.ExpiresAt).String(), ended, cell(item.ID), row.Amount.String(),
 		form.local(d.CreatedAt), form.local(d.ExpiresAt), form.local(d.EndedAt), form.zone.String(), cell(d.KeyID),
-		cell(d.ApproveKeyID),
+		cell(d.ApproveKeyID), strconv.FormatBool(a.Changed),
 	}
+	v := a.Preview
+	if v == nil {
+		return append(line, "", "", "", "", "", "")
+	}
+	return append(line, string(v.Status), fenCell(Fen(v.Amount)), cell(v.FailureCode), strconv.Itoa(v.AttemptCount), cell(v.OrderNo),
+		strconv.FormatBool(v.Same))
 }
 
 func exportApprovals(r *request) (answer, error) {
