@@ -49,8 +49,9 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 			{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 			{"HONGBAO_TEMPORAL_ADDRESS", links.at(who+"-temporal", env.TemporalAddress)},
 			{"HONGBAO_TEMPORAL_NAMESPACE", env.TemporalNamespace},
-			// Of a shell that is set up for another Redis or another Temporal: those of this stack
+			// Of a shell that is set up for another provider, Redis or Temporal: those of this stack
 			// are on this machine, one server each, in plain text, and ask nobody who comes.
+			{"HONGBAO_PROVIDER_ACCOUNT", ""},
 			{"HONGBAO_REDIS_MODE", ""},
 			{"HONGBAO_REDIS_MASTER", ""},
 			{"HONGBAO_REDIS_USERNAME", ""},
@@ -79,6 +80,7 @@ func makeParts(home Home, ports Ports, tools Tools, binary string, s secrets, li
 	provider := own(childProvider, []variable{
 		{"HONGBAO_PROVIDER_LISTEN", hostPort(ports.Provider)},
 		{"HONGBAO_PROVIDER_DB", home.providerDB()},
+		{"HONGBAO_PROVIDER_ACCOUNT", ""},
 		{"HONGBAO_PROVIDER_KEY", s.ProviderKey},
 		{"HONGBAO_PROVIDER_WEBHOOK_URL", "http://" + links.at("provider-api", hostPort(ports.API)) + "/v1/provider-notifications/sandbox"},
 		{"HONGBAO_SANDBOX_WEBHOOK_SECRET", s.WebhookSecret},

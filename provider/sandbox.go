@@ -267,6 +267,7 @@ func (s *Sandbox) callUpTo(ctx context.Context, method, path string, body []byte
 		return answer{err: fmt.Errorf("make request: %w", err)}
 	}
 	req.Header.Set("Authorization", "Bearer "+s.key)
+	req.Header.Set("Merchant-Account", s.account) // another environment than the account's refuses it
 	req.Header.Set("Accept", "application/json")
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")

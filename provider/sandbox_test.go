@@ -207,6 +207,14 @@ func TestDocumentedRefusals(t *testing.T) {
 	if got := s.Send(ctx, payout.Order{Op: "query", OrderNo: "x1"}); got.Kind != payout.ObsNotSent {
 		t.Errorf("no such op: %+v", got)
 	}
+	s.account = "of another environment"
+	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
+		t.Errorf("another account: %+v", got)
+	}
+	if got := s.Ask(ctx, payout.OpTransfer, o.OrderNo); got.Kind != payout.ObsUnknown || got.Code != "unauthenticated" {
+		t.Errorf("asked for another account: %+v", got)
+	}
+	s.account = SandboxAccount
 	s.key = "wrong"
 	if got := s.Send(ctx, transfer(t, s, 2, "u")); got.Kind != payout.ObsRetryAfter || got.RetryAfter != retryAfterKeyRefused {
 		t.Errorf("wrong key: %+v", got)

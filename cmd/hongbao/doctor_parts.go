@@ -123,20 +123,20 @@ func (d *doctor) redisServer(s pool.ServerSeen) {
 
 // provider judges the payment provider, by a question that moves nothing.
 func (d *doctor) provider(ctx context.Context) {
-	if !d.has("provider", "provider-url", "provider-key") {
+	if !d.has("provider", "provider-url", "provider-account", "provider-key") {
 		return
 	}
 	address := d.config.text("provider-url")
 	pay, err := provider.NewSandbox(provider.SandboxConfig{BaseURL: address, APIKey: d.config.secret("provider-key").Reveal(),
-		Timeout: d.timeout})
+		Account: d.config.text("provider-account"), Timeout: d.timeout})
 	if err != nil {
 		d.add("provider", verdictWrong, "Correct HONGBAO_PROVIDER_URL and HONGBAO_PROVIDER_KEY.", "%v", err)
 		return
 	}
 	defer pay.Close()
 	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
-		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY. No answer: see whether it is up and HONGBAO_PROVIDER_URL "+
-			"right. Payments wait and go out by themselves when it is back.",
+		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: see whether it is up and "+
+			"HONGBAO_PROVIDER_URL right. Payments wait and go out by themselves when it is back.",
 			"The provider at %s does not answer as it should: %v", address, err)
 		return
 	}

@@ -15,6 +15,7 @@ type providerConfig struct {
 	Listen        string
 	DBPath        string
 	APIKey        Secret
+	Account       string
 	WebhookURL    string // "" = no notifications
 	WebhookSecret Secret
 }
@@ -33,6 +34,7 @@ func newProviderCommand(env environment) *cobra.Command {
 				Listen:        c.text("listen"),
 				DBPath:        c.text("db"),
 				APIKey:        c.secret("provider-key"),
+				Account:       c.text("provider-account"),
 				WebhookURL:    c.text("webhook-url"),
 				WebhookSecret: c.secret("sandbox-webhook-secret"),
 			}, c.logger(cmd.ErrOrStderr()))
@@ -48,6 +50,7 @@ func runProvider(ctx context.Context, cfg providerConfig, logger *slog.Logger) e
 		Listen:        cfg.Listen,
 		DBPath:        cfg.DBPath,
 		APIKey:        cfg.APIKey.Reveal(),
+		Account:       cfg.Account,
 		WebhookURL:    cfg.WebhookURL,
 		WebhookSecret: cfg.WebhookSecret.Reveal(),
 		Logger:        logger,

@@ -169,7 +169,7 @@ var settings = []setting{
 		usage: "bearer key of the payment provider", commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
 	{flag: "provider-account", env: "HONGBAO_PROVIDER_ACCOUNT", fallback: provider.SandboxAccount, kind: kindAccount, required: true,
 		usage:    "what the payment provider knows us by, such as a merchant number; kept in MySQL by the first start, another one is refused",
-		commands: []string{cmdAPI, cmdWorker, cmdRecover, cmdDoctor}},
+		commands: []string{cmdAPI, cmdWorker, cmdProvider, cmdRecover, cmdDoctor}},
 	{flag: "provider-rate", env: "HONGBAO_PROVIDER_RATE", fallback: "0", kind: kindRate, required: true,
 		usage: "charges, payouts and refunds a second that all workers together may send to the provider; the same for every process; 0 = " +
 			"no limit",

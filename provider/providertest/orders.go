@@ -43,6 +43,9 @@ func caseFacts(p *probe) {
 		p.errorf("name %q: want 1 to 32 of a-z, 0-9, - and _", name)
 	}
 	l := p.a.Limits()
+	if a := l.Adapter; a.Provider != name || a.Account == "" || len(a.Account) > 64 {
+		p.errorf("it acts for %s: want provider %q, and an account of 1 to 64 bytes", a, name)
+	}
 	if l.LandingWindow <= 0 {
 		p.errorf("landing window %v: a send without answer would count as lost at once", l.LandingWindow)
 	}

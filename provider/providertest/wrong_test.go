@@ -203,6 +203,9 @@ func TestCatches(t *testing.T) {
 		"its transport follows":              {wrong{}, transport(redirected), "a redirect is not followed"},
 		"the number asked for, not answered": {wrong{asked: own}, nil, "an answer about another order is not this order's"},
 		"the answer's amount is left out":    {wrong{sent: noAmount}, nil, "an answer with another amount says so"},
+		"its word is nobody's": {
+			wrong{sent: nobodys, asked: func(_ string, o payout.Observation) payout.Observation { return nobodys(o) }}, nil,
+			"charge, transfer and refund succeed and are found"},
 		"one id for all": {
 			wrong{sent: oneID, asked: func(_ string, o payout.Observation) payout.Observation { return oneID(o) }}, nil,
 			"charge, transfer and refund succeed and are found"},
@@ -315,6 +318,8 @@ func redirected(res *http.Response, err error) bool {
 func own(orderNo string, o payout.Observation) payout.Observation { o.OrderNo = orderNo; return o }
 
 func noAmount(o payout.Observation) payout.Observation { o.Amount = 0; return o }
+
+func nobodys(o payout.Observation) payout.Observation { o.Adapter = payout.Adapter{}; return o }
 
 func oneID(o payout.Observation) payout.Observation { o.ID = "1"; return o }
 

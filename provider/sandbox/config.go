@@ -11,6 +11,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,8 @@ const (
 	DefaultPendingAfter = 2 * time.Second
 	// DefaultReturnAfter is when the money of a ~returned account comes back.
 	DefaultReturnAfter = 2 * time.Second
+	// DefaultAccount is the merchant of a sandbox that was given no other.
+	DefaultAccount = "sandbox"
 	// DefaultConfirmWithin is how long a ~confirm order waits for its recipient.
 	DefaultConfirmWithin = 24 * time.Hour
 )
@@ -42,6 +45,9 @@ type Config struct {
 	DBPath string
 	// APIKey is the bearer key of the /v1 endpoints. Required.
 	APIKey string
+	// Account is the merchant whose key that is: a request for another one is refused as one
+	// with a wrong key. Default DefaultAccount.
+	Account string
 	// WebhookURL receives the notifications. Empty: none are made.
 	WebhookURL string
 	// WebhookSecret signs them: "whsec_" and the base64 of the key. Required with WebhookURL.
@@ -93,6 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.PendingAfter, DefaultPendingAfter)
 	setDefault(&c.ReturnAfter, DefaultReturnAfter)
 	setDefault(&c.ConfirmWithin, DefaultConfirmWithin)
+	c.Account = cmp.Or(c.Account, DefaultAccount)
 	if len(c.RetryPauses) == 0 {
 		c.RetryPauses = defaultRetryPauses
 	}

@@ -36,7 +36,7 @@ func newProblem(status int, code, detail string) *problem {
 
 var (
 	problemMalformed       = newProblem(400, "malformed_json", "The body is not JSON.")
-	problemUnauthenticated = newProblem(401, "unauthenticated", "The bearer key is missing or unknown.")
+	problemUnauthenticated = newProblem(401, "unauthenticated", "The bearer key is missing or unknown, or of another merchant account.")
 	problemLowBalance      = newProblem(403, "low_balance", "The merchant's balance does not cover this now. Nothing was stored; send it "+
 		"again later.")
 	problemForbidden     = newProblem(403, "forbidden", "Only for callers on this machine.")

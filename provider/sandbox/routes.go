@@ -94,11 +94,17 @@ func (s *Server) only(w http.ResponseWriter, r *http.Request, method string, h h
 	h(w, r)
 }
 
+// accountHeader names the merchant that a request is for. Without it, it is for the key's.
+const accountHeader = "Merchant-Account"
+
 // authenticated compares digests, so that neither the key's content nor its
 // length shows in the time taken.
 func (s *Server) authenticated(r *http.Request) bool {
 	scheme, key, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	if account := r.Header.Get(accountHeader); account != "" && account != s.cfg.Account {
 		return false
 	}
 	digest := sha256.Sum256([]byte(key))
