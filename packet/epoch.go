@@ -43,6 +43,13 @@ type LaneRow struct {
 	LeaseUntil      time.Time
 }
 
+// Leased reports whether somebody's lease of the lane still runs. One that ends later than a
+// lease given now was given by a clock ahead, and has ended.
+func (l LaneRow) Leased(now time.Time, lease time.Duration) bool {
+	left := l.LeaseUntil.Sub(now)
+	return left >= 0 && left <= lease+time.Minute
+}
+
 // LaneSeen is how far a lane was seen to have come in an epoch.
 type LaneSeen struct {
 	Lane       int

@@ -88,7 +88,8 @@ func (k ObservationKind) endsSend() bool {
 // Limits are the facts about a provider that the machine needs.
 type Limits struct {
 	Adapter Adapter
-	// LandingWindow is how long a send without a final answer may still take effect.
+	// LandingWindow is how long a send without a final answer may still take effect; up to
+	// LongestPause.
 	LandingWindow time.Duration
 	// Remembers is how long the provider knows an order number. Nothing is sent
 	// and "never received" proves nothing from a day before its end.

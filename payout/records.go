@@ -239,3 +239,6 @@ func (w Waiting) Overdue(now time.Time) time.Duration {
 	}
 	return max(now.Sub(due), 0)
 }
+
+// Ahead reports whether it was noted by a clock ahead.
+func (w Waiting) Ahead(now time.Time) bool { return Ahead(w.UpdatedAt, now) || Ahead(w.NextAt, now) }

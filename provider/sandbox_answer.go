@@ -16,7 +16,7 @@ import (
 
 const (
 	retryAfterDefault = time.Second
-	retryAfterMax     = time.Hour
+	retryAfterMax     = payout.LongestPause
 	// retryAfterKeyRefused: a wrong key is our configuration, no payment's failure; a person mends it.
 	retryAfterKeyRefused = 30 * time.Second
 	currency             = "CNY"

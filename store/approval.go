@@ -38,8 +38,11 @@ func (r decisionRow) decision(now time.Time) payout.Decision {
 		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
 		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
 		ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt), PreviewHash: r.PreviewHash}
-	if d.Status == payout.DecisionWaiting && !now.Before(d.ExpiresAt) {
+	if ahead := d.ExpiresAt.After(now.Add(longestWait)); d.Status == payout.DecisionWaiting && (ahead || !now.Before(d.ExpiresAt)) {
 		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
+		if ahead {
+			d.EndedAt = now
+		}
 	}
 	return d
 }
@@ -166,9 +169,9 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 	switch f.Status {
 	case "":
 	case payout.DecisionWaiting:
-		q = q.Where(stillWaits, now.Add(-approvalLife), now)
+		q = q.Where(stillWaits, now.Add(-approvalLife), now, now.Add(longestWait))
 	case payout.DecisionExpired:
-		q = q.Where("(status = 'expired' OR status = 'waiting' AND expires_at <= ?)", now)
+		q = q.Where("(status = 'expired' OR status = 'waiting' AND NOT "+inTime+")", now, now.Add(longestWait))
 	default:
 		q = q.Where("status = ?", string(f.Status))
 	}
@@ -212,7 +215,8 @@ func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payou
 // far as an index knows: those that have waited too long keep their rows, and there are
 // more and more.
 const (
-	stillWaits       = stillWaitsWithin + " AND expires_at > ?"
+	stillWaits       = stillWaitsWithin + " AND " + inTime
+	inTime           = "(expires_at > ? AND expires_at <= ?)"
 	stillWaitsWithin = "status = 'waiting' AND created_at > ?"
 )
 
@@ -225,7 +229,7 @@ func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error
 		return row, err
 	}
 	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE "+stillWaits,
-		now.Add(-approvalLife), now).Scan(&row).Error
+		now.Add(-approvalLife), now, now.Add(longestWait)).Scan(&row).Error
 	return row, classify(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -111,6 +112,13 @@ func (s *Store) judgeBooks(ctx context.Context, known int64, rise bool) (payout.
 		}
 		if out = before.Judge(seen, rise, tx.now); out == before {
 			return nil
+		}
+		if payout.Ahead(before.BeatAt, tx.now) && out.BeatAt != before.BeatAt {
+			slog.WarnContext(ctx, "MySQL's clock was set back; what it noted meanwhile counts as of now.",
+				slog.Duration("by", before.BeatAt.Sub(tx.now)))
+			if err := tx.noteRepair(payout.ClockSetBack, "books"); err != nil {
+				return err
+			}
 		}
 		return tx.saveBooks(out)
 	})

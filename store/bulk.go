@@ -55,7 +55,7 @@ func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string)
 		case made[0].Status != planned:
 			out = payout.StaffAnswer{Status: made[0].Status, Body: made[0].Body, Replayed: true}
 			return nil
-		case tx.now.Sub(made[0].CreatedAt) < bulkBusy:
+		case tx.now.Sub(made[0].CreatedAt).Abs() < bulkBusy:
 			return payout.ErrInProgress
 		}
 		if err := json.Unmarshal(made[0].Body, &plan); err != nil {
@@ -111,8 +111,8 @@ func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command
 		return v, err
 	}
 	var waiting int64
-	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND expires_at > ?", id,
-		t.now).Scan(&waiting).Error
+	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND "+inTime, id,
+		t.now, t.now.Add(longestWait)).Scan(&waiting).Error
 	if err == nil && waiting > 0 {
 		return v, payout.ErrDecisionPending
 	}

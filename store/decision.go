@@ -11,8 +11,12 @@ import (
 	"hongbao/payout"
 )
 
-// approvalLife is how long a second person has to agree.
-const approvalLife = 24 * time.Hour
+// approvalLife is how long a second person has to agree. What ends more than longestWait from
+// now was asked for by a clock ahead, and has ended.
+const (
+	approvalLife = 24 * time.Hour
+	longestWait  = approvalLife + payout.LongestDelay
+)
 
 // staffWrite runs fn once an Idempotency-Key, in one transaction with the answer it gives:
 // the same key and body get the first answer again. Errors: what fn returns,

@@ -37,7 +37,7 @@ func outboxPause(tries int) time.Duration {
 const (
 	reachedOften = 10
 	reachedPart  = 16
-	reachedCap   = 5 * time.Minute
+	reachedCap   = payout.LongestPause
 )
 
 // reachedPause is how long a row is put off at least once its run was reached.
@@ -50,7 +50,15 @@ func reachedPause(tries int, age time.Duration) time.Duration {
 
 // lostPause is how long an outbox row is put off whose payment is not there: only
 // somebody's hand in the tables makes one, and it must not hold up the others.
-const lostPause = time.Hour
+const lostPause = payout.LongestPause
+
+// isDue is true of rows whose time has come, or lies further ahead than the longest delay of
+// their table: the clock was ahead when it was written. Its arguments are the two times.
+const isDue = "(due_at <= ? OR due_at > ?)"
+
+// longestTurn is longer than the delay of any turn that workers take, and of what they look
+// after.
+const longestTurn = 2 * time.Hour
 
 type outboxRow struct {
 	PaymentID, Kind string
@@ -66,8 +74,8 @@ func (s *Store) DueOutbox(ctx context.Context, limit int) ([]payout.Due, error) 
 	err := s.inTx(ctx, crash.OutboxTake, func(tx tx) error {
 		out = out[:0]
 		var rows []outboxRow
-		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
-			tx.now, limit).Scan(&rows).Error
+		err := tx.Raw("SELECT payment_id, kind, tries, created_at FROM outbox WHERE "+isDue+" ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
+			tx.now, tx.now.Add(payout.LongestDelay), limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}

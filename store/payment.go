@@ -153,8 +153,40 @@ func (r attemptRow) attempt() payout.Attempt {
 }
 
 // load reads a payment and its attempts in ascending order. With lock, the
-// payment row is locked: every writer of a payment or its attempts locks it first.
+// payment row is locked: every writer of a payment or its attempts locks it first. What was
+// noted by a clock ahead is read as of now, and with lock it is written so.
 func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+	row, attempts, err := tx.loadAsNoted(id, lock)
+	if err != nil {
+		return row, attempts, err
+	}
+	p := row.payment()
+	if !payout.Rewind(&p, attempts, tx.now) {
+		return row, attempts, nil
+	}
+	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, optTime(p.DecidedAt)
+	if !lock {
+		return row, attempts, nil
+	}
+	for _, a := range attempts {
+		arow := newAttemptRow(a)
+		if err := tx.Save(&arow).Error; err != nil {
+			return row, attempts, err
+		}
+	}
+	return row, attempts, tx.Exec("UPDATE payments SET updated_at = ?, decided_at = ? WHERE id = ?", row.UpdatedAt, row.DecidedAt, id).Error
+}
+
+// Rewind writes as of now what was noted of a payment by a clock ahead. Errors: ErrNotFound,
+// ErrUnavailable.
+func (s *Store) Rewind(ctx context.Context, id string) error {
+	return s.inTx(ctx, crash.Administration, func(tx tx) error {
+		_, _, err := tx.load(id, true)
+		return err
+	})
+}
+
+func (tx tx) loadAsNoted(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	query := "SELECT * FROM payments WHERE id = ?"
 	if lock {
 		query += " FOR UPDATE"

@@ -180,7 +180,7 @@ func (s *Store) filtered(ctx context.Context, f payout.Filter) (q *gorm.DB, fits
 // Payment reads one payment with attempts and timeline. Errors: ErrNotFound, ErrUnavailable.
 func (s *Store) Payment(ctx context.Context, id string) (payout.Detail, error) {
 	t := tx{DB: s.read(ctx)}
-	row, attempts, err := t.load(id, false)
+	row, attempts, err := t.loadAsNoted(id, false)
 	if err != nil {
 		return payout.Detail{}, classify(err)
 	}

@@ -340,7 +340,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	s, _ := newStore(t)
 	ctx := t.Context()
 	id := owing(t, s)
-	old, _, err := tx{DB: s.read(ctx)}.load(id, false)
+	old, _, err := tx{DB: s.read(ctx)}.loadAsNoted(id, false)
 	must(t, err)
 	o := begin(t, s, id)
 	p := old.payment()
@@ -348,7 +348,7 @@ func TestCasRefusesMovedRows(t *testing.T) {
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.casPayment(old, p) })
 	wantErr(t, err, ErrMoved)
 	// The same status again, but another version.
-	old, _, err = tx{DB: s.read(ctx)}.load(id, false)
+	old, _, err = tx{DB: s.read(ctx)}.loadAsNoted(id, false)
 	must(t, err)
 	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsPending)
 	err = s.inTx(ctx, crash.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })

@@ -72,7 +72,7 @@ func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease
 		}
 		switch {
 		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder:
-		case l.State == packet.LaneRebuilding && (l.Holder == holder || tx.now.After(l.LeaseUntil)):
+		case l.State == packet.LaneRebuilding && (l.Holder == holder || !l.Leased(tx.now, lease)):
 			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane,
 				l.Epoch).Scan(&began).Error; err != nil {
 				return err

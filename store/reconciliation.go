@@ -111,8 +111,8 @@ func (s *Store) WantedReconciliations(ctx context.Context, again time.Duration, 
 	err := s.inTx(ctx, crash.Administration, func(tx tx) error {
 		out = out[:0]
 		var rows []reconciliationRow
-		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now,
-			limit).Scan(&rows).Error
+		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND "+isDue+" ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now,
+			tx.now.Add(longestTurn), limit).Scan(&rows).Error
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,8 @@ func (s *Store) TurnToRemove(ctx context.Context, table payout.Retained, every t
 				return err
 			}
 		}
-		res := tx.Exec("UPDATE retention SET due_at = ? WHERE name = ? AND due_at <= ?", tx.now.Add(every), string(table), tx.now)
+		res := tx.Exec("UPDATE retention SET due_at = ? WHERE name = ? AND "+isDue, tx.now.Add(every), string(table), tx.now,
+			tx.now.Add(longestTurn))
 		ok = res.RowsAffected == 1
 		return res.Error
 	})

@@ -20,7 +20,7 @@ func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Dur
 			switch {
 			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
 				was = payout.ReturnLeft
-			case tx.now.Sub(a.AskedAt) < stands:
+			case tx.now.Sub(a.AskedAt).Abs() < stands:
 				was = payout.ReturnAnswered
 			default:
 				was = payout.ReturnAsked

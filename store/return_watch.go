@@ -32,7 +32,8 @@ func (s *Store) TurnToWatchReturns(ctx context.Context, by payout.Adapter, every
 				return err
 			}
 		}
-		res := tx.Exec("UPDATE return_watches SET due_at = ? WHERE provider = ? AND due_at <= ?", tx.now.Add(every), by.Provider, tx.now)
+		res := tx.Exec("UPDATE return_watches SET due_at = ? WHERE provider = ? AND "+isDue, tx.now.Add(every), by.Provider, tx.now,
+			tx.now.Add(longestTurn))
 		if ok = res.RowsAffected == 1; res.Error != nil || !ok {
 			return res.Error
 		}

@@ -136,10 +136,10 @@ func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (pay
 		c.within.and("approval_id IS NOT NULL")
 	case payout.DecisionWaiting:
 		c.within.and(stillWaitsWithin, now.Add(-approvalLife))
-		c.fits.and("expires_at > ?", now)
+		c.fits.and(inTime, now, now.Add(longestWait))
 	case payout.DecisionExpired:
 		c.within.and("status IN ('expired', 'waiting')")
-		c.fits.and("(status = 'expired' OR expires_at <= ?)", now)
+		c.fits.and("(status = 'expired' OR NOT "+inTime+")", now, now.Add(longestWait))
 	default:
 		c.within.and("status = ?", string(f.Status))
 	}

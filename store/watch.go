@@ -118,7 +118,11 @@ func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
 	if err != nil {
 		return err
 	}
-	err = s.read(ctx).Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
-		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind, key(subject, 128), now).Error
-	return classify(err)
+	return classify(tx{DB: s.read(ctx), now: now}.noteRepair(kind, subject))
+}
+
+func (tx tx) noteRepair(kind, subject string) error {
+	return tx.Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
+		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind,
+		key(subject, 128), tx.now).Error
 }

@@ -190,8 +190,8 @@ func (r *Rebuilder) take(l packet.LaneRow, now time.Time) bool {
 	if r.busy[l.Lane] || time.Now().Before(r.again[l.Lane]) {
 		return false
 	}
-	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt) >= r.cfg.Pace.After &&
-		(l.State == packet.LaneShut || l.Holder == r.holder || now.After(l.LeaseUntil))
+	r.busy[l.Lane] = Rebuildable(l) && now.Sub(l.ShutAt).Abs() >= r.cfg.Pace.After &&
+		(l.State == packet.LaneShut || l.Holder == r.holder || !l.Leased(now, r.cfg.Pace.Lease))
 	return r.busy[l.Lane]
 }
 

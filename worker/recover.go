@@ -267,7 +267,8 @@ func (r *Recover) landed(ctx context.Context, b payout.Books) error {
 	if err != nil {
 		return err
 	}
-	wait := b.RestoredAt.Add(payout.LeaveWithin + r.Provider.Limits().LandingWindow).Sub(now)
+	most := payout.LeaveWithin + r.Provider.Limits().LandingWindow
+	wait := min(b.RestoredAt.Add(most).Sub(now), most)
 	if wait > 0 {
 		r.Logger.InfoContext(ctx, "Waiting for sends that may be under way.", slog.Duration("wait", wait))
 		if !pause(ctx, wait) {

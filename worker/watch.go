@@ -19,6 +19,7 @@ type WatchStore interface {
 	WatchedPackets
 	WatchedPayments
 	NoteRepair(ctx context.Context, kind, subject string) error
+	Rewind(ctx context.Context, paymentID string) error
 	activities.Clock
 }
 
@@ -191,11 +192,13 @@ const (
 	RepairUnretired Repair = "pool_unretired"
 	// RepairAsked: a question that nobody had put was put by the watch.
 	RepairAsked Repair = "payment_asked"
+	// RepairClock: what was noted by a clock ahead counts as of now.
+	RepairClock Repair = payout.ClockSetBack
 )
 
 // Repairs lists what the watch puts right.
 var Repairs = []Repair{RepairUnrecorded, RepairWinner, RepairPacketRun, RepairPaymentRun, RepairUnfinished, RepairUnheard, RepairUnretired,
-	RepairAsked}
+	RepairAsked, RepairClock}
 
 // repaired tells of a repair: in the log, and counted for good in MySQL.
 func (w *Watch) repaired(ctx context.Context, kind Repair, subject string, attrs ...slog.Attr) {

@@ -49,7 +49,7 @@ func (w *Watch) packetPage(ctx context.Context, status packet.Status, after pack
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	for _, u := range page {
-		if now.Sub(u.UpdatedAt) < w.cfg.Pace.Grace || overdue && now.Sub(u.ExpiresAt) < w.cfg.Pace.Grace {
+		if now.Sub(u.UpdatedAt).Abs() < w.cfg.Pace.Grace || overdue && now.Sub(u.ExpiresAt) < w.cfg.Pace.Grace {
 			continue
 		}
 		group.Go(func() error { return w.unfinished(ctx, u) })

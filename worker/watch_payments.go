@@ -26,13 +26,14 @@ type watched struct {
 
 // watchPayments starts or wakes the run of every open payment whose step is
 // overdue. Charges belong to the runs of their packets: those are woken only. A list
-// that cannot be gone through keeps no other from its turn.
+// that cannot be gone through keeps no other from its turn. What waits for people has no step:
+// of that, as of the others, only what was noted by a clock ahead is put right.
 func (w *Watch) watchPayments(ctx context.Context) error {
 	var faults []error
 	w.asksUntil = time.Now().Add(w.cfg.Pace.Pages)
 	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
 		for _, status := range payout.Statuses {
-			if !status.Open() {
+			if !status.Open() && status != payout.StatusFailed && status != payout.StatusReturned {
 				continue
 			}
 			of := watched{kind, status}
@@ -55,7 +56,11 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 	var group errgroup.Group
 	group.SetLimit(looksAtOnce)
 	for _, p := range page {
-		if overdue := p.Overdue(now); overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, time.Now()) {
+		if p.Ahead(now) {
+			group.Go(func() error { return w.rewind(ctx, p) })
+			continue
+		}
+		if overdue := p.Overdue(now); of.status.Open() && overdue > w.cfg.Pace.Overdue && w.patience.try("payment/"+p.ID, time.Now()) {
 			group.Go(func() error { return w.overdue(ctx, p, overdue) })
 		}
 	}
@@ -65,6 +70,20 @@ func (w *Watch) paymentPage(ctx context.Context, of watched) (more bool, err err
 		w.payments[of] = packet.Place{At: last.CreatedAt, ID: last.ID}
 	}
 	return len(page) == paymentPage, group.Wait()
+}
+
+// rewind writes as of now what was noted of a payment by a clock ahead, and wakes the run that
+// has read it.
+func (w *Watch) rewind(ctx context.Context, p payout.Waiting) error {
+	if err := w.cfg.Store.Rewind(ctx, p.ID); err != nil {
+		return err
+	}
+	w.repaired(ctx, RepairClock, p.ID)
+	if !p.Status.Open() {
+		return nil
+	}
+	_, err := w.cfg.Starter.Run(ctx, p.Payment)
+	return err
 }
 
 // overdue gives a payment a run, or wakes the one it has. A question that stays

@@ -100,7 +100,7 @@ func (l *laneWatch) round(ctx context.Context, now time.Time) (failed error) {
 			continue
 		}
 		row, recorded := rows[id]
-		settled := now.Sub(row.UpdatedAt) > cfg.Pace.Grace
+		settled := now.Sub(row.UpdatedAt).Abs() > cfg.Pace.Grace
 		err := l.compare(ctx, id, view, row, recorded, settled)
 		if away(err) {
 			return err

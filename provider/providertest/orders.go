@@ -52,6 +52,10 @@ func caseFacts(p *probe) {
 	if l.LandingWindow < p.cfg.Timeout {
 		p.errorf("landing window %v is shorter than a call, %v", l.LandingWindow, p.cfg.Timeout)
 	}
+	if l.LandingWindow > payout.LongestPause {
+		p.errorf("landing window %v is longer than %v: a time that lies further ahead is taken for one of a clock ahead", l.LandingWindow,
+			payout.LongestPause)
+	}
 	if l.Remembers-24*time.Hour < l.LandingWindow {
 		p.errorf("remembers numbers for %v, a day of which is not used, landing window %v: nothing could be proved", l.Remembers, l.LandingWindow)
 	}

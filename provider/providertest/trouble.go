@@ -32,7 +32,7 @@ func (p *probe) refusedForNow(s Situation, code string) {
 	account, end := p.at(s)
 	o := p.order(payout.OpTransfer, account, someAmount)
 	sent := p.send(o)
-	if p.wantKind("sent", sent, payout.ObsRetryAfter) && (sent.Code != code || sent.RetryAfter <= 0) {
+	if p.wantKind("sent", sent, payout.ObsRetryAfter) && (sent.Code != code || sent.RetryAfter <= 0 || sent.RetryAfter > payout.LongestPause) {
 		p.errorf("refused as %q, to be tried again after %v: want code %q and a pause", sent.Code, sent.RetryAfter, code)
 	}
 	p.wantKind("asked", p.ask(o), payout.ObsNeverReceived)
