@@ -97,3 +97,44 @@ func TestR13_SettleOfALostNumber(t *testing.T) {
 		}
 	}
 }
+
+// foreign is a cashbook whose payments are another account's.
+type foreign struct{ lacking }
+
+func (foreign) BeginAsk(context.Context, string, payout.Adapter) (time.Time, error) {
+	return time.Time{}, payout.ErrOtherProvider
+}
+
+func (foreign) BeginSend(context.Context, string, payout.Limits, func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	return payout.Begun{}, payout.ErrOtherProvider
+}
+
+func (foreign) Settle(context.Context, payout.Observation, string) (payout.State, error) {
+	return payout.State{}, payout.ErrOtherProvider
+}
+
+// TestStepsOfAnotherProvider: a worker of another account sends and asks nothing, and its steps
+// are tried again, by a worker of the right one. What another provider has said is left out, and
+// the run goes on from the row.
+func TestStepsOfAnotherProvider(t *testing.T) {
+	id, to := paymentID(0), &bank{}
+	steps := &Payments{Cashbook: foreign{lacking{row: payout.State{Status: payout.StatusUnknown}}}, Provider: to}
+	env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+	env.RegisterActivity(steps)
+	for _, step := range []func() error{
+		func() error { _, err := env.ExecuteActivity(steps.Ask, payout.OrderNo(id, 1)); return err },
+		func() error { _, err := env.ExecuteActivity(steps.Send, id); return err },
+	} {
+		err := step()
+		if app, ok := errors.AsType[*temporal.ApplicationError](err); !ok || app.Type() != TypeOtherProvider || app.NonRetryable() {
+			t.Errorf("%v, want it tried again as %s", err, TypeOtherProvider)
+		}
+	}
+	if to.asks != 0 || to.sends != 0 {
+		t.Errorf("asked %d times, sent %d times", to.asks, to.sends)
+	}
+	st, err := steps.Settle(t.Context(), payout.Observation{Kind: payout.ObsNeverReceived}, payout.OrderNo(id, 1))
+	if err != nil || st.PaymentID != id || st.Status != payout.StatusUnknown {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
