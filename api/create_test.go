@@ -2,7 +2,10 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +300,38 @@ func TestCreateScheduled(t *testing.T) {
 	r.json(t, &p)
 	if r.status != 201 || p.Status != "open" {
 		t.Errorf("opened an hour ago: %s", r)
+	}
+}
+
+// TestCreateWithinRefundWindow: a packet that may expire when the provider hardly refunds its
+// charge any more is refused before anything is charged; a longer life opens earlier.
+func TestCreateWithinRefundWindow(t *testing.T) {
+	t.Parallel()
+	h := sharedHouse(t)
+	const day = 24 * time.Hour
+	limits := h.sandbox.Limits()
+	if limits.OpensAhead(day) != limits.RefundWindow-61*day || limits.RefundWindow < 90*day {
+		t.Fatalf("%+v", limits)
+	}
+	for what, c := range map[string]struct {
+		ahead  time.Duration
+		life   int
+		status int
+	}{
+		"day":          {limits.RefundWindow - 61*day - time.Minute, 86400, 201},
+		"day-too-far":  {limits.RefundWindow - 61*day + time.Minute, 86400, 422},
+		"week":         {limits.RefundWindow - 67*day - time.Minute, 7 * 86400, 201},
+		"week-too-far": {limits.RefundWindow - 67*day + time.Minute, 7 * 86400, 422},
+	} {
+		id, r := h.create(h.app, "window-"+what, with("opens_at", quoted(time.Now().Add(c.ahead).UTC().Format(time.RFC3339)),
+			"expires_in_seconds", strconv.Itoa(c.life)))
+		if r.status != c.status || c.status == 422 && (!slices.Equal(fieldsOf(t, r), []string{"opens_at out_of_range"}) ||
+			!strings.Contains(string(r.body), "refunds a charge for 365 days")) {
+			t.Errorf("%s: %s", what, r)
+		}
+		if _, err := h.pool.View(t.Context(), id); c.status == 422 && !errors.Is(err, packet.ErrNotFound) {
+			t.Errorf("%s: staged, %v", what, err)
+		}
 	}
 }
 

@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"hongbao/packet"
+	"hongbao/payout"
 )
 
 const (
@@ -66,6 +68,9 @@ func (c *creation) run() (answer, error) {
 		if !errors.Is(err, packet.ErrNotFound) && !errors.Is(err, packet.ErrUnavailable) {
 			return answer{}, err
 		}
+		if err := c.refundable(time.Now()); err != nil {
+			return answer{}, err
+		}
 	case err != nil:
 		return answer{}, err
 	case view.Packet.BodyHash != c.packet.BodyHash:
@@ -78,6 +83,23 @@ func (c *creation) run() (answer, error) {
 		return answer{}, c.inProgress()
 	}
 	return c.stage()
+}
+
+// refundable refuses a packet that may expire when the provider hardly refunds its charge
+// any more. The process' clock will do: the margin is 60 days.
+func (c *creation) refundable(now time.Time) error {
+	limits := c.server.cfg.Provider.Limits()
+	most := limits.OpensAhead(time.Duration(c.Life) * time.Second)
+	const day = 24 * time.Hour
+	switch {
+	case c.OpensAt == nil && most < 0:
+		return invalid(FieldError{"expires_in_seconds", faultRange, fmt.Sprintf("must end %d days before the provider's refund window of %d days",
+			payout.RefundMargin/day, limits.RefundWindow/day)})
+	case c.OpensAt != nil && c.OpensAt.Sub(now) > most:
+		return invalid(FieldError{"opens_at", faultRange, fmt.Sprintf("must be at most %d days ahead with this life: the provider refunds a "+
+			"charge for %d days, and %d of them are kept for refunds", most/day, limits.RefundWindow/day, payout.RefundMargin/day)})
+	}
+	return nil
 }
 
 func (c *creation) inProgress() error {

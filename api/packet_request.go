@@ -24,7 +24,7 @@ type CreatePacket struct {
 	MaxShare         Nullable[Amount]            `json:"max_share" required:"false" doc:"The largest share; null: no cap."`
 	Currency         *string                     `json:"currency" required:"false" doc:"CNY, also by default."`
 	Greeting         *string                     `json:"greeting" required:"false" maxLength:"64" doc:"At most 64 characters, no control characters."`
-	OpensAt          *time.Time                  `json:"opens_at" required:"false" doc:"RFC 3339, at most 366 days ahead; null: at once. Milliseconds count."`
+	OpensAt          *time.Time                  `json:"opens_at" required:"false" doc:"RFC 3339, at most 366 days ahead, and early enough that the provider still refunds the charge for 60 days after the packet expires; null: at once. Milliseconds count."`
 	ExpiresInSeconds *int                        `json:"expires_in_seconds" required:"false" minimum:"10" maximum:"604800" doc:"Life from opens_at on; 86400 by default."`
 	EligibleUserIDs  []string                    `json:"eligible_user_ids" required:"false" nullable:"true" minItems:"1" maxItems:"10000" doc:"Who may grab, each once; null: everybody."`
 	Tickets          *bool                       `json:"tickets" required:"false" doc:"true: whoever grabs has to bring a ticket that your app signed. Not together with eligible_user_ids; false by default."`

@@ -193,6 +193,7 @@ type Store interface {
 type Provider interface {
 	Name() string
 	Adapter() payout.Adapter
+	Limits() payout.Limits
 	Zone() *time.Location // of the days of its statement
 	Totals(ctx context.Context, packetID string) (payout.ProviderTotals, error)
 	Returns(ctx context.Context, kind payout.Kind, packetID, after string) (payout.ReturnPage, error)

@@ -94,4 +94,13 @@ type Limits struct {
 	// Remembers is how long the provider knows an order number. Nothing is sent
 	// and "never received" proves nothing from a day before its end.
 	Remembers time.Duration
+	// RefundWindow is how long after a charge the provider still refunds it.
+	RefundWindow time.Duration
 }
+
+// RefundMargin is what is left at least of the refund window when a packet expires: for the
+// remainder, for cancelled payouts, and for people to decide about both.
+const RefundMargin = 60 * 24 * time.Hour
+
+// OpensAhead is how far ahead of its charge a packet may open that then lives so long.
+func (l Limits) OpensAhead(life time.Duration) time.Duration { return l.RefundWindow - RefundMargin - life }

@@ -39,6 +39,8 @@ const (
 	SandboxRemembers = 30 * 24 * time.Hour
 	// SandboxAccount is our account at a sandbox that was given no other.
 	SandboxAccount = "sandbox"
+	// SandboxRefundWindow is how long the sandbox promises to refund a charge: as WeChat Pay.
+	SandboxRefundWindow = 365 * 24 * time.Hour
 
 	maxAnswerBytes = 64 << 10
 	idlePerHost    = 128
@@ -126,7 +128,8 @@ func (s *Sandbox) Adapter() payout.Adapter {
 
 // Limits are the facts about the sandbox that the machine needs.
 func (s *Sandbox) Limits() payout.Limits {
-	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers}
+	return payout.Limits{Adapter: s.Adapter(), LandingWindow: SandboxLandingWindow, Remembers: SandboxRemembers,
+		RefundWindow: SandboxRefundWindow}
 }
 
 // Close closes connections that are not in use. The adapter can still be used.

@@ -59,6 +59,10 @@ func caseFacts(p *probe) {
 	if l.Remembers-24*time.Hour < l.LandingWindow {
 		p.errorf("remembers numbers for %v, a day of which is not used, landing window %v: nothing could be proved", l.Remembers, l.LandingWindow)
 	}
+	if week := 7 * 24 * time.Hour; l.OpensAhead(week) < 24*time.Hour {
+		p.errorf("refunds a charge for %v: a packet that opens on the next day and stays open for a week needs %v more after it",
+			l.RefundWindow, payout.RefundMargin)
+	}
 }
 
 func caseEncode(p *probe) {
