@@ -188,16 +188,41 @@ func TestR3_NextOfEveryStatus(t *testing.T) {
 }
 
 func TestPausesGrowAndAreCapped(t *testing.T) {
-	last := time.Duration(0)
+	last, old := time.Duration(0), Attempt{StartedAt: t0.Add(-999 * time.Hour)}
 	for n := range 100 {
-		p := pause(n)
+		p := old.pause(n, t0)
 		if p < last || p > pauseCap || n < 9 && p != firstPause<<n {
-			t.Fatalf("pause(%d) = %v after %v", n, p, last)
+			t.Fatalf("pause %d is %v after %v", n, p, last)
 		}
 		last = p
 	}
-	if last != pauseCap || pause(-1) != firstPause || pause(1<<40) != pauseCap {
-		t.Errorf("last %v, before the first %v", last, pause(-1))
+	if last != pauseCap || old.pause(-1, t0) != firstPause || old.pause(1<<40, t0) != pauseCap {
+		t.Errorf("last %v, before the first %v", last, old.pause(-1, t0))
+	}
+}
+
+// TestPausesOfARecipient: a payout that waits for its recipient is asked about every minute
+// for an hour, then ever more rarely, and at least every quarter of an hour.
+func TestPausesOfARecipient(t *testing.T) {
+	s := story(t, KindPayout)
+	if no, err := s.send(); err != nil || no == "" {
+		t.Fatalf("%q, %v", no, err)
+	}
+	s.answers(SourceSend, 1, ObsNeedsRecipient)
+	questions, last := 0, time.Duration(0)
+	for step := s.step(); step.At.Sub(t0) < 24*time.Hour; step = s.step() {
+		age, pause := step.At.Sub(t0), step.At.Sub(s.now)
+		if pause < last || pause > recipientCap || age < time.Hour && pause > time.Minute || age > 2*time.Minute && pause < time.Minute/2 {
+			t.Fatalf("after %v: a pause of %v after one of %v", age, pause, last)
+		}
+		s.now, last = step.At, pause
+		s.answers(SourceAsk, 1, ObsNeedsRecipient)
+		if questions++; questions > 400 {
+			t.Fatalf("%d questions within %v", questions, age)
+		}
+	}
+	if last != recipientCap {
+		t.Errorf("the last pause is %v", last)
 	}
 }
 

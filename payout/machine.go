@@ -33,13 +33,8 @@ const (
 	pauseCap   = 5 * time.Minute
 )
 
-// pause returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s ... 5 min.
-func pause(n int) time.Duration {
-	if n > 10 {
-		return pauseCap
-	}
-	return min(firstPause<<max(n, 0), pauseCap)
-}
+// grown returns the n-th pause (n counts from 0): 0.5 s, 1 s, 2 s, and so on.
+func grown(n int) time.Duration { return firstPause << min(max(n, 0), 16) }
 
 // A pause is never longer than 15 s, or a sixteenth of the time since the first
 // send: after trouble of four minutes all is asked about again within 15 s, after
@@ -49,9 +44,21 @@ const (
 	pausePart     = 16
 )
 
+// A recipient takes the minutes or hours that people take, and the provider notifies: the
+// question is asked about every minute for an hour, then less and less often.
+const (
+	recipientShortest = time.Minute
+	recipientPart     = 60
+	recipientCap      = 15 * time.Minute
+)
+
 // pause returns the n-th pause of an attempt.
 func (a Attempt) pause(n int, now time.Time) time.Duration {
-	return min(pause(n), max(pauseShortest, now.Sub(a.StartedAt)/pausePart))
+	age := now.Sub(a.StartedAt)
+	if a.Statement == ObsNeedsRecipient {
+		return min(grown(n), max(recipientShortest, age/recipientPart), recipientCap)
+	}
+	return min(grown(n), max(pauseShortest, age/pausePart), pauseCap)
 }
 
 // Next reads the program counter off the rows (rule R3). attempts holds every

@@ -315,8 +315,8 @@ func (s *Settlement) settleAsk(o Observation, now time.Time) error {
 // statement, or of a payment that has failed, that is a contradiction (rule R4).
 func (s *Settlement) underway(o Observation, now time.Time) error {
 	p, a := &s.Payment, &s.Attempt
-	s.askAgain(now)
 	if p.ended() {
+		s.askAgain(now)
 		s.stirs(o, now)
 		return nil
 	}
@@ -325,6 +325,7 @@ func (s *Settlement) underway(o Observation, now time.Time) error {
 		s.contradiction(o)
 	}
 	a.Statement, a.EndedAt = o.Kind, time.Time{}
+	s.askAgain(now)
 	a.AskRequested = a.AskRequested || a.No != p.Attempt // a later number waits for it
 	switch {
 	case !p.Status.Open(): // its money may still move: go on asking
