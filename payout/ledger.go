@@ -137,6 +137,13 @@ const (
 var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict,
 	BreakRestored, BreakPoolLost}
 
+// OrderBreaks lists the breaks about an order number, what says most first: whoever looks
+// into that looks into the others. One bad order is one break, of the first kind; what the
+// others say stands in its detail.
+var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatch, BreakContradiction, BreakForgotten, BreakForeignOrder,
+	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
+	BreakNotInStatement}
+
 // Imbalanced reports whether a packet's balances cannot be right: an account that
 // holds what was put into it is below zero, or the parts are not the whole.
 func (b Balances) Imbalanced() bool {

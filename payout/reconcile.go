@@ -77,7 +77,7 @@ func JudgeLine(provider string, l StatementLine, before []StatementLine, ours *B
 		return v
 	}
 	if l.Op != ours.Attempt.Op && (l.Op != OpReturn || ours.Attempt.Op == OpCharge) {
-		add(BreakOpDiffers, "statement says %s, requested was %s", l.Op, ours.Attempt.Op)
+		add(BreakOpDiffers, "statement says %s, requested was %s; booked are %d fen", l.Op, ours.Attempt.Op, ours.Moved)
 		return v
 	}
 	for _, other := range before {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hongbao/crash"
@@ -47,6 +48,77 @@ func (r breakRow) row() payout.BreakRow {
 		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
 	}
 	return b
+}
+
+// ofOrder are the breaks of an order number beside a new one: the one that says more, open
+// or else resolved last, and those open that say less.
+type ofOrder struct {
+	more breakRow
+	less []breakRow
+}
+
+func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out ofOrder, err error) {
+	rank := func(kind string) int { return slices.Index(payout.OrderBreaks, payout.BreakKind(kind)) }
+	mine := rank(string(b.Kind))
+	if mine < 0 {
+		return out, nil
+	}
+	var rows []breakRow
+	err = tx.Raw("SELECT * FROM breaks FORCE INDEX (breaks_subject) WHERE payment_id = ? AND order_no = ? AND kind IN ? AND kind <> ? "+
+		"ORDER BY resolved_at IS NOT NULL, resolved_at DESC", paymentID, b.OrderNo, payout.OrderBreaks, string(b.Kind)).Scan(&rows).Error
+	for _, r := range rows {
+		switch {
+		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || orEmpty(r.ResolvedBy) != payout.ByReconciliation):
+			out.more = r
+		case rank(r.Kind) > mine && r.ResolvedAt == nil:
+			out.less = append(out.less, r)
+		}
+	}
+	return out, err
+}
+
+// addBreak stores a break that was found without a statement.
+func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
+	about, err := tx.breaksOfOrder(paymentID, b)
+	if err != nil {
+		return err
+	}
+	if more := about.more; more.ID != 0 && more.ResolvedAt == nil {
+		return tx.Exec("UPDATE breaks SET seen = seen + 1, last_seen = ?, detail = ? WHERE id = ?", tx.now, joined(more.Detail, b.Detail),
+			more.ID).Error
+	}
+	detail := b.Detail
+	for _, less := range about.less {
+		detail = joined(detail, less.Detail)
+	}
+	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?,
+		?, ?, ?)
+		ON DUPLICATE KEY UPDATE seen = seen + 1, last_seen = VALUES(last_seen), detail = VALUES(detail), resolved_at = NULL`,
+		string(b.Kind), packetID, paymentID, b.OrderNo, b.UserID, clip(detail, 255), tx.now, tx.now).Error
+	if err != nil {
+		return err
+	}
+	return tx.closeLess(about.less, b.Kind)
+}
+
+// closeLess resolves breaks of an order of which another one tells now.
+func (tx tx) closeLess(less []breakRow, kind payout.BreakKind) error {
+	for _, r := range less {
+		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
+			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order tells it.", kind), r.ID).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined is a detail with what another one says beside.
+func joined(detail, other string) string {
+	if strings.Contains(detail, other) {
+		return clip(detail, 255)
+	}
+	return clip(detail+"; "+other, 255)
 }
 
 // breaksIndex names the index that has the breaks of a filter in their order.
@@ -157,6 +229,11 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 			if err != nil {
 				return err
 			}
+			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // it told these as well
+				if err := tx.noteFinding(r, both.booked[b.OrderNo], f); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	})
@@ -164,24 +241,39 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 
 // still reports whether a break is what the two sides still say.
 func (o orders) still(r payout.Reconciliation, b breakRow, now time.Time) bool {
-	if payout.BreakKind(b.Kind) == payout.BreakNotInStatement {
-		ours := o.booked[b.OrderNo]
-		if ours == nil {
-			return true
-		}
-		has := func(op payout.Op) bool {
-			return slices.ContainsFunc(o.lines[b.OrderNo], func(l lineRow) bool { return l.Op == string(op) })
-		}
-		return ours.Moved > 0 && !has(ours.Attempt.Op) || ours.Returned > 0 && !has(payout.OpReturn)
+	switch kind := payout.BreakKind(b.Kind); {
+	case kind == payout.BreakNotInStatement:
+		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
+	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // it told that as well
+		return true
 	}
-	for _, j := range o.judge(r.Provider, b.OrderNo, now) {
-		for _, found := range j.verdict.Breaks {
-			if string(found.Kind) == b.Kind {
-				return true
-			}
+	return o.found(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)
+}
+
+func (o orders) found(provider, orderNo string, kind payout.BreakKind, now time.Time) bool {
+	return slices.ContainsFunc(o.findings(provider, orderNo, now), func(f finding) bool { return f.Kind == kind })
+}
+
+// missing reports whether the statements lack what the books have of an order.
+func (o orders) missing(orderNo string) bool {
+	ours := o.booked[orderNo]
+	if ours == nil {
+		return false
+	}
+	has := func(op payout.Op) bool {
+		return slices.ContainsFunc(o.lines[orderNo], func(l lineRow) bool { return l.Op == string(op) })
+	}
+	return ours.Moved > 0 && !has(ours.Attempt.Op) || ours.Returned > 0 && !has(payout.OpReturn)
+}
+
+// findings are what the lines of an order number leave.
+func (o orders) findings(provider, orderNo string, now time.Time) (out []finding) {
+	for _, j := range o.judge(provider, orderNo, now) {
+		for _, b := range j.verdict.Breaks {
+			out = append(out, j.finding(b))
 		}
 	}
-	return false
+	return out
 }
 
 // Unsettled counts what asking may still settle of a run: open breaks that can

@@ -27,13 +27,6 @@ func (tx tx) post(packetID string, p payout.Posting) error {
 		Amount: int64(p.Amount), OrderNo: p.OrderNo, Reference: p.Reference(), CreatedAt: tx.now}).Error
 }
 
-func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
-	return tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?,
-		?, ?, ?)
-		ON DUPLICATE KEY UPDATE seen = seen + 1, last_seen = VALUES(last_seen), detail = VALUES(detail), resolved_at = NULL`,
-		string(b.Kind), packetID, paymentID, b.OrderNo, b.UserID, clip(b.Detail, 255), tx.now, tx.now).Error
-}
-
 type eventRow struct {
 	ID        int64
 	PaymentID string

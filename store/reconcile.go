@@ -26,14 +26,33 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
 		packetID, paymentID = parts.PacketID, parts.PaymentID
 	}
-	return tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id,
+	f.OrderNo = key(f.OrderNo, 64)
+	about, err := tx.breaksOfOrder(paymentID, f.Break)
+	if err != nil {
+		return err
+	}
+	if more := about.more; more.ID != 0 {
+		if more.ResolvedAt != nil && !more.ResolvedAt.Before(f.evidence) {
+			return nil // a person has dealt with the order since
+		}
+		if more.ResolvedAt == nil {
+			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
+				amount = GREATEST(COALESCE(amount, 0), ?), reconciliation_id = ? WHERE id = ?`, r.ID, tx.now, joined(more.Detail, f.Detail),
+				r.Provider, int64(f.amount), r.ID, more.ID).Error
+		}
+	}
+	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id,
 		created_at, last_seen)
 		VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE seen = seen + IF(reconciliation_id = VALUES(reconciliation_id), 0, 1), last_seen = VALUES(last_seen),
 		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
 		resolved_at = IF(resolved_by = ? OR resolved_at < ?, NULL, resolved_at)`,
-		string(f.Kind), packetID, paymentID, key(f.OrderNo, 64), clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
+		string(f.Kind), packetID, paymentID, f.OrderNo, clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
 		payout.ByReconciliation, f.evidence).Error
+	if err != nil {
+		return err
+	}
+	return tx.closeLess(about.less, f.Kind)
 }
 
 // askAbout has the provider asked about an order number, as a notification does:
@@ -193,8 +212,10 @@ func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zo
 		j := payout.JudgePosting(p, lines, read, zone, r.StartedAt)
 		page.Unread = append(page.Unread, j.Unread...)
 		if j.Break != nil {
-			found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
 			page.Miss(p.Op(), p.Amount)
+			if !both.found(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
+				found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
+			}
 		}
 	}
 	if len(found) == 0 {

@@ -142,7 +142,7 @@ var decisionRows = []faultRow{
 			}
 		},
 		then:  func(s *scene) { s.await(payout.StatusFailed); s.release(); s.agree("cancel") },
-		calls: refusedTwice + "; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
+		calls: refusedTwice + "; ask succeeded; ask succeeded", status: payout.StatusPaid, money: "once", breaks: "late_success"},
 	{what: "the money moves while a cancel waits for the second person: his word comes too late", ops: transfers, suffix: "~pending",
 		set: lies,
 		then: func(s *scene) {
@@ -154,7 +154,7 @@ var decisionRows = []faultRow{
 				s.Errorf("the approval was answered %d", got)
 			}
 		},
-		calls: refusedTwice + "; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "contradiction, late_success"},
+		calls: refusedTwice + "; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once", breaks: "late_success"},
 	{what: "success after a cancel", ops: transfers, suffix: "~pending", set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
@@ -165,7 +165,7 @@ var decisionRows = []faultRow{
 			s.awaitBreak("second_success")
 		},
 		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusCancelled, money: "once",
-		breaks: "contradiction, second_success"},
+		breaks: "second_success"},
 	{what: "success after mark-paid", ops: transfers, suffix: "~pending", set: lies,
 		then: func(s *scene) {
 			s.await(payout.StatusFailed)
@@ -175,7 +175,7 @@ var decisionRows = []faultRow{
 			s.awaitBreak("second_success")
 		},
 		calls: refusedTwice + "; ask declined; ask succeeded+", status: payout.StatusPaidOutside, money: "once",
-		breaks: "contradiction, second_success"},
+		breaks: "second_success"},
 	{what: "not found past `ask_until`; one person alone can do nothing, two mark it as paid", ops: transfers, limits: forgetting,
 		set: loseSends, loose: true,
 		then: func(s *scene) {

@@ -367,7 +367,7 @@ var lateRows = []faultRow{
 			s.mustLand(s.heldSend(), "processing")
 		},
 		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once",
-		breaks: "contradiction, late_success"},
+		breaks: "late_success"},
 	{what: "says refused twice, the packet is rejected, then the money moves and a notification comes: all of it goes back", ops: charges,
 		suffix: "~pending",
 		set:    lies,
@@ -379,7 +379,7 @@ var lateRows = []faultRow{
 			s.awaitRefund()
 		},
 		calls: "send declined; ask declined; ask succeeded; ask succeeded+", status: payout.StatusPaid, money: "once",
-		breaks: "contradiction, late_success", ends: packet.StatusRejected},
+		breaks: "late_success", ends: packet.StatusRejected},
 	{what: "refused, finance retries, then the superseded number succeeds after all", ops: transfers, suffix: "~pending",
 		set: lies,
 		then: func(s *scene) {

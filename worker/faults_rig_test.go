@@ -358,7 +358,7 @@ func (s *scene) quiet() bool {
 // breaks are the kinds of the payment's breaks, sorted.
 func (s *scene) breaks() string {
 	s.Helper()
-	rows, err := s.r.db.QueryContext(s.Context(), "SELECT DISTINCT kind FROM breaks WHERE payment_id = ?", s.id)
+	rows, err := s.r.db.QueryContext(s.Context(), "SELECT DISTINCT kind FROM breaks WHERE payment_id = ? AND resolved_at IS NULL", s.id)
 	if err != nil {
 		s.Fatal(err)
 	}
