@@ -71,6 +71,25 @@ type TimelineEntry struct {
 	What   string    `json:"what"`
 }
 
+// TimelineSpan is a line of a timeline, with the equal ones that came right behind it.
+type TimelineSpan struct {
+	TimelineEntry           // the first
+	Count         int       `json:"count"`
+	LastAt        time.Time `json:"last_at"`
+}
+
+// Spans puts the lines of a timeline that say the same one after the other into one.
+func Spans(timeline []TimelineEntry) (out []TimelineSpan) {
+	for _, e := range timeline {
+		if n := len(out); n > 0 && out[n-1].Source == e.Source && out[n-1].What == e.What {
+			out[n-1].Count, out[n-1].LastAt = out[n-1].Count+1, e.At
+		} else {
+			out = append(out, TimelineSpan{TimelineEntry: e, Count: 1, LastAt: e.At})
+		}
+	}
+	return out
+}
+
 // TemporalRuns is what Temporal tells of a payment's workflow.
 type TemporalRuns struct {
 	State   string        `json:"state"` // known; gone: Temporal does not know it (any more); away: it did not answer

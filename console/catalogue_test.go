@@ -138,6 +138,12 @@ func open(word string) (keys []string) {
 		add("requested", "running", "done", "failed")
 	case "source":
 		add("ledger", "workflow", "provider", "finance", payout.ByReconciliation, "redis", "temporal", "notification", "outbox")
+	case "waits":
+		for _, s := range payout.Statuses {
+			if s.Open() {
+				add(string(s))
+			}
+		}
 	case "step":
 		add("scheduled", "started", "cancel_requested")
 	case "run":

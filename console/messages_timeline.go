@@ -40,6 +40,14 @@ var timelineMessages = map[string]saying{
 	"temporal.next":         {"next try", "下一次"},
 	"temporal.last_failure": {"The last try failed:", "上次失败原因："},
 
+	"event.times":   {"%s times", "共 %s 次"},
+	"waits.pending": {"It waits to be sent.", "等待发送。"},
+	"waits.sending": {"It waits for the provider's answer.", "等待渠道答复。"},
+	"waits.unknown": {"It waits for the provider to say what became of it, and is asked about until that is known.",
+		"等待渠道说明结果，系统会持续查询，直到得知。"},
+	"waits.awaiting_recipient": {"It waits for its recipient, who has to accept the money at the provider. Nothing has to be decided. " +
+		"The provider is asked about every minute for an hour, then less often, and every quarter of an hour at least.",
+		"等待收款人在渠道确认收款，无需处理。第一个小时约每分钟查询一次，此后逐渐减少，至少每 15 分钟查询一次。"},
 	"event.grab_acknowledged":     {"Grab acknowledged, hand-off written", "抢红包已确认，交接记录已写入"},
 	"event.creation_acknowledged": {"Creation acknowledged, hand-off written", "创建已确认，交接记录已写入"},
 	"event.not_booked":            {"Not booked yet: its hand-off waits for a worker, or its run for MySQL", "尚未入账：交接记录等待处理，或流程等待 MySQL"},

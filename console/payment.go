@@ -81,7 +81,7 @@ func (p payment) Sent() bool { return p.AttemptCount > 0 }
 type paymentPage struct {
 	Payment   payment
 	Attempts  []client.Attempt
-	Timeline  []client.TimelineEntry
+	Timeline  []client.TimelineSpan
 	Temporal  client.TemporalRuns
 	Retry     client.RetryPreview
 	Approvals []client.ApprovalItem
@@ -176,8 +176,8 @@ func (v *visit) showPayout() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal,
-		Retry: d.Retry})
+	return v.payment(paymentPage{Payment: paymentOfPayout(d.Payout), Attempts: d.Attempts, Timeline: client.Spans(d.Timeline),
+		Temporal: d.Temporal, Retry: d.Retry})
 }
 
 func (v *visit) showRefund() error {
@@ -185,8 +185,8 @@ func (v *visit) showRefund() error {
 	if err != nil {
 		return err
 	}
-	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: d.Timeline, Temporal: d.Temporal,
-		Retry: d.Retry})
+	return v.payment(paymentPage{Payment: paymentOfRefund(d.Refund), Attempts: d.Attempts, Timeline: client.Spans(d.Timeline),
+		Temporal: d.Temporal, Retry: d.Retry})
 }
 
 func (v *visit) payment(body paymentPage) error {

@@ -126,12 +126,18 @@ func (t *clerk) showPayout(ctx context.Context, id string) error {
 	}
 	t.facts([][]any{
 		{"payout", p.ID}, {"packet", p.PacketID}, {"share", share}, {"user", p.UserID}, {"amount", amount(p.Amount)}, {"status", p.Status},
-		{"failure", failureText(p.Failure)}, {"next", nextAction(p.Failure)}, {"a retry", wouldText(p.Status, p.Retry)},
+		{"waits for", waitsFor[p.Status]}, {"failure", failureText(p.Failure)}, {"next", nextAction(p.Failure)},
+		{"a retry", wouldText(p.Status, p.Retry)},
 		{"order number", orNone(p.OrderNo)}, {"provider", strings.TrimSpace(p.Provider + " " + orNone(p.ProviderRef))},
 		{"created", when(p.CreatedAt)}, {"changed", when(p.UpdatedAt)}, {"workflow", p.Workflow.ID}, {"Temporal UI", uiLink(p.Workflow)},
 	})
 	return t.history(p.Attempts, p.Timeline, p.Temporal)
 }
+
+// waitsFor is what goes on by itself.
+var waitsFor = map[client.PayoutStatus]string{client.PayoutPending: "being sent", client.PayoutSending: "the provider's answer",
+	client.PayoutUnknown:           "the provider to say what became of it",
+	client.PayoutAwaitingRecipient: "its recipient, who has to accept the money at the provider"}
 
 // facts prints a table of names and values; what has no value is left out.
 func (t *teller) facts(lines [][]any) {
@@ -155,7 +161,10 @@ func (t *clerk) history(attempts []client.Attempt, timeline []client.TimelineEnt
 	}
 	if len(timeline) > 0 {
 		show := newGrid(t.out, "at", "who", "what happened")
-		for _, e := range timeline {
+		for _, e := range client.Spans(timeline) {
+			if e.Count > 1 {
+				e.What += fmt.Sprintf(" (%d times, last at %s)", e.Count, when(e.LastAt))
+			}
 			show.row(when(e.At), e.Source, e.What)
 		}
 		show.render()

@@ -78,7 +78,8 @@ func newRefundsShowCommand(env environment) *cobra.Command {
 				}
 				t.facts([][]any{
 					{"refund", r.ID}, {"packet", r.PacketID}, {"kind", r.Kind}, {"of payout", orNone(r.PayoutID)}, {"sender", r.UserID},
-					{"amount", amount(r.Amount)}, {"status", r.Status}, {"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
+					{"amount", amount(r.Amount)}, {"status", r.Status}, {"waits for", waitsFor[r.Status]},
+					{"failure", failureText(r.Failure)}, {"next", nextAction(r.Failure)},
 					{"a retry", wouldText(r.Status, r.Retry)}, {"order number", orNone(r.OrderNo)}, {"created", when(r.CreatedAt)},
 					{"changed", when(r.UpdatedAt)}, {"workflow", r.Workflow.ID}, {"Temporal UI", uiLink(r.Workflow)},
 				})

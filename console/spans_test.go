@@ -1,0 +1,60 @@
+package console
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/access"
+	"hongbao/client"
+)
+
+// TestEqualLinesAreOne: a payout that has waited for its recipient all night says so, and
+// what was asked again and again is one line, from the first to the last.
+func TestEqualLinesAreOne(t *testing.T) {
+	began := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
+	d := client.PayoutDetail{Payout: client.Payout{ID: "p1", Status: client.PayoutAwaitingRecipient}}
+	line := func(minute int, what string) {
+		d.Timeline = append(d.Timeline, client.TimelineEntry{At: began.Add(time.Duration(minute) * time.Minute), Source: "provider", What: what})
+	}
+	line(0, "sent t1: needs_recipient")
+	for minute := range 43 {
+		line(1+minute, "asked about t1: needs_recipient")
+	}
+	line(50, "asked about t1: no_answer")
+	line(51, "asked about t1: needs_recipient")
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: queried{newKeys(map[string]access.Role{"o": access.RoleOps}),
+		func(r *http.Request) any {
+			return map[string]any{"/v1/staff/payouts/p1": d, "/v1/staff/approvals": client.List[client.ApprovalItem]{}}[r.URL.Path]
+		}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVisitor(t, desk)
+	v.signIn("o")
+	for lang, want := range map[string][2]string{"en": {"43 times", "waits for its recipient"}, "zh": {"共 43 次", "等待收款人"}} {
+		v.header.Set("Accept-Language", lang)
+		res := v.do("GET", "/payouts/p1", nil)
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%d %v\n%s", res.StatusCode, err, text)
+		}
+		page := html.UnescapeString(string(text))
+		lines := regexp.MustCompile(`(?s)<ol class="timeline">.*</ol>`).FindString(page)
+		if n := strings.Count(lines, "<li>"); n != 4 {
+			t.Errorf("%d lines: %s", n, lines)
+		}
+		for _, part := range []string{want[0], "2026-02-17T12:01:00.000Z", "2026-02-17T12:43:00.000Z"} {
+			if !strings.Contains(lines, part) {
+				t.Errorf("%s: no %q in %s", lang, part, lines)
+			}
+		}
+		if !strings.Contains(page, want[1]) {
+			t.Errorf("%s: it does not say what it waits for", lang)
+		}
+	}
+}
