@@ -97,7 +97,8 @@ func TestKeyApproval(t *testing.T) {
 	}
 
 	// A rotation is no way around it, and changes no owner.
-	if r := h.write(admin, path(colleague, "rotate"), "k3", `{"grace_seconds":60,"owner":"ghost","reason":"r"}`); r.code() != "invalid_request" {
+	if r := h.write(admin, path(colleague, "rotate"), "k3",
+		`{"grace_seconds":60,"owner":"ghost","reason":"r"}`); r.code() != "invalid_request" {
 		t.Errorf("another owner: %s", r)
 	}
 	rotate := `{"grace_seconds":60,"reason":"r"}`
@@ -150,7 +151,8 @@ func TestKeyApprovalLastAdministrator(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, parts{})
 	admin := h.administrator()
-	_, passing := h.issue(admin, "keys", "k1", fmt.Sprintf(`{"role":"admin","owner":%q,"expires_in_seconds":3600,"reason":"r"}`, admin.key.Owner))
+	_, passing := h.issue(admin, "keys", "k1", fmt.Sprintf(`{"role":"admin","owner":%q,"expires_in_seconds":3600,"reason":"r"}`,
+		admin.key.Owner))
 	other := h.proposedKey(admin, "keys", "k2", `{"role":"admin","owner":"other","expires_in_seconds":3600,"reason":"r"}`)
 	if r := h.write(h.finance, "keys/"+other.key.ID+"/approve", "a1", because); r.status != http.StatusOK {
 		t.Fatalf("%s", r)

@@ -135,7 +135,8 @@ func (d *doctor) provider(ctx context.Context) {
 	}
 	defer pay.Close()
 	if _, err := pay.Totals(ctx, strings.Repeat("0", packet.IDLen)); err != nil {
-		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: see whether it is up and "+
+		d.add("provider", verdictWrong, "Status 401: correct HONGBAO_PROVIDER_KEY or HONGBAO_PROVIDER_ACCOUNT. No answer: see whether it "+
+			"is up and "+
 			"HONGBAO_PROVIDER_URL right. Payments wait and go out by themselves when it is back.",
 			"The provider at %s does not answer as it should: %v", address, err)
 		return
