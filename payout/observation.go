@@ -103,4 +103,6 @@ type Limits struct {
 const RefundMargin = 60 * 24 * time.Hour
 
 // OpensAhead is how far ahead of its charge a packet may open that then lives so long.
-func (l Limits) OpensAhead(life time.Duration) time.Duration { return l.RefundWindow - RefundMargin - life }
+func (l Limits) OpensAhead(life time.Duration) time.Duration {
+	return l.RefundWindow - RefundMargin - life
+}

@@ -20,7 +20,7 @@ type silent struct {
 	why   string
 }
 
-func (*silent) Name() string         { return "sandbox" }
+func (*silent) Name() string              { return "sandbox" }
 func (s *silent) Adapter() payout.Adapter { return payout.Adapter{Provider: s.Name()} }
 
 func (*silent) Zone() *time.Location { return time.UTC }
