@@ -96,14 +96,14 @@ func TestBroke(t *testing.T) {
 func TestLaterOutcomes(t *testing.T) {
 	for _, op := range []string{"charge", "transfer", "refund"} {
 		t.Run(op, func(t *testing.T) {
-			st := newStand(t, func(c *Config) { c.ConfirmWithin = 400 * time.Millisecond })
+			st, hasty := newStand(t), newStand(t, func(c *Config) { c.ConfirmWithin = time.Millisecond })
 			st.send(op, "p1", "u~pending", 5).order(t)
 			st.send(op, "r1", "u~returned", 6).order(t)
 			confirmed := st.send(op, "f1", "u~confirm", 7).order(t)
 			if deref(confirmed.ConfirmToken) == "" || confirmed.ExpiresAt == nil {
 				t.Errorf("no token: %+v", confirmed)
 			}
-			st.send(op, "e1", "v~confirm", 8).order(t)
+			hasty.send(op, "e1", "v~confirm", 8).order(t)
 			if r := st.confirm("f1"); r.status != 204 {
 				t.Errorf("confirm: %s", r)
 			}
@@ -113,6 +113,10 @@ func TestLaterOutcomes(t *testing.T) {
 				"f1": {"succeeded", op + " 7;", "order.succeeded"},
 				"e1": {"declined", "", "order.declined"},
 			} {
+				st := st
+				if no == "e1" {
+					st = hasty
+				}
 				wait.Until(t, no+" notified", func() bool { return len(st.hooks.of(no)) == 1 })
 				n := st.hooks.of(no)[0]
 				if got := st.query(no).order(t); string(got.Status) != want.status || st.moved(no) != want.moved || n.Type != want.event ||
@@ -120,7 +124,7 @@ func TestLaterOutcomes(t *testing.T) {
 					t.Errorf("%s: %+v, moved %q, notified %+v", no, got, st.moved(no), n)
 				}
 			}
-			if got := st.query("e1").order(t); deref(got.Code) != "confirmation_expired" {
+			if got := hasty.query("e1").order(t); deref(got.Code) != "confirmation_expired" {
 				t.Errorf("expired: %+v", got)
 			}
 			// Repeats change nothing any more.
