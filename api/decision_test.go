@@ -142,8 +142,8 @@ func TestDecisionChanged(t *testing.T) {
 	}
 	listed(false)
 	no := payout.OrderNo(bad, 1)
-	_, err := h.store.Settle(t.Context(), payout.Observation{ID: rand.Text(), Source: payout.SourceAsk, Kind: payout.ObsPending, OrderNo: no},
-		no)
+	_, err := h.store.Settle(t.Context(), payout.Observation{ID: rand.Text(), Adapter: payout.Adapter{Provider: "sandbox", Account: "sandbox"},
+		Source: payout.SourceAsk, Kind: payout.ObsPending, OrderNo: no}, no)
 	h.check(err)
 	listed(true)
 	r := h.write(colleague, "approvals/"+d.Approval.ID+"/approve", "blind", because)

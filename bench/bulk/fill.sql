@@ -126,9 +126,10 @@ ORDER BY at;
 -- A retry needs one person; a cancel and a payment by other means need two. Payouts that
 -- the recipient declined stay failed because the second person rejected the cancel.
 INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, status, approval_id, expires_at,
-    approved_by, approve_reason, evidence, created_at, ended_at)
+    preview_hash, approved_by, approve_reason, evidence, created_at, ended_at)
 SELECT CONCAT('d', id), id, kind, '工单 48213：用户已处理', 'li-na', 'finance', IF(status = 'failed', 'rejected', 'carried_out'),
-    IF(kind = 'retry', NULL, CONCAT('a', id)), IF(kind = 'retry', NULL, at + INTERVAL 1 DAY), IF(kind = 'retry', NULL, 'wang-wei'),
+    IF(kind = 'retry', NULL, CONCAT('a', id)), IF(kind = 'retry', NULL, at + INTERVAL 1 DAY),
+    IF(kind = 'retry', NULL, UNHEX(SHA2(id, 256))), IF(kind = 'retry', NULL, 'wang-wei'),
     IF(kind = 'retry', NULL, 'checked'), IF(kind = 'mark_paid', 'receipt 1', NULL), at, at + INTERVAL 10 MINUTE
 FROM (
     SELECT id, status, created_at + INTERVAL 25 MINUTE AS at,
