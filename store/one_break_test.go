@@ -103,4 +103,13 @@ func TestWhatSaysMoreTakesTheBreak(t *testing.T) {
 	if n != 1 {
 		t.Errorf("the overview counts %d breaks of one order: %+v", n, due)
 	}
+
+	// What a statement says, or lacks, is news to whoever has resolved that before.
+	b := x.one(payout.BreakLateSuccess, o.OrderNo, 0)
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
+	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	must(t, err)
+	x.c.pass(2 * payout.InFlight)
+	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.one(payout.BreakNotInStatement, o.OrderNo, 100)
 }

@@ -32,8 +32,8 @@ func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding
 		return err
 	}
 	if more := about.more; more.ID != 0 {
-		if more.ResolvedAt != nil && !more.ResolvedAt.Before(f.evidence) {
-			return nil // a person has dealt with the order since
+		if more.ResolvedAt != nil && more.ReconciliationID != nil && !more.ResolvedAt.Before(f.evidence) {
+			return nil // a person has dealt with the order since, and with what its statement says
 		}
 		if more.ResolvedAt == nil {
 			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
