@@ -215,7 +215,10 @@ func (l *liar) send(t *rapid.T) {
 		return
 	}
 	for _, a := range before {
-		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || l.given[a.No]
+		// An earlier number was refused, or it were no earlier one: forgotten since, it stays that,
+		// unless it was called under way meanwhile.
+		lost := a.Forgotten && a.No < cur.No-1 && !slices.ContainsFunc(l.heard[a.No], func(o Observation) bool { return o.Kind.moves() })
+		final := a.Statement == ObsDeclined || a.Statement == ObsReturned || l.given[a.No] || lost
 		if !final || !a.AskedAt.After(decided) {
 			t.Fatalf("number %d made while %+v", cur.No, a)
 		}

@@ -238,6 +238,11 @@ func (s *Settlement) askedNeverReceived(o Observation, now time.Time) error {
 		}
 		return p.Move(StatusUnknown) // people decide from there
 	}
+	if a.No < p.Attempt && a.moving() { // it was given up as refused, and called under way after that
+		s.askAgain(now)
+		s.lost()
+		return nil
+	}
 	if a.Statement == ObsSucceeded || a.Statement == ObsReturned {
 		s.contradiction(o)
 		a.Statement, a.Refused = ObsNeverReceived, false

@@ -183,3 +183,12 @@ func TestR5_ConsentCoversWhatWasLost(t *testing.T) {
 		t.Errorf("paid under %d", s.p.Attempt)
 	}
 }
+
+// TestR5_UnderWayAgainWhileRetried: number 1 was refused and then called under way, and number
+// 2 came back. That the provider does not find number 1, asked for a retry, is no refusal.
+func TestR5_UnderWayAgainWhileRetried(t *testing.T) {
+	for _, kind := range underWay {
+		s := secondNumber(t, ObsRetryAfter).asks(1, kind).asks(2, ObsReturned).is(StatusReturned).retries()
+		s.asks(1, ObsNeverReceived).after(limits.Remembers).asks(1, ObsNeverReceived).asks(2, ObsReturned).refuses()
+	}
+}
