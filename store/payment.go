@@ -177,15 +177,6 @@ func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	return row, attempts, tx.Exec("UPDATE payments SET updated_at = ?, decided_at = ? WHERE id = ?", row.UpdatedAt, row.DecidedAt, id).Error
 }
 
-// Rewind writes as of now what was noted of a payment by a clock ahead. Errors: ErrNotFound,
-// ErrUnavailable.
-func (s *Store) Rewind(ctx context.Context, id string) error {
-	return s.inTx(ctx, crash.Administration, func(tx tx) error {
-		_, _, err := tx.load(id, true)
-		return err
-	})
-}
-
 func (tx tx) loadAsNoted(id string, lock bool) (paymentRow, []payout.Attempt, error) {
 	query := "SELECT * FROM payments WHERE id = ?"
 	if lock {

@@ -18,6 +18,8 @@ import (
 
 	"hongbao/devstack"
 	"hongbao/devstack/stacktest"
+	"hongbao/payout"
+	"hongbao/provider"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )
@@ -192,7 +194,7 @@ func TestStartNeedsMigrations(t *testing.T) {
 // MySQL or in Redis, says what to do, and changes nothing.
 func TestOtherBuild(t *testing.T) {
 	r := newLanesRig(t, "HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1",
-		"HONGBAO_PROVIDER_KEY=k", "HONGBAO_SEED_KEY="+strings.Repeat("0f", 32),
+		"HONGBAO_PROVIDER_KEY=k", "HONGBAO_SEED_KEY="+strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY="+strings.Repeat("5e", 32),
 		"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
 		"HONGBAO_API_LISTEN="+freeAddress(t), "HONGBAO_STAFF_LISTEN="+freeAddress(t))
 	db, err := sql.Open("mysql", r.dsn)
@@ -202,6 +204,9 @@ func TestOtherBuild(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	keys := redis.NewClient(&redis.Options{Addr: r.redis})
 	defer func() { _ = keys.Close() }()
+	if err := r.db.KeepAdapter(t.Context(), payout.Adapter{Provider: providerName, Account: provider.SandboxAccount}); err != nil {
+		t.Fatal(err) // as the first start does
+	}
 	exec := func(statement string) {
 		t.Helper()
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {

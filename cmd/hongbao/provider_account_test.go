@@ -30,7 +30,8 @@ func TestStartWithAnotherAccount(t *testing.T) {
 	}
 	env := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.Redis(t), "HONGBAO_LANES=" + strconv.Itoa(harness.Lanes),
 		"HONGBAO_TEMPORAL_ADDRESS=127.0.0.1:1", "HONGBAO_PROVIDER_URL=http://127.0.0.1:1", "HONGBAO_PROVIDER_KEY=k",
-		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY=" + strings.Repeat("5e", 32),
+		"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	for _, account := range []string{"", "HONGBAO_PROVIDER_ACCOUNT=1900007292"} { // the default is another one too
 		for command, own := range map[string][]string{"worker": nil, "recover --by ann": nil,
 			"api": {"HONGBAO_API_LISTEN=" + freeAddress(t), "HONGBAO_STAFF_LISTEN=" + freeAddress(t)}} {

@@ -223,7 +223,8 @@ func TestTemporalAtStart(t *testing.T) {
 	dsn := stacktest.MariaDB(t)
 	parts := []string{"HONGBAO_MYSQL_DSN=" + dsn, "HONGBAO_REDIS_ADDR=" + stacktest.FreshRedis(t).Addr, "HONGBAO_PROVIDER_URL=" +
 		serveSandbox(t, "k"), "HONGBAO_PROVIDER_KEY=k",
-		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+		"HONGBAO_SEED_KEY=" + strings.Repeat("0f", 32), "HONGBAO_SESSION_KEY=" + strings.Repeat("5e", 32),
+		"HONGBAO_SANDBOX_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), []string{"migrate", "up"}, parts[:1], &out, &errs); code != exitOK {
 		t.Fatalf("%s%s", &out, &errs)
