@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"hongbao/access"
@@ -22,29 +23,50 @@ import (
 // asked is a desk whose API keeps what it is asked, but for the number beside "Approvals".
 type asked struct {
 	keys
-	paths *[]string
+	paths *paths
+}
+
+// paths are those of requests, which a page may make side by side.
+type paths struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (p *paths) add(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = append(p.seen, path)
+}
+
+// take returns them and begins anew.
+func (p *paths) take() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.seen
+	p.seen = nil
+	return seen
 }
 
 func (a asked) ActAs(string) http.RoundTripper { return a }
 
 func (a asked) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path != "/v1/staff/approvals/sum" {
-		*a.paths = append(*a.paths, r.Method+" "+r.URL.String())
+		a.paths.add(r.Method + " " + r.URL.String())
 	}
 	return silent{}.RoundTrip(r)
 }
 
-func newAsked(t *testing.T) (v *visitor, csrf string, paths *[]string) {
+func newAsked(t *testing.T) (v *visitor, csrf string, seen *paths) {
 	t.Helper()
-	paths = new([]string)
-	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), paths}})
+	seen = new(paths)
+	desk, err := New(Config{SessionKeys: [][32]byte{{1}}, Desk: asked{newKeys(map[string]access.Role{"f": access.RoleFinance}), seen}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v = newVisitor(t, desk)
 	v.signIn("f")
 	s, _ := desk.seal.open(v.cookies[sessionCookie])
-	return v, s.CSRF, paths
+	return v, s.CSRF, seen
 }
 
 var placeholder = regexp.MustCompile(`\{(\w*\$?)\}`)
@@ -83,15 +105,15 @@ func TestQueries(t *testing.T) {
 				}
 			}
 		}
-		if len(*paths) > 0 {
-			t.Errorf("%s: with a query that it cannot read the API was asked for %q", pattern, *paths)
+		if seen := paths.take(); len(seen) > 0 {
+			t.Errorf("%s: with a query that it cannot read the API was asked for %q", pattern, seen)
 		}
 		for name := range one.query {
 			if res := v.do(method, path+"?"+name+"=", nil); res.StatusCode == http.StatusUnprocessableEntity {
 				t.Errorf("%s: an empty %s is refused", pattern, name)
 			}
 		}
-		*paths = nil
+		paths.take()
 	}
 }
 
@@ -165,8 +187,8 @@ func TestFilterOfManyIsReadWhole(t *testing.T) {
 	if v.desk.ServeHTTP(w, r); w.Code != http.StatusUnprocessableEntity {
 		t.Errorf("a form of which a part cannot be read: %d", w.Code)
 	}
-	if len(*paths) > 0 {
-		t.Errorf("the API was asked for %q", *paths)
+	if seen := paths.take(); len(seen) > 0 {
+		t.Errorf("the API was asked for %q", seen)
 	}
 }
 
