@@ -48,7 +48,7 @@ type CreateCampaign struct {
 	OpensDailyAt string         `json:"opens_daily_at" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" doc:"At what time packets open, in the time zone." example:"20:00"`
 	StartsOn     *Date          `json:"starts_on" required:"false" doc:"The first day; by default the first whose packet opens from now on. Days whose time has passed are left out."`
 	EndsOn       *Date          `json:"ends_on" required:"false" doc:"The last day; null: it goes on until it is ended."`
-	OneWin       *bool          `json:"one_win_per_user" required:"false" doc:"true: whoever has won in one of its packets wins in no other; his further grabs are 403 not_eligible. False by default, and for ever as given."`
+	OneWin       *bool          `json:"one_win_per_user" required:"false" doc:"true: a user wins in one of its packets at most; further grabs of a winner are answered 403 not_eligible. False by default. It cannot be changed."`
 	Packet       CampaignCreate `json:"packet" doc:"What the packet of every day is like."`
 }
 
@@ -79,7 +79,7 @@ type Campaign struct {
 	StartsOn     Date             `json:"starts_on" doc:"The first day."`
 	EndsOn       Nullable[Date]   `json:"ends_on" doc:"The last day; null: none."`
 	NextOpensAt  Nullable[Stamp]  `json:"next_opens_at" doc:"When the next packet opens that is not made yet. It is made, and its sender charged, ten minutes before; null: there is none."`
-	OneWin       bool             `json:"one_win_per_user" doc:"Whether whoever has won in one of its packets wins in no other."`
+	OneWin       bool             `json:"one_win_per_user" doc:"Whether a user wins in one of its packets at most."`
 	Packet       CampaignTemplate `json:"packet" doc:"What the packet of every day is like."`
 	CreatedAt    Stamp            `json:"created_at" doc:"When it was created."`
 	EndedAt      Nullable[Stamp]  `json:"ended_at" doc:"Set when ended."`

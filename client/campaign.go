@@ -44,7 +44,7 @@ type CampaignRequest struct {
 	TimeZone     string         `json:"time_zone,omitempty"`        // IANA name; "": Asia/Shanghai
 	OpensDailyAt string         `json:"opens_daily_at"`             // HH:MM, 00:00 to 23:59, in TimeZone
 	StartsOn     string         `json:"starts_on,omitempty"`        // YYYY-MM-DD; "": the first day whose packet opens from now on
-	OneWin       bool           `json:"one_win_per_user,omitempty"` // who has won in one of its packets wins in no other
+	OneWin       bool           `json:"one_win_per_user,omitempty"` // a user wins in one of its packets at most
 	EndsOn       string         `json:"ends_on,omitempty"`          // YYYY-MM-DD, that day included; "": it goes on until it is ended
 	Packet       CampaignPacket `json:"packet"`
 }
@@ -76,7 +76,7 @@ type Campaign struct {
 	TimeZone     string           `json:"time_zone"`        // IANA name, of OpensDailyAt, StartsOn and EndsOn
 	OpensDailyAt string           `json:"opens_daily_at"`   // HH:MM
 	StartsOn     string           `json:"starts_on"`        // YYYY-MM-DD
-	OneWin       bool             `json:"one_win_per_user"` // who has won in one of its packets wins in no other
+	OneWin       bool             `json:"one_win_per_user"` // a user wins in one of its packets at most
 	EndsOn       *string          `json:"ends_on"`          // YYYY-MM-DD, that day included; nil: none
 	NextOpensAt  *time.Time       `json:"next_opens_at"`    // of the next packet that is not made yet; nil: there is none
 	Packet       CampaignTemplate `json:"packet"`

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS packets (
     best_share       INT           NULL COMMENT 'share_index of the best luck',
     last_share       INT           NULL COMMENT 'largest share_index that was claimed',
     tickets          BOOLEAN       NOT NULL DEFAULT FALSE COMMENT 'grabs need a ticket of the app',
-    one_win          BOOLEAN       NOT NULL DEFAULT FALSE COMMENT 'who has won in a packet of its campaign wins no more',
+    one_win          BOOLEAN       NOT NULL DEFAULT FALSE COMMENT 'a winner in another packet of its campaign wins nothing',
     KEY packets_sender (app_id, sender_id, created_at, id),
     KEY packets_app (app_id, created_at, id),
     KEY packets_created (created_at, id),

@@ -70,7 +70,7 @@ type Packet struct {
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	EligibleCount int               `json:"eligible_count,omitempty"` // 0: everyone may grab
 	Tickets       bool              `json:"tickets,omitempty"`        // whoever grabs brings a ticket of the app; never with a list
-	OneWin        bool              `json:"one_win,omitempty"`        // who has won in a packet of its campaign wins no more
+	OneWin        bool              `json:"one_win,omitempty"`        // a winner in another packet of its campaign wins nothing
 	BodyHash      string            `json:"body_hash"`                // hex SHA-256 of the canonical create request
 	Commitment    string            `json:"commitment"`               // hex SHA-256 of the seed
 	CreatedAt     time.Time         `json:"created_at"`               // Redis TIME, milliseconds

@@ -137,9 +137,8 @@ const (
 var MachineBreaks = []BreakKind{BreakMismatch, BreakContradiction, BreakSecondSuccess, BreakLateSuccess, BreakForgotten, BreakShareConflict,
 	BreakRestored, BreakPoolLost}
 
-// OrderBreaks lists the breaks about an order number, what says most first: whoever looks
-// into that looks into the others. One bad order is one break, of the first kind; what the
-// others say stands in its detail.
+// OrderBreaks lists the breaks about an order number, the most serious first. One bad
+// order is one break, of the first kind that applies; its detail lists the other findings.
 var OrderBreaks = []BreakKind{BreakSecondSuccess, BreakLateSuccess, BreakMismatch, BreakContradiction, BreakForgotten, BreakForeignOrder,
 	BreakOpDiffers, BreakMovedTwice, BreakAccountDiffers, BreakAmountDiffers, BreakSuperseded, BreakReturnNotBooked, BreakNotBooked,
 	BreakNotInStatement}

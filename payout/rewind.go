@@ -2,7 +2,7 @@ package payout
 
 import "time"
 
-// The clock that rows go by may jump ahead and be set right: what was noted meanwhile lies
+// The clock that rows go by may jump ahead and be set right: times written until then lie
 // in the future.
 const (
 	// LongestPause is the longest pause between two steps of a payment, the longest that an

@@ -229,7 +229,7 @@ func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after
 			if err != nil {
 				return err
 			}
-			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // it told these as well
+			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // its detail listed these as well
 				if err := tx.noteFinding(r, both.booked[b.OrderNo], f); err != nil {
 					return err
 				}
@@ -244,7 +244,7 @@ func (o orders) still(r payout.Reconciliation, b breakRow, now time.Time) bool {
 	switch kind := payout.BreakKind(b.Kind); {
 	case kind == payout.BreakNotInStatement:
 		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
-	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // it told that as well
+	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // its detail listed that as well
 		return true
 	}
 	return o.found(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)

@@ -386,7 +386,7 @@ func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
 }
 
 // whereCharged returns a refund with the provider, and the account there, that its packet's
-// charge went to: the money is there, whoever acts now.
+// charge went to: the money is there, whichever account is configured now.
 func (tx tx) whereCharged(refund payout.Payment) (payout.Payment, error) {
 	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
 	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount

@@ -72,8 +72,8 @@ func step[T any](ctx workflow.Context, activity any, args ...any) (T, error) {
 }
 
 // takeSignals takes the signals that a run ended without having waited for. None is lost
-// by that: what is to be done is in the row or in the pool, and whoever signalled comes
-// again until it is done (rule R3).
+// by that: what is to be done is in the row or in the pool, and the sender of a signal
+// repeats it until it is done (rule R3).
 func takeSignals(ctx workflow.Context) {
 	for _, name := range []string{SignalClose, SignalWake} {
 		c := workflow.GetSignalChannel(ctx, name)

@@ -207,7 +207,7 @@ the --idempotency-key it prints: no second campaign is made.`,
 	flags.StringVar(&f.campaign.TimeZone, "time-zone", "", "the time zone of that time and of the days, an IANA `name`; empty = Asia/Shanghai")
 	flags.StringVar(&f.campaign.StartsOn, "starts-on", "", "the first `day`, YYYY-MM-DD; empty = the first whose packet opens from now on")
 	flags.StringVar(&f.campaign.EndsOn, "ends-on", "", "the last `day`, YYYY-MM-DD; empty = it goes on until it is ended")
-	flags.BoolVar(&f.campaign.OneWin, "one-win-per-user", false, "whoever has won in one of its packets wins in no other")
+	flags.BoolVar(&f.campaign.OneWin, "one-win-per-user", false, "a user wins in one of its packets at most")
 	flags.StringVar(&f.campaign.IdempotencyKey, "idempotency-key", "", "names this create; the same `key` makes no second campaign; empty "+
 		"= a new one")
 	for _, name := range []string{"name", "opens-daily-at", "time-zone", "starts-on", "ends-on", "one-win-per-user", "idempotency-key"} {
