@@ -206,12 +206,14 @@ func TestCampaigns(t *testing.T) {
 		grab := func(day int, user string) packet.Grabbed {
 			return must(r.pool.Grab(t.Context(), days[day].PacketID, user, packet.Profile{}))(t)
 		}
-		if got := grab(0, "u1"); got.Result != packet.GrabWon {
-			t.Fatalf("%+v", got)
+		won := grab(0, "u1")
+		if won.Result != packet.GrabWon {
+			t.Fatalf("%+v", won)
 		}
 		if got := grab(1, "u1"); got.Result != packet.GrabNotEligible || !got.WonBefore {
 			t.Errorf("the second day: %+v", got)
 		}
+		r.awaitPayout(t, won.Claim, payout.StatusPaid) // the lane is made again from the rows
 		r.flush(t)
 		var got packet.Grabbed
 		wait.Until(t, "the lane is open again", func() (open bool) {
