@@ -55,14 +55,14 @@ setup: build
 GOTEST := go test -parallel 4
 
 # Packages are begun in this order, two at a time. e2e waits a lot, beside worker, which does not.
-LONG := ./worker ./console/browser ./api ./store ./e2e ./cmd/hongbao ./pool
+LONG := ./worker ./console/browser ./api ./internal/store ./test/e2e ./cmd/hongbao ./internal/pool
 
 # What proves a promise: failpoints, the fault table, the rules about money, a crowd, a kill
 # of each process, four restored stores. What repeats it in greater number is in `night`.
 test: setup ## Pass the tests, on real Redis, MariaDB and Temporal
-	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/bench))
+	$(GOTEST) -timeout 30m $(LONG) $$(go list ./... | grep -vxF -f <(go list $(LONG); echo hongbao/test/bench))
 
-RACE := ./worker ./api ./pool ./store ./console ./activities
+RACE := ./worker ./api ./internal/pool ./internal/store ./console ./activities
 
 race: setup ## Pass the tests of what shares memory, with the race detector
 	$(GOTEST) -race -short -timeout 30m $(RACE)
@@ -72,7 +72,7 @@ check: ## Check format and vet
 	go vet ./...
 
 # The name says what it was built from and with, so another version is another file.
-LINTMOD := devstack/tools/lint
+LINTMOD := internal/devstack/tools/lint
 LINT    := $(BIN)/golangci-lint-$(shell { cat $(LINTMOD)/go.mod $(LINTMOD)/go.sum; go version; } 2>/dev/null | sha256sum | cut -c1-12)
 
 $(LINT):
@@ -84,14 +84,14 @@ $(LINT):
 # Examples without output are compiled and never run.
 lint: check $(LINT) ## Check format, vet, the rules of .golangci.yml, and that a program or a test reaches every function
 	$(LINT) run
-	@dead=$$(go tool -modfile=devstack/tools/deadcode/go.mod deadcode -test ./...) || exit 1; \
+	@dead=$$(go tool -modfile=internal/devstack/tools/deadcode/go.mod deadcode -test ./...) || exit 1; \
 	dead=$$(grep -v ' unreachable func: Example' <<<"$$dead"); [ -z "$$dead" ] || { echo "no program and no test reaches:"; echo "$$dead"; exit 1; }
 
 VULNDB ?= https://vuln.go.dev
 
 vuln: ## Look for known vulnerabilities in what we call, where the database is reachable
 	@if curl -fsSL -m 20 -o /dev/null $(VULNDB)/index/modules.json.gz; \
-	then go tool -modfile=devstack/tools/vuln/go.mod govulncheck -db $(VULNDB) ./...; \
+	then go tool -modfile=internal/devstack/tools/vuln/go.mod govulncheck -db $(VULNDB) ./...; \
 	else echo 'NOT CHECKED: $(VULNDB) cannot be reached from here, so nothing is known about vulnerabilities'; fi
 
 FUZZTIME ?= 10s
@@ -109,18 +109,18 @@ fuzz: ## Fuzz every parser, one after the other, e.g. make fuzz FUZZTIME=1m FUZZ
 	done
 
 bench: setup ## Measure everything beside baselines, e.g. make bench BENCH='-only engine,http -length 10s'; -docs writes docs/performance.md
-	@go test -C bench -count=1 -timeout 180m -run '^TestReport$$' -args -report $(BENCH)
+	@go test -C test/bench -count=1 -timeout 180m -run '^TestReport$$' -args -report $(BENCH)
 
 # MUTANT selects patches by a regular expression of their names: make mutants MUTANT='^(r5|r6)-'
 mutants: setup ## Break each rule of money in the product and see its test fail, e.g. make mutants MUTANT=^r5
-	@go test -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
+	@go test ./test/house -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
 
 guarantees: ## Print the tests and mutants of each rule of money, and the failpoints
-	@go test -count=1 -run '^TestGuarantees$$' -args -guarantees
+	@go test ./test/house -count=1 -run '^TestGuarantees$$' -args -guarantees
 
 # Without CHAOS: two minutes of a seed that is printed.
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
-	@go test -C chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
+	@go test -C test/chaos -count=1 -timeout 180m -run '^TestChaos$$' -args -length 2m $(CHAOS)
 
 # What the console's pages look like is kept in .cache/pictures, for people.
 night: export TEST_NIGHT := 1
@@ -133,7 +133,7 @@ night: setup ## Run everything else, for hours: all tests marked for the night, 
 
 # Packages that keep deadlines, and whose tests take a minute at most; OFTEN=./worker RUNS=5
 # picks others.
-OFTEN ?= ./activities ./client ./console ./devstack/... ./observe ./pool ./provider/... ./risk ./test/...
+OFTEN ?= ./activities ./client ./console ./internal/devstack/... ./internal/observe ./internal/pool ./internal/provider/... ./internal/risk ./test/harness/... ./test/logs/... ./test/wait/...
 RUNS  ?= 50
 
 often: setup ## Run the tests of what keeps deadlines 50 times, e.g. make often OFTEN=./worker RUNS=5
@@ -141,7 +141,7 @@ often: setup ## Run the tests of what keeps deadlines 50 times, e.g. make often 
 
 # Without SIMULATE: 100,000 lifetimes of a seed that is printed, and 2,000 by the real workflows.
 simulate: ## Run whole packets in memory and count the money, e.g. make simulate SIMULATE='-lifetimes 20000 -seed 7'
-	@go test -C simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
+	@go test -C test/simulate -count=1 -timeout 180m -v -args -progress -lifetimes 100000 -seed 0 $(SIMULATE)
 # Without SOAK: half an hour at 30 grabs a second.
 soak: setup ## Keep a steady load on the whole stack and fail when anything grows, e.g. make soak SOAK='-length 3m -rate 20'
-	@go test -C chaos -count=1 -timeout 720m -run '^TestSoak$$' -args -soak $(SOAK)
+	@go test -C test/chaos -count=1 -timeout 720m -run '^TestSoak$$' -args -soak $(SOAK)

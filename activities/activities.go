@@ -8,9 +8,9 @@ import (
 	"context"
 	"time"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Books is the part of MySQL that knows packets.

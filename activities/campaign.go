@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"hongbao/campaign"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // CampaignBook is the part of MySQL that keeps campaigns.

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hongbao/crash"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Packets are the steps of a packet's workflow.
@@ -93,7 +93,7 @@ func (a *Packets) split(ctx context.Context, id string) ([]money.Fen, packet.Rec
 }
 
 // OpenPool loads the shares into Redis and opens the pool (rule R7). Repeatable.
-// A pool that is not in Redis is retried until a rebuild of its lane has made it (remake.go).
+// A pool that is not in Redis is retried until a rebuild of its lane has made it (rebuild.go).
 func (a *Packets) OpenPool(ctx context.Context, id string) error {
 	defer heartbeat(ctx)()
 	var shares []money.Fen
@@ -259,7 +259,7 @@ func (a *Packets) startMissing(ctx context.Context, p packet.Packet) error {
 			}
 			return err
 		}
-		err := crash.Do(crash.DrainStart, start)
+		err := failpoint.Do(failpoint.DrainStart, start)
 		if err != nil && failed == nil {
 			failed = fmt.Errorf("start payout of packet %s: %w", p.ID, err)
 		}

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
-	"hongbao/money"
-	"hongbao/packet"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

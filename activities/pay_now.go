@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/crash"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 const (
@@ -64,7 +64,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 	}
 	a.Gate.begun(id)
 	var paid Outcome
-	_ = crash.Do(crash.PayoutNow, func() error { // whatever happens is an outcome
+	_ = failpoint.Do(failpoint.PayoutNow, func() error { // whatever happens is an outcome
 		paid = a.sendNow(ctx, begun, noted, PayNowCall, PayNowBook)
 		return nil
 	})

@@ -10,8 +10,8 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // rows is a cashbook that keeps the payment of one claim as MySQL does: whether it

@@ -8,9 +8,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"hongbao/crash"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Payments are the steps of the attempt machine: charge, payout and refund alike.
@@ -89,8 +89,8 @@ func (a *Payments) begin(ctx context.Context, id string) (begun payout.Begun, no
 // deliver makes the call of a noted send. Whatever happens is an observation.
 func (a *Payments) deliver(ctx context.Context, o payout.Order) (seen payout.Observation) {
 	began := a.clock()
-	step := crash.Of(o.OrderNo, crash.ChargeSend, crash.PayoutSend, crash.RefundSend)
-	_ = crash.Do(step, func() error {
+	step := failpoint.Of(o.OrderNo, failpoint.ChargeSend, failpoint.PayoutSend, failpoint.RefundSend)
+	_ = failpoint.Do(step, func() error {
 		seen = a.Provider.Send(ctx, o)
 		return nil
 	})
@@ -118,7 +118,7 @@ func (a *Payments) Ask(ctx context.Context, orderNo string) (payout.Observation,
 		return payout.Observation{}, typed(fmt.Errorf("ask about %s: %w", orderNo, err))
 	}
 	var seen payout.Observation
-	_ = crash.Do(crash.OrderAsk, func() error { // whatever happens is an observation
+	_ = failpoint.Do(failpoint.OrderAsk, func() error { // whatever happens is an observation
 		seen = a.Provider.Ask(ctx, payout.OpOf(parts.Kind), orderNo)
 		return nil
 	})

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // ahead is a cashbook whose clock is not that of this machine.

@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // Statements is a payment API that says what has moved. Errors of Statement mean

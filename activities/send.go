@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 const (

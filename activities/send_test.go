@@ -10,8 +10,8 @@ import (
 
 	"go.temporal.io/sdk/testsuite"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 func (r *rows) PaymentState(_ context.Context, id string) (payout.State, error) {

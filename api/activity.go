@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // Activity is what was booked in each minute of the last hour.

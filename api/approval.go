@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // ApprovalItem is a decision that needs, or needed, a second person.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // approvalColumns are an ApprovalItem on one line: what was decided, the payout or refund

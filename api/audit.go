@@ -13,7 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // verifyLimit bounds one walk over the audit. It is longer than that of other

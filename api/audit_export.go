@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // auditColumns are the members of an AuditEntry, one column each, and behind them what

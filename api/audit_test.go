@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // auditBody is a page of the audit.

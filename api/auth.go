@@ -10,7 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // realm says whose keys a path takes.

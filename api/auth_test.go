@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 )
 

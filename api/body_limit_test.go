@@ -5,7 +5,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // Break is a disagreement that a person has to look at.

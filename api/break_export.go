@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // breakFileColumns are the members of a Break, one column each, and behind them what

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // maxFacts bounds the caches: some megabytes.

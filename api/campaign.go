@@ -11,9 +11,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/campaign"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // CampaignBook keeps campaigns in MySQL.

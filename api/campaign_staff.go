@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/campaign"
+	"hongbao/internal/campaign"
 )
 
 // StaffCampaign is a campaign as staff sees it.

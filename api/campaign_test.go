@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/campaign"
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/campaign"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // campaignBody is a request for a campaign that opens in twelve hours, with changes.

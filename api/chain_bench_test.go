@@ -17,9 +17,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hongbao/access"
-	"hongbao/packet"
-	"hongbao/provider"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/provider"
 )
 
 // endless is a connection on which the same request arrives n times, and on which

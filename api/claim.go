@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/ticket"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/ticket"
 )
 
 // Claim is a claim in answers.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // statusLimit bounds the look at a payout's status on the grab path.

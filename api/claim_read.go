@@ -6,8 +6,8 @@ import (
 	"errors"
 	"net/http"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Claims is a page of claims.

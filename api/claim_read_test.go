@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 )
 
 // between lets something happen after a packet was looked at and before a claim of it is.

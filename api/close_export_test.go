@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestCloseFileNotListed: a file in which differences are missing says how many, and has

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/money"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // closeBody is the close of a day as a client reads it.

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"hongbao/access"
-	"hongbao/money"
-	"hongbao/observe"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/money"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
 )
 
 // Defaults of Config.

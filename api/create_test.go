@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

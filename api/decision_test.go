@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // FuzzCreate: whatever comes, it is refused with a known code or read the same

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

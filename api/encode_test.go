@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/ticket"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/ticket"
 )
 
 // reflected is what encoding/json makes of a value. It escapes two line

@@ -15,9 +15,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Code names an error for programs; people read the detail. This file is the

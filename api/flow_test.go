@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

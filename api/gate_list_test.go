@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

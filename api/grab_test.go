@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

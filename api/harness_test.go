@@ -14,11 +14,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/pool"
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/pool"
+	"hongbao/internal/provider"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

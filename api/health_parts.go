@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Verdicts of health, the worst last.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/observe"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // healthBody is the answer about the parts.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/observe"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
 )
 
 // TestVerdicts: a backlog is judged by the age of its oldest, where it has a limit,

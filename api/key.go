@@ -13,9 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/access"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Bounds of what is asked for a key, in seconds.

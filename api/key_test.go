@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/access"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 )
 

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"time"
 
-	"hongbao/access"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
 )
 
 // Limits bound what callers do, over all processes. They are kept in Redis: while it

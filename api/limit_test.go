@@ -15,10 +15,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // Sizes of a page.

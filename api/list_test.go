@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"hongbao/access"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

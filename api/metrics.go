@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"hongbao/observe"
-	"hongbao/packet"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
 )
 
 // metrics are what the API counts. No label holds what a client chose.

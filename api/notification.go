@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 
-	"hongbao/observe"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
 )
 
 // Notification is the body of the sandbox provider's notifications. Nothing in

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 	"hongbao/test/wait"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // overviewLimit bounds the reading of the overview.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // Packet is a packet in answers.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // Packets is a page of packets.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // location is where a packet is known best at one moment.

@@ -3,8 +3,8 @@ package api
 import (
 	"context"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // RecallDecision is the body of a recall by staff.

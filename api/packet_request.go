@@ -9,8 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"hongbao/money"
-	"hongbao/packet"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 )
 
 // CreatePacket is the body of a create request, for the document; createRequest

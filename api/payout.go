@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // Payout is a payout in answers to staff.

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // maxBulk is how many payouts, or refunds, one bulk retry decides about, and maxNamed how many

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // payoutColumns are the members of a Payout, one column each, and behind them what

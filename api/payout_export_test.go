@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 )
 

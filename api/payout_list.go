@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // listLimit bounds the reading of a page of payments.

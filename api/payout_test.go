@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net/http"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // getUnbooked answers for a payout that MySQL does not know: its claim may have been

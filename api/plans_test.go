@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/bench/bulk"
-	"hongbao/devstack/stacktest"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/store"
+	"hongbao/test/bench/bulk"
 	"hongbao/test/night"
 )
 

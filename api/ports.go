@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/access"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // What the handlers need of other packages. All errors are told apart by

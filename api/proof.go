@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Proof says where the money of a packet is, by three independent sources.

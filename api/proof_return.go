@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

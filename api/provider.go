@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // PaymentProvider is a payment provider in answers to staff.

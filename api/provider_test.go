@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hongbao/api"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // providerBody is a provider as staff reads it.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // TestLife: a packet from open to closed, as the app sees it.

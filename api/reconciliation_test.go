@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // reconciliationBody is a reconciliation as a client reads it.

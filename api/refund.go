@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // Kinds of a refund.

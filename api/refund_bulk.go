@@ -1,6 +1,6 @@
 package api
 
-import "hongbao/payout"
+import "hongbao/internal/payout"
 
 // BulkRefundFilter selects refunds: the filters of the list of refunds, but for late.
 type BulkRefundFilter struct {

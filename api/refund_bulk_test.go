@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // bulkRefundsBody is the answer to a bulk retry of refunds.

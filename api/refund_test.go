@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/test/wait"
 )
 

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 const (

@@ -20,9 +20,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // localRequest is the key under which the chain keeps its request.

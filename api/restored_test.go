@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"hongbao/api"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // TestR13_DecisionsRefused: while MySQL is older than reality nobody decides

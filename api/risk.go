@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"hongbao/money"
-	"hongbao/packet"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 )
 
 // RiskQuestion is what the risk check is asked: may this grab, which could win, go on?

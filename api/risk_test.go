@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/risk"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/risk"
 )
 
 // judge is a risk check that refuses whoever is called bad, and says nothing about mute ones.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // route is one line of the table that both the Fiber routes and the OpenAPI

@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // Names of headers.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // auditReaders are those who may read the audit.

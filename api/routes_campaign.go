@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
-	"hongbao/campaign"
+	"hongbao/internal/access"
+	"hongbao/internal/campaign"
 )
 
 // campaignParam is the campaign of a path.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 func closeRoutes() []*route {

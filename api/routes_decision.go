@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
 )
 
 // approvalFilters are those of every form of the list of decisions.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // exportAbout says what the file of a list is like. of says what its cells are that are

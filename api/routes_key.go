@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // keyRoutes are what administrators do with keys, and what all staff sees of them.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"hongbao/access"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
 )
 
 // Schema implements huma.SchemaProvider.

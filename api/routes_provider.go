@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 var providerParam = param{in: "path", name: "name", required: true, schema: "", example: "sandbox",

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // breakFilters are the filters of breaks.

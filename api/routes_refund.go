@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
 )
 
 var refundParam = param{in: "path", name: "id", required: true, schema: "", example: "r3q5k9v0c1m7e2u8h4r6t0000", about: "The refund's id."}

@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // ticketKeyRoutes are what administrators do with the keys of tickets, and what all staff

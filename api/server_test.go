@@ -16,9 +16,9 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 )
 

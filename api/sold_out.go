@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // How winners of sold-out packets are learned.

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"hongbao/store"
+	"hongbao/internal/store"
 )
 
 // database opens the books behind the back of the API.

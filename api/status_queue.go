@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // statusQueue looks at the payouts of winners who grab again. While one look is

@@ -4,8 +4,8 @@ import (
 	"crypto/ed25519"
 	"errors"
 
-	"hongbao/packet"
-	"hongbao/ticket"
+	"hongbao/internal/packet"
+	"hongbao/internal/ticket"
 )
 
 // Tickets say who may grab where the app alone knows it: it signs one for a user of a

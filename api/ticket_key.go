@@ -6,10 +6,10 @@ import (
 	"errors"
 	"net/http"
 
-	"hongbao/access"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/ticket"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/ticket"
 )
 
 // TicketKeys lists the keys of tickets and records what administrators do with them.

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/api"
 	hongbao "hongbao/client"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 	"hongbao/test/wait"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TimelineEntry is one thing that happened to a payment.

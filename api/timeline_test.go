@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // timelineBody is what the timeline of a payment says.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // TestSumsAboveMax: two totals that differ are never told as the same one.

@@ -5,8 +5,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"hongbao/observe"
-	"hongbao/packet"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
 )
 
 // headerTraceparent names the caller's span (W3C Trace Context).

@@ -10,8 +10,8 @@ import (
 	"time"
 	_ "time/tzdata" // the time zones, whatever the machine has
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // UserClaim is a claim among all those of its user.

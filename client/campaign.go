@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // CampaignStatus is how a campaign is doing.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/campaign"
 	"hongbao/client"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/campaign"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // evening is a campaign that ends after three days far ahead.

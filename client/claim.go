@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // PayoutStatus is how far the payout of a claim has come.

@@ -14,7 +14,7 @@
 //		return err
 //	}
 //
-// The package needs the standard library and hongbao/money only. A Client is
+// The package needs the standard library and hongbao/internal/money only. A Client is
 // safe for concurrent use. Deadlines are those of the contexts.
 package client
 

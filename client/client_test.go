@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 func TestNew(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Balances are those of every account of the ledger at a moment.

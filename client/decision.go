@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // DecisionRequest is a decision about a payment, or a second person's answer.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/api"
 	"hongbao/client"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

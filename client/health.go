@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Activity is what was booked in each of the last 60 minutes.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // maxPage is the largest page the API gives. Iterators ask for such pages.

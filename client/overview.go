@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Overview is where all the money is, and what is not at its end.

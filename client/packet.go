@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Split says how a packet is divided.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Proof says where the money of a packet is, by three independent sources:

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/packet"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 )
 
 func TestAgainstAPI(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Reconciliation is one comparison of a day of a provider's statement with the books.

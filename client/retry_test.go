@@ -16,7 +16,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/client"
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // script answers one step a request, and the last one for ever.

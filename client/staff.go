@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Payout is a payout as staff sees it.

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // StaffPacket is a packet as staff sees it, whichever app it is of.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 func (b *bank) testStaffReads(t *testing.T) {

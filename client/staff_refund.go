@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // RefundKind says whose money goes back to the sender.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // TestWaitingAmongMany: a decision that waits is seen on the page of its payout, also when

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"hongbao/client"
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // auditPage is a page of what staff did.

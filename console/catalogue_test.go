@@ -9,11 +9,11 @@ import (
 	"testing"
 	"unicode"
 
-	"hongbao/access"
-	"hongbao/campaign"
 	"hongbao/client"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 var (
@@ -58,7 +58,7 @@ func open(word string) (keys []string) {
 				add(string(r))
 			}
 		}
-		add(written(`Role: "([a-z]+)"`, "../store/decision.go", "../worker/recover.go")...) // of the audit alone
+		add(written(`Role: "([a-z]+)"`, "../internal/store/decision.go", "../worker/recover.go")...) // of the audit alone
 	case "failure", "advice":
 		for _, f := range payout.FailureCodes {
 			add(f.Code)
@@ -200,10 +200,10 @@ func written(pattern string, files ...string) (found []string) {
 // TestEveryAuditAction: each action that is written to the audit is offered as a
 // filter, and so has a word.
 func TestEveryAuditAction(t *testing.T) {
-	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../store/break.go", "../store/key.go", "../store/recover.go", "../store/reconciliation.go",
-		"../store/recall.go", "../store/ticket.go")
-	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../store/provider.go")...)
-	want = append(want, written(`"([a-z]+_campaign)"`, "../store/campaign.go")...)
+	want := written(`tx\.audit\(w, "([a-z_]+)"`, "../internal/store/break.go", "../internal/store/key.go", "../internal/store/recover.go",
+		"../internal/store/reconciliation.go", "../internal/store/recall.go", "../internal/store/ticket.go")
+	want = append(want, written(`action(?: :?=|, refused :=| := before,) "([a-z]+)"`, "../internal/store/provider.go")...)
+	want = append(want, written(`"([a-z]+_campaign)"`, "../internal/store/campaign.go")...)
 	want = append(want, "hold", "release", "cancel_carried_out", "cancel_overtaken", string(payout.DecisionAsk))
 	for _, kind := range []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid} {
 		want = append(want, string(kind), "approve_"+string(kind), "reject_"+string(kind), "withdraw_"+string(kind))
@@ -218,12 +218,12 @@ func TestEveryAuditAction(t *testing.T) {
 			t.Errorf("%q is never written to the audit", action)
 		}
 	}
-	others, err := os.ReadDir("../store")
+	others, err := os.ReadDir("../internal/store")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range others {
-		text, err := os.ReadFile("../store/" + file.Name())
+		text, err := os.ReadFile("../internal/store/" + file.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

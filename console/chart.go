@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // Measures of a chart, in its own units: the browser stretches it to its place.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // Defaults of Config.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // TestNoTemporalUI: an installation that names no Temporal UI (the default of

@@ -7,8 +7,8 @@ import (
 	"net/url"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/packet"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
 )
 
 // packetsPage is a list of packets.

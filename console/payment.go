@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // payment is a payout or a refund as pages show it.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // workLists are the statuses that people look through, in the order of the tabs;

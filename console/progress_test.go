@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // half is a desk whose API carries out what it is asked for, and can read nothing.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"testing"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // asked is a desk whose API keeps what it is asked, but for the number beside "Approvals".

@@ -18,10 +18,10 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/access"
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/visible"
+	"hongbao/internal/access"
+	"hongbao/internal/money"
+	"hongbao/internal/visible"
 )
 
 //go:embed templates/*.html

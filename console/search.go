@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"hongbao/client"
-	"hongbao/packet"
+	"hongbao/internal/packet"
 )
 
 // searchPage is what was found for what somebody has put in.

@@ -17,10 +17,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"hongbao/access"
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // TestHtmx: the file is the one that stands beside it in words, unchanged.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 // TestEqualLinesAreOne: a payout that has waited for its recipient all night says so, and

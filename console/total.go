@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // mostCounted is up to how many rows the API counts a list.

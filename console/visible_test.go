@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/client"
-	"hongbao/visible"
+	"hongbao/internal/access"
+	"hongbao/internal/visible"
 )
 
 // disguised is a text that shows as another one: it reads attack.org, and has what nobody sees.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // healthView is the health of the parts in a reader's language.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // Errors of the server.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/migrations"
 )
 

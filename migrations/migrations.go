@@ -16,7 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
-	"hongbao/dataformat"
+	"hongbao/internal/dataformat"
 )
 
 // Files are the migrations.

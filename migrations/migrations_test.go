@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/store"
 	"hongbao/migrations"
-	"hongbao/store"
 )
 
 func TestMain(m *testing.M) { os.Exit(stacktest.Main(m)) }

@@ -9,10 +9,10 @@ import (
 
 	"go.temporal.io/sdk/converter"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // by is a write with a key that works, of its owner; the key is made unless it is there.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/worker"
 )
 

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/campaign"
+	"hongbao/internal/campaign"
 	"hongbao/workflows"
 )
 

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/interceptor"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"

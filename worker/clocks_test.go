@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"hongbao/activities"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/provider"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/worker"
 )
 

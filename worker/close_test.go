@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/provider"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )

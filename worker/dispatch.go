@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hongbao/crash"
-	"hongbao/payout"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
 )
 
 // Outbox is the part of MySQL the dispatcher needs.
@@ -60,7 +60,7 @@ func (w *Worker) runAll(ctx context.Context, due []payout.Due) {
 // nearly all has, nobody needs to know that its run was reached.
 func (w *Worker) runDue(ctx context.Context, d payout.Due) {
 	var started bool
-	err := crash.Do(crash.OutboxRun, func() (err error) {
+	err := failpoint.Do(failpoint.OutboxRun, func() (err error) {
 		started, err = w.cfg.Starter.Run(ctx, d.Payment)
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc/codes"
 
-	"hongbao/observe"
+	"hongbao/internal/observe"
 	"hongbao/workflows"
 )
 

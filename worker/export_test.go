@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 // Fatal does what Temporal's SDK does when its pollers give up.

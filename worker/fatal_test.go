@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hongbao/activities"
-	"hongbao/pool"
+	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

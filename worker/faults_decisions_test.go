@@ -3,7 +3,7 @@ package worker_test
 import (
 	"net/http"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
-	"hongbao/provider/sandbox"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider/sandbox"
 	"hongbao/test/harness"
 )
 

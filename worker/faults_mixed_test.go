@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/night"
 )
 

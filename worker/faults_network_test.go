@@ -6,9 +6,9 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/provider"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/test/wait"
 )
 

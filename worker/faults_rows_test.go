@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/night"
 	"hongbao/test/wait"
 )

@@ -5,10 +5,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

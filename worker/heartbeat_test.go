@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/worker"
 )

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"hongbao/pool"
+	"hongbao/internal/pool"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 func TestPacketLife(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"hongbao/activities"
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"

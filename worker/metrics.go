@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"hongbao/observe"
+	"hongbao/internal/observe"
 	"hongbao/workflows"
 )
 

@@ -3,7 +3,7 @@ package worker_test
 import (
 	"testing"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )

@@ -9,9 +9,9 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/worker"
 )
 

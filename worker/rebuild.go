@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"hongbao/activities"
-	"hongbao/crash"
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 // RebuildBooks keeps rebuilds in MySQL.
@@ -249,7 +249,7 @@ func (r *Rebuilder) Lane(ctx context.Context, lane int) (b packet.Rebuild, done 
 		do   func(context.Context, *packet.Rebuild) error
 	}{
 		{"shut", func(ctx context.Context, b *packet.Rebuild) error {
-			return crash.Do(crash.RebuildShut, func() error { return r.cfg.Gates.ShutGate(ctx, lane, b.Epoch) })
+			return failpoint.Do(failpoint.RebuildShut, func() error { return r.cfg.Gates.ShutGate(ctx, lane, b.Epoch) })
 		}},
 		{"drained", func(ctx context.Context, b *packet.Rebuild) (err error) {
 			left, err = r.drain(ctx, b, waited)
@@ -300,5 +300,5 @@ func (r *Rebuilder) open(ctx context.Context, b *packet.Rebuild) (err error) {
 		return err
 	}
 	b.Lost = max(b.Seen.Grabs-b.Found.Grabs-b.Recorded, 0)
-	return crash.Do(crash.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
+	return failpoint.Do(failpoint.RebuildOpen, func() error { return r.cfg.Gates.OpenGate(ctx, b.Lane, b.Epoch, packet.RebuiltSeq) })
 }

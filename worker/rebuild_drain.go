@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 // rebuildLook is the pause between two looks at something that is waited for.

@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"hongbao/crash"
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 const (
@@ -146,7 +146,7 @@ func (r *Rebuilder) makePool(ctx context.Context, epoch int64, p packet.Restored
 		if p.First == nil {
 			p.First = firstAnswer(p, now)
 		}
-		err := crash.Do(crash.RebuildPool, func() error {
+		err := failpoint.Do(failpoint.RebuildPool, func() error {
 			return r.cfg.Pools.Restore(ctx, epoch, p, func(index int) ([]packet.Share, error) {
 				return r.cfg.Rows.SharesAfter(ctx, p.ID, index, rebuildShares)
 			})

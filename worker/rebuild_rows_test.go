@@ -16,10 +16,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

@@ -14,9 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

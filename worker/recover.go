@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
 )
 
 // RestoredBooks is the part of MySQL that knows that it was restored.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 const (

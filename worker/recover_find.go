@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // candidates are the packets to which something may have happened that the books do

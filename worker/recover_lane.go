@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 // view is a packet as Redis has it, whatever the gate of its lane says.

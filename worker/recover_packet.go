@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // packet puts back what the books lack of one packet: itself, its charge, shares and

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // recoverLooks bounds the questions about one number: it is said twice what counts.

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hongbao/crash"
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 // Handoffs is the worker's side of the lanes' streams.
@@ -157,10 +157,10 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 	if h.Created != nil {
 		p := *h.Created
 		jobs = append(jobs, job{packetID: p.ID,
-			do: around(crash.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
+			do: around(failpoint.RelayPacket, func(ctx context.Context) error { return r.starter.StartPacket(ctx, p) })})
 	}
 	for _, c := range h.Claims {
-		jobs = append(jobs, job{packetID: c.PacketID, do: around(crash.RelayPayout, func(ctx context.Context) error {
+		jobs = append(jobs, job{packetID: c.PacketID, do: around(failpoint.RelayPayout, func(ctx context.Context) error {
 			return r.starter.StartPayout(ctx, c, h.App)
 		})})
 	}
@@ -175,10 +175,12 @@ func (r *relay) jobsOf(h packet.HandOff) []job {
 
 // closing is the job of telling a packet's workflow why to close.
 func (r *relay) closing(id string, reason packet.CloseReason) job {
-	return job{packetID: id, do: around(crash.RelayClose, func(ctx context.Context) error { return r.starter.SignalClose(ctx, id, reason) })}
+	return job{packetID: id, do: around(failpoint.RelayClose, func(ctx context.Context) error {
+		return r.starter.SignalClose(ctx, id, reason)
+	})}
 }
 
 // around puts a call to Temporal between the points of its step.
-func around(step crash.Step, call func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return crash.Do(step, func() error { return call(ctx) }) }
+func around(step failpoint.Step, call func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return failpoint.Do(step, func() error { return call(ctx) }) }
 }

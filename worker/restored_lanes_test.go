@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

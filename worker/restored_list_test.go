@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

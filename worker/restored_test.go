@@ -14,11 +14,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // RetentionBook is the part of MySQL that removes old rows.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // oldRows are those of one table, which are removed two at a time.

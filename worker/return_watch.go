@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hongbao/activities"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // ReturnBook is the part of MySQL that knows returned payments and the position of their search.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )

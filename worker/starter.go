@@ -14,9 +14,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/workflows"
 )
 

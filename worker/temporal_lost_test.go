@@ -15,12 +15,12 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 	"hongbao/test/night"
 	"hongbao/test/wait"

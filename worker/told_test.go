@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/workflows"
 )
 

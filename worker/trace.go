@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 	"go.temporal.io/sdk/interceptor"
 
-	"hongbao/observe"
+	"hongbao/internal/observe"
 )
 
 // TracedBy makes a client and its workers go on with the traces that sampled grabs

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
 )
 
 // WatchStore is the part of MySQL the watch needs.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/test/wait"
 	"hongbao/workflows"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"hongbao/activities"
-	"hongbao/packet"
-	"hongbao/pool"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
 )
 
 const (

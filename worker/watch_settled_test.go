@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/pool"
+	"hongbao/internal/pool"
 	"hongbao/worker"
 )
 

@@ -19,8 +19,8 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 
 	"hongbao/activities"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 	"hongbao/worker"

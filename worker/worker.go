@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
-	"hongbao/observe"
+	"hongbao/internal/observe"
 	"hongbao/workflows"
 )
 

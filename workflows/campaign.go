@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/campaign"
+	"hongbao/internal/campaign"
 )
 
 // CampaignWorkflow is the name under which the workflow of campaigns is registered.

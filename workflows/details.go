@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // PacketDetails is the longer description of a packet's workflow in the UI

@@ -6,8 +6,8 @@ import (
 
 	sdkpb "go.temporal.io/api/sdk/v1"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // TestDetailsOfARun: the details that the UI shows say how a payment stands, what to

@@ -10,7 +10,7 @@ import (
 // pins, so that neither its code nor its dependencies are part of this one.
 func workflowcheck(t *testing.T, pattern string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=devstack/tools/workflowcheck/go.mod", "workflowcheck", pattern)
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile=internal/devstack/tools/workflowcheck/go.mod", "workflowcheck", pattern)
 	cmd.Dir = ".."
 	out, err := cmd.CombinedOutput()
 	return string(out), err

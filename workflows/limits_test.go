@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"hongbao/activities"
-	"hongbao/payout"
-	"hongbao/provider"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 )
 
 // TestTimeoutsNest: each timeout ends before the one around it. A provider call

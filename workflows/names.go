@@ -9,9 +9,9 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Task queues. Drains have their own, so that long ones never hold up payments.

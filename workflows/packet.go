@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // Packet lives a packet from its charge to the closing of its books: funding,

@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // machine carries out one payment, whoever started the run: it does what the

@@ -5,7 +5,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"hongbao/activities"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // Payout pays one claim. The relay starts it with the claim; a decision, a

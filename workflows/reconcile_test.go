@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"hongbao/activities"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // silent is a provider whose statement cannot be read, and the book that is told of it.

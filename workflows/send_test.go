@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"hongbao/activities"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestSendIsOneStep: a send is noted, made and booked by one step, whatever is

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"hongbao/packet"
+	"hongbao/internal/packet"
 	"hongbao/test/logs"
 )
 

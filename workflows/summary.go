@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"hongbao/campaign"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // SummaryLimit is how many bytes the payload of a summary may have: servers refuse the

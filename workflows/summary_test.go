@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
-	"hongbao/campaign"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/campaign"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // TestSummariesFit: a server that holds summaries to its limit takes those of the longest

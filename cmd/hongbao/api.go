@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/api"
-	"hongbao/money"
-	"hongbao/pool"
+	"hongbao/internal/money"
+	"hongbao/internal/pool"
 )
 
 // apiConfig is what `hongbao api` is told.

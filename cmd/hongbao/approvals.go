@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/payout"
-	"hongbao/visible"
+	"hongbao/internal/payout"
+	"hongbao/internal/visible"
 )
 
 func newApprovalsCommand(env environment) *cobra.Command {

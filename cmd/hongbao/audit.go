@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/store"
+	"hongbao/internal/store"
 )
 
 func newAuditCommand(env environment) *cobra.Command {

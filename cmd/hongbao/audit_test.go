@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 var auditTime = time.Date(2026, 2, 17, 12, 0, 0, 120_000_000, time.UTC)

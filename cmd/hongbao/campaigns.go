@@ -12,7 +12,7 @@ import (
 
 	"hongbao/client"
 
-	"hongbao/visible"
+	"hongbao/internal/visible"
 )
 
 // newCampaignsCommand is for apps, as are all of "packets" that are not for staff.

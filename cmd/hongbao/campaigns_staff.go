@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/visible"
+	"hongbao/internal/visible"
 )
 
 // newCampaignsStaffCommand is for staff: campaigns of every app.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/campaign"
 	"hongbao/client"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/campaign"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // shop is the shell of an app's developer.

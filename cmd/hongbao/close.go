@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 func newCloseCommand(env environment) *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // testClose: balances and closes at the shell; a day that is not final is exit code 1.

@@ -23,9 +23,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack"
 	"hongbao/workflows"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/observe"
+	"hongbao/internal/observe"
 )
 
 // environment is what the process was started with.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/pool"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/pool"
 )
 
 // validSettings is a complete environment for every command.

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/client"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/provider"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/devstack"
+	"hongbao/internal/devstack"
 )
 
 // devConfig is what `hongbao dev` is told.

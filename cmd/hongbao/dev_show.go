@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"hongbao/devstack"
+	"hongbao/internal/devstack"
 )
 
 // showStatus prints a line for each child.

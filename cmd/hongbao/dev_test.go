@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack"
+	"hongbao/internal/devstack"
 	"hongbao/test/wait"
 )
 

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/dataformat"
+	"hongbao/internal/dataformat"
+	"hongbao/internal/money"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/migrations"
-	"hongbao/money"
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/store"
 )
 
 // providerName is the provider whose hold is looked at: the only one.

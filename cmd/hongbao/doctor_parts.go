@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"hongbao/observe"
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/provider"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/provider"
 )
 
 // redis judges Redis: grabs are promises that it has to keep.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/devstack"
-	"hongbao/observe"
+	"hongbao/internal/devstack"
+	"hongbao/internal/observe"
 	"hongbao/worker"
 )
 

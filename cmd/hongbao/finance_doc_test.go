@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"hongbao/client"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // typed are the hongbao lines of the blocks of docs/finance.md, block by block.

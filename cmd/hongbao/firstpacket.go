@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/devstack"
-	"hongbao/money"
+	"hongbao/internal/devstack"
+	"hongbao/internal/money"
 )
 
 // The first packet: more guests than shares, so that some come too late.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/devstack"
-	"hongbao/money"
+	"hongbao/internal/devstack"
+	"hongbao/internal/money"
 )
 
 // tinyAPI answers as api.md says, from memory and at once. It shows that the first

@@ -22,9 +22,9 @@ import (
 	"go.temporal.io/sdk/client"
 	tlog "go.temporal.io/sdk/log"
 
-	"hongbao/devstack"
-	"hongbao/devstack/stacktest"
-	"hongbao/pool"
+	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/pool"
 )
 
 // instruction is one instruction of a Dockerfile.
@@ -203,7 +203,7 @@ func TestDockerContext(t *testing.T) {
 		}
 	}
 	for _, file := range []string{".git/HEAD", ".env", ".hongbao/dev.env", ".cache/bin/temporal", "cmd/hongbao/compose_test.go",
-		"packet/testdata/split_vectors.json", "README.md", "deploy/mysql/temporal-user.sh"} {
+		"internal/packet/testdata/split_vectors.json", "README.md", "deploy/mysql/temporal-user.sh"} {
 		if !ignored(patterns, file) {
 			t.Errorf("%s is in the build context", file)
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/access"
 	"hongbao/api"
+	"hongbao/internal/access"
 )
 
 // keyConfig is what `hongbao keys direct create` is told.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/access"
 	"hongbao/client"
+	"hongbao/internal/access"
 )
 
 func newKeysCreateCommand(env environment) *cobra.Command {

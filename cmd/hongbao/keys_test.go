@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
-	"hongbao/devstack/stacktest"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/store"
 )
 
 // office is a migrated database and the commands on it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 func newLedgerCommand(env environment) *cobra.Command {

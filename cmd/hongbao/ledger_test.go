@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // TestLedgerVerify runs the command on sound books, then on broken ones.

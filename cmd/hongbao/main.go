@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/visible"
+	"hongbao/internal/visible"
 )
 
 func main() {

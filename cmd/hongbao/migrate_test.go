@@ -16,10 +16,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack"
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
-	"hongbao/provider"
+	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

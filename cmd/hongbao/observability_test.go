@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hongbao/api"
-	"hongbao/devstack"
+	"hongbao/internal/devstack"
 	"hongbao/test/wait"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/visible"
+	"hongbao/internal/money"
+	"hongbao/internal/visible"
 )
 
 // newPacketsCommand is what app developers use to try the API by hand and in scripts.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // shapeFlags say what a packet is to be like, as typed: one that is made now, or every

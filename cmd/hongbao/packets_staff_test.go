@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hongbao/client"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestStaffPackets: staff finds a packet of any app at the shell, recalls it with a

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // filterFlags narrow a list of payouts or refunds, as the HTTP API does.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // payoutDecision is a method of the client that decides about one payout.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/payout"
-	"hongbao/visible"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+	"hongbao/internal/visible"
 )
 
 func moneyOf(fen int64) money.Fen { return money.Fen(fen) }

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"hongbao/client"
-	"hongbao/devstack"
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
+	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
 	"hongbao/test/wait"
 )
 

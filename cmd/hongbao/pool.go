@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 	"hongbao/worker"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/pool"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
 )
 
 // lanesRig is an installation of four lanes: MySQL and the Redis that belongs to it.

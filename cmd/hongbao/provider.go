@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/provider/sandbox"
+	"hongbao/internal/provider/sandbox"
 )
 
 // providerConfig is what `hongbao provider` is told.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 )
 

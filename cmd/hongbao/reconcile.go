@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 func newReconcileCommand(env environment) *cobra.Command {

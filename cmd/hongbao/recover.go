@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/worker"
 )
 

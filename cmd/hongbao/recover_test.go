@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/provider/sandbox"
-	"hongbao/store"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/provider/sandbox"
+	"hongbao/internal/store"
 )
 
 // serveSandbox serves a provider until the test ends and returns its URL.

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hongbao/client"
-	"hongbao/payout"
-	"hongbao/visible"
+	"hongbao/internal/payout"
+	"hongbao/internal/visible"
 )
 
 func newRefundsCommand(env environment) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"iter"
 
 	"hongbao/client"
-	"hongbao/money"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
 )
 
 // retried tells the retries of payouts and of refunds apart.

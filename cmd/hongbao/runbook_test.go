@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"hongbao/devstack"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/worker"
 )
 

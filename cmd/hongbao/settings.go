@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"hongbao/api"
-	"hongbao/devstack"
-	"hongbao/payout"
-	"hongbao/provider"
-	"hongbao/risk"
+	"hongbao/internal/devstack"
+	"hongbao/internal/payout"
+	"hongbao/internal/provider"
+	"hongbao/internal/risk"
 )
 
 // setting is one thing that can be configured. The table below is the only place

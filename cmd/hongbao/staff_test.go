@@ -21,7 +21,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/client"
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestReconcileProvidersAudit: what operations and auditors do at their shells.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/devstack"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack"
+	"hongbao/internal/devstack/stacktest"
 	"hongbao/test/wait"
 	"hongbao/worker"
 )

@@ -10,7 +10,7 @@ import (
 
 	"hongbao/api"
 	"hongbao/client"
-	"hongbao/ticket"
+	"hongbao/internal/ticket"
 )
 
 func newTicketKeysCommand(env environment) *cobra.Command {

@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"hongbao/client"
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 	"hongbao/worker"
 	"hongbao/workflows"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // publicSecrets are the secrets that docker-compose.yml has where nobody sets others. They

@@ -11,7 +11,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // openDefaults are the variables of docker-compose.yml that hold no secret.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // judgedPacket is what matters of a packet. Members that must be there are

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/money"
+	"hongbao/internal/money"
 )
 
 // The files of a packet that was closed by its sender, as the API told it.
@@ -336,7 +336,7 @@ func TestVerifyUnusable(t *testing.T) {
 
 // TestVerifyVectors: every published test vector is valid, with the shares it promises.
 func TestVerifyVectors(t *testing.T) {
-	text, err := os.ReadFile("../../packet/testdata/split_vectors.json")
+	text, err := os.ReadFile("../../internal/packet/testdata/split_vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"hongbao/access"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/store"
 )
 
 // withStore opens the store for a short command.

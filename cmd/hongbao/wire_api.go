@@ -9,9 +9,9 @@ import (
 
 	"hongbao/api"
 	"hongbao/console"
-	"hongbao/money"
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/internal/money"
+	"hongbao/internal/provider"
+	"hongbao/internal/store"
 	"hongbao/worker"
 )
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"log/slog"
 
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/internal/provider"
+	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
 )

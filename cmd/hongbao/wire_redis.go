@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"hongbao/pool"
+	"hongbao/internal/pool"
 )
 
 // redisConfig is how a command reaches Redis, of all that it takes: the only place that

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/pool"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/pool"
 )
 
 // TestOpenPoolRefused: a start waits for a Redis that is away, and not for one that does

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/money"
-	"hongbao/risk"
+	"hongbao/internal/money"
+	"hongbao/internal/risk"
 )
 
 // riskConfig says who is asked about grabs that could win.

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"time"
 
-	"hongbao/access"
-	"hongbao/dataformat"
-	"hongbao/devstack"
+	"hongbao/internal/access"
+	"hongbao/internal/dataformat"
+	"hongbao/internal/devstack"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/migrations"
-	"hongbao/payout"
-	"hongbao/store"
 )
 
 // migrationsPatience is for how long a process that starts asks MySQL for its schema.

@@ -15,7 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"hongbao/observe"
+	"hongbao/internal/observe"
 )
 
 // tracingConfig is where traces go, and which begin.

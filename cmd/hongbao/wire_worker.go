@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hongbao/activities"
-	"hongbao/pool"
-	"hongbao/provider"
-	"hongbao/store"
+	"hongbao/internal/pool"
+	"hongbao/internal/provider"
+	"hongbao/internal/store"
 	"hongbao/worker"
 	"hongbao/workflows"
 )

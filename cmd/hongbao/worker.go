@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hongbao/payout"
-	"hongbao/pool"
+	"hongbao/internal/payout"
+	"hongbao/internal/pool"
 )
 
 // workerConfig is what `hongbao worker` is told.

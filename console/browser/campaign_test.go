@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/campaign"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
+	"hongbao/internal/campaign"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
 )
 
 // campaign is one with three days: the packet of the first was made.

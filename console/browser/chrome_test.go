@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"hongbao/devstack"
+	"hongbao/internal/devstack"
 	"hongbao/test/harness"
 	"hongbao/test/wait"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // tieToday has the day closed as a process would that works after its end: with a

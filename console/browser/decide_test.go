@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestTwoPersons: what needs a second person waits for one: a badge says so, the

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 	"hongbao/test/harness"
 )
 

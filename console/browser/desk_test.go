@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // TestRetryOfAFailedPayout: somebody of finance signs in, finds a payout that

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

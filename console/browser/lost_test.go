@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hongbao/console"
-	"hongbao/store"
+	"hongbao/internal/store"
 )
 
 // loser is a desk that carries out what it is asked for, and that loses the answers

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"testing"
 
-	"hongbao/devstack/stacktest"
-	"hongbao/payout"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/payout"
 )
 
 // TestPacketWithoutParts: the page of a packet is there while the provider, and

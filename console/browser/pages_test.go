@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
-	"hongbao/devstack/stacktest"
-	"hongbao/money"
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 	"hongbao/test/harness"
 )
 

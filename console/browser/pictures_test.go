@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 var takePictures = flag.Bool("pictures", false, "take the pictures of docs/pictures anew")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

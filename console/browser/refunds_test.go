@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // remainder closes a packet from which nobody took anything, while the provider

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/packet"
-	"hongbao/payout"
-	"hongbao/store"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/internal/store"
 )
 
 // likelyRuns is what Temporal would tell of a payment's workflow: the test does what

@@ -3,7 +3,7 @@ package browser
 import (
 	"testing"
 
-	"hongbao/store"
+	"hongbao/internal/store"
 )
 
 // exec runs statements on the database of the house.

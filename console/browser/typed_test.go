@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 )
 
 // odd has a character that the API refuses and that is seen by nobody.

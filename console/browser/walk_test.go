@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"hongbao/access"
+	"hongbao/internal/access"
 )
 
 // TestEveryPage goes through all pages in both languages, on a laptop and on a

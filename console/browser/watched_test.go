@@ -9,7 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"hongbao/payout"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

@@ -25,14 +25,14 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
-	"hongbao/packet"
-	"hongbao/pool"
-	"hongbao/provider"
-	"hongbao/provider/sandbox"
-	"hongbao/store"
+	"hongbao/internal/access"
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/pool"
+	"hongbao/internal/provider"
+	"hongbao/internal/provider/sandbox"
+	"hongbao/internal/store"
 	"hongbao/test/wait"
 )
 

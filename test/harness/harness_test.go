@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hongbao/access"
-	"hongbao/packet"
+	"hongbao/internal/access"
+	"hongbao/internal/packet"
 	"hongbao/test/harness"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"hongbao/access"
-	"hongbao/payout"
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
 	"hongbao/test/wait"
 )
 

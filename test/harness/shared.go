@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hongbao/api"
-	"hongbao/devstack/stacktest"
+	"hongbao/internal/devstack/stacktest"
 )
 
 // shared is the one stack of the test binary.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"hongbao/packet"
-	"hongbao/payout"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
 )
 
 // What the workflows do, one step after the other, as far as a test wants it.

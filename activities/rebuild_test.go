@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// lostPool is a funded packet that is not in Redis, and the lane that it should be in.
+type lostPool struct {
+	Books
+	Pool
+	row      packet.Record
+	there    bool  // another rebuild has made it meanwhile
+	restored error // what the books say of themselves
+	shut     []packet.LaneReason
+}
+
+func (l *lostPool) Packet(context.Context, string) (packet.Record, error) { return l.row, nil }
+
+func (*lostPool) OpenPool(context.Context, string, []money.Fen, func(int)) error {
+	return packet.ErrGone
+}
+
+func (l *lostPool) View(context.Context, string) (packet.PoolView, error) {
+	if l.there {
+		return packet.PoolView{State: packet.PoolOpen}, nil
+	}
+	return packet.PoolView{}, packet.ErrNotFound
+}
+
+func (l *lostPool) BooksBelieved(context.Context) error { return l.restored }
+
+func (*lostPool) Lanes() int { return 4 }
+
+func (l *lostPool) Distrust(_ context.Context, _ int, reason packet.LaneReason) error {
+	l.shut = append(l.shut, reason)
+	return nil
+}
+
+// TestR9_LostPoolShutsItsLane: only where a rebuild can make it, and is of use to its users:
+// not where lanes are rebuilt by hand, not by books that were restored, and not shortly
+// before the money goes back. The step fails all the same, until the pool is there.
+func TestR9_LostPoolShutsItsLane(t *testing.T) {
+	key := [32]byte{3}
+	id := packet.NewID([]byte("salt"), "a")
+	sealed, err := packet.SealSeed(key, id, packet.DeriveSeed(key, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(l *lostPool, p *Packets)
+		shut   int
+	}{
+		"funded":             {func(*lostPool, *Packets) {}, 1},
+		"not funded yet":     {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusFunding }, 0},
+		"closing":            {func(l *lostPool, _ *Packets) { l.row.Stored = packet.StatusClosing }, 0},
+		"about to expire":    {func(l *lostPool, _ *Packets) { l.row.ExpiresAt = time.Now().Add(remakeFrom / 2) }, 0},
+		"made meanwhile":     {func(l *lostPool, _ *Packets) { l.there = true }, 0},
+		"books are restored": {func(l *lostPool, _ *Packets) { l.restored = payout.ErrBooksRestored }, 0},
+		"rebuilt by hand":    {func(_ *lostPool, p *Packets) { p.Remake = nil }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &lostPool{row: packet.Record{Stored: packet.StatusOpen, SealedSeed: sealed,
+				Packet: packet.Packet{ID: id, TotalAmount: 10_000, ShareCount: 50,
+					Split: packet.SplitRandom, MinShare: 1, ExpiresAt: time.Now().Add(time.Hour)}}}
+			steps := &Packets{Books: l, Pool: l, SeedKey: key, Remake: &Remake{Lanes: l, Books: l}}
+			tc.change(l, steps)
+			env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+			env.RegisterActivity(steps.OpenPool)
+			if _, err := env.ExecuteActivity(steps.OpenPool, id); err == nil {
+				t.Error("the pool is said to be open")
+			}
+			if len(l.shut) != tc.shut || tc.shut > 0 && l.shut[0] != packet.LanePoolBehind {
+				t.Errorf("the lane is shut because of %q", l.shut)
+			}
+		})
+	}
+}

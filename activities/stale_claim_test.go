@@ -1,0 +1,97 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// latePool is a pool that may have been made without a claim.
+type latePool struct {
+	rows    *rows
+	told    bool
+	retired bool
+	viewErr error
+	err     error
+}
+
+func (*latePool) Lanes() int { return 64 }
+
+func (p *latePool) Claim(_ context.Context, _, user string) (packet.Claim, bool, error) {
+	p.rows.did = append(p.rows.did, "ask for "+user)
+	return packet.Claim{ShareIndex: 9}, p.told, p.err
+}
+
+func (p *latePool) View(context.Context, string) (packet.PoolView, error) {
+	return packet.PoolView{Retired: p.retired}, p.viewErr
+}
+
+func (p *latePool) Distrust(_ context.Context, lane int, reason packet.LaneReason) error {
+	p.rows.did = append(p.rows.did, fmt.Sprintf("shut lane %d: %s", lane, reason))
+	return nil
+}
+
+// lateRows are rows whose lane was rebuilt since the claim.
+type lateRows struct {
+	*rows
+	late bool
+}
+
+func (r *lateRows) Late(context.Context, packet.Claim) (bool, error) {
+	r.did = append(r.did, "late?")
+	return r.late, nil
+}
+
+// TestR9_LateClaimIsToldFirst: a claim of before the last rebuild of its lane is booked, or
+// promised, when its user is told of it, and not before: a lane that lacks it is shut.
+func TestR9_LateClaimIsToldFirst(t *testing.T) {
+	c := packet.Claim{PacketID: strings.Repeat("0", packet.IDLen), UserID: "u", ShareIndex: 1, Amount: 5}
+	lane := packet.Lane(c.PacketID, 64)
+	for _, tc := range []struct {
+		name string
+		late bool
+		pool latePool
+		did  string // none of them: not booked
+		want error
+	}{
+		{"not late", false, latePool{}, "late?, book", nil},
+		{"told", true, latePool{told: true}, "late?, ask for u, book", nil},
+		{"retired", true, latePool{retired: true}, "late?, ask for u, book", nil},
+		{"gone", true, latePool{viewErr: packet.ErrNotFound}, "late?, ask for u, book", nil},
+		{"not told", true, latePool{}, fmt.Sprintf("late?, ask for u, shut lane %d: pool_behind", lane), packet.ErrLate},
+		{"Redis away", true, latePool{err: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
+		{"Redis away then", true, latePool{viewErr: packet.ErrUnavailable}, "late?, ask for u", packet.ErrUnavailable},
+	} {
+		for _, way := range []string{"RecordClaim", "payLater"} {
+			t.Run(tc.name+"/"+way, func(t *testing.T) {
+				r, pool := &lateRows{&rows{}, tc.late}, tc.pool
+				pool.rows = r.rows
+				steps := &Payments{Cashbook: r, Provider: &wire{}, Pools: &pool}
+				env := new(testsuite.WorkflowTestSuite).NewTestActivityEnvironment()
+				env.RegisterActivity(steps.RecordClaim)
+				env.RegisterActivityWithOptions(func(ctx context.Context, c packet.Claim) (Outcome, error) {
+					return steps.payLater(ctx, c, payout.ParkedNot, 0)
+				}, activity.RegisterOptions{Name: "payLater"})
+				_, err := env.ExecuteActivity(way, c)
+				var typed *temporal.ApplicationError
+				if (err == nil) != (tc.want == nil) || err != nil &&
+					(!errors.As(err, &typed) || typed.NonRetryable() || typed.Type() != TypeUnavailable) {
+					t.Errorf("%v, want %v, retried", err, tc.want)
+				}
+				if want := strings.Split(tc.did, ", "); !slices.Equal(r.did, want) {
+					t.Errorf("did %q, want %q", r.did, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package activities
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+var (
+	breakerOpen = prometheus.NewDesc(observe.MetricBreaker,
+		"1 while this process parks the operation because of the provider's trouble.", []string{"provider", "op", "why"}, nil)
+	breakerOpened = prometheus.NewDesc(observe.MetricBreakerOpened,
+		"How often this process began to park the operation.", []string{"provider", "op", "why"}, nil)
+	paymentsParked = prometheus.NewDesc(observe.MetricParked,
+		"Payments this process has parked: due, not sent, no number taken.", []string{"provider", "why"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (g *Gate) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{breakerOpen, breakerOpened, paymentsParked} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. Every series is there from the start,
+// so that it can be alarmed on.
+func (g *Gate) Collect(out chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sweep(g.Now())
+	count := map[payout.Parking]int{payout.ParkedHeld: 0, payout.ParkedLowBalance: 0, payout.ParkedOutage: 0}
+	for _, p := range g.parked {
+		count[p.why]++
+	}
+	for why, n := range count {
+		out <- prometheus.MustNewConstMetric(paymentsParked, prometheus.GaugeValue, float64(n), g.provider, string(why))
+	}
+	for op, b := range g.breakers {
+		for _, why := range []payout.Trouble{payout.TroubleLowBalance, payout.TroubleOutage} {
+			open := 0.0
+			if b.Why() == why {
+				open = 1
+			}
+			out <- prometheus.MustNewConstMetric(breakerOpen, prometheus.GaugeValue, open, g.provider, string(op), string(why))
+			out <- prometheus.MustNewConstMetric(breakerOpened, prometheus.CounterValue, float64(g.opened[opened{op, why}]), g.provider, string(op),
+				string(why))
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hongbao/internal/payout"
+)
+
+var paymentID = func(n int) string { return payout.ID(payout.KindPayout, "0123456789abcdefghij", n) }
+
+// book is a cashbook of which only the send matters: it notes every send.
+type book struct {
+	Cashbook
+	mu    sync.Mutex
+	sends map[string]int
+	held  *payout.Hold
+	asked bool // the rows say ask
+
+	lapses int
+	late   bool // nothing lapses
+}
+
+func (b *book) state(id string) payout.State {
+	st := payout.State{PaymentID: id, Status: payout.StatusPending, Step: payout.Step{Do: payout.ActionSend}, Clock: time.Now().UTC()}
+	if b.asked {
+		st.Step = payout.Step{Do: payout.ActionAsk, OrderNo: payout.OrderNo(id, 1)}
+	}
+	return st
+}
+
+func (b *book) PaymentState(_ context.Context, id string) (payout.State, error) {
+	return b.state(id), nil
+}
+
+func (b *book) BeginSend(_ context.Context, id string, _ payout.Limits, _ func(payout.Instruction) ([]byte, error)) (payout.Begun, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held != nil || b.asked {
+		return payout.Begun{State: b.state(id), Held: b.held}, nil
+	}
+	b.sends[id]++
+	return payout.Begun{State: b.state(id), Order: &payout.Order{Op: payout.OpTransfer, OrderNo: payout.OrderNo(id, 1), Send: b.sends[id]}},
+		nil
+}
+
+func (b *book) Settle(_ context.Context, _ payout.Observation, asked string) (payout.State, error) {
+	return b.state(asked), nil
+}
+
+// bank answers every send the same way and counts.
+type bank struct {
+	Provider
+	mu     sync.Mutex
+	answer payout.Observation
+	sends  int
+	asks   int
+}
+
+func (b *bank) Limits() payout.Limits { return payout.Limits{} }
+
+func (b *bank) EncodeRequest(payout.Instruction) ([]byte, error) { return nil, nil }
+
+func (b *bank) Send(_ context.Context, o payout.Order) payout.Observation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sends++
+	got := b.answer
+	got.OrderNo, got.StartedAt = o.OrderNo, time.Now().Add(time.Hour) // later than whatever the test's clock has seen
+	return got
+}
+
+// timed is a set of payments with a clock of their own. Their machine is that of
+// the workflow: send, or wait until the step is due.
+type timed struct {
+	Payments
+	book *book
+	bank *bank
+	gate *Gate
+	at   time.Time
+}
+
+func newTimed(pacer Pacer) *timed {
+	c := &timed{book: &book{sends: map[string]int{}}, bank: &bank{answer: payout.Observation{Kind: payout.ObsSucceeded}}, at: time.Now()}
+	c.gate = NewGate("sandbox", pacer, slog.New(slog.DiscardHandler))
+	c.gate.Now = func() time.Time { return c.at }
+	c.Payments = Payments{Cashbook: c.book, Provider: c.bank, Gate: c.gate}
+	return c
+}
+
+// try sends, and returns how it was parked.
+func (c *timed) try(t *testing.T, id string) payout.Step {
+	t.Helper()
+	sent, err := c.Payments.Send(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent.Observation == nil {
+		return sent.State.Step
+	}
+	return payout.Step{}
+}
+
+var low = payout.Observation{Kind: payout.ObsRetryAfter, Code: payout.CodeLowBalance}
+
+func TestGateParks(t *testing.T) {
+	c := newTimed(nil)
+	c.bank.answer = low
+	const many = 50
+	for i := range many {
+		c.try(t, paymentID(i))
+	}
+	if c.bank.sends != 3 {
+		t.Errorf("%d sends for %d payments with low balance, want 3", c.bank.sends, many)
+	}
+	before := time.Now()
+	step := c.try(t, paymentID(7))
+	if step.Do != payout.ActionSend || step.Parked != payout.ParkedLowBalance || step.At.Before(before.Add(300*time.Millisecond)) ||
+		step.At.After(before.Add(20*time.Second)) {
+		t.Errorf("parked as %+v", step)
+	}
+	if n := c.book.sends[paymentID(7)]; n != 0 {
+		t.Errorf("%d sends noted for a parked payment", n)
+	}
+	// One tries after the pause, fails, and the pause is longer.
+	c.at = c.at.Add(time.Second)
+	for i := range many {
+		c.try(t, paymentID(i))
+	}
+	if c.bank.sends != 4 {
+		t.Errorf("%d sends after one pause, want one more", c.bank.sends)
+	}
+	c.bank.answer = payout.Observation{Kind: payout.ObsSucceeded}
+	c.at = c.at.Add(2 * time.Second)
+	for i := range many {
+		if step := c.try(t, paymentID(i)); step.Parked != payout.ParkedNot {
+			t.Fatalf("payment %d is parked by %s after the provider worked", i, step.Parked)
+		}
+	}
+	if c.bank.sends != 4+many {
+		t.Errorf("%d sends", c.bank.sends)
+	}
+}
+
+// TestGateOperations: low balance stops what takes from our balance, not the
+// charges that bring money in.
+func TestGateOperations(t *testing.T) {
+	c := newTimed(nil)
+	c.bank.answer = low
+	for i := range 5 {
+		c.try(t, paymentID(i))
+	}
+	charge := payout.ID(payout.KindCharge, "0123456789abcdefghij", 0)
+	if why, _ := c.gate.admit(t.Context(), opOf(charge), charge); why != payout.ParkedNot {
+		t.Errorf("a charge is parked: %s", why)
+	}
+	if why, _ := c.gate.admit(t.Context(), opOf(paymentID(0)), paymentID(0)); why != payout.ParkedLowBalance {
+		t.Errorf("a payout is not parked: %q", why)
+	}
+}
+
+// TestGateHold: a held payment waits longer each time, but looks again within
+// half a minute; released it goes at once.
+func TestGateHold(t *testing.T) {
+	c := newTimed(nil)
+	c.book.held = &payout.Hold{By: "ops"}
+	var waits []time.Duration
+	for range 12 {
+		before := time.Now()
+		step := c.try(t, paymentID(1))
+		if step.Parked != payout.ParkedHeld {
+			t.Fatalf("%+v", step)
+		}
+		waits = append(waits, step.At.Sub(before))
+	}
+	if slices.Max(waits) > 31*time.Second || waits[11] < 9*time.Second || waits[0] > 2*time.Second {
+		t.Errorf("waits %v", waits)
+	}
+	c.book.held = nil
+	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedNot || c.bank.sends != 1 {
+		t.Errorf("%+v, %d sends", step, c.bank.sends)
+	}
+	if len(c.gate.parked) != 0 {
+		t.Errorf("still counted as parked: %v", c.gate.parked)
+	}
+}
+
+// TestGateSpreads: ten thousand parked payments do not hammer: they come back
+// spread over the time that a hundred a second take.
+func TestGateSpreads(t *testing.T) {
+	g := NewGate("sandbox", nil, slog.New(slog.DiscardHandler))
+	const many = 10_000
+	var waits []time.Duration
+	for range 2 {
+		waits = waits[:0]
+		for i := range many {
+			waits = append(waits, g.hold(payout.OpTransfer, paymentID(i)))
+		}
+	}
+	slices.Sort(waits)
+	for _, share := range []int{1, 2, 5, 10} {
+		within := waits[0] + 10*time.Second*time.Duration(share)
+		n, _ := slices.BinarySearch(waits, within)
+		if limit := 10 * share * pollsPerSecond * 3 / 2; n > limit {
+			t.Errorf("%d come back within %v, want %d at most", n, within, limit)
+		}
+	}
+	if waits[many-1] > parkCap+parkCap/2 {
+		t.Errorf("one waits %v", waits[many-1])
+	}
+}
+
+// TestGateLetsAsk: what is not to be sent is not parked.
+func TestGateLetsAsk(t *testing.T) {
+	c := newTimed(nil)
+	c.bank.answer = low
+	for i := range 5 {
+		c.try(t, paymentID(i))
+	}
+	c.book.asked = true
+	if step := c.try(t, paymentID(9)); step.Do != payout.ActionAsk || step.Parked != payout.ParkedNot || !step.At.IsZero() {
+		t.Errorf("%+v", step)
+	}
+}
+
+// TestGateProbeIsGivenBack: a call that was let through to try and then sent
+// nothing (held, overtaken) does not keep the next one from trying.
+func TestGateProbeIsGivenBack(t *testing.T) {
+	c := newTimed(nil)
+	c.bank.answer = low
+	for i := range 5 {
+		c.try(t, paymentID(i))
+	}
+	c.at = c.at.Add(time.Second)
+	sends := c.bank.sends
+	c.book.asked = true
+	c.try(t, paymentID(1))
+	c.book.asked, c.book.held = false, &payout.Hold{By: "ops"}
+	c.try(t, paymentID(1))
+	c.book.held = nil
+	c.try(t, paymentID(2))
+	if c.bank.sends != sends+1 {
+		t.Errorf("%d sends, want %d", c.bank.sends, sends+1)
+	}
+}
+
+// queue is a pacer of the test.
+type queue struct {
+	wait  time.Duration
+	err   error
+	calls int
+}
+
+func (q *queue) Turn(context.Context, string) (time.Duration, error) {
+	q.calls++
+	return q.wait, q.err
+}
+
+func TestGatePace(t *testing.T) {
+	q := &queue{wait: 3 * time.Second}
+	c := newTimed(q)
+	before := time.Now()
+	step := c.try(t, paymentID(1))
+	if step.Parked != payout.ParkedPace || step.At.Before(before.Add(q.wait)) || step.At.After(time.Now().Add(q.wait)) || c.bank.sends != 0 {
+		t.Errorf("%+v, %d sends", step, c.bank.sends)
+	}
+	q.wait = 0
+	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedNot || c.bank.sends != 1 {
+		t.Errorf("%+v, %d sends", step, c.bank.sends)
+	}
+	// Redis away: payments go on, and Redis is left alone for a while.
+	q.err, q.calls = errors.New("away"), 0
+	for i := range 10 {
+		if step := c.try(t, paymentID(i)); step.Parked != payout.ParkedNot {
+			t.Errorf("%+v", step)
+		}
+	}
+	if q.calls != 1 {
+		t.Errorf("asked %d times while away", q.calls)
+	}
+	c.at = c.at.Add(paceAway)
+	q.err, q.wait = nil, time.Hour
+	if step := c.try(t, paymentID(99)); step.Parked != payout.ParkedPace {
+		t.Errorf("back again, %+v", step)
+	}
+}
+
+// TestGateTells: opening and closing is one line of the log each, and counted.
+func TestGateTells(t *testing.T) {
+	c := newTimed(nil)
+	var log strings.Builder
+	c.gate.logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.bank.answer = low
+	for i := range 20 {
+		c.try(t, paymentID(i))
+	}
+	if n := strings.Count(log.String(), "Payments are parked"); n != 1 || !strings.Contains(log.String(), "why=low_balance") {
+		t.Errorf("%d lines: %s", n, log.String())
+	}
+	text := exposed(t, c.gate)
+	for _, want := range []string{
+		`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} 1`,
+		`hongbao_provider_breaker_opened_total{op="transfer",provider="sandbox",why="low_balance"} 1`,
+		`hongbao_payments_parked{provider="sandbox",why="low_balance"} 17`,
+		`hongbao_provider_breaker_open{op="charge",provider="sandbox",why="outage"} 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	c.bank.answer = payout.Observation{Kind: payout.ObsSucceeded}
+	c.at = c.at.Add(time.Second)
+	c.try(t, paymentID(1))
+	if n := strings.Count(log.String(), "works again"); n != 1 {
+		t.Errorf("%d lines: %s", n, log.String())
+	}
+	if want := fmt.Sprintf(`hongbao_provider_breaker_open{op="transfer",provider="sandbox",why="low_balance"} %d`,
+		0); !strings.Contains(exposed(t, c.gate), want) {
+		t.Errorf("no %s", want)
+	}
+}
+
+// TestNoGate: without one everything goes out; a hold is kept nevertheless.
+func TestNoGate(t *testing.T) {
+	c := newTimed(nil)
+	c.Gate = nil
+	c.bank.answer = low
+	for i := range 20 {
+		c.try(t, paymentID(i))
+	}
+	if c.bank.sends != 20 {
+		t.Errorf("%d sends", c.bank.sends)
+	}
+	c.book.held = &payout.Hold{By: "ops"}
+	if step := c.try(t, paymentID(1)); step.Parked != payout.ParkedHeld || c.bank.sends != 20 {
+		t.Errorf("%+v", step)
+	}
+}
+
+// exposed is what Prometheus reads of the gate.
+func exposed(t *testing.T, g *Gate) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(g)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			fmt.Fprintf(&out, "%s{%s} %v\n", f.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue()+m.GetCounter().GetValue())
+		}
+	}
+	return out.String()
+}

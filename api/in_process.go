@@ -1,0 +1,160 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"hongbao/internal/access"
+)
+
+// Requests from inside of the process: the console asks and writes by the routes
+// of the staff listener, so that roles, checks, idempotency and audit are those
+// of the HTTP API, whoever asks.
+
+// insideKey is the name under which such a request carries the id of the key that
+// it acts for. No request from outside can have a value under it.
+type insideKey struct{}
+
+// insideConnKey is the name under which a context carries the connection whose
+// deadline a long answer pushes on.
+type insideConnKey struct{}
+
+// SignIn returns the id of the key that a token of staff belongs to; false: it
+// belongs to none that may sign in. An error says that keys cannot be told apart
+// now.
+func (s *Server) SignIn(ctx context.Context, token string) (keyID string, ok bool, err error) {
+	who, err := s.dir.find(ctx, []byte(token))
+	if refused, is := errors.AsType[*refusal](err); is && refused.code == CodeUnauthenticated {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return who.key.ID, who.key.Role.Staff(), nil
+}
+
+// Holder tells whose key it is and in which role; false: the key was revoked, has
+// expired, or is none of staff.
+func (s *Server) Holder(keyID string) (owner string, role access.Role, ok bool) {
+	who, ok := s.dir.byID(keyID, s.cfg.Now())
+	if !ok || !who.key.Role.Staff() {
+		return "", "", false
+	}
+	return who.key.Owner, who.key.Role, true
+}
+
+// KeysKnown reports whether keys of staff can be told apart: they come from MySQL alone, which
+// this process has not reached yet when it is false.
+func (s *Server) KeysKnown() bool { return s.dir.staffKnown() }
+
+// EndSignIn ends a sign-in to the console in every API process: in this one at
+// once, in the others within Config.Refresh. An error says that it may go on
+// elsewhere. It is remembered until its cookie has ended by itself.
+func (s *Server) EndSignIn(ctx context.Context, id []byte, keyID string, until time.Time) error {
+	return s.dir.endSignIn(ctx, access.EndedSignIn{ID: id, KeyID: keyID, Until: until})
+}
+
+// SignInEnded reports whether EndSignIn was called for a sign-in, here or elsewhere.
+func (s *Server) SignInEnded(id []byte) bool { return s.dir.signInEnded(id) }
+
+// ActAs returns a transport whose requests are answered by the routes of the
+// staff listener, in this process, as if they had come with the key of this id.
+// A key that has ended meanwhile gets 401, like everywhere.
+func (s *Server) ActAs(keyID string) http.RoundTripper { return inside{server: s, keyID: keyID} }
+
+type inside struct {
+	server *Server
+	keyID  string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t inside) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := insideBody(req)
+	if err != nil {
+		return nil, err
+	}
+	c := &fasthttp.RequestCtx{}
+	conn, _ := req.Context().Value(insideConnKey{}).(net.Conn)
+	c.Init2(insideConn{conn}, nil, true)
+	c.Request.Header.SetMethod(req.Method)
+	c.Request.SetRequestURI(req.URL.RequestURI())
+	c.Request.Header.SetHost(req.URL.Host)
+	for name, values := range req.Header {
+		for _, value := range values {
+			c.Request.Header.Add(name, value)
+		}
+	}
+	c.Request.Header.Del(fiber.HeaderAuthorization) // the key is named, not shown
+	if body != nil {
+		c.Request.SetBodyStream(bytes.NewReader(body), len(body))
+		c.Request.Header.SetContentLength(len(body))
+	}
+	c.SetUserValue(insideKey{}, t.keyID)
+	t.server.staff.chain(c)
+	return insideResponse(req, &c.Response), nil
+}
+
+// insideBody reads what is sent; nil: nothing.
+func insideBody(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	defer func() { _ = req.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(req.Body, createBodyLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the request's body: %w", err)
+	}
+	return body, nil
+}
+
+func insideResponse(req *http.Request, from *fasthttp.Response) *http.Response {
+	out := &http.Response{StatusCode: from.StatusCode(), Status: http.StatusText(from.StatusCode()), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{}, Request: req, ContentLength: -1}
+	for name, value := range from.Header.All() {
+		out.Header.Add(string(name), string(value))
+	}
+	if from.IsBodyStream() {
+		out.Body = insideStream{from}
+		return out
+	}
+	body := bytes.Clone(from.Body())
+	out.ContentLength = int64(len(body))
+	out.Body = io.NopCloser(bytes.NewReader(body))
+	return out
+}
+
+// insideStream is an answer that is made while it is read.
+type insideStream struct{ from *fasthttp.Response }
+
+func (b insideStream) Read(p []byte) (int, error) { return b.from.BodyStream().Read(p) }
+func (b insideStream) Close() error               { return b.from.CloseBodyStream() }
+
+// insideConn stands for the connection of a request that came by none, or by that
+// of another request: long answers push its deadline on.
+type insideConn struct{ outer net.Conn }
+
+var errInside = errors.New("not a connection")
+
+func (insideConn) Read([]byte) (int, error)        { return 0, errInside }
+func (insideConn) Write([]byte) (int, error)       { return 0, errInside }
+func (insideConn) Close() error                    { return nil }
+func (insideConn) LocalAddr() net.Addr             { return &net.TCPAddr{} }
+func (insideConn) RemoteAddr() net.Addr            { return &net.TCPAddr{} }
+func (insideConn) SetDeadline(time.Time) error     { return nil }
+func (insideConn) SetReadDeadline(time.Time) error { return nil }
+func (c insideConn) SetWriteDeadline(at time.Time) error {
+	if c.outer == nil {
+		return nil
+	}
+	return c.outer.SetWriteDeadline(at)
+}

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// ListCount says how long a list is.
+type ListCount struct {
+	Count int64 `json:"count" minimum:"0" doc:"How many there are; with more: at least."`
+	More  bool  `json:"more" doc:"There are more to be looked at than were: more than 10,000, or than can be in two seconds."`
+}
+
+// ListSum says how long a list is, and what it comes to.
+type ListSum struct {
+	ListCount
+	Amount Nullable[TotalFen] `json:"amount" doc:"What they come to; null with more."`
+}
+
+// BreakSum says how long a list of breaks is, and how much it is about.
+type BreakSum struct {
+	ListSum
+	WithoutAmount int64 `json:"without_amount" minimum:"0" doc:"How many of them are about no amount, and add nothing; with more: at least."`
+}
+
+// countedStatuses are told by rows. The others Redis tells, packet by packet.
+var countedStatuses = []packet.Status{"", packet.StatusFunding, packet.StatusRejected, packet.StatusClosed}
+
+// tally answers with what count finds.
+func tally(r *request, count func(context.Context) (payout.Tally, error)) (ListSum, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, listLimit)
+	defer cancel()
+	found, err := count(ctx)
+	out := ListSum{ListCount: ListCount{Count: found.Count, More: found.More}}
+	if !found.More {
+		amount := TotalFen(found.Amount)
+		out.Amount = orNull(&amount)
+	}
+	return out, err
+}
+
+func sumStaffPackets(r *request) (answer, error) {
+	q := readQuery(r)
+	filters := q.staffFilters(checkPacketStatus)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	f, err := staffPacketFilter(filters)
+	if err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) {
+		if !f.overdue.IsZero() && final(f.status) {
+			return payout.Tally{}, nil // as in the list
+		}
+		if !slices.Contains(countedStatuses, f.status) {
+			return r.server.lookedAt(ctx, f, lookedMost, lookedFor)
+		}
+		return r.server.cfg.Store.PacketTally(ctx, f.records(packet.Place{}, 0))
+	})
+	return answer{status: http.StatusOK, body: out}, err
+}
+
+// Packets whose status Redis tells are looked at as for the list, so many at a time, up to
+// as many as are counted of a list, and for so long.
+const (
+	lookedStep = 500
+	lookedMost = 10_000
+	lookedFor  = 2 * time.Second
+)
+
+// lookedAt counts the packets of a filter by looking at each that may be one.
+func (s *Server) lookedAt(ctx context.Context, f packetFilter, most int, limit time.Duration) (t payout.Tally, err error) {
+	began := time.Now()
+	after := packet.Place{At: f.to} // as in the list
+	for looked := 0; ; {
+		some, end, err := s.packetStep(ctx, f, after, min(lookedStep, most-looked))
+		if err != nil {
+			return t, err
+		}
+		for _, c := range some {
+			if c.known && f.passes(c.status) {
+				t.Count++
+				t.Amount = t.Amount.Plus(c.TotalAmount)
+			}
+			after = c.at
+		}
+		looked += len(some)
+		if t.More = !end && (looked >= most || time.Since(began) > limit); end || t.More {
+			return t, nil
+		}
+	}
+}
+
+func sumApprovals(r *request) (answer, error) {
+	q := readQuery(r)
+	f := readApprovalFilter(q, r.caller.key.Owner)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.ApprovalTally(ctx, f) })
+	return answer{status: http.StatusOK, body: out}, err
+}
+
+func countBreaks(r *request) (answer, error) {
+	sum, err := r.sumBreaks()
+	return answer{status: http.StatusOK, body: sum.ListCount}, err
+}
+
+func sumBreaks(r *request) (answer, error) {
+	sum, err := r.sumBreaks()
+	return answer{status: http.StatusOK, body: sum}, err
+}
+
+func (r *request) sumBreaks() (out BreakSum, err error) {
+	q := readQuery(r)
+	f := readBreakFilter(q, r.server.cfg.Now().UTC())
+	if err := q.done(); err != nil {
+		return out, err
+	}
+	out.ListSum, err = tally(r, func(ctx context.Context) (payout.Tally, error) {
+		found, err := r.server.cfg.Store.BreakTally(ctx, f)
+		out.WithoutAmount = found.Without
+		return found, err
+	})
+	return out, err
+}
+
+func countAudit(r *request) (answer, error) {
+	q := readQuery(r)
+	f := readAuditFilter(q)
+	if err := q.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := tally(r, func(ctx context.Context) (payout.Tally, error) { return r.server.cfg.Store.AuditTally(ctx, f) })
+	return answer{status: http.StatusOK, body: out.ListCount}, err
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"maps"
+	"time"
+
+	"hongbao/internal/packet"
+)
+
+// placeCursor is the last item of a page of a list that is ordered by time, with
+// the list's name and filters: a cursor continues the list that it comes from.
+type placeCursor struct {
+	List    string            `json:"l"`
+	Filters map[string]string `json:"f"`
+	At      int64             `json:"t"` // ms
+	ID      string            `json:"id"`
+}
+
+// place is where the next page of a list begins.
+type place struct{ packet.Place }
+
+func (p place) cursor(list string, filters map[string]string) Nullable[string] {
+	return encodeCursor(placeCursor{List: list, Filters: filters, At: p.At.UnixMilli(), ID: p.ID})
+}
+
+// resume reads a cursor; "" begins the list. It keeps the filters of its list;
+// the client may repeat them, but neither change nor add any.
+func resume(cursor, list string, given map[string]string) (after packet.Place, filters map[string]string, err error) {
+	if cursor == "" {
+		return packet.Place{}, given, nil
+	}
+	var c placeCursor
+	if decodeCursor(cursor, &c) != nil || c.List != list || !packet.ValidID(c.ID) || c.At < 0 || c.At > maxMs {
+		return packet.Place{}, nil, badCursor()
+	}
+	both := maps.Clone(c.Filters)
+	if both == nil {
+		both = map[string]string{}
+	}
+	maps.Copy(both, given)
+	if !maps.Equal(both, c.Filters) {
+		return packet.Place{}, nil, badCursor()
+	}
+	return packet.Place{At: time.UnixMilli(c.At).UTC(), ID: c.ID}, c.Filters, nil
+}

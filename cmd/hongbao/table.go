@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"hongbao/internal/visible"
+)
+
+// grid is a table for people. What stands in it was often written by somebody
+// else: a user calls himself what he likes. So every cell is made visible first.
+type grid struct{ writer table.Writer }
+
+// newGrid starts a table with these columns; none: a table without header.
+func newGrid(out io.Writer, columns ...any) *grid {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = 0 // as written
+	if len(columns) > 0 {
+		t.AppendHeader(columns)
+	}
+	return &grid{t}
+}
+
+// row adds a line. Numbers stay numbers, for their alignment.
+func (g *grid) row(cells ...any) {
+	line := make(table.Row, len(cells))
+	for i, cell := range cells {
+		switch cell.(type) {
+		case int, int64:
+			line[i] = cell
+		default:
+			line[i] = visible.Text(fmt.Sprint(cell))
+		}
+	}
+	g.writer.AppendRow(line)
+}
+
+// render prints the table.
+func (g *grid) render() { g.writer.Render() }
+
+// printJSON prints a document of JSON and ends its line.
+func printJSON(out io.Writer, text []byte) error {
+	_, err := io.WriteString(out, visible.JSON(string(text))+"\n")
+	return err
+}
+
+// encodeJSON prints a value as JSON on a line of its own.
+func encodeJSON(out io.Writer, v any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	return printJSON(out, bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+}
+
+// printf prints text for people. Only the format may have line ends: in the texts
+// it is given, whoever wrote them, what a terminal would act upon is escaped.
+func printf(out io.Writer, format string, args ...any) error {
+	told := make([]any, len(args))
+	for i, arg := range args {
+		if told[i] = arg; isText(arg) {
+			told[i] = visible.Text(fmt.Sprint(arg))
+		}
+	}
+	_, err := fmt.Fprintf(out, format, told...)
+	return err
+}
+
+func isText(arg any) bool {
+	switch arg.(type) {
+	case error, fmt.Stringer:
+		return true
+	}
+	return reflect.ValueOf(arg).Kind() == reflect.String
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/url"
+
+	"hongbao/internal/failpoint"
+)
+
+// armCrashPoints lets a test kill this process at the steps that package crash
+// lists. Nothing happens without a folder.
+func armCrashPoints(ctx context.Context, folder string, logger *slog.Logger) error {
+	if folder == "" {
+		return nil
+	}
+	if err := failpoint.Arm(folder); err != nil {
+		return err
+	}
+	logger.WarnContext(ctx, "Crash points can be armed: this process may be killed by a test.", slog.String("folder", folder))
+	return nil
+}
+
+// onThisMachine reports whether a URL leads to a loopback address.
+func onThisMachine(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsLoopback()
+}

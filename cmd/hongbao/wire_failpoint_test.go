@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"hongbao/internal/failpoint"
+)
+
+// TestCrashPointsOnlyBesideATestProvider: where the provider is another machine,
+// money is real, and nobody may ask the process to kill itself.
+func TestCrashPointsOnlyBesideATestProvider(t *testing.T) {
+	for provider, fine := range map[string]bool{
+		"http://127.0.0.1:8090": true, "http://[::1]:8090": true,
+		"https://api.pay.example": false, "http://10.0.0.7:8090": false, "http://localhost.pay.example": false,
+		"http://127.0.0.1.pay.example": false,
+	} {
+		for _, command := range []string{cmdAPI, cmdWorker} {
+			env := validSettings()
+			env["HONGBAO_PROVIDER_URL"] = provider
+			if _, err := read(t, command, env); err != nil {
+				t.Errorf("%s with %s, no crash points: %v", command, provider, err)
+			}
+			env["HONGBAO_CRASH_POINTS"] = "/tmp/points"
+			_, err := read(t, command, env)
+			if (err == nil) != fine {
+				t.Errorf("%s with %s: %v", command, provider, err)
+			}
+			if !fine && (!errors.Is(err, errContradiction) || !strings.Contains(err.Error(), "HONGBAO_CRASH_POINTS")) {
+				t.Errorf("%s with %s: %v", command, provider, err)
+			}
+		}
+	}
+}
+
+func TestArmCrashPoints(t *testing.T) {
+	if err := armCrashPoints(t.Context(), "", slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("without a folder: %v", err)
+	}
+	if err := armCrashPoints(t.Context(), "no/such/folder", slog.New(slog.DiscardHandler)); !errors.Is(err, failpoint.ErrFolder) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}

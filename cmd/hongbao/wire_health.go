@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/pool"
+	"hongbao/internal/store"
+	"hongbao/worker"
+)
+
+// vitals are the sources of the figures that every process tells.
+func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
+	books := store.NewVitals(db)
+	return map[string]observe.Source{"redis": redis.Vitals, "mysql": func(ctx context.Context, v *observe.Vitals) error {
+		v.Held[provider] = time.Time{}
+		for _, kind := range worker.Repairs { // a series that is there from the start can be alarmed on
+			v.Repairs[string(kind)] = 0
+		}
+		return books.Read(ctx, v)
+	}}
+}
+
+// newVitals returns a registry with the figures that are read from the sources,
+// and who reads them.
+func newVitals(sources map[string]observe.Source) (*prometheus.Registry, *observe.Collector, error) {
+	registry, collector := prometheus.NewRegistry(), observe.NewCollector(sources)
+	return registry, collector, collector.Register(registry)
+}
+
+// withMetrics serves /metrics beside the health of a worker, its own included.
+func withMetrics(health http.Handler, sources map[string]observe.Source, own ...prometheus.Collector) (http.Handler, error) {
+	registry, _, err := newVitals(sources)
+	if err != nil {
+		return nil, err
+	}
+	registry.MustRegister(own...)
+	registry.MustRegister(observe.Build(version), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("/", health)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux, nil
+}

@@ -1,0 +1,53 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+)
+
+// TestNeedsADecision: the first card of the overview, and the banner above it, name what
+// waits for staff, by reason, with number and amount; each leads to the list that has
+// exactly that; and neither names what was dealt with.
+func TestNeedsADecision(t *testing.T) {
+	t.Parallel()
+	h := newHouseOn(t, stacktest.FreshRedis(t).Addr, nil) // the verdict tells what others leave in a shared one
+	b, zh := h.signIn(h.finance, "en"), h.signIn(h.second, "zh-CN")
+	b.open("/")
+	b.has("section[aria-labelledby=people-title]", "Needs a decision", "Nothing waits for a decision.")
+	if first := b.attrs("#live section", "aria-labelledby")[0]; first != "people-title" {
+		t.Errorf("the first card is %s", first)
+	}
+	id := h.open(map[string]any{"sender_id": "s", "total_amount": 400, "share_count": 4, "split": "equal"})
+	h.grab(id, "alice", "")
+	var bad []string
+	for _, user := range []string{"a~frozen", "b~frozen", "c~declined"} {
+		bad = append(bad, h.grab(id, user, ""))
+	}
+	h.conflict(id, "another")
+	h.decide(h.second, bad[0], "cancel", "gone")
+	for _, one := range []struct {
+		href, key, en, zh string
+		count, fen        int64
+	}{
+		{"/payouts?status=failed", "due-payout_failed", "Payouts that failed", "失败的付款", 4, 400},
+		{"/approvals?status=waiting", "due-approval", "Requests for a second person", "等待复核的申请", 1, 100},
+		{"/breaks?resolved=false&kind=share_conflict", "due-break-share_conflict", "Break: ", "差异：", 1, 100},
+	} {
+		b.open("/")
+		amount := "¥" + money.Fen(one.fen).String()
+		b.has("section[aria-labelledby=people-title]", one.en)
+		b.has(fmt.Sprintf(`[data-key="%s"]`, one.key), fmt.Sprint(one.count))
+		b.has(fmt.Sprintf(`[data-key="%s-sum"]`, one.key), amount)
+		b.follow(fmt.Sprintf(`#live-people a[href="%s"]`, one.href))
+		b.has("#total", fmt.Sprintf("%d in all", one.count), amount)
+		zh.open("/")
+		zh.has("#live-people", one.zh)
+	}
+	b.open("/")
+	b.has("#live-verdict .warn", "Somebody should look", "Payouts that failed: 4")
+	b.follow(`#live-verdict a[href="/payouts?status=failed"]`)
+	b.has("#total", "4 in all")
+}

@@ -1,0 +1,197 @@
+package console
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"hongbao/client"
+	"hongbao/internal/access"
+)
+
+// TestNothingTypedIsLost: while the platform cannot answer, what somebody has put in
+// stands on the page that says so, whichever form it was.
+func TestNothingTypedIsLost(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.signIn("f")
+	s, _ := desk.seal.open(v.cookies[sessionCookie])
+	for _, path := range []string{"/payouts/p1/retry", "/payouts/p1/mark-paid", "/payouts/retry", "/refunds/r1/retry", "/approvals/a1/approve",
+		"/approvals/a1/reject",
+		"/providers/sandbox/hold", "/providers/sandbox/release", "/breaks/b1/resolve", "/reconciliations"} {
+		for _, back := range []string{"", "/breaks?resolved=true", "/nothing", "//elsewhere.example", "/live", "%zz",
+			"/payouts/p1?done=retry_open"} {
+			form := url.Values{"csrf": {s.CSRF}, "key": {"k"}, "back": {back}, "do": {"retry"}, "id": {"p1"}, "reason": {"line <one>\r\nline two"},
+				"evidence": {"slip 4711"}}
+			res := v.do("POST", path, form)
+			page, err := io.ReadAll(res.Body)
+			if err != nil || res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(page), "line &lt;one&gt;\nline two") ||
+				!strings.Contains(string(page), `name="key" value="k"`) || strings.Contains(string(page), "\r") {
+				t.Errorf("%s from %q: %d\n%s", path, back, res.StatusCode, page)
+			}
+		}
+	}
+}
+
+// TestKeyIsKept: a form gets another key once the API has an answer under the one it
+// came with, and no sooner: an earlier try under it may have been carried out.
+func TestKeyIsKept(t *testing.T) {
+	for _, one := range []struct {
+		status      int
+		code        client.Code
+		kept, doubt bool
+	}{
+		{400, client.CodeMalformedJSON, true, false},
+		{400, client.CodeKeyRequired, false, false},
+		{402, client.CodeFundingDeclined, false, false},
+		{403, client.CodeForbidden, true, false},
+		{404, client.CodePayoutNotFound, true, false},
+		{409, client.CodeRequestInProgress, true, true},
+		{409, client.CodeNotRetryable, false, false},
+		{409, client.CodeDecisionPending, false, false},
+		{409, client.CodeNotOpenYet, false, false},
+		{422, client.CodeInvalidRequest, true, false},
+		{422, client.CodeKeyReused, false, false},
+		{429, client.CodeRateLimited, true, false},
+		{500, client.CodeInternal, true, true},
+		{503, client.CodeUnavailable, true, true},
+		{502, "", true, true},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payouts/p1/ask", strings.NewReader("key=console-1&reason=why"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if err := r.ParseForm(); err != nil {
+			t.Fatal(err)
+		}
+		a := (&visit{r: r}).attempted(&client.Problem{Status: one.status, Code: one.code})
+		key := page{Sent: a}.Write(page{Sent: a}.Typed("/payouts/p1/ask")).Key
+		if (key == "console-1") != one.kept || key == "" || a.Doubt != one.doubt || a.Offered() != one.doubt {
+			t.Errorf("%d %s: the key is %q, %+v", one.status, one.code, key, a)
+		}
+	}
+}
+
+// TestSentWhileSignedOut: what is sent when the sign-in has ended reaches nobody. Who
+// sent it signs in and has it again; another person is not shown it.
+func TestSentWhileSignedOut(t *testing.T) {
+	roles := map[string]access.Role{"f": access.RoleFinance, "g": access.RoleFinance}
+	api := &counting{keys: newKeys(roles)}
+	desk, err := New(Config{Desk: api, SessionKeys: [][32]byte{{1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := regexp.MustCompile(`<input type="hidden" name="(next|sent_to|sent)" value="([^"]*)">`)
+	read := func(res *http.Response) string {
+		t.Helper()
+		page, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(page)
+	}
+	for path, place := range map[string]string{"/payouts/p1/retry": "/payouts/p1", "/payouts/p1/mark-paid": "/payouts/p1",
+		"/payouts/retry": "/payouts?cursor=c1&status=failed", "/refunds/r1/retry": "/refunds/r1",
+		"/approvals/a1/approve": "/breaks?resolved=true", "/providers/sandbox/hold": "/", "/breaks/b1/resolve": "/breaks?resolved=true",
+		"/reconciliations": "/reconciliations", "/packets/k1/recall": "/packets/k1"} {
+		in, stale := http.StatusServiceUnavailable, http.StatusServiceUnavailable // no page but the first can be read
+		if place == "/" {
+			in, stale = http.StatusOK, http.StatusForbidden
+		}
+		form := url.Values{"csrf": {"of before"}, "key": {"k"}, "who": {"owner of f"}, "back": {"/breaks?resolved=true"}, "do": {"retry"},
+			"id": {"p1"}, "filter": {"status=failed"}, "cursor": {"c1"},
+			"reason": {"line <one>\r\nline two"}, "evidence": {"slip 4711"}}
+		v := newVisitor(t, desk)
+		res := v.do("POST", path, form)
+		login := read(res)
+		if res.StatusCode != http.StatusUnauthorized || strings.Contains(login, "of before") {
+			t.Errorf("%s: %d\n%s", path, res.StatusCode, login)
+		}
+		carried := func(page, key string) url.Values {
+			out := url.Values{"key": {key}}
+			for _, m := range hidden.FindAllStringSubmatch(page, -1) {
+				out.Set(m[1], html.UnescapeString(m[2]))
+			}
+			return out
+		}
+		again := v.do("POST", "/login", carried(login, "wrong"))
+		if login = read(again); again.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s, the wrong key: %d", path, again.StatusCode)
+		}
+		other := newVisitor(t, desk)
+		if res := other.do("POST", "/login", carried(login, "g")); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != place ||
+			strings.Contains(read(res), "line two") {
+			t.Errorf("%s, shown to somebody else: %d %s", path, res.StatusCode, res.Header.Get("Location"))
+		}
+		res = v.do("POST", "/login", carried(login, "f"))
+		page := read(res)
+		if res.StatusCode != in || !strings.Contains(page, "line &lt;one&gt;\nline two") || !strings.Contains(page, `name="key" value="k"`) ||
+			!strings.Contains(page, `action="`+path+`"`) {
+			t.Errorf("%s, signed in: %d\n%s", path, res.StatusCode, page)
+		}
+		// Signed in again elsewhere: the form of before is shown, under this sign-in.
+		res = v.do("POST", path, form)
+		if page := read(res); !strings.Contains(page, "line &lt;one&gt;\nline two") || res.StatusCode != stale {
+			t.Errorf("%s, a form of the sign-in before: %d\n%s", path, res.StatusCode, page)
+		}
+		form.Set("who", "owner of g")
+		if res := v.do("POST", path, form); res.StatusCode != http.StatusForbidden || strings.Contains(read(res), "line two") {
+			t.Errorf("%s, a form of somebody else: %d", path, res.StatusCode)
+		}
+	}
+	if n := api.writes.Load(); n > 0 {
+		t.Errorf("%d writes have reached the API", n)
+	}
+	v := newVisitor(t, desk)
+	for _, form := range []url.Values{{"who": {"owner of f"}, "reason": {strings.Repeat("x", maxHeld)}}, {"reason": {"r"}}} {
+		if res := v.do("POST", "/payouts/p1/ask", form); res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/login" {
+			t.Errorf("too large, or of nobody: %d", res.StatusCode)
+		}
+	}
+	for _, to := range []string{"//elsewhere.example", "/logout", "https://elsewhere.example/payouts/p1/ask", "/payouts/p1", ""} {
+		res := v.do("POST", "/login", url.Values{"key": {"f"}, "sent_to": {to}, "sent": {"who=owner+of+f&reason=r&back=//elsewhere.example"}})
+		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" {
+			t.Errorf("%q: %d %s", to, res.StatusCode, res.Header.Get("Location"))
+		}
+	}
+}
+
+// counting is a desk whose API is away, and counts what would be written.
+type counting struct {
+	keys
+	writes atomic.Int32
+}
+
+func (c *counting) ActAs(string) http.RoundTripper { return c }
+
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		c.writes.Add(1)
+	}
+	return silent{}.RoundTrip(r)
+}
+
+// TestAskedWhileSignedOut: a page that asks by itself is led to the login and back to where it is.
+func TestAskedWhileSignedOut(t *testing.T) {
+	desk, _ := newDesk(t, map[string]access.Role{"f": access.RoleFinance})
+	v := newVisitor(t, desk)
+	v.header.Set("HX-Request", "true")
+	for at, want := range map[string]string{"": "/login", "http://desk.example/": "/login",
+		"http://desk.example/payouts/p1?done=retry_open": "/login?next=%2Fpayouts%2Fp1",
+		"http://desk.example/payouts/p1/ask":             "/login?next=%2Fpayouts%2Fp1",
+		"http://desk.example/payouts?status=failed":      "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
+		"http://desk.example/payouts/progress":           "/login?next=%2Fpayouts%3Fstatus%3Dfailed",
+		"http://desk.example/refunds/progress":           "/login?next=%2Frefunds%3Fstatus%3Dfailed",
+		"http://desk.example/refunds/retry":              "/login?next=%2Frefunds%3F", "https://elsewhere.example//evil.example": "/login",
+		"%zz": "/login"} {
+		v.header.Set("HX-Current-URL", at)
+		res := v.do("GET", "/payouts/p1", nil)
+		if got := res.Header.Get("HX-Redirect"); res.StatusCode != http.StatusUnauthorized || got != want {
+			t.Errorf("at %q: %d, led to %q, want %q", at, res.StatusCode, got, want)
+		}
+	}
+}

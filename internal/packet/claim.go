@@ -1,0 +1,127 @@
+package packet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// Claim (领取记录) is one user's share of a packet. The record in Redis holds
+// everything needed to pay it (rule R11).
+type Claim struct {
+	PacketID   string    `json:"packet_id"`
+	UserID     string    `json:"user_id"`
+	ShareIndex int       `json:"share_index"`
+	Amount     money.Fen `json:"amount"`
+	ClaimedAt  time.Time `json:"claimed_at"` // Redis TIME, milliseconds, UTC
+	// Epoch and Seq say where in the lane's history it was won (rule R9); 0: not known,
+	// as of claims that were read from the winners.
+	Epoch int64 `json:"epoch,omitempty"`
+	Seq   int64 `json:"seq,omitempty"`
+	Profile
+}
+
+// Profile is what the grabber told about himself.
+type Profile struct {
+	Nickname  *string `json:"nickname,omitempty"`
+	AvatarURL *string `json:"avatar_url,omitempty"`
+	// Recipient is the account the provider pays; empty means the user id.
+	Recipient string `json:"recipient,omitempty"`
+	// Trace is where the trace of a sampled grab goes on (W3C traceparent); empty for
+	// all others. It is no part of what is paid, and ends with the hand-off.
+	Trace string `json:"trace,omitempty"`
+}
+
+// Account returns the account the provider pays for this claim.
+func (c Claim) Account() string {
+	if c.Recipient != "" {
+		return c.Recipient
+	}
+	return c.UserID
+}
+
+// ErrBadClaim is wrapped by every error about a claim record that cannot be decoded.
+var ErrBadClaim = errors.New("malformed claim record")
+
+// MaxMs is the last millisecond of the year 9999, since 1970: no database takes a
+// later one.
+const MaxMs = 253402300799999
+
+// recordFields of a claim record: those of the share (Loaded), time, mark, profile.
+const recordFields = 7
+
+// DecodeClaim reads a claim record "<share>:<claimed at ms>:<mark>:<profile>", as
+// grab.lua makes it of the share (Loaded.AppendText), and of the profile as JSON,
+// which is empty when the grabber told nothing. Errors wrap ErrBadClaim.
+func DecodeClaim(packetID, userID, record string) (Claim, error) {
+	parts := strings.SplitN(record, ":", recordFields)
+	if len(parts) != recordFields {
+		return Claim{}, fmt.Errorf("%w of packet %s: %d of %d fields", ErrBadClaim, packetID, len(parts), recordFields)
+	}
+	return NewClaim(packetID, userID, record, parts[4], parts[6])
+}
+
+// NewClaim puts a claim together from the share, the time in ms and the profile as
+// JSON. Errors wrap ErrBadClaim.
+func NewClaim(packetID, userID, share, ms, profile string) (Claim, error) {
+	bad := func(what string, err error) (Claim, error) {
+		return Claim{}, fmt.Errorf("%w of packet %s: %s: %w", ErrBadClaim, packetID, what, err)
+	}
+	if !ValidID(packetID) || userID == "" {
+		return bad("owner", errors.New("no id"))
+	}
+	c := Claim{PacketID: packetID, UserID: userID}
+	var err error
+	if c.ShareIndex, c.Amount, err = DecodeShare(share); err != nil {
+		return bad("share", err)
+	}
+	at, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil {
+		return bad("time", err)
+	}
+	if at < 0 || at > MaxMs {
+		return bad("time", errors.New("out of range"))
+	}
+	c.ClaimedAt = time.UnixMilli(at).UTC()
+	if profile == "" {
+		return c, nil
+	}
+	if err := json.Unmarshal([]byte(profile), &c.Profile); err != nil {
+		return bad("profile", err)
+	}
+	return c, nil
+}
+
+// Luckier reports whether claim a beats claim b for best luck (手气最佳): the
+// largest amount, then the earliest, then the lowest index.
+func Luckier(a, b Claim) bool {
+	if a.Amount != b.Amount {
+		return a.Amount > b.Amount
+	}
+	if !a.ClaimedAt.Equal(b.ClaimedAt) {
+		return a.ClaimedAt.Before(b.ClaimedAt)
+	}
+	return a.ShareIndex < b.ShareIndex
+}
+
+// HandOff (交接记录) is one decoded entry of a lane's stream: what Redis leaves
+// for the worker. Exactly one of the members is set.
+type HandOff struct {
+	// EntryID is the stream entry id, for the acknowledgement.
+	EntryID string
+	// Created is set for a packet that was staged: its workflow has to be started.
+	Created *Packet
+	// Claims is set for grabs that were won, in the order they were won.
+	Claims []Claim
+	// App is the app of the packet that Claims are of; "" when Redis did not tell.
+	App string
+	// SoldOut names the packets whose last share is among Claims.
+	SoldOut []string
+	// Recalled is the id of a packet that its sender recalled.
+	Recalled string
+}

@@ -1,0 +1,123 @@
+// Package packet holds the words, states and rules of a red packet (红包): what
+// was put in, how it is split into shares, who claimed which share. It imports
+// nothing but money, so that every rule can be read and tested by itself.
+package packet
+
+import (
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// CurrencyCNY is the only currency so far; amounts are in fen.
+const CurrencyCNY = "CNY"
+
+// Limits of a create request.
+const (
+	MaxShares       = 1_000_000
+	MaxEligible     = 10_000
+	MaxUserIDBytes  = 64
+	MaxGreeting     = 64   // characters
+	MaxMetadata     = 2048 // bytes of the values, and of the names
+	MinLife         = 10 * time.Second
+	MaxLife         = 7 * 24 * time.Hour
+	MaxOpensAhead   = 366 * 24 * time.Hour
+	DefaultLife     = 24 * time.Hour
+	DefaultMinShare = money.Fen(1)
+	// WinsKept is for how long after a packet of a campaign expires its wins still count
+	// against those who won (Packet.OneWin), also when no packet follows.
+	WinsKept = 90 * 24 * time.Hour
+)
+
+// Status is what the API tells about a packet.
+type Status string
+
+// The statuses, in the order a packet can pass through them.
+const (
+	// StatusFunding: the sender's charge has no final answer yet. Moved on by the packet workflow.
+	StatusFunding Status = "funding"
+	// StatusRejected: the charge was declined. Final; holds no money.
+	StatusRejected Status = "rejected"
+	// StatusScheduled: funded, opens_at lies ahead.
+	StatusScheduled Status = "scheduled"
+	// StatusOpen: shares can be grabbed.
+	StatusOpen Status = "open"
+	// StatusSoldOut: every share was claimed; closes by itself within moments.
+	StatusSoldOut Status = "sold_out"
+	// StatusClosing: no more grabs, the refund of the remainder is under way.
+	StatusClosing Status = "closing"
+	// StatusClosed: books closed and remainder refunded. Final.
+	StatusClosed Status = "closed"
+)
+
+// Statuses lists every status.
+var Statuses = []Status{StatusFunding, StatusRejected, StatusScheduled, StatusOpen, StatusSoldOut, StatusClosing, StatusClosed}
+
+// Packet is what a sender asked for, fixed at creation. It is the content of
+// the create hand-off and the input of the packet workflow; it carries no seed.
+type Packet struct {
+	ID            string            `json:"id"`
+	App           string            `json:"app"`
+	SenderID      string            `json:"sender_id"`
+	Currency      string            `json:"currency"`
+	TotalAmount   money.Fen         `json:"total_amount"`
+	ShareCount    int               `json:"share_count"`
+	Split         SplitMode         `json:"split"`
+	MinShare      money.Fen         `json:"min_share"`
+	MaxShare      money.Fen         `json:"max_share,omitempty"` // 0: no cap
+	Greeting      string            `json:"greeting,omitempty"`
+	GroupID       *string           `json:"group_id,omitempty"`
+	Metadata      map[string]string `json:"metadata,omitempty"`
+	EligibleCount int               `json:"eligible_count,omitempty"` // 0: everyone may grab
+	Tickets       bool              `json:"tickets,omitempty"`        // whoever grabs brings a ticket of the app; never with a list
+	OneWin        bool              `json:"one_win,omitempty"`        // a winner in another packet of its campaign wins nothing
+	BodyHash      string            `json:"body_hash"`                // hex SHA-256 of the canonical create request
+	Commitment    string            `json:"commitment"`               // hex SHA-256 of the seed
+	CreatedAt     time.Time         `json:"created_at"`               // Redis TIME, milliseconds
+	OpensAt       time.Time         `json:"opens_at"`
+	ExpiresAt     time.Time         `json:"expires_at"`
+}
+
+// SplitParams returns what Split needs to know of the packet.
+func (p Packet) SplitParams() SplitParams {
+	return SplitParams{PacketID: p.ID, Mode: p.Split, Total: p.TotalAmount, Count: p.ShareCount, Min: p.MinShare, Max: p.MaxShare}
+}
+
+// expired reports whether the packet's time is over.
+func (p Packet) expired(now time.Time) bool {
+	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)
+}
+
+// Failure says why a packet was rejected.
+type Failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Counts are the moving figures of a packet.
+type Counts struct {
+	ClaimedCount   int
+	ClaimedAmount  money.Fen
+	RefundedAmount money.Fen
+}
+
+// CloseReason says why a packet stopped accepting grabs.
+type CloseReason string
+
+// The reasons; the first one wins.
+const (
+	CloseExpired  CloseReason = "expired"
+	CloseRecalled CloseReason = "recalled"
+	CloseSoldOut  CloseReason = "sold_out"
+	// CloseUnopened: charged, but not openable before expires_at (rule R2).
+	CloseUnopened CloseReason = "unopened"
+)
+
+// Valid reports whether it is one of the reasons.
+func (r CloseReason) Valid() bool {
+	switch r {
+	case CloseExpired, CloseRecalled, CloseSoldOut, CloseUnopened:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,113 @@
+package packet
+
+import (
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// PoolState is the state a packet's pool (its grabbable state in Redis) is in.
+type PoolState string
+
+// The states of a pool.
+const (
+	PoolFunding  PoolState = "funding"  // staged; the charge has no final answer yet
+	PoolOpening  PoolState = "opening"  // shares are being loaded
+	PoolOpen     PoolState = "open"     // grabs are decided here (not before opens_at)
+	PoolClosing  PoolState = "closing"  // no more grabs, for ever
+	PoolClosed   PoolState = "closed"   // only in a tombstone
+	PoolRejected PoolState = "rejected" // charge declined
+)
+
+// FirstAnswer is what the create request was answered first; a repeat gets it again.
+type FirstAnswer struct {
+	HTTPStatus int
+	RequestID  string
+}
+
+// PoolView is a pool as Redis knows it at one moment.
+type PoolView struct {
+	// Packet is what was asked for. Of a retired pool only ID and BodyHash are set.
+	Packet Packet
+	State  PoolState
+	// Retired: only the tombstone is left; MySQL has the rest.
+	Retired        bool
+	RemainingCount int
+	ClaimedCount   int
+	ClaimedAmount  money.Fen
+	// BestShare is the share of the luckiest claim so far (Luckier); nil before
+	// the first claim.
+	BestShare *int
+	// Withheld: whoever has no share gets none (Restored).
+	Withheld bool
+	Reason   CloseReason // while closing
+	Failure  *Failure    // of a rejected packet
+	// First is nil until the create request was answered for the first time.
+	First *FirstAnswer
+	// BusyUntil: until then another request is creating this packet (Redis TIME).
+	BusyUntil time.Time
+	// Now is Redis TIME at the moment of reading.
+	Now time.Time
+}
+
+// Status derives what the API tells from what Redis knows.
+func (v PoolView) Status() Status {
+	switch v.State {
+	case PoolFunding, PoolOpening:
+		return StatusFunding
+	case PoolRejected:
+		return StatusRejected
+	case PoolClosing:
+		return StatusClosing
+	case PoolClosed:
+		return StatusClosed
+	}
+	switch {
+	case v.Now.Before(v.Packet.OpensAt):
+		return StatusScheduled
+	case v.RemainingCount == 0:
+		return StatusSoldOut
+	case v.Packet.expired(v.Now): // grabs are refused already, the flag follows
+		return StatusClosing
+	default:
+		return StatusOpen
+	}
+}
+
+// BestLuck tells which share had the best luck: nil when nobody claimed
+// anything. It is not final while more can be claimed.
+func (v PoolView) BestLuck() (share *int, final bool) {
+	if v.Retired || v.State != PoolClosing && (v.State != PoolOpen || v.RemainingCount > 0) {
+		return nil, false
+	}
+	return v.BestShare, true
+}
+
+// Staged is the answer to staging a packet.
+type Staged struct {
+	View PoolView
+	// Existed: the packet key was there before, made by an earlier request.
+	Existed bool
+	// SameBody: the earlier request had the same body hash. Always true when Existed is false.
+	SameBody bool
+}
+
+// Grabbed is the answer to one grab.
+type Grabbed struct {
+	Result  GrabResult
+	Claim   Claim     // of won and replayed
+	OpensAt time.Time // of not_open_yet; zero while funding
+	// WonBefore: not_eligible, because the user has won in another packet of the campaign.
+	WonBefore bool
+}
+
+// Remainder is what close.lua found.
+type Remainder struct {
+	// NotYet is positive when expires_at lies ahead by Redis TIME: ask again then.
+	NotYet time.Duration
+	// Gone: the pool is not in Redis (retired, or lost).
+	Gone          bool
+	Reason        CloseReason
+	ClaimedCount  int
+	ClaimedAmount money.Fen
+}

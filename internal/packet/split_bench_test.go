@@ -1,0 +1,22 @@
+package packet
+
+import (
+	"testing"
+
+	"hongbao/internal/money"
+)
+
+// BenchmarkSplit splits the largest packet there is; S3.3 and the create
+// benchmark rely on this taking well under a second.
+func BenchmarkSplit(b *testing.B) {
+	for _, mode := range SplitModes {
+		b.Run(string(mode), func(b *testing.B) {
+			p := SplitParams{PacketID: testPacketID, Mode: mode, Total: money.Max, Count: MaxShares, Min: 1}
+			for b.Loop() {
+				if _, err := Split(testSeed(1), p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,379 @@
+package payout
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// decides makes a decision that needs no more agreement.
+func (s *script) decides(kind DecisionKind, second bool) *script {
+	s.t.Helper()
+	s.must(s.books.decide(kind, second))
+	return s.after(time.Second)
+}
+
+// carries carries out the open decision.
+func (s *script) carries(want DecisionStatus) *script {
+	s.t.Helper()
+	got, err := s.carryOut()
+	if err != nil || got != want {
+		s.t.Fatalf("carried out: %s, %v; want %s", got, err, want)
+	}
+	return s
+}
+
+var (
+	failed = func(t *testing.T) *script {
+		return story(t, KindPayout).sends(ObsDeclined).asks(1, ObsDeclined).is(StatusFailed)
+	}
+	cameBack = func(t *testing.T) *script {
+		return story(t, KindPayout).sends(ObsSucceeded).asks(1, ObsReturned).is(StatusReturned)
+	}
+	lost = func(t *testing.T) *script { // the provider no longer knows the number, and nobody knows what became of it
+		return story(t, KindPayout).sends(ObsNoAnswer).after(limits.Remembers).asks(1, ObsNeverReceived).is(StatusUnknown)
+	}
+)
+
+// TestR5_WhoMayDecideWhen walks every status with every decision.
+func TestR5_WhoMayDecideWhen(t *testing.T) {
+	may := map[Status][]DecisionKind{
+		StatusFailed:   {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk},
+		StatusReturned: {DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk},
+	}
+	sentOnce := []Attempt{{No: 1, AskUntil: t0.Add(time.Hour)}}
+	for _, kind := range []Kind{KindCharge, KindPayout, KindRefund} {
+		for _, status := range Statuses {
+			for _, d := range []DecisionKind{DecisionRetry, DecisionCancel, DecisionMarkPaid, DecisionAsk, "other"} {
+				want := slices.Contains(may[status], d) && kind != KindCharge && (d != DecisionCancel || kind == KindPayout) || d == DecisionAsk
+				if got := Permits(Payment{Kind: kind, Status: status, Attempt: 1}, sentOnce, d) == nil; got != want {
+					t.Errorf("%c %s %s: permitted %v", kind, status, d, got)
+				}
+			}
+		}
+	}
+	if err := Permits(Payment{Kind: KindPayout, Status: StatusPending}, nil, DecisionAsk); !errors.Is(err, ErrNotRetryable) {
+		t.Errorf("nothing was sent: %v", err)
+	}
+	s := lost(t)
+	for d, want := range map[DecisionKind]bool{DecisionRetry: true, DecisionMarkPaid: true, DecisionCancel: false, DecisionAsk: true} {
+		if got := Permits(s.p, s.attempts, d) == nil; got != want {
+			t.Errorf("unknown and forgotten, %s: permitted %v", d, got)
+		}
+	}
+	if s.asks(1, ObsPending); Permits(s.p, s.attempts, DecisionRetry) == nil {
+		t.Error("the provider knows the number again")
+	}
+}
+
+func TestR5_SecondPerson(t *testing.T) {
+	const from = amount
+	for _, row := range []struct {
+		name   string
+		s      *script
+		kind   DecisionKind
+		from   money.Fen
+		second bool
+	}{
+		{"a small retry", failed(t), DecisionRetry, from + 1, false},
+		{"a big retry", failed(t), DecisionRetry, from, true},
+		{"a cancel", failed(t), DecisionCancel, from + 1, true},
+		{"mark-paid", failed(t), DecisionMarkPaid, from + 1, true},
+		{"ask", failed(t), DecisionAsk, 0, false},
+		{"a small retry of a forgotten number", lost(t), DecisionRetry, from + 1, true},
+		{"a small retry of a refusal long ago", failed(t).after(limits.Remembers), DecisionRetry, from + 1, false},
+		{"a small retry of what was never received, long ago",
+			story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers), DecisionRetry, from + 1,
+			true},
+	} {
+		if got := NeedsSecond(row.s.p, row.s.attempts, Command{Kind: row.kind, ApproveFrom: row.from}, row.s.now); got != row.second {
+			t.Errorf("%s: second person %v", row.name, got)
+		}
+	}
+}
+
+func TestR5_RetryOfAForgottenNumber(t *testing.T) {
+	// One person: nothing may be sent, back to unknown.
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).is(StatusFailed).after(limits.Remembers)
+	s.decides(DecisionRetry, false).is(StatusPending).asks(1, ObsNeverReceived).begins(NumberNone)
+	// Two: a new number, after asking once more.
+	s = lost(t).decides(DecisionRetry, true).is(StatusPending).next(ActionAsk, 1).begins(NumberNone)
+	s.asks(1, ObsNeverReceived).begins(NumberNew).sends(ObsDeclined).asks(2, ObsDeclined).is(StatusFailed)
+	if s.p.NewNumberAgreed {
+		t.Error("the agreement was for one number")
+	}
+	// The old number is given up for good: the next retry needs nothing special.
+	s.decides(DecisionRetry, false).asks(1, ObsNeverReceived).asks(2, ObsDeclined).begins(NumberNew)
+	// What the agreement was about turns up after all: settled, nothing is sent.
+	lost(t).decides(DecisionRetry, true).asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	lost(t).decides(DecisionRetry, true).asks(1, ObsPending).is(StatusUnknown).begins(NumberNone)
+}
+
+func TestR5_CancelAsksFirst(t *testing.T) {
+	s := failed(t).decides(DecisionCancel, true).is(StatusFailed).next(ActionAsk, 1).carries(DecisionOpen)
+	if err := Permits(s.p, s.attempts, DecisionRetry); !errors.Is(err, ErrDecisionPending) {
+		t.Errorf("retry during a cancel: %v", err)
+	}
+	s.asks(1, ObsNoAnswer).next(ActionAsk, 1).carries(DecisionOpen).asks(1, ObsUnknown).next(ActionAsk, 1)
+	s.asks(1, ObsDeclined).next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled).owes(0).next(ActionEnd, 0)
+	if s.p.Failure != nil || s.p.Deciding != "" {
+		t.Errorf("%+v", s.p)
+	}
+	if s.carries(DecisionOpen); len(s.posted) != 1 || s.posted[0] != NewPosting(PostCancel, s.p.ID, amount) {
+		t.Errorf("posted %v", s.posted)
+	}
+	// Every number, not only the last.
+	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsDeclined).asks(2, ObsDeclined).decides(DecisionCancel, true)
+	s.next(ActionAsk, 1).asks(1, ObsDeclined).next(ActionAsk, 2).carries(DecisionOpen).asks(2, ObsDeclined).carries(DecisionCarriedOut)
+	cameBack(t).decides(DecisionCancel, true).is(StatusReturned).asks(1, ObsReturned).carries(DecisionCarriedOut).is(StatusCancelled).owes(0)
+	// Never received is final here: nothing is ever sent again.
+	story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1,
+		ObsNeverReceived).carries(DecisionCarriedOut).is(StatusCancelled)
+}
+
+// TestR5_CancelWaitsForSends: a send that may still land is waited for, whoever
+// carries the decision out too early.
+func TestR5_CancelWaitsForSends(t *testing.T) {
+	s := story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived).decides(DecisionCancel, true).asks(1, ObsNeverReceived)
+	s.attempt(1).OpenUntil = s.now.Add(5 * time.Second)
+	if step := s.step(); step.Do != ActionCarryOut || !step.At.Equal(s.attempt(1).OpenUntil) {
+		t.Errorf("%+v", step)
+	}
+	s.carries(DecisionOpen).is(StatusFailed).after(5 * time.Second).carries(DecisionCarriedOut).is(StatusCancelled)
+	// What the provider no longer knows cannot tell anything new: two persons have agreed.
+	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).after(limits.Remembers).next(ActionAsk, 1).asks(1, ObsNeverReceived)
+	s.next(ActionCarryOut, 0).carries(DecisionCarriedOut).is(StatusCancelled)
+}
+
+// TestR5_CancelOvertaken: the money had moved after all.
+func TestR5_CancelOvertaken(t *testing.T) {
+	s := failed(t).decides(DecisionCancel, true).asks(1, ObsSucceeded).next(ActionAsk, 1).carries(DecisionOpen).is(StatusFailed)
+	s.asks(1, ObsSucceeded).is(StatusPaid).owes(0)
+	if s.last.Overtaken != DecisionCancel || s.p.Deciding != "" {
+		t.Errorf("overtaken %q, deciding %q", s.last.Overtaken, s.p.Deciding)
+	}
+	s.carries(DecisionOpen).is(StatusPaid)
+	// Under a number that was superseded: what came back stays with us until a person looks.
+	s = failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).asks(2, ObsReturned).is(StatusReturned).decides(DecisionCancel, true)
+	s.asks(1, ObsSucceeded).broke(BreakSecondSuccess).asks(2, ObsReturned).carries(DecisionOvertaken).is(StatusReturned).owes(amount)
+	if s.p.Deciding != "" {
+		t.Errorf("%+v", s.p)
+	}
+	// The provider changes its mind and back: only what it says twice counts.
+	s = failed(t).decides(DecisionCancel, true).asks(1, ObsPending).carries(DecisionOpen).asks(1, ObsDeclined).carries(DecisionOpen)
+	s.asks(1, ObsDeclined).carries(DecisionCarriedOut).is(StatusCancelled)
+}
+
+// TestR12_SuccessAfterCancelOrMarkPaid: money that nobody owed is suspense and a break.
+func TestR12_SuccessAfterCancelOrMarkPaid(t *testing.T) {
+	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
+	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).is(StatusCancelled).broke(BreakContradiction, BreakSecondSuccess)
+	if got := s.posted[len(s.posted)-1]; got.Kind != PostSecondSuccess || got.Debit != AccountSuspense {
+		t.Errorf("posted %v", s.posted)
+	}
+	s = lost(t).decides(DecisionMarkPaid, true).is(StatusPaidOutside).owes(0).next(ActionAsk, 1)
+	s.asks(1, ObsSucceeded).is(StatusPaidOutside).broke(BreakSecondSuccess).next(ActionEnd, 0)
+}
+
+func TestR12_MarkPaidOfARefund(t *testing.T) {
+	s := story(t, KindRefund).sends(ObsDeclined).asks(1, ObsDeclined).decides(DecisionMarkPaid, true).is(StatusPaidOutside)
+	if len(s.posted) != 1 || s.posted[0].Debit != AccountRefunding || s.posted[0].Credit != AccountOutside {
+		t.Errorf("posted %v", s.posted)
+	}
+}
+
+func TestPreview(t *testing.T) {
+	c := Command{Kind: DecisionRetry, ApproveFrom: amount + 1}
+	s := failed(t)
+	of := func(s *script) Preview {
+		t.Helper()
+		v, err := PreviewOf(s.p, s.attempts, c, s.now)
+		if err != nil || v.Hash == ([32]byte{}) {
+			t.Errorf("%+v, %v", v, err)
+		}
+		v.Hash = [32]byte{}
+		return v
+	}
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: s.p.Failure.Code, AttemptCount: 1,
+		OrderNo: OrderNo(s.p.ID, 2)}); v != want {
+		t.Errorf("%+v", v)
+	}
+	s = story(t, KindPayout).sends(ObsDeclined).asks(1, ObsNeverReceived)
+	if v, want := of(s), (Preview{Amount: amount, Status: StatusFailed, FailureCode: "never_received", AttemptCount: 1,
+		OrderNo: OrderNo(s.p.ID, 1), Same: true}); v != want {
+		t.Errorf("%+v", v)
+	}
+	if _, err := PreviewOf(story(t, KindPayout).sends(ObsSucceeded).p, nil, c, t0); !errors.Is(err, ErrNotRetryable) {
+		t.Errorf("of a paid one: %v", err)
+	}
+	if r := CancelRefund(s.p, "sender", t0); r.ID != ID(KindRefund, s.p.PacketID, s.p.ShareIndex+1) || r.Account != "sender" ||
+		r.Amount != amount || r.Status != StatusPending {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestPreviewHash: whatever a person consents to changes the hash; time and calls that say
+// the same do not.
+func TestPreviewHash(t *testing.T) {
+	hash := func(change func(p *Payment, attempts []Attempt, c *Command, now *time.Time)) [32]byte {
+		t.Helper()
+		s := failed(t)
+		c, now := Command{Kind: DecisionRetry}, s.now
+		change(&s.p, s.attempts, &c, &now)
+		v, err := PreviewOf(s.p, s.attempts, c, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Hash
+	}
+	shown := hash(func(*Payment, []Attempt, *Command, *time.Time) {})
+	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
+		"times and calls": func(p *Payment, a []Attempt, _ *Command, now *time.Time) {
+			p.UpdatedAt, a[0].AskedAt, a[0].Asks, *now = now.Add(time.Hour), now.Add(time.Hour), 7, now.Add(time.Hour)
+		},
+		"the threshold": func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.ApproveFrom = amount + 1 },
+	} {
+		if hash(change) != shown {
+			t.Errorf("%s change the hash", what)
+		}
+	}
+	for what, change := range map[string]func(*Payment, []Attempt, *Command, *time.Time){
+		"another amount":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Amount++ },
+		"another account":        func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Account += "x" },
+		"another provider":       func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Provider += "x" },
+		"another status":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Status = StatusReturned },
+		"another reason":         func(p *Payment, _ []Attempt, _ *Command, _ *time.Time) { p.Failure.Code += "x" },
+		"another answer":         func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsPending },
+		"the same number":        func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Statement = ObsNeverReceived },
+		"a success":              func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Booked = true },
+		"a number was forgotten": func(_ *Payment, a []Attempt, _ *Command, _ *time.Time) { a[0].Forgotten = true },
+		"another decision":       func(_ *Payment, _ []Attempt, c *Command, _ *time.Time) { c.Kind = DecisionCancel },
+		"a risk is taken": func(_ *Payment, a []Attempt, _ *Command, now *time.Time) {
+			a[0].Statement, *now = ObsPending, a[0].AskUntil
+		},
+	} {
+		if hash(change) == shown {
+			t.Errorf("%s: the same hash", what)
+		}
+	}
+}
+
+// TestR12_SecondSuccessComesBack: suspense is even again, and a person still has to look.
+func TestR12_SecondSuccessComesBack(t *testing.T) {
+	s := failed(t).decides(DecisionCancel, true).asks(1, ObsDeclined).carries(DecisionCarriedOut)
+	s.asks(1, ObsSucceeded).asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusCancelled)
+	superseded := failed(t).retries().asks(1, ObsDeclined).sends(ObsSucceeded).is(StatusPaid)
+	superseded.asks(1, ObsSucceeded).asks(1, ObsReturned).is(StatusPaid).owes(0)
+	for _, s := range []*script{s, superseded} {
+		s.asks(1, ObsReturned) // said again: nothing more
+		suspense := 0
+		for _, p := range s.posted {
+			if p.Debit == AccountSuspense {
+				suspense -= int(p.Amount)
+			}
+			if p.Credit == AccountSuspense {
+				suspense += int(p.Amount)
+			}
+		}
+		if last := s.posted[len(s.posted)-1]; suspense != 0 || last.Kind != PostSecondReturned || !s.attempt(1).ReturnBooked {
+			t.Errorf("suspense %d, posted %v", suspense, s.posted)
+		}
+	}
+}
+
+// TestR5_ClockSetBack: the books' clock is set back by ten minutes before a decision,
+// or after it. Every number that was asked about before the decision is asked about
+// after it, at once, and what finance decided does not wait until that time has come
+// again.
+func TestR5_ClockSetBack(t *testing.T) {
+	for _, kind := range []DecisionKind{DecisionRetry, DecisionCancel} {
+		for _, before := range []bool{true, false} {
+			b := newBooks(KindPayout)
+			settle := func(source Source, no string) {
+				t.Helper()
+				b.now = b.now.Add(time.Second)
+				o := said(source, no, ObsDeclined)
+				o.StartedAt = b.now.Add(-100 * time.Millisecond)
+				parts, err := Parse(no)
+				if err == nil {
+					err = b.settle(parts.Attempt, o)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n := 1; n <= 2; n++ {
+				if n > 1 {
+					if err := b.retry(); err != nil {
+						t.Fatal(err)
+					}
+					settle(SourceAsk, b.step().OrderNo)
+				}
+				no, err := b.send()
+				if err != nil {
+					t.Fatal(err)
+				}
+				settle(SourceSend, no)
+				settle(SourceAsk, no)
+				if b.p.Status != StatusFailed || b.p.Attempt != n {
+					t.Fatal(b.p)
+				}
+			}
+			back := b.now.Add(-10 * time.Minute)
+			b.now = b.now.Add(time.Minute)
+			if before {
+				b.now = back
+			}
+			if err := b.decide(kind, true); err != nil {
+				t.Fatal(err)
+			}
+			b.now = back
+			asked, questions := map[string]int{}, 0
+			for step := b.step(); step.Do == ActionAsk && questions < 5; step = b.step() {
+				if step.At.After(b.now) {
+					t.Fatalf("%s, set back before %v: at %v next is %+v, not a question at once", kind, before, b.now, step)
+				}
+				settle(SourceAsk, step.OrderNo)
+				asked[step.OrderNo]++
+				questions++
+			}
+			// Of the first one after a decision in the future nobody knows whether it was put before it.
+			want := map[bool]int{true: 2, false: 3}[before]
+			if step := b.step(); len(asked) != 2 || questions != want || step.Do == ActionAsk || step.At.After(b.now) {
+				t.Errorf("%s, set back before %v: after questions %v next is %+v", kind, before, asked, step)
+			}
+		}
+	}
+}
+
+// TestR5_QuestionBeforeTheClockWasSetBack: an answer to a question that was put by a
+// later time than it is now knows nothing of a decision made since.
+func TestR5_QuestionBeforeTheClockWasSetBack(t *testing.T) {
+	b := newBooks(KindPayout)
+	no, err := b.send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []Source{SourceSend, SourceAsk} {
+		if err := b.settle(1, said(source, no, ObsDeclined)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := b.now.Add(time.Second)
+	b.now = b.now.Add(-10 * time.Minute)
+	if err := b.retry(); err != nil {
+		t.Fatal(err)
+	}
+	b.now = b.now.Add(time.Second)
+	o := said(SourceAsk, no, ObsDeclined)
+	o.StartedAt = put
+	if err := b.settle(1, o); err != nil {
+		t.Fatal(err)
+	}
+	if step := b.step(); step.Do != ActionAsk {
+		t.Errorf("next is %+v, without a question", step)
+	}
+}

@@ -1,0 +1,99 @@
+package payout
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// ErrDecisionChanged means that a decision would no longer do what was shown when it was
+// made. It goes on waiting, and nothing has moved.
+var ErrDecisionChanged = errors.New("what was decided on has changed")
+
+// ChangedError is ErrDecisionChanged with what the decision would do now.
+type ChangedError struct {
+	PaymentID string
+	Now       Preview
+}
+
+// Error implements error.
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("payment %s: %v", e.PaymentID, ErrDecisionChanged)
+}
+
+// Is reports that a ChangedError is ErrDecisionChanged.
+func (e *ChangedError) Is(target error) bool { return target == ErrDecisionChanged }
+
+// Preview is what a decision would do, and on what.
+type Preview struct {
+	Amount money.Fen
+	Status Status
+	// FailureCode is that of a failed or returned payment.
+	FailureCode  string
+	AttemptCount int
+	// Second: another person has to agree first.
+	Second bool
+	// OrderNo is the number that would be sent, when asking confirms what is
+	// known; "" when nothing can be sent.
+	OrderNo string
+	// Same: it is the number of the last attempt, never received by the provider.
+	Same bool
+	// Hash names everything that a person consents to: the payment, what is known of each of
+	// its order numbers, and what the decision would do. Times and counts of calls are no
+	// part of it.
+	Hash [sha256.Size]byte
+}
+
+// PreviewOf says what a decision would do now. Errors: as Permits.
+func PreviewOf(p Payment, attempts []Attempt, c Command, now time.Time) (Preview, error) {
+	v := Preview{Amount: p.Amount, Status: p.Status, AttemptCount: len(attempts)}
+	if p.Failure != nil {
+		v.FailureCode = p.Failure.Code
+	}
+	if err := Permits(p, attempts, c.Kind); err != nil {
+		return v, err
+	}
+	v.Second = NeedsSecond(p, attempts, c, now)
+	if c.Kind == DecisionRetry {
+		next := len(attempts) + 1
+		if n := len(attempts); n > 0 && attempts[n-1].Statement == ObsNeverReceived && now.Before(attempts[n-1].AskUntil) {
+			next, v.Same = n, true
+		}
+		if next <= MaxAttempts {
+			v.OrderNo = OrderNo(p.ID, next)
+		}
+	}
+	var err error
+	v.Hash, err = v.hash(p, attempts, c, now)
+	return v, err
+}
+
+// hash is Preview.Hash.
+func (v Preview) hash(p Payment, attempts []Attempt, c Command, now time.Time) ([sha256.Size]byte, error) {
+	type number struct {
+		OrderNo                                  string
+		Statement                                ObservationKind
+		Refused, Booked, ReturnBooked, Forgotten bool
+	}
+	shown := struct {
+		ID, Account, Currency, Provider, FailureCode, OrderNo string
+		Kind                                                  DecisionKind
+		Amount                                                money.Fen
+		Status                                                Status
+		Same, Agreed                                          bool // Agreed: to a new number in spite of an open one
+		Numbers                                               []number
+	}{ID: p.ID, Account: p.Account, Currency: p.Currency, Provider: p.Provider, FailureCode: v.FailureCode, OrderNo: v.OrderNo,
+		Kind: c.Kind, Amount: p.Amount, Status: p.Status, Same: v.Same, Agreed: needsAgreement(p, attempts, now)}
+	for _, a := range attempts {
+		shown.Numbers = append(shown.Numbers, number{a.OrderNo, a.Statement, a.Refused, a.Booked, a.ReturnBooked, a.Forgotten})
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("payment %s: preview of a decision: %w", p.ID, err)
+	}
+	return sha256.Sum256(text), nil
+}

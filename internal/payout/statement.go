@@ -1,0 +1,118 @@
+package payout
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// OpReturn is how a statement lists money that moved and came back (退票): under
+// the order number it had moved under.
+const OpReturn Op = "return"
+
+// ErrBadDay is wrapped by errors about what is no day of the calendar.
+var ErrBadDay = errors.New("not a day, YYYY-MM-DD")
+
+// Day is a day of a provider's statement, YYYY-MM-DD. When it begins and ends is
+// for the provider's time zone to say.
+type Day string
+
+// The years whose days can be written with their ends: databases know no year 10000.
+const (
+	FirstYear = 2000
+	LastYear  = 9998
+)
+
+// ParseDay reads a day of FirstYear to LastYear. Errors wrap ErrBadDay.
+func ParseDay(s string) (Day, error) {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil || t.Year() < FirstYear || t.Year() > LastYear {
+		return "", fmt.Errorf("%w: %q", ErrBadDay, s)
+	}
+	return Day(s), nil
+}
+
+// DayOf returns the day a moment belongs to in a time zone.
+func DayOf(t time.Time, zone *time.Location) Day { return Day(t.In(zone).Format(time.DateOnly)) }
+
+// Add returns the day n days later; n may be negative.
+func (d Day) Add(n int) Day {
+	t, err := time.Parse(time.DateOnly, string(d))
+	if err != nil {
+		return d
+	}
+	return Day(t.AddDate(0, 0, n).Format(time.DateOnly))
+}
+
+// Span returns the first moment of the day and that of the next one.
+func (d Day) Span(zone *time.Location) (from, to time.Time) {
+	t, err := time.ParseInLocation(time.DateOnly, string(d), zone)
+	if err != nil {
+		return time.Time{}, time.Time{}
+	}
+	return t.UTC(), t.AddDate(0, 0, 1).UTC()
+}
+
+// StatementLine is one movement of money in a provider's statement.
+type StatementLine struct {
+	Ref     string // the provider's own name of the line, the same whenever it is read
+	Op      Op     // charge, transfer, refund, or return
+	OrderNo string
+	Account string
+	Amount  money.Fen
+	At      time.Time
+}
+
+// StatementPage is a part of a day's statement, in the order in which money moved.
+type StatementPage struct {
+	Lines []StatementLine
+	// Next continues the statement; "" on its last page.
+	Next string
+	// Last is the position behind the page's last line: a later read from there returns what
+	// has moved since. "": the provider lists no day before it has ended.
+	Last string
+}
+
+// ReturnNews is how long the notification of a return may take: one that is not answered in
+// time, and the next.
+const ReturnNews = 15 * time.Second
+
+// ReturnWatch is the position of the search for returned payments in a provider's statement.
+type ReturnWatch struct {
+	Provider string
+	// Day is the statement that is read, and After the position in it (StatementPage.Last);
+	// "": none yet.
+	Day   Day
+	After string
+	// Until is the time up to which returns were searched, by the clock of the statement's
+	// lines. Zero: none yet, or the provider lists no day before it has ended.
+	Until time.Time
+}
+
+// ReturnAsk is the outcome of a request to query the provider about a return.
+type ReturnAsk int
+
+const (
+	// ReturnLeft means that there is nothing to query, or a query is requested already.
+	ReturnLeft ReturnAsk = iota
+	// ReturnAsked means that the query is requested.
+	ReturnAsked
+	// ReturnAnswered means that the provider answered a moment ago, and that answer stands for now.
+	ReturnAnswered
+)
+
+// ReturnPage is a part of what has come back of the payments of one kind of a packet.
+type ReturnPage struct {
+	Lines []StatementLine
+	At    time.Time // when it was read, by the clock of the lines
+	Next  string    // names the page behind it; "" after the last
+}
+
+// ReturnKnown is what the books know of an order number whose money has come back.
+type ReturnKnown struct {
+	Booked  bool // its return is in the ledger
+	Waiting bool // it moved for a payment that waits for the provider's answer, and is not booked itself
+	Asked   bool // somebody wants the provider asked about it
+}

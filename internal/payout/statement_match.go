@@ -1,0 +1,287 @@
+package payout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// DifferenceKind says why a movement of a day is on one side only, or not with the
+// same amount on both.
+type DifferenceKind string
+
+// The kinds of differences.
+const (
+	// DifferLate: in the statement of the day, and booked on a later one.
+	DifferLate DifferenceKind = "booked_later"
+	// DifferEarly: in the statement of the day, and booked on an earlier one.
+	DifferEarly DifferenceKind = "booked_earlier"
+	// DifferMovedEarlier: booked on the day, and in the statement of an earlier one.
+	DifferMovedEarlier DifferenceKind = "moved_earlier"
+	// DifferMovedLater: booked on the day, and in the statement of a later one.
+	DifferMovedLater DifferenceKind = "moved_later"
+	// DifferTheirs: in the statement, and not in the books.
+	DifferTheirs DifferenceKind = "theirs_only"
+	// DifferOurs: in the books, and in no statement.
+	DifferOurs DifferenceKind = "ours_only"
+	// DifferAmount: on both sides, with different amounts.
+	DifferAmount DifferenceKind = "amount_differs"
+	// DifferOther: on both sides with one amount, and a break says that something else differs.
+	DifferOther DifferenceKind = "other"
+)
+
+// DifferenceKinds lists all of them.
+var DifferenceKinds = []DifferenceKind{DifferLate, DifferEarly, DifferMovedEarlier, DifferMovedLater, DifferTheirs, DifferOurs,
+	DifferAmount, DifferOther}
+
+// Timing reports whether both sides have the movement, on different days: that needs no break.
+func (k DifferenceKind) Timing() bool {
+	return k == DifferLate || k == DifferEarly || k == DifferMovedEarlier || k == DifferMovedLater
+}
+
+// Difference is one movement that the two sides of a day do not have alike.
+type Difference struct {
+	Kind    DifferenceKind `json:"kind"`
+	Op      Op             `json:"op"`
+	OrderNo string         `json:"order_no"`
+	// Ours and Theirs are what each side has on this day; 0: nothing.
+	Ours   money.Fen `json:"ours"`
+	Theirs money.Fen `json:"theirs"`
+	// BookedAt and MovedAt are when each side has it, on whatever day; zero: it has not.
+	BookedAt time.Time `json:"booked_at,omitzero"`
+	MovedAt  time.Time `json:"moved_at,omitzero"`
+	// Breaks are those about the order number.
+	Breaks []TieBreak `json:"breaks,omitempty"`
+}
+
+// TieBreak is a break that explains a difference.
+type TieBreak struct {
+	ID   int64     `json:"id"`
+	Kind BreakKind `json:"kind"`
+	Open bool      `json:"open"`
+}
+
+// TieOp is one operation of a day on both sides: Theirs = Ours + Differ.
+type TieOp struct {
+	Op     Op  `json:"op"`
+	Ours   Sum `json:"ours"`
+	Theirs Sum `json:"theirs"`
+	// Differ adds up the differences: what theirs has more than ours, one by one.
+	Differ Sum `json:"differ"`
+}
+
+// DifferenceSum adds up the differences of one kind and operation.
+type DifferenceSum struct {
+	Kind   DifferenceKind `json:"kind"`
+	Op     Op             `json:"op"`
+	Ours   Sum            `json:"ours"`
+	Theirs Sum            `json:"theirs"`
+}
+
+// TieDifferences is how many differences are kept one by one; all are added up.
+const TieDifferences = 1000
+
+// Tie is a day of the ledger beside the provider's statement of it.
+type Tie struct {
+	Provider         string    `json:"provider"`
+	Day              Day       `json:"day"`
+	ReconciliationID string    `json:"reconciliation_id"` // the last one that has ended
+	ReadAt           time.Time `json:"read_at"`           // up to when the statement says what has moved
+	TiedAt           time.Time `json:"tied_at"`
+	Ops              []TieOp   `json:"ops"`
+	// Entries are the postings of the day, added up one by one.
+	Entries     map[PostingKind]Sum `json:"entries"`
+	Sums        []DifferenceSum     `json:"sums"`
+	Differences []Difference        `json:"differences"` // in the order of time, at most TieDifferences
+	Count       int64               `json:"count"`       // of all differences
+	OpenBreaks  int64               `json:"open_breaks"` // of the day
+	Unexplained int64               `json:"unexplained"` // differences without a break that need one
+}
+
+// NewTie returns an empty one.
+func NewTie(provider string, day Day) *Tie {
+	t := &Tie{Provider: provider, Day: day, Entries: map[PostingKind]Sum{}}
+	for _, op := range []Op{OpCharge, OpTransfer, OpRefund, OpReturn} {
+		t.Ops = append(t.Ops, TieOp{Op: op})
+	}
+	return t
+}
+
+// Ties reports whether both sides agree, or every difference is there one by one and explained.
+func (t *Tie) Ties() bool {
+	for _, o := range t.Ops {
+		if o.Ours.Plus(o.Differ) != o.Theirs {
+			return false
+		}
+	}
+	return t.Unexplained == 0
+}
+
+func (t *Tie) op(op Op) *TieOp {
+	for i := range t.Ops {
+		if t.Ops[i].Op == op {
+			return &t.Ops[i]
+		}
+	}
+	t.Ops = append(t.Ops, TieOp{Op: op}) // of a statement that has others
+	return &t.Ops[len(t.Ops)-1]
+}
+
+// Theirs counts a line of the day's statement.
+func (t *Tie) Theirs(l DatedLine) {
+	o := t.op(l.Op)
+	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
+}
+
+// Ours counts a posting of the day.
+func (t *Tie) Ours(p DatedPosting) {
+	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
+	if p.Op != "" {
+		o := t.op(p.Op)
+		o.Ours = o.Ours.Plus(Sum{1, p.Amount})
+	}
+}
+
+// Add notes a difference, with the breaks that explain it.
+func (t *Tie) Add(d Difference) {
+	o := t.op(d.Op)
+	o.Differ = o.Differ.Plus(d.theirs()).Minus(d.ours())
+	i := slices.IndexFunc(t.Sums, func(s DifferenceSum) bool { return s.Kind == d.Kind && s.Op == d.Op })
+	if i < 0 {
+		i = len(t.Sums)
+		t.Sums = append(t.Sums, DifferenceSum{Kind: d.Kind, Op: d.Op})
+	}
+	t.Sums[i].Ours, t.Sums[i].Theirs = t.Sums[i].Ours.Plus(d.ours()), t.Sums[i].Theirs.Plus(d.theirs())
+	t.Count++
+	if !d.Kind.Timing() && len(d.Breaks) == 0 {
+		t.Unexplained++
+	}
+	if len(t.Differences) < TieDifferences {
+		t.Differences = append(t.Differences, d)
+	}
+}
+
+// Sort puts the differences in the order of time, so that equal ties are equal bytes.
+func (t *Tie) Sort() {
+	slices.SortFunc(t.Differences, func(a, b Difference) int {
+		return cmp.Or(a.at().Compare(b.at()), cmp.Compare(a.OrderNo, b.OrderNo), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.SortFunc(t.Sums, func(a, b DifferenceSum) int {
+		return cmp.Or(cmp.Compare(slices.Index(DifferenceKinds, a.Kind), slices.Index(DifferenceKinds, b.Kind)), cmp.Compare(a.Op, b.Op))
+	})
+}
+
+func (d Difference) at() time.Time {
+	if d.MovedAt.IsZero() {
+		return d.BookedAt
+	}
+	return d.MovedAt
+}
+
+func (d Difference) ours() Sum   { return one(d.Ours) }
+func (d Difference) theirs() Sum { return one(d.Theirs) }
+
+func one(amount money.Fen) Sum {
+	if amount == 0 {
+		return Sum{}
+	}
+	return Sum{1, amount}
+}
+
+// DatedLine is a line of a statement with the day whose statement it is in.
+type DatedLine struct {
+	ID  int64
+	Day Day
+	StatementLine
+	Broken bool // a break is about it
+}
+
+// DatedPosting is a posting as a statement would call it.
+type DatedPosting struct {
+	ID      int64
+	Kind    PostingKind
+	Op      Op // "": it is no movement at a provider
+	OrderNo string
+	Amount  money.Fen
+	At      time.Time
+}
+
+// Movement is one movement of money on the sides that have it.
+type Movement struct {
+	Line *DatedLine
+	Post *DatedPosting
+}
+
+// Pair puts the lines and the postings of order numbers beside each other: the first
+// line of a number and operation with its first posting, and so on. Both have to be
+// all that there are of a number.
+func Pair(lines []DatedLine, posts []DatedPosting) []Movement {
+	type key struct {
+		orderNo string
+		op      Op
+	}
+	slices.SortFunc(lines, func(a, b DatedLine) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(posts, func(a, b DatedPosting) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	var out []Movement
+	waiting := map[key][]int{}
+	for i, l := range lines {
+		k := key{l.OrderNo, l.Op}
+		waiting[k] = append(waiting[k], len(out))
+		out = append(out, Movement{Line: &lines[i]})
+	}
+	for i, p := range posts {
+		if p.Op == "" {
+			continue
+		}
+		k := key{p.OrderNo, p.Op}
+		if first := waiting[k]; len(first) > 0 {
+			out[first[0]].Post, waiting[k] = &posts[i], first[1:]
+			continue
+		}
+		out = append(out, Movement{Post: &posts[i]})
+	}
+	return out
+}
+
+// Differ compares the two sides of a movement as far as they are of a day; false: they
+// are alike, or neither is of the day.
+func (m Movement) Differ(day Day, zone *time.Location) (Difference, bool) {
+	var d Difference
+	var theirs, ours bool
+	if m.Line != nil {
+		d.Op, d.OrderNo, d.MovedAt, theirs = m.Line.Op, m.Line.OrderNo, m.Line.At, m.Line.Day == day
+	}
+	if m.Post != nil {
+		d.Op, d.OrderNo, d.BookedAt, ours = m.Post.Op, m.Post.OrderNo, m.Post.At, DayOf(m.Post.At, zone) == day
+	}
+	if theirs {
+		d.Theirs = m.Line.Amount
+	}
+	if ours {
+		d.Ours = m.Post.Amount
+	}
+	switch {
+	case !theirs && !ours:
+		return d, false
+	case m.Post == nil:
+		d.Kind = DifferTheirs
+	case m.Line == nil:
+		d.Kind = DifferOurs
+	case theirs && ours && d.Theirs != d.Ours:
+		d.Kind = DifferAmount
+	case theirs && ours:
+		d.Kind = DifferOther
+		return d, m.Line.Broken
+	case theirs && DayOf(m.Post.At, zone) > day:
+		d.Kind = DifferLate
+	case theirs:
+		d.Kind = DifferEarly
+	case m.Line.Day < day:
+		d.Kind = DifferMovedEarlier
+	default:
+		d.Kind = DifferMovedLater
+	}
+	return d, true
+}

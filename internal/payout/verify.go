@@ -1,0 +1,260 @@
+package payout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/money"
+)
+
+// Rule names what a ledger has to satisfy (rule R12).
+type Rule string
+
+// The rules that verification checks.
+const (
+	// RuleTransfer: amount above zero, two different accounts, those of the kind.
+	RuleTransfer Rule = "transfer"
+	// RuleReference: the reference is order number and kind, and made once.
+	RuleReference Rule = "reference"
+	// RuleNegative: holding, owed and refunding are never below zero, at no moment.
+	RuleNegative Rule = "negative"
+	// RuleTotal: the charge is the total, the shares are the total, and every fen of
+	// it is where the accounts say.
+	RuleTotal Rule = "total"
+	// RuleStatus: the packet's status agrees with its money.
+	RuleStatus Rule = "status"
+	// RuleClaims: claimed shares, claims, claim postings and payouts are the same.
+	RuleClaims Rule = "claims"
+	// RuleRemainder: the remainder is total minus claimed, and what the close posting says.
+	RuleRemainder Rule = "remainder"
+	// RulePayment: a payment's status is what its postings say.
+	RulePayment Rule = "payment"
+	// RuleAttempt: an attempt says booked when its posting is there, and only then.
+	RuleAttempt Rule = "attempt"
+	// RuleSettled: status and timestamp agree: what is at its end says since when.
+	RuleSettled Rule = "settled"
+	// RuleUnknown: a posting belongs to a payment that is there, and to its packet.
+	RuleUnknown Rule = "unknown"
+)
+
+// Rules lists every rule in the order above.
+var Rules = []Rule{RuleTransfer, RuleReference, RuleNegative, RuleTotal, RuleStatus, RuleClaims, RuleRemainder, RulePayment, RuleAttempt,
+	RuleSettled, RuleUnknown}
+
+// Violation is one rule that is broken, and where.
+type Violation struct {
+	Rule     Rule   `json:"rule"`
+	PacketID string `json:"packet_id"`
+	// Subject is the payment, order number or transfer it is about; "" for the packet.
+	Subject string `json:"subject,omitempty"`
+	Detail  string `json:"detail"`
+}
+
+// Transfer is one row of the ledger.
+type Transfer struct {
+	ID       int64
+	PacketID string
+	Posting
+	Reference string
+}
+
+// faults collects violations of one packet.
+type faults struct {
+	packetID string
+	found    []Violation
+}
+
+func (f *faults) add(rule Rule, subject, format string, args ...any) {
+	f.found = append(f.found, Violation{Rule: rule, PacketID: f.packetID, Subject: subject, Detail: fmt.Sprintf(format, args...)})
+}
+
+// LedgerPacket is what a packet's postings are checked against.
+type LedgerPacket struct {
+	ID     string
+	Total  money.Fen
+	Shares int
+	// Status is the stored one: funding, rejected, open, closing or closed.
+	Status        string
+	BooksClosedAt time.Time
+	ClosedAt      time.Time
+	// Remainder and NotedClaims are what was written when the books were closed.
+	Remainder   money.Fen
+	NotedClaims int
+	// ShareRows and ShareSum are the split, ClaimedCount and ClaimedAmount what was won of it.
+	ShareRows     int
+	ShareSum      money.Fen
+	ClaimedCount  int
+	ClaimedAmount money.Fen
+	// ClaimRows are the entries of the list of claims, ClaimStrays those of them
+	// that are not what their share says.
+	ClaimRows, ClaimStrays int
+}
+
+// PacketVerifier checks the ledger of one packet. Give it every transfer of the
+// packet in the order of their ids, then ask for the violations. It keeps sums
+// only, whatever the size of the packet.
+type PacketVerifier struct {
+	faults
+	packet  LedgerPacket
+	balance map[Account]money.Fen
+	byKind  map[PostingKind]money.Fen
+	moved   bool
+}
+
+// NewPacketVerifier returns a verifier for one packet.
+func NewPacketVerifier(p LedgerPacket) *PacketVerifier {
+	return &PacketVerifier{faults: faults{packetID: p.ID}, packet: p, balance: map[Account]money.Fen{}, byKind: map[PostingKind]money.Fen{}}
+}
+
+// neverNegative are the accounts that hold what was put into them before.
+var neverNegative = []Account{AccountHolding, AccountOwed, AccountRefunding}
+
+// Transfer takes the next transfer: the row by itself, and the balances after it.
+func (v *PacketVerifier) Transfer(t Transfer) {
+	subject := fmt.Sprintf("transfer %d", t.ID)
+	accounts, known := postingAccounts[t.Kind]
+	switch {
+	case t.Amount <= 0:
+		v.add(RuleTransfer, subject, "amount %d is not above zero", t.Amount)
+	case t.Debit == t.Credit:
+		v.add(RuleTransfer, subject, "debit and credit are both %s", t.Debit)
+	case !known:
+		v.add(RuleTransfer, subject, "unknown kind %q", t.Kind)
+	case accounts != [2]Account{t.Debit, t.Credit}:
+		v.add(RuleTransfer, subject, "%s moves from %s to %s, want %s to %s", t.Kind, t.Debit, t.Credit, accounts[0], accounts[1])
+	}
+	if t.Reference != t.Posting.Reference() {
+		v.add(RuleReference, subject, "reference %q, want %q", t.Reference, t.Posting.Reference())
+	}
+	if parts, err := Parse(t.OrderNo); err != nil || parts.PacketID != v.packet.ID {
+		v.add(RuleUnknown, subject, "order number %q is not one of this packet", t.OrderNo)
+	}
+	v.moved = true
+	v.balance[t.Debit] -= t.Amount
+	v.balance[t.Credit] += t.Amount
+	v.byKind[t.Kind] += t.Amount
+	if slices.Contains(neverNegative, t.Debit) && v.balance[t.Debit] < 0 {
+		v.add(RuleNegative, subject, "%s is %d after it", t.Debit, v.balance[t.Debit])
+	}
+}
+
+// End checks what the transfers come to and returns everything that is broken.
+func (v *PacketVerifier) End() []Violation {
+	v.totals()
+	v.status()
+	v.claims()
+	return v.found
+}
+
+// Suspense is what moved twice, and is waiting for a person: no violation, a break.
+func (v *PacketVerifier) Suspense() money.Fen { return -v.balance[AccountSuspense] }
+
+func (v *PacketVerifier) totals() {
+	p, k := v.packet, v.byKind
+	charged := p.Total
+	if k[PostCharge] == 0 && (p.Status == "rejected" || p.Status == "funding") { // while funding the charge may be through
+		charged = 0
+	}
+	if k[PostCharge] != charged {
+		v.add(RuleTotal, "", "charged %d, want %d while %s", k[PostCharge], charged, p.Status)
+	}
+	paid := k[PostPaid] - k[PostReturned] + v.balance[AccountOutside]
+	refunded := k[PostRefunded] - k[PostRefundReturned]
+	parts := paid + refunded + v.balance[AccountHolding] + v.balance[AccountOwed] + v.balance[AccountRefunding]
+	if whole := k[PostCharge] + k[PostHonoured] - k[PostVoided]; parts != whole {
+		v.add(RuleTotal, "", "the parts sum to %d of %d", parts, whole)
+	}
+	if p.ShareRows > 0 && (p.ShareRows != p.Shares || p.ShareSum != p.Total) {
+		v.add(RuleTotal, "", "%d shares of %d in all, want %d of %d", p.ShareRows, p.ShareSum, p.Shares, p.Total)
+	}
+}
+
+func (v *PacketVerifier) status() {
+	p := v.packet
+	if (p.Status == "closed") == p.ClosedAt.IsZero() {
+		v.add(RuleSettled, "", "%s, and closed at %s", p.Status, stamp(p.ClosedAt))
+	}
+	switch p.Status {
+	case "closed":
+		if p.BooksClosedAt.IsZero() {
+			v.add(RuleSettled, "", "closed, but its books are open")
+		}
+	case "closing":
+	default:
+		if !p.BooksClosedAt.IsZero() {
+			v.add(RuleSettled, "", "%s, but its books are closed", p.Status)
+		}
+	}
+	if p.Status == "rejected" && v.moved && !v.givenBack() {
+		v.add(RuleStatus, "", "rejected, but money moved")
+	}
+	if p.Status == "open" && p.ShareRows == 0 {
+		v.add(RuleStatus, "", "open, but it has no shares")
+	}
+	if !p.BooksClosedAt.IsZero() && v.balance[AccountHolding] != 0 {
+		v.add(RuleStatus, "", "its books are closed, and %d is still held", v.balance[AccountHolding])
+	}
+}
+
+// givenBack: a charge went through after its packet had been rejected, and all of it goes
+// back to the sender.
+func (v *PacketVerifier) givenBack() bool {
+	k := v.byKind
+	return k[PostCharge] == v.packet.Total && k[PostClose] == v.packet.Total && k[PostClaim] == 0
+}
+
+func (v *PacketVerifier) claims() {
+	p, k := v.packet, v.byKind
+	if k[PostClaim] != p.ClaimedAmount {
+		v.add(RuleClaims, "", "claimed shares sum to %d, claim postings to %d", p.ClaimedAmount, k[PostClaim])
+	}
+	if p.ClaimRows != p.ClaimedCount || p.ClaimStrays != 0 {
+		v.add(RuleClaims, "", "%d claimed shares, %d listed as claims, %d of them wrongly", p.ClaimedCount, p.ClaimRows, p.ClaimStrays)
+	}
+	if p.BooksClosedAt.IsZero() {
+		if k[PostClose] != 0 && !(p.Status == "rejected" && v.givenBack()) {
+			v.add(RuleRemainder, "", "its books are open, but %d was posted as remainder", k[PostClose])
+		}
+		return
+	}
+	if p.NotedClaims != p.ClaimedCount {
+		v.add(RuleClaims, "", "%d claimed shares, %d noted when the books were closed", p.ClaimedCount, p.NotedClaims)
+	}
+	if p.Remainder != p.Total-p.ClaimedAmount {
+		v.add(RuleRemainder, "", "remainder %d, but total %d less claimed %d", p.Remainder, p.Total, p.ClaimedAmount)
+	}
+	if k[PostClose] != p.Remainder {
+		v.add(RuleRemainder, "", "remainder %d, posted %d", p.Remainder, k[PostClose])
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Verified is what a verification of the whole ledger has gone through.
+type Verified struct {
+	Packets   int64 `json:"packets"`
+	Payments  int64 `json:"payments"`
+	Attempts  int64 `json:"attempts"`
+	Transfers int64 `json:"transfers"`
+	// Violations counts what was found, by rule; every rule is in it.
+	Violations map[Rule]int64 `json:"violations"`
+	// Suspense is money that moved twice, in fen: no violation, but somebody has to get it back.
+	Suspense money.Fen `json:"suspense"`
+	// OpenBreaks counts the disagreements that wait for a person, by kind.
+	OpenBreaks map[BreakKind]int64 `json:"open_breaks"`
+}
+
+// Found sums the violations.
+func (v Verified) Found() int64 {
+	var n int64
+	for _, of := range v.Violations {
+		n += of
+	}
+	return n
+}

@@ -1,0 +1,139 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// tombstoneLife is how long a retired packet's key stays.
+const tombstoneLife = packet.TombstoneLife
+
+// retireChunk is how many claims one call of retire.lua takes out: a few
+// milliseconds in which Redis serves nobody else.
+const retireChunk = 1_000
+
+// Recall stops a packet because its sender wants the remainder back and leaves a
+// hand-off for its workflow. It returns the packet as it is then. A packet that
+// is sold out, closing, rejected or retired stays as it is.
+//
+// Errors: ErrNotFound, ErrNotOpenYet (funding; the view is returned too),
+// ErrUnavailable, ErrMalformed.
+func (p *Pool) Recall(ctx context.Context, id string) (packet.PoolView, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return packet.PoolView{}, err
+	}
+	reply, err := p.change(ctx, failpoint.RecallFlag, recallScript, id, []string{keys.packet, keys.handoff})
+	if err != nil {
+		return packet.PoolView{}, redisError("recall packet "+id, err)
+	}
+	outcome, err := text(reply, 0)
+	if err != nil {
+		return packet.PoolView{}, fmt.Errorf("recall packet %s: %w", id, err)
+	}
+	if outcome == "not_found" {
+		return packet.PoolView{}, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	h, err := readHash(reply, 1)
+	if err != nil {
+		return packet.PoolView{}, fmt.Errorf("recall packet %s: %w", id, err)
+	}
+	view, err := h.view(id)
+	if err == nil && outcome == "not_open_yet" {
+		err = fmt.Errorf("recall packet %s: %w", id, ErrNotOpenYet)
+	}
+	return view, err
+}
+
+// ClosePool stops the grabs of a packet for ever and returns what was claimed.
+// The first reason stays, and every later call gets the same answer. With
+// reason expired or sold_out it only closes when that is true by Redis TIME and
+// the counters; else Remainder.NotYet says how long to wait. A missing or
+// retired pool is not an error: Remainder.Gone.
+//
+// Errors: ErrState for a rejected packet, ErrUnavailable, ErrMalformed.
+func (p *Pool) ClosePool(ctx context.Context, id string, reason packet.CloseReason) (packet.Remainder, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return packet.Remainder{Gone: true}, nil //nolint:nilerr // what cannot exist is gone
+	}
+	reply, err := p.change(ctx, failpoint.ClosePool, closeScript, id, []string{keys.packet, keys.shares}, string(reason))
+	if err != nil {
+		return packet.Remainder{}, redisError("close packet "+id, err)
+	}
+	outcome, r, err := decodeRemainder(reply)
+	switch {
+	case err != nil:
+		return packet.Remainder{}, fmt.Errorf("close packet %s: %w", id, err)
+	case outcome == "rejected":
+		return packet.Remainder{}, fmt.Errorf("close packet %s: %w", id, &StateError{State: packet.PoolRejected})
+	}
+	return r, nil
+}
+
+func decodeRemainder(reply []any) (string, packet.Remainder, error) {
+	outcome, err := text(reply, 0)
+	if err != nil {
+		return "", packet.Remainder{}, err
+	}
+	var fields [3]string // reason, claimed count, claimed amount
+	for i := range fields {
+		if fields[i], err = text(reply, i+1); err != nil {
+			return "", packet.Remainder{}, err
+		}
+	}
+	count, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return "", packet.Remainder{}, fmt.Errorf("%w: claimed count: %w", ErrMalformed, err)
+	}
+	amount, err := strconv.ParseInt(fields[2], 10, 64)
+	if err != nil {
+		return "", packet.Remainder{}, fmt.Errorf("%w: claimed amount: %w", ErrMalformed, err)
+	}
+	wait, err := number(reply, 4)
+	if err != nil {
+		return "", packet.Remainder{}, err
+	}
+	return outcome, packet.Remainder{
+		NotYet: time.Duration(wait) * time.Millisecond, Gone: outcome == "gone",
+		Reason: packet.CloseReason(fields[0]), ClaimedCount: count, ClaimedAmount: money.Fen(amount),
+	}, nil
+}
+
+// Retire removes the pool of a packet whose books are closed, or that was
+// rejected, and leaves a tombstone with body hash and first answer for 30 days. So it
+// does with one that is not open yet: books that are closed say that it was staged
+// again long after its end.
+// A repeat goes on where an interrupted call ended; when that was the end, and
+// for a packet that is not there, it changes nothing.
+//
+// Errors: ErrState while grabs are possible, ErrUnavailable.
+func (p *Pool) Retire(ctx context.Context, id string) error {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return err
+	}
+	lane := packet.Lane(id, p.cfg.Lanes)
+	if _, err := p.admitted(lane); err != nil {
+		return fmt.Errorf("retire packet %s: %w", id, err)
+	}
+	if _, err := p.listClaims(ctx, lane, ""); err != nil {
+		return fmt.Errorf("retire packet %s: %w", id, err)
+	}
+	all := []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.live, keys.order, keys.claimed, keys.staged}
+	for {
+		reply, err := p.change(ctx, failpoint.PoolRetire, retireScript, id, all, id, tombstoneLife.Milliseconds(), retireChunk)
+		if err != nil {
+			return redisError("retire packet "+id, err)
+		}
+		if outcome, err := text(reply, 0); err != nil || outcome != "more" {
+			return outcomeError("retire packet "+id, reply)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package pool
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+)
+
+// Create stages a packet: state funding, with its guest list and the hand-off
+// that starts its workflow. Its times are fixed here by Redis TIME: created_at
+// = now, opens_at = opensAt or now, expires_at = opens_at + life. Packet times
+// and EligibleCount are filled in; the caller need not set them. A packet that has a
+// CreatedAt keeps it: it was staged before, and its pool was lost.
+//
+// A packet that is there already, or its tombstone, is answered as it is
+// (Staged.Existed; whether it was asked for with the same body: SameBody). For
+// the time busy another request with that id is told so by View.BusyUntil; the
+// first one with the same body after that time becomes the busy one itself, as
+// long as no first answer is stored, and sees BusyUntil as it was before.
+//
+// Errors: ErrPast, ErrTooFar, ErrUnavailable, ErrMalformed. After
+// ErrUnavailable the packet may have been staged; the call may be repeated.
+func (p *Pool) Create(ctx context.Context, pk packet.Packet, eligible []string, opensAt *time.Time, life,
+	busy time.Duration) (packet.Staged, error) {
+	keys, err := p.keysOf(pk.ID)
+	if err != nil {
+		return packet.Staged{}, err
+	}
+	guests := slices.Compact(slices.Sorted(slices.Values(eligible)))
+	pk.EligibleCount = len(guests)
+	created := ""
+	if !pk.CreatedAt.IsZero() {
+		created = fmt.Sprint(pk.CreatedAt.UnixMilli())
+	}
+	pk.CreatedAt, pk.OpensAt, pk.ExpiresAt = time.Time{}, time.Time{}, time.Time{}
+	static, err := json.Marshal(pk)
+	if err != nil {
+		return packet.Staged{}, fmt.Errorf("encode packet %s: %w", pk.ID, err)
+	}
+	opens := ""
+	if opensAt != nil {
+		opens = fmt.Sprint(opensAt.UnixMilli())
+	}
+	token := rand.Text()
+	args := append(make([]any, 0, 13+len(guests)), pk.ID, static, pk.BodyHash, pk.ShareCount, opens,
+		life.Milliseconds(), packet.MaxOpensAhead.Milliseconds(), busy.Milliseconds(), token, pk.App, pk.SenderID, created,
+		winsKept(pk))
+	for _, user := range guests {
+		args = append(args, user)
+	}
+	reply, err := p.change(ctx, failpoint.CreateStage, createScript, pk.ID, []string{keys.packet, keys.eligible, keys.live, keys.handoff,
+		keys.staged, keys.wins}, args...)
+	if err != nil {
+		return packet.Staged{}, redisError("stage packet "+pk.ID, err)
+	}
+	return decodeStaged(pk, token, reply)
+}
+
+// winsKept is packet.WinsKept in ms of a packet whose campaign lets a user win once, else 0.
+func winsKept(pk packet.Packet) int64 {
+	if !pk.OneWin {
+		return 0
+	}
+	return packet.WinsKept.Milliseconds()
+}
+
+func decodeStaged(pk packet.Packet, token string, reply []any) (packet.Staged, error) {
+	outcome, err := text(reply, 0)
+	if err != nil {
+		return packet.Staged{}, err
+	}
+	h, err := readHash(reply, 1)
+	if err != nil {
+		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, err)
+	}
+	switch outcome {
+	case "past":
+		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrPast)
+	case "far":
+		return packet.Staged{}, fmt.Errorf("stage packet %s: %w", pk.ID, ErrTooFar)
+	}
+	view, err := h.view(pk.ID)
+	if err != nil {
+		return packet.Staged{}, err
+	}
+	if _, ok := h.fields["busy_before"]; ok && h.fields["holder"] == token {
+		view.BusyUntil = h.time("busy_before")
+	}
+	return packet.Staged{View: view, Existed: outcome == "existed", SameBody: view.Packet.BodyHash == pk.BodyHash}, h.failed(pk.ID)
+}
+
+// Answered stores what the create request is answered first, and returns what
+// every repeat gets: first, or the answer that was stored before.
+//
+// Errors: ErrGone when there is no packet, ErrUnavailable, ErrMalformed.
+func (p *Pool) Answered(ctx context.Context, id string, first packet.FirstAnswer) (packet.FirstAnswer, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return packet.FirstAnswer{}, err
+	}
+	encoded, err := json.Marshal(first)
+	if err != nil {
+		return packet.FirstAnswer{}, fmt.Errorf("encode first answer of packet %s: %w", id, err)
+	}
+	reply, err := p.change(ctx, failpoint.CreateAnswer, answerScript, id, []string{keys.packet}, encoded)
+	if err != nil {
+		return packet.FirstAnswer{}, redisError("answer packet "+id, err)
+	}
+	stored, err := text(reply, 0)
+	if err != nil {
+		return packet.FirstAnswer{}, fmt.Errorf("answer packet %s: %w", id, ErrGone)
+	}
+	var winner packet.FirstAnswer
+	if err := json.Unmarshal([]byte(stored), &winner); err != nil {
+		return packet.FirstAnswer{}, fmt.Errorf("first answer of packet %s: %w: %w", id, ErrMalformed, err)
+	}
+	return winner, nil
+}

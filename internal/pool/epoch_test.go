@@ -1,0 +1,116 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+)
+
+func epochOf(t testing.TB, p *Pool, lane int) Epoch {
+	t.Helper()
+	e, err := p.ReadEpoch(t.Context(), lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// runScript calls a script as the pool does, for calls that it would not make.
+func runScript(t testing.TB, p *Pool, s *redis.Script, id string, keys []string, args ...any) *redis.Cmd {
+	t.Helper()
+	lane := packet.Lane(id, p.Lanes())
+	at, err := p.admitted(lane)
+	must(t, err)
+	return p.run(t.Context(), at.memory(), lane, s, keys, args...)
+}
+
+// wonAt is a claim as its hand-off tells it.
+func wonAt(c packet.Claim, epoch, seq int64) packet.Claim {
+	c.Epoch, c.Seq = epoch, seq
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestR9_GateMovesForwardAlone: an epoch is begun closed, opened, perhaps halted, and
+// never open again once it was halted or a later one has begun, however often and late
+// a step is repeated.
+func TestR9_GateMovesForwardAlone(t *testing.T) { onEach(t, testGateMovesForwardAlone) }
+
+func testGateMovesForwardAlone(t *testing.T, on setup) {
+	p := on.open(t)
+	ctx := t.Context()
+	lane := packet.Lane(newPacket(t, 1).ID, p.Lanes())
+	must(t, p.rdb.Del(ctx, p.keys.epoch(lane)).Err())
+	t.Cleanup(func() { empty(t, on.addrs[0]) })
+	shut := func(epoch int64) func() error { return func() error { return p.ShutGate(ctx, lane, epoch) } }
+	open := func(epoch, seq int64) func() error {
+		return func() error { return p.OpenGate(ctx, lane, epoch, seq) }
+	}
+	halt := func(epoch int64) func() error {
+		return func() error { return p.HaltGate(ctx, lane, epoch, packet.LaneSeqBehind) }
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+		err  error
+		want Epoch
+	}{
+		{"halt what is not there", halt(1), nil, Epoch{}},
+		{"open what is not there", open(1, 0), ErrEpoch, Epoch{}},
+		{"begin", shut(1), nil, Epoch{1, 0, 0, GateClosed, ""}},
+		{"begin again", shut(1), nil, Epoch{1, 0, 0, GateClosed, ""}},
+		{"open another", open(2, 0), ErrEpoch, Epoch{1, 0, 0, GateClosed, ""}},
+		{"open", open(1, 0), nil, Epoch{1, 0, 0, GateOpen, ""}},
+		{"open from 5", open(1, 5), nil, Epoch{1, 5, 0, GateOpen, ""}},
+		{"open from 3", open(1, 3), nil, Epoch{1, 5, 0, GateOpen, ""}},
+		{"begin what is open", shut(1), nil, Epoch{1, 5, 0, GateOpen, ""}},
+		{"halt another", halt(2), nil, Epoch{1, 5, 0, GateOpen, ""}},
+		{"halt", halt(1), nil, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
+		{"open what is halted", open(1, 0), ErrEpoch, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
+		{"begin what is halted", shut(1), nil, Epoch{1, 5, 0, GateHalted, packet.LaneSeqBehind}},
+		{"begin the next", shut(2), nil, Epoch{2, 0, 0, GateClosed, ""}},
+		{"halt the one before", halt(1), nil, Epoch{2, 0, 0, GateClosed, ""}},
+		{"begin the one before", shut(1), ErrEpoch, Epoch{2, 0, 0, GateClosed, ""}},
+		{"open the one before", open(1, 0), ErrEpoch, Epoch{2, 0, 0, GateClosed, ""}},
+		{"open the next", open(2, 1<<53-2), nil, Epoch{2, 1<<53 - 2, 0, GateOpen, ""}},
+	} {
+		wantErr(t, step.do(), step.err)
+		if got := epochOf(t, p, lane); got != step.want {
+			t.Fatalf("%s: %+v, want %+v", step.what, got, step.want)
+		}
+	}
+}
+
+// TestR9_ObserverMakesNothing: who only observes leaves an emptied Redis as it is, and
+// an open lane, and reads what remains.
+func TestR9_ObserverMakesNothing(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	observer := openAt(t, Config{Addr: server.Addr, Observe: true})
+	ctx := t.Context()
+	pk := newPacket(t, 2)
+	lane := packet.Lane(pk.ID, observer.Lanes())
+	if e := epochOf(t, observer, lane); e != (Epoch{}) {
+		t.Errorf("made: %+v", e)
+	}
+	p := openAt(t, Config{Addr: server.Addr})
+	openPacket(t, p, pk)
+	was := epochOf(t, p, lane)
+	if _, err := observer.Grab(ctx, pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrGate) {
+		t.Errorf("a grab: %v", err)
+	}
+	views, err := observer.Remains(ctx, []string{pk.ID})
+	must(t, err)
+	if e := epochOf(t, observer, lane); e != was || !e.Open() || views[pk.ID].State != packet.PoolOpen {
+		t.Errorf("%+v, was %+v; %+v", e, was, views)
+	}
+}

@@ -1,0 +1,61 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"hongbao/internal/packet"
+)
+
+// Grab decides one grab. The first line of packet.GrabResult that fits is the
+// answer; a win is on disk when Grab returns, together with its hand-off.
+// Concurrent grabs go to Redis in one call; a grab that meets no other goes at once.
+//
+// When ctx ends first, Grab returns ErrUnavailable with the context's error, and
+// the grab may still happen: a repeat then gets that claim.
+//
+// Errors: ErrUnavailable, ErrGate, ErrOverloaded, ErrInconsistent, packet.ErrBadClaim.
+func (p *Pool) Grab(ctx context.Context, packetID, userID string, profile packet.Profile) (packet.Grabbed, error) {
+	if !packet.ValidID(packetID) {
+		return packet.Grabbed{Result: packet.GrabNotFound}, nil
+	}
+	lane := packet.Lane(packetID, p.cfg.Lanes)
+	if _, err := p.admitted(lane); err != nil {
+		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+	}
+	// The queue can outlive the caller, and with it the memory of the request that
+	// the ids may point into.
+	g := grab{ctx: ctx, user: strings.Clone(userID), profile: profile}
+	if profile != (packet.Profile{}) {
+		encoded, err := json.Marshal(profile)
+		if err != nil {
+			return packet.Grabbed{}, fmt.Errorf("encode profile: %w", err)
+		}
+		g.encoded = string(encoded)
+	}
+	q, i, err := p.lanes[lane].add(packetID, g)
+	if err != nil {
+		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+	}
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w: %w", packetID, ErrUnavailable, context.Cause(ctx))
+	}
+	grabbed, err := q.answer(i)
+	if err != nil {
+		return packet.Grabbed{}, fmt.Errorf("grab packet %s: %w", packetID, err)
+	}
+	return grabbed, nil
+}
+
+// grabResults finds an outcome by the name that grab.lua gives it.
+var grabResults = func() map[string]packet.GrabResult {
+	m := map[string]packet.GrabResult{}
+	for r := packet.GrabUnavailable; r <= packet.GrabWon; r++ {
+		m[r.String()] = r
+	}
+	return m
+}()

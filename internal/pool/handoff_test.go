@@ -1,0 +1,207 @@
+package pool
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/packet"
+)
+
+func TestHandOffs(t *testing.T) { onEach(t, testHandOffs) }
+
+func testHandOffs(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	mates := laneMates(t, p, 2, 2)
+	a, b := mates[0], mates[1]
+	lane := packet.Lane(a.ID, p.Lanes())
+	stagedA := stage(t, p, a, "x", "y", "z")
+	if err := p.OpenPool(t.Context(), a.ID, hundreds(2), nil); err != nil {
+		t.Fatal(err)
+	}
+	openPacket(t, p, b)
+	batch := batchOf(t.Context(), [2]string{a.ID, "x"}, [2]string{b.ID, "x"}, [2]string{a.ID, "y"})
+	flush(p, lane, batch)
+	grabbed := results(t, batch)
+	last := epochOf(t, p, lane)
+	if _, err := p.Recall(t.Context(), b.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	got := readAll(t, h, lane)
+	if len(got.Bad) != 0 || len(got.HandOffs) != 5 {
+		t.Fatalf("read %+v", got)
+	}
+	if c := got.HandOffs[0].Created; c == nil || !reflect.DeepEqual(*c, stagedA.View.Packet) {
+		t.Errorf("created\n got %+v\nwant %+v", c, stagedA.View.Packet)
+	}
+	if c := got.HandOffs[1].Created; c == nil || c.ID != b.ID {
+		t.Errorf("created %+v", c)
+	}
+	if g, want := got.HandOffs[2], []packet.Claim{wonAt(grabbed[0].Claim, last.Number, last.Seq-2),
+		wonAt(grabbed[2].Claim, last.Number, last.Seq-1)}; !reflect.DeepEqual(g.Claims, want) || !slices.Equal(g.SoldOut, []string{a.ID}) {
+		t.Errorf("claims %+v\nwant %+v", g, want)
+	}
+	if g, want := got.HandOffs[3], []packet.Claim{wonAt(grabbed[1].Claim, last.Number, last.Seq)}; !reflect.DeepEqual(g.Claims, want) ||
+		len(g.SoldOut) != 0 {
+		t.Errorf("claims %+v\nwant %+v", g, want)
+	}
+	for i, want := range []string{"", "", "shop", "shop", ""} {
+		if app := got.HandOffs[i].App; app != want {
+			t.Errorf("hand-off %d is of app %q, want %q", i, app, want)
+		}
+	}
+	if r := got.HandOffs[4]; r.Recalled != b.ID {
+		t.Errorf("recalled %+v", r)
+	}
+
+	n, oldest, err := h.Depth(t.Context(), lane)
+	if err != nil || n != 5 || time.Since(oldest).Abs() > time.Minute {
+		t.Errorf("depth %d since %v, %v", n, oldest, err)
+	}
+	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ack(t.Context(), lane, ids(got)...); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if err := h.Ack(t.Context(), lane); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+	if n, oldest, err := h.Depth(t.Context(), lane); n != 0 || !oldest.IsZero() || err != nil || pendingOf(t, h, lane, "reader") != 0 {
+		t.Errorf("after acknowledging: %d, %v, %v", n, oldest, err)
+	}
+}
+
+func TestReadBadEntries(t *testing.T) { onEach(t, testReadBadEntries) }
+
+func testReadBadEntries(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	pk := newPacket(t, 2)
+	claims := func(fields ...string) map[string]string {
+		m := map[string]string{"kind": "claims", "packet_id": pk.ID, "app": "shop", "at": "1700000000000", "shares": "0:5:5:0",
+			"users": "\x91\xa1u", "profiles": "\x80", "last": "0"}
+		for i := 0; i < len(fields); i += 2 {
+			m[fields[i]] = fields[i+1]
+		}
+		return m
+	}
+	all := slices.Sorted(maps.Keys(claims()))
+	goodClaim := packet.Claim{PacketID: pk.ID, UserID: "u", Amount: 5, ClaimedAt: time.UnixMilli(1700000000000).UTC()}
+	for _, c := range []struct {
+		name   string
+		values map[string]string
+		bad    []string // fields
+		err    error
+	}{
+		{"no kind", map[string]string{"x": "y"}, []string{"x"}, ErrMalformed},
+		{"other kind", map[string]string{"kind": "party"}, []string{"kind"}, ErrMalformed},
+		{"created without packet", map[string]string{"kind": "created"}, []string{"kind"}, ErrMalformed},
+		{"created with another packet", map[string]string{"kind": "created", "packet": `{"id":"x"}`}, []string{"kind", "packet"}, ErrMalformed},
+		{"created without times", map[string]string{"kind": "created", "packet": `{"id":"` + pk.ID + `"}`, "created_at": "1"},
+			[]string{"created_at", "kind", "packet"}, ErrMalformed},
+		{"recalled nothing", map[string]string{"kind": "recalled"}, []string{"kind"}, ErrMalformed},
+		{"no claims", map[string]string{"kind": "claims"}, []string{"kind"}, ErrMalformed},
+		{"claims of no packet", claims("packet_id", "x"), all, ErrMalformed},
+		{"users that are no list", claims("users", "u"), all, ErrMalformed},
+		{"users cut off", claims("users", "\x92\xa1u"), all, ErrMalformed},
+		{"more users than shares", claims("users", "\x92\xa1u\xa1v"), all, ErrMalformed},
+		{"more users than a call can have", claims("users", "\xdd\xff\xff\xff\xff"), all, ErrMalformed},
+		{"profiles that are no map", claims("profiles", "u"), all, ErrMalformed},
+		{"a profile that is no text", claims("profiles", "\x81\x01\x01"), all, ErrMalformed},
+		{"a profile without place", claims("profiles", "\x81\xa1x\xa1y"), all, ErrMalformed},
+		{"a share of nothing", claims("shares", "0:5:5:0 1:0:5:0", "users", "\x92\xa1u\xa1v"), []string{"at", "claim:v", "packet_id"},
+			packet.ErrBadClaim},
+		{"a profile that is no JSON", claims("shares", "0:5:5:0 1:1:6:0", "users", "\x92\xa1u\xa1v", "profiles", "\x81\x02\xa1{"),
+			[]string{"at", "claim:v", "packet_id"}, packet.ErrBadClaim},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			read := func(values map[string]string) Batch {
+				t.Helper()
+				var flat []string
+				for k, v := range values {
+					flat = append(flat, k, v)
+				}
+				if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(9), Values: flat}).Err(); err != nil {
+					t.Fatal(err)
+				}
+				return readAll(t, h, 9)
+			}
+			check := func(b Batch, handOffs int) {
+				t.Helper()
+				if len(b.Bad) != 1 || len(b.HandOffs) != handOffs || b.Empty() {
+					t.Fatalf("read %+v", b)
+				}
+				bad := b.Bad[0]
+				var fields []string
+				for k := range bad.Values {
+					fields = append(fields, k)
+				}
+				slices.Sort(fields)
+				if !slices.Equal(fields, c.bad) || bad.Lane != 9 || bad.EntryID != b.Last {
+					t.Errorf("bad %+v, want the fields %v", bad, c.bad)
+				}
+				wantErr(t, bad.Err, c.err)
+			}
+			b := read(c.values)
+			if errors.Is(c.err, ErrMalformed) {
+				check(b, 0)
+				return
+			}
+			check(b, 1) // good claims beside it are not held up
+			if !reflect.DeepEqual(b.HandOffs[0].Claims, []packet.Claim{goodClaim}) || b.HandOffs[0].EntryID != b.Bad[0].EntryID {
+				t.Errorf("good part %+v", b.HandOffs[0])
+			}
+		})
+	}
+}
+
+// TestHandOffNamesWinners: a call in which all kinds of answers come out hands over
+// the winners, each with his own profile.
+func TestHandOffNamesWinners(t *testing.T) { onEach(t, testHandOffNamesWinners) }
+
+func testHandOffNamesWinners(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	pk := newPacket(t, 3)
+	stage(t, p, pk, "a", "b", "c", "d")
+	if err := p.OpenPool(t.Context(), pk.ID, hundreds(3), nil); err != nil {
+		t.Fatal(err)
+	}
+	lane := packet.Lane(pk.ID, p.Lanes())
+	mustGrab(t, p, pk.ID, "a")
+	readAll(t, h, lane)
+	batch := batchOf(t.Context(), [2]string{pk.ID, "a"}, [2]string{pk.ID, "stranger"}, [2]string{pk.ID, "b"}, [2]string{pk.ID, "c"},
+		[2]string{pk.ID, "d"})
+	for i := range batch.questions[0].grabs {
+		if g := &batch.questions[0].grabs[i]; g.user != "c" { // one who tells nothing
+			g.profile = packet.Profile{Recipient: "wallet of " + g.user}
+			g.encoded = `{"recipient":"` + g.profile.Recipient + `"}`
+		}
+	}
+	flush(p, lane, batch)
+	got := results(t, batch)
+	for i, want := range []packet.GrabResult{packet.GrabReplayed, packet.GrabNotEligible, packet.GrabWon, packet.GrabWon, packet.GrabSoldOut} {
+		if got[i].Result != want {
+			t.Errorf("grab %d: %v, want %v", i, got[i].Result, want)
+		}
+	}
+	read := readAll(t, h, lane)
+	last := epochOf(t, p, lane)
+	if len(read.HandOffs) != 1 || len(read.Bad) != 0 ||
+		!reflect.DeepEqual(read.HandOffs[0].Claims, []packet.Claim{wonAt(got[2].Claim, last.Number, last.Seq-1),
+			wonAt(got[3].Claim, last.Number, last.Seq)}) ||
+		!slices.Equal(read.HandOffs[0].SoldOut, []string{pk.ID}) {
+		t.Errorf("handed over %+v\nanswered %+v", read, got)
+	}
+	if a := got[2].Claim.Account(); a != "wallet of b" {
+		t.Errorf("b is paid at %q", a)
+	}
+}

@@ -1,0 +1,154 @@
+package pool
+
+import (
+	"fmt"
+	"strconv"
+
+	"hongbao/internal/packet"
+)
+
+// keyApps is the mirror of the apps and their key hashes. It belongs to no lane
+// and is needed only while MySQL is away.
+const keyApps = "hb:apps"
+
+// What belongs to no lane and is needed by all of them is kept at three places
+// and is true when two agree. On a Cluster of three or more masters the places
+// are on three of them, so that no single one holds up everybody.
+const (
+	places   = 3
+	majority = places/2 + 1
+)
+
+// placeTags are the hash tags of the places, each in the middle of a third of
+// the hash slots: apart for every even division among three or more masters.
+var placeTags = func() (tags [places]string) {
+	for i := range tags {
+		tags[i] = tagWithin("p"+strconv.Itoa(i), (4*i+1)*slots/(4*places), (4*i+3)*slots/(4*places)-1)
+	}
+	return tags
+}()
+
+// keyLanes holds the number of lanes in use.
+func keyLanes(place int) string { return "hb:{" + placeTags[place] + "}:lanes" }
+
+// keyFormat holds the number of the data format.
+func keyFormat(place int) string { return "hb:{" + placeTags[place] + "}:format" }
+
+// keyWorker holds the lease of a worker slot.
+func keyWorker(slot, place int) string {
+	return "hb:{" + placeTags[place] + "}:worker:" + strconv.Itoa(slot)
+}
+
+// keyBooks holds the copy of the number of MySQL's books (rule R13).
+func keyBooks(place int) string { return "hb:{" + placeTags[place] + "}:books" }
+
+// slots is the number of hash slots of Redis Cluster.
+const slots = 16384
+
+// keyspace makes the keys of all lanes. Every key of a lane carries the lane's
+// tag in braces, so that one script may touch all of them on a Cluster.
+type keyspace struct{ tags []string }
+
+// newKeyspace computes the tags: lane i of n falls into the i-th of n equal
+// parts of the hash slots, so lanes are spread evenly over the masters.
+func newKeyspace(lanes int) keyspace {
+	width := len(strconv.Itoa(lanes - 1))
+	if width < 2 {
+		width = 2
+	}
+	k := keyspace{tags: make([]string, lanes)}
+	for i := range k.tags {
+		k.tags[i] = tagWithin(fmt.Sprintf("l%0*d", width, i), i*slots/lanes, (i+1)*slots/lanes-1)
+	}
+	return k
+}
+
+// tagWithin returns the first of name, name+"a", ... name+"z", name+"aa", ...
+// whose hash slot is from low to high. CRC16 reaches every slot with four
+// letters, so it ends.
+func tagWithin(name string, low, high int) string {
+	for n := 0; ; n++ {
+		tag := name + letters(n)
+		if s := hashSlot(tag); s >= low && s <= high {
+			return tag
+		}
+	}
+}
+
+// letters counts in letters: "", a, ... z, aa, ab, ...
+func letters(n int) string {
+	if n == 0 {
+		return ""
+	}
+	n--
+	return letters(n/26) + string(rune('a'+n%26))
+}
+
+// hashSlot is the slot of a tag: CRC16 (XMODEM) modulo 16384.
+func hashSlot(tag string) int {
+	crc := uint16(0)
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % slots
+}
+
+// packetKeys are the keys of one packet and of its lane.
+type packetKeys struct {
+	packet   string // hash; a tombstone after retiring
+	shares   string // list of shares (packet.Loaded), taken from the left
+	winners  string // hash: user id -> claim record
+	eligible string // set of user ids
+	wins     string // set of users who have won in a packet of the same campaign; the others have none
+	order    string // list of the winners in the order of their claims, some in each element
+	handoff  string // stream of the lane
+	epoch    string // hash of the lane: its gate (rule R9)
+	live     string // sorted set of the lane: packet id -> created_at in ms
+	claimed  string // sorted set of the lane: places of the listed claims of packets that are not retired
+	listed   string // of the lane: id of the last hand-off whose claims are in claimed
+	staged   string // sorted set of the lane: places of packets that MySQL may not know yet
+}
+
+// of returns the keys of a packet; the id must be valid.
+func (k keyspace) of(id string) packetKeys {
+	lane := packet.Lane(id, len(k.tags))
+	base := "hb:{" + k.tags[lane] + "}:packet:" + id
+	return packetKeys{
+		packet: base, shares: base + ":shares", winners: base + ":winners", eligible: base + ":eligible",
+		wins: "hb:{" + k.tags[lane] + "}:wins:" + packet.CampaignPart(id), order: base + ":order",
+		handoff: k.handoff(lane), epoch: k.epoch(lane), live: k.live(lane), claimed: k.claimed(lane),
+		listed: k.listed(lane), staged: k.staged(lane),
+	}
+}
+
+func (k keyspace) handoff(lane int) string { return "hb:{" + k.tags[lane] + "}:handoff" }
+func (k keyspace) epoch(lane int) string   { return "hb:{" + k.tags[lane] + "}:epoch" }
+func (k keyspace) live(lane int) string    { return "hb:{" + k.tags[lane] + "}:live" }
+func (k keyspace) claimed(lane int) string { return "hb:{" + k.tags[lane] + "}:claimed" }
+func (k keyspace) listed(lane int) string  { return "hb:{" + k.tags[lane] + "}:listed" }
+func (k keyspace) staged(lane int) string  { return "hb:{" + k.tags[lane] + "}:staged" }
+
+// prefixOf begins the places of one user of an app in the sorted sets claimed
+// and staged; user "" is everybody, in staged only. A place is prefix, time in ms
+// with 15 digits, zero byte, packet id. All scores are 0, so the places of a user
+// are in the order of time, then id. No id has a zero byte, so no user's places
+// begin like another's.
+func prefixOf(app, user string) string { return app + "\x00" + user + "\x00" }
+
+// placeAt is what a place has after its prefix.
+func placeAt(ms int64, id string) string { return fmt.Sprintf("%015d\x00%s", ms, id) }
+
+// keysOf returns the keys of a packet, or ErrGone for what cannot be a packet id.
+func (p *Pool) keysOf(id string) (packetKeys, error) {
+	if !packet.ValidID(id) {
+		return packetKeys{}, ErrGone
+	}
+	return p.keys.of(id), nil
+}

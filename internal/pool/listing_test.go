@@ -1,0 +1,199 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/test/wait"
+)
+
+// claimsOf reads all claims of a user through the lists.
+func claimsOf(t *testing.T, p *Pool, user string) []packet.Claim {
+	t.Helper()
+	claims, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claims
+}
+
+// TestListing: a grab leaves its place among the claims of its user to others, and
+// yet whoever asks finds it at once.
+func TestListing(t *testing.T) { onEach(t, testListing) }
+
+func testListing(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	const users = 2*listChunk + 7 // more than one call lists
+	pk := newPacket(t, users+1)
+	openPacket(t, p, pk)
+	lane := packet.Lane(pk.ID, p.Lanes())
+	var asks [][2]string
+	for i := range users {
+		asks = append(asks, [2]string{pk.ID, fmt.Sprint("u", i)})
+	}
+	for part := range slices.Chunk(asks, 100) {
+		flush(p, lane, batchOf(t.Context(), part...))
+	}
+	// What nobody can read holds nobody up.
+	for _, damaged := range [][]string{{"x", "y"}, {"kind", "claims"}, {"kind", "claims", "users", "\xc1"},
+		{"kind", "claims", "users", "\x91\xa1u", "app", "shop", "packet_id", pk.ID, "at", "x"}} {
+		if err := p.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.keys.handoff(lane), Values: damaged}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustGrab(t, p, pk.ID, "last")
+	if n := len(dump(t, p, pk.ID).Claimed); n != 0 {
+		t.Errorf("%d claims listed by grabs", n)
+	}
+	for _, user := range []string{"last", "u0", fmt.Sprint("u", users-1)} {
+		if claims := claimsOf(t, p, user); len(claims) != 1 || claims[0].PacketID != pk.ID {
+			t.Errorf("%s: %+v", user, claims)
+		}
+	}
+	if n := len(dump(t, p, pk.ID).Claimed); n != users+1 {
+		t.Errorf("%d claims listed of %d", n, users+1)
+	}
+	if claims := claimsOf(t, p, "nobody"); len(claims) != 0 {
+		t.Errorf("%+v", claims)
+	}
+}
+
+// TestAckLists: a hand-off that is removed was listed before, and removing in
+// another order than they were made loses none.
+func TestAckLists(t *testing.T) { onEach(t, testAckLists) }
+
+func testAckLists(t *testing.T, on setup) {
+	p := on.openFresh(t)
+	h := handoffs(t, p)
+	pk := newPacket(t, 4)
+	openPacket(t, p, pk)
+	lane := packet.Lane(pk.ID, p.Lanes())
+	for _, user := range []string{"a", "b", "c"} {
+		mustGrab(t, p, pk.ID, user)
+	}
+	entries := ids(readAll(t, h, lane))
+	for _, some := range [][]string{{entries[3]}, {entries[1], entries[0]}, {entries[2]}} {
+		if err := h.Ack(t.Context(), lane, some...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustGrab(t, p, pk.ID, "d")
+	for _, user := range []string{"a", "b", "c", "d"} {
+		if claims := claimsOf(t, p, user); len(claims) != 1 {
+			t.Errorf("%s: %+v", user, claims)
+		}
+	}
+}
+
+func TestCompareEntryIDs(t *testing.T) {
+	inOrder := []string{"", "0-1", "9-0", "9-1", "10-0", "10-2", "10-10"}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			if got := compareEntryIDs(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("%q and %q: %d", a, b, got)
+			}
+		}
+	}
+}
+
+// TestForgottenScripts: after its scripts were forgotten, as by a restart, Redis is
+// told them again, one by one and in a flight of several lanes.
+func TestForgottenScripts(t *testing.T) {
+	t.Parallel()
+	server := stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: server.Addr})
+	var flight []*call
+	var asked []*batch
+	for range 3 {
+		pk := newPacket(t, 2)
+		openPacket(t, p, pk)
+		b := batchOf(t.Context(), [2]string{pk.ID, "u"})
+		flight = append(flight, &call{lane: p.lanes[packet.Lane(pk.ID, p.Lanes())], questions: b.questions})
+		asked = append(asked, b)
+	}
+	if err := p.rdb.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.fly(flight)
+	for _, b := range asked {
+		if got := results(t, b)[0]; got.Result != packet.GrabWon {
+			t.Errorf("%+v", got)
+		}
+	}
+	if err := p.rdb.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if claims := claimsOf(t, p, "u"); len(claims) != 3 {
+		t.Errorf("%+v", claims)
+	}
+}
+
+// TestClaimsInOrderOfTime: when the clock of Redis steps back, later claims of a
+// packet do not look earlier: best luck and the lists go by their times.
+func TestClaimsInOrderOfTime(t *testing.T) { onEach(t, testClaimsInOrderOfTime) }
+
+func testClaimsInOrderOfTime(t *testing.T, on setup) {
+	p := on.open(t)
+	pk := newPacket(t, 2)
+	openPacket(t, p, pk)
+	mustGrab(t, p, pk.ID, "first")
+	ahead := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
+	setField(t, p, pk.ID, "claimed_at", ahead.UnixMilli())
+	if got := mustGrab(t, p, pk.ID, "second"); !got.Claim.ClaimedAt.Equal(ahead) {
+		t.Errorf("claimed at %v, the claim before at %v", got.Claim.ClaimedAt, ahead)
+	}
+}
+
+// TestSecondFlight: a crowd that waits while a call is under way goes in a second
+// one; a few do not.
+func TestSecondFlight(t *testing.T) {
+	t.Parallel()
+	server := stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: server.Addr, Timeout: patience})
+	pk := newPacket(t, 2*secondFlight)
+	openPacket(t, p, pk)
+	f := p.lanes[packet.Lane(pk.ID, p.Lanes())].flusher
+	now := func() (flights, queued int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.flights, f.queued
+	}
+	answers := make(chan error, 2*secondFlight)
+	press := func(users, from int) {
+		for i := range users {
+			go func() {
+				got, err := p.Grab(context.WithoutCancel(t.Context()), pk.ID, fmt.Sprint("u", from+i), packet.Profile{})
+				if err == nil && got.Result != packet.GrabWon {
+					err = fmt.Errorf("u%d: %v", from+i, got.Result)
+				}
+				answers <- err
+			}()
+		}
+	}
+	server.Pause(t)
+	press(1, 0)
+	wait.Until(t, "the first is under way", func() bool { flights, queued := now(); return flights == 1 && queued == 0 })
+	press(secondFlight-1, 1)
+	wait.Until(t, "all wait", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	if flights, _ := now(); flights != 1 {
+		t.Errorf("%d flights for few", flights)
+	}
+	press(1, secondFlight)
+	wait.Until(t, "the others are under way too", func() bool { flights, queued := now(); return flights == maxFlights && queued == 0 })
+	press(secondFlight-1, secondFlight+1)
+	wait.Until(t, "the rest waits", func() bool { _, queued := now(); return queued == secondFlight-1 })
+	server.Resume(t)
+	for range 2 * secondFlight {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Until(t, "nobody serves", func() bool { flights, queued := now(); return flights == 0 && queued == 0 })
+}

@@ -1,0 +1,128 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// openChunk is the number of shares loaded by one call: about 60 KB, some
+// milliseconds in which Redis serves nobody else.
+const openChunk = 5_000
+
+// OpenPool loads the shares of a funded packet, element i with index i, and
+// opens it with the last one. It may be called again at any time, and by several
+// workers at once: each goes on where the list ends (rule R7). After the first
+// opening it does nothing, whatever the state. progress, when not nil, is called
+// with the number of shares in the list after each chunk.
+//
+// Errors: ErrGone, ErrUnavailable, ErrMalformed when there are not as many
+// shares as the packet has.
+func (p *Pool) OpenPool(ctx context.Context, id string, shares []money.Fen, progress func(loaded int)) error {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return err
+	}
+	for i, a := range shares {
+		if err := a.Check(); err != nil || a == 0 {
+			return fmt.Errorf("open packet %s: share %d is %d fen", id, i, a)
+		}
+	}
+	var loader packet.Loader
+	for offset := 0; ; {
+		args := append(make([]any, 0, openChunk+1), offset)
+		args = appendChunk(args, &loader, shares, offset)
+		reply, err := p.change(ctx, failpoint.CreateOpen, openScript, id, []string{keys.packet, keys.shares, keys.staged}, args...)
+		if err != nil {
+			return redisError("open packet "+id, err)
+		}
+		outcome, err := text(reply, 0)
+		if err != nil {
+			return fmt.Errorf("open packet %s: %w", id, err)
+		}
+		loaded, err := number(reply, 1)
+		if err != nil {
+			return fmt.Errorf("open packet %s: %w", id, err)
+		}
+		switch {
+		case outcome == "done":
+			return nil
+		case outcome == "gone":
+			return fmt.Errorf("open packet %s: %w", id, ErrGone)
+		case outcome == "excess" || int(loaded) >= len(shares):
+			return fmt.Errorf("open packet %s: %w: %d shares given, %d loaded, packet has another number", id, ErrMalformed, len(shares), loaded)
+		}
+		offset = int(loaded)
+		if progress != nil {
+			progress(offset)
+		}
+	}
+}
+
+// appendChunk appends the texts of the shares from offset on. They lie in one piece
+// of memory: a million small ones would keep the collector busy.
+func appendChunk(args []any, loader *packet.Loader, shares []money.Fen, offset int) []any {
+	if loader.Loaded() > offset { // another loader's chunk was lost, with Redis
+		*loader = packet.Loader{}
+	}
+	for loader.Loaded() < offset {
+		loader.Next(shares[loader.Loaded()])
+	}
+	const typical = 32 // bytes of a text
+	var ends [openChunk]int
+	text, n := make([]byte, 0, openChunk*typical), 0
+	for _, a := range shares[offset:min(offset+openChunk, len(shares))] {
+		text = loader.Next(a).AppendText(text)
+		ends[n] = len(text)
+		n++
+	}
+	from := 0
+	for all, i := string(text), 0; i < n; i++ {
+		args = append(args, all[from:ends[i]])
+		from = ends[i]
+	}
+	return args
+}
+
+// Reject ends a packet whose charge was declined. A repeat changes nothing; the
+// first failure stays.
+//
+// Errors: ErrGone, ErrState when it is not funding, ErrUnavailable.
+func (p *Pool) Reject(ctx context.Context, id string, failure packet.Failure) error {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(failure)
+	if err != nil {
+		return fmt.Errorf("encode failure of packet %s: %w", id, err)
+	}
+	reply, err := p.change(ctx, failpoint.RejectPool, rejectScript, id, []string{keys.packet, keys.staged}, encoded)
+	if err != nil {
+		return redisError("reject packet "+id, err)
+	}
+	return outcomeError("reject packet "+id, reply)
+}
+
+// outcomeError turns a reply {done|gone|state, state} into an error.
+func outcomeError(op string, reply []any) error {
+	outcome, err := text(reply, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	switch outcome {
+	case "done":
+		return nil
+	case "gone":
+		return fmt.Errorf("%s: %w", op, ErrGone)
+	}
+	state, err := text(reply, 1)
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return fmt.Errorf("%s: %w", op, &StateError{State: packet.PoolState(state)})
+}

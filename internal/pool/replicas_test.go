@@ -1,0 +1,290 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/test/wait"
+)
+
+// pair is a master with one replica, of this test alone.
+type pair struct{ master, replica *stacktest.Server }
+
+// syncAtOnce are options of a server that copies itself to a new replica at once: usually
+// it waits 5 s for further ones.
+var syncAtOnce = []string{"--repl-diskless-sync-delay", "0"}
+
+func newPair(t *testing.T) pair {
+	t.Helper()
+	p := pair{stacktest.FreshRedis(t, syncAtOnce...), stacktest.FreshRedis(t, syncAtOnce...)}
+	p.follow(t)
+	return p
+}
+
+func (p pair) follow(t *testing.T) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(p.master.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := admin(t, p.replica.Addr)
+	if err := replica.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the replica follows", func() bool {
+		info, err := replica.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+}
+
+// part has the replica follow no longer.
+func (p pair) part(t *testing.T) {
+	t.Helper()
+	if err := admin(t, p.replica.Addr).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failOver has the replica take over from a master that is gone for good.
+func (p pair) failOver(t *testing.T) *Pool {
+	t.Helper()
+	p.master.Kill()
+	p.part(t)
+	after, _ := openAtLast(t, p.replica.Addr) // its first rewrite may not have ended
+	return after
+}
+
+const replicaTimeout = 2 * time.Second
+
+// TestReplicasFailover: whoever was told what he has won has won the same after the
+// master died in the middle of the crowd and its replica took over.
+func TestReplicasFailover(t *testing.T) {
+	t.Parallel()
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 10_000)
+	openPacket(t, p, pk)
+
+	var mu sync.Mutex
+	told := map[string]packet.Grabbed{}
+	var crowd sync.WaitGroup
+	enough := make(chan struct{})
+	for n := range 50 {
+		crowd.Go(func() {
+			for i := 0; ; i++ {
+				user := fmt.Sprintf("%d-%d", n, i)
+				g, err := p.Grab(t.Context(), pk.ID, user, packet.Profile{})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				told[user] = g
+				if len(told) == 500 {
+					close(enough)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	after := servers.failOver(t)
+	crowd.Wait()
+	if len(told) >= pk.ShareCount {
+		t.Fatal("all was told before the master died")
+	}
+	for user, was := range told {
+		if g := mustGrab(t, after, pk.ID, user); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != was.Claim.ShareIndex ||
+			g.Claim.Amount != was.Claim.Amount {
+			t.Errorf("%s was told %+v, then %+v", user, was.Claim, g)
+		}
+	}
+	t.Logf("%d were told", len(told))
+}
+
+// TestReplicasBehind: while the replica does not follow nothing is told, also not what
+// the master has already written; later the same call is answered. Without the setting
+// it is told, and lost: what the setting is for.
+func TestReplicasBehind(t *testing.T) {
+	t.Parallel()
+	for name, replicas := range map[string]int{"waits for it": 1, "does not wait": 0} {
+		t.Run(name, func(t *testing.T) {
+			servers := newPair(t)
+			p := openAt(t, Config{Addr: servers.master.Addr, Replicas: replicas, Timeout: replicaTimeout})
+			pk, other := newPacket(t, 2), newPacket(t, 2)
+			openPacket(t, openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout}), pk)
+			servers.part(t)
+			first, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+			_, errAgain := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+			_, errCreate := p.Create(t.Context(), other, nil, nil, time.Hour, time.Second)
+			errDurable := p.Durable(t.Context())
+			if replicas == 0 {
+				if first.Result != packet.GrabWon || errors.Join(err, errAgain, errCreate, errDurable) != nil {
+					t.Fatalf("%v, %v", first.Result, errors.Join(err, errAgain, errCreate, errDurable))
+				}
+				if g := mustGrab(t, servers.failOver(t), pk.ID, "v"); g.Result != packet.GrabWon || g.Claim.ShareIndex != first.Claim.ShareIndex {
+					t.Errorf("the replica has what it was not sent: %+v", g)
+				}
+				return
+			}
+			for what, err := range map[string]error{"grab": err, "again": errAgain, "create": errCreate, "durable": errDurable} {
+				if !errors.Is(err, ErrReplicas) || !errors.Is(err, ErrUnavailable) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			servers.follow(t)
+			wait.Until(t, "it keeps up", func() bool { return p.Durable(t.Context()) == nil })
+			again := mustGrab(t, p, pk.ID, "u")
+			if again.Result != packet.GrabReplayed {
+				t.Fatalf("%+v", again)
+			}
+			if g := mustGrab(t, servers.failOver(t), pk.ID, "u"); g.Result != packet.GrabReplayed || g.Claim.ShareIndex != again.Claim.ShareIndex {
+				t.Errorf("was told %+v, then %+v", again.Claim, g)
+			}
+		})
+	}
+}
+
+// TestReplicasHandOffs: what the replica lacks is handed to no relay and no drain, so
+// that nobody is paid for a claim that a failover undoes; later it is, by whoever reads.
+func TestReplicasHandOffs(t *testing.T) {
+	t.Parallel()
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 2)
+	openPacket(t, p, pk)
+	h, lane := handoffs(t, p), packet.Lane(pk.ID, p.Lanes())
+	readAll(t, h, lane)
+	servers.part(t)
+	if _, err := p.Grab(t.Context(), pk.ID, "u", packet.Profile{}); !errors.Is(err, ErrReplicas) {
+		t.Fatalf("told although the replica lacks it: %v", err)
+	}
+	read, errRead := h.Read(t.Context(), lane, "reader", 10, time.Millisecond)
+	pending, errPending := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
+	taken, errTaken := h.TakeOver(t.Context(), lane, "reader", "other", 10)
+	claims, errClaims := p.Claims(t.Context(), pk.ID)
+	for what, err := range map[string]error{"read": errRead, "own pending": errPending, "take over": errTaken, "claims": errClaims} {
+		if !errors.Is(err, ErrReplicas) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if !read.Empty() || !pending.Empty() || !taken.Empty() || len(claims) != 0 {
+		t.Errorf("handed over: %v, %v, %v, %v", read, pending, taken, claims)
+	}
+	servers.follow(t)
+	var found map[string]packet.Claim
+	wait.Until(t, "it is handed over", func() bool {
+		found = map[string]packet.Claim{}
+		b, err := h.ReadOwnPending(t.Context(), lane, "reader", "0", 10)
+		carry(found, b)
+		return err == nil && len(found) == 1
+	})
+	if g := mustGrab(t, p, pk.ID, "u"); found["u"].Amount != g.Claim.Amount || found["u"].ShareIndex != g.Claim.ShareIndex {
+		t.Errorf("handed over %+v, told %+v", found["u"], g.Claim)
+	}
+	if claims, err := p.Claims(t.Context(), pk.ID); err != nil || len(claims) != 1 {
+		t.Errorf("claims: %v, %v", claims, err)
+	}
+}
+
+// TestR9_ReplicasBehindAreNoLoss: what the replica lacks was told to nobody, so the gate
+// does not count it: after a failover nothing is missing.
+func TestR9_ReplicasBehindAreNoLoss(t *testing.T) {
+	t.Parallel()
+	servers := newPair(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	pk := newPacket(t, 5)
+	openPacket(t, p, pk)
+	mustGrab(t, p, pk.ID, "u")
+	lane := packet.Lane(pk.ID, p.Lanes())
+	seen := func() int64 { return p.gates[lane].last.Load().memory().seq }
+	servers.part(t)
+	before := seen()
+	if _, err := p.Grab(t.Context(), pk.ID, "v", packet.Profile{}); !errors.Is(err, ErrReplicas) {
+		t.Fatal(err)
+	}
+	p.keeper.round(t.Context())
+	if got := seen(); got != before {
+		t.Errorf("seq %d counts, told was %d", got, before)
+	}
+	servers.follow(t)
+	wait.Until(t, "it counts once the replica has it", func() bool {
+		p.keeper.round(t.Context())
+		return seen() > before
+	})
+}
+
+// TestReplicasHandOffsOfAnother: what was read from a server that is no master any more,
+// and the new one does not have, is handed to nobody.
+func TestReplicasHandOffsOfAnother(t *testing.T) {
+	t.Parallel()
+	servers, old := newPair(t), stacktest.FreshRedis(t)
+	p := openAt(t, Config{Addr: servers.master.Addr, Replicas: 1, Timeout: replicaTimeout})
+	h := handoffs(t, p)
+	before := openAt(t, Config{Addr: old.Addr})
+	handoffs(t, before)
+	fill(t, before, 1, 2)
+	blocking := h.blocking
+	h.blocking = before.rdb
+	b, err := h.Read(t.Context(), 1, "reader", 10, time.Millisecond)
+	if h.blocking = blocking; !errors.Is(err, ErrReplicas) || !b.Empty() {
+		t.Errorf("handed over %+v: %v", b, err)
+	}
+	fill(t, p, 1, 2)
+	if all := readAll(t, h, 1); len(all.HandOffs) != 2 {
+		t.Errorf("handed over %+v", all)
+	}
+}
+
+// TestReplicasOfPromises: of each script it was decided whether it waits.
+func TestReplicasOfPromises(t *testing.T) {
+	t.Parallel()
+	waits := map[string]bool{"create": true, "answer": true, "open": true, "reject": true, "grab": true, "recall": true, "close": true,
+		"retire": true,
+		"list":   false, "view": false, "acquire": false, "renew": false, "release": false, "dismiss": false, "stray": false, "group": false,
+		// what a replica lacks of those is done again
+		"ack": false, "pace": false, "limit": false, "page": false, "gate_shut": false, "gate_open": false, "gate_halt": false,
+		"restore": false, "clear": false, "raise": false, "acl": false}
+	if !promised(redis.NewCmd(t.Context(), "evalsha", lookScript.Hash(), 0)) ||
+		!promised(redis.NewCmd(t.Context(), "eval", sources[lookScript], 0)) {
+		t.Error("grab.lua does not wait when it takes nothing")
+	}
+	for name, s := range scripts {
+		want, known := waits[name]
+		if got := promised(redis.NewCmd(t.Context(), "evalsha", s.Hash(), 0)); !known || got != want {
+			t.Errorf("%s waits: %v, decided %v (known: %v)", name, got, want, known)
+		}
+		if got := promised(redis.NewCmd(t.Context(), "eval", sources[s], 0)); got != want {
+			t.Errorf("%s as a text waits: %v, decided %v", name, got, want)
+		}
+	}
+}
+
+// TestReplicasCluster: each master of a Cluster waits for its own; here they have none.
+func TestReplicasCluster(t *testing.T) {
+	t.Parallel()
+	on := onCluster(t)
+	alone, cfg := on.open(t), on.config()
+	cfg.Replicas, cfg.Timeout = 1, replicaTimeout
+	p := openAt(t, cfg)
+	pk, other := newPacket(t, 2), newPacket(t, 2)
+	openPacket(t, alone, pk)
+	_, errGrab := p.Grab(t.Context(), pk.ID, "u", packet.Profile{})
+	_, errCreate := p.Create(t.Context(), other, nil, nil, time.Hour, time.Second)
+	for what, err := range map[string]error{"grab": errGrab, "create": errCreate, "durable": p.Durable(t.Context())} {
+		if !errors.Is(err, ErrReplicas) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if g := mustGrab(t, alone, pk.ID, "u"); g.Result != packet.GrabReplayed {
+		t.Errorf("%+v", g)
+	}
+}

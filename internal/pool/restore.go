@@ -1,0 +1,421 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/tinylib/msgp/msgp"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+var (
+	restoreScript = newScript("restore")
+	clearScript   = newScript("clear")
+)
+
+const (
+	// restorePart is how many elements one call of restore.lua writes: some
+	// milliseconds in which Redis serves nobody else.
+	restorePart = 5_000
+	// orderPart is how many winners one element of their order has.
+	orderPart = 100
+	// clearPackets is how many packets one call of clear.lua removes.
+	clearPackets = 200
+	// tombstonesAtOnce is how many tombstones go to Redis together.
+	tombstonesAtOnce = 500
+	// restoredMark stands where a claim record has the mark of its call.
+	restoredMark = "restored"
+)
+
+// The kinds of keys that restore.lua writes.
+const (
+	kindHash      = "hash"
+	kindList      = "list"
+	kindSet       = "set"
+	kindZset      = "zset"
+	kindTombstone = "tombstone"
+	kindRetired   = "retired"
+)
+
+// ErrTorn means that rows of a packet changed while its pool was being made of them.
+// The call has to be repeated.
+var ErrTorn = errors.New("rows changed meanwhile")
+
+// ClearLane removes every pool of a lane whose gate is closed in the given epoch,
+// tombstones apart: those never change. Of the packets to keep, what would be their
+// tombstone stays. tell, when not nil, is told the ids of the packets, some at a time,
+// before they are removed. It returns how many packets there were. Hand-offs stay.
+//
+// Errors: ErrGate (the gate is not closed in this epoch), ErrUnavailable, and what
+// tell returns.
+func (p *Pool) ClearLane(ctx context.Context, lane int, epoch int64, keep map[string]bool, tell func(ids []string) error) (int, error) {
+	if lane < 0 || lane >= p.cfg.Lanes {
+		return 0, fmt.Errorf("lane %d of %d", lane, p.cfg.Lanes)
+	}
+	n := 0
+	for {
+		ids, err := p.rdb.ZRange(ctx, p.keys.live(lane), int64(n), int64(n+clearPackets-1)).Result()
+		if err != nil {
+			return n, redisError("live packets", err)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		if tell != nil {
+			if err := tell(ids); err != nil {
+				return n, err
+			}
+		}
+		var keys []string
+		for _, id := range ids {
+			if packet.ValidID(id) {
+				k := p.keys.of(id)
+				keys = append(keys, k.shares, k.winners, k.eligible, k.order)
+				if !keep[id] {
+					keys = append(keys, k.packet)
+				}
+			}
+		}
+		if err := p.clear(ctx, lane, epoch, keys); err != nil {
+			return n, err
+		}
+		n += len(ids)
+	}
+	// They come last: what an interrupted call left is found by the next one.
+	return n, p.clear(ctx, lane, epoch, []string{p.keys.live(lane), p.keys.claimed(lane), p.keys.listed(lane), p.keys.staged(lane)})
+}
+
+func (p *Pool) clear(ctx context.Context, lane int, epoch int64, keys []string) error {
+	err := clearScript.Run(ctx, p.rdb, append([]string{p.keys.epoch(lane)}, keys...), epoch).Err()
+	return redisError("clear lane "+strconv.Itoa(lane), err)
+}
+
+// Restore makes the pool of a packet again from its rows, in place of whatever
+// there is, while the gate of its lane is closed in the given epoch (rule R9). The
+// state is funding, open or closing, as the row says. Of a packet that is withheld the
+// free shares are left out: a grab that would take one finds counters and shares in
+// disagreement, and is unavailable. An open packet whose list is lost is closed, unopened: its
+// workflow follows, as after a recall. after returns the shares
+// behind an index, in order, some at a time, and none at the end; -1 is before all
+// of them. Memory does not grow with the packet.
+//
+// Errors: ErrGate, ErrUnavailable, ErrTorn when the shares are not those that the
+// record counts, and what after returns. After an error the call has to be repeated.
+func (p *Pool) Restore(ctx context.Context, epoch int64, r packet.Restored, after func(index int) ([]packet.Share, error)) error {
+	keys, err := p.keysOf(r.ID)
+	if err != nil {
+		return err
+	}
+	if r.Stored == packet.StatusOpen && r.ListLost() {
+		r.Stored, r.Reason = packet.StatusClosing, packet.CloseUnopened
+	}
+	lane := packet.Lane(r.ID, p.cfg.Lanes)
+	f := &filling{pool: p, keys: keys, gate: p.keys.epoch(lane), epoch: epoch, packet: r,
+		loader: packet.Resume(r.ClaimedAmount, best(r), r.BestAmount), promised: map[string]packet.Claim{}}
+	for _, c := range r.Promised {
+		f.promised[c.UserID] = c
+	}
+	if err := p.clear(ctx, lane, epoch, []string{keys.packet, keys.shares, keys.winners, keys.eligible, keys.order}); err != nil {
+		return err
+	}
+	if err := f.frame(ctx); err != nil {
+		return fmt.Errorf("restore packet %s: %w", r.ID, err)
+	}
+	for index := -1; ; {
+		shares, err := after(index)
+		if err != nil {
+			return err
+		}
+		if len(shares) == 0 {
+			break
+		}
+		for len(shares) > 0 {
+			some := shares[:min(restorePart, len(shares))]
+			shares, index = shares[len(some):], some[len(some)-1].Index
+			if err := f.add(ctx, some); err != nil {
+				return fmt.Errorf("restore packet %s: %w", r.ID, err)
+			}
+		}
+	}
+	if err := f.end(ctx); err != nil {
+		return fmt.Errorf("restore packet %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func best(r packet.Restored) int {
+	if r.BestShare == nil {
+		return 0
+	}
+	return *r.BestShare
+}
+
+// filling is one packet on its way into the pool.
+type filling struct {
+	pool   *Pool
+	keys   packetKeys
+	gate   string
+	epoch  int64
+	packet packet.Restored
+	loader packet.Loader
+
+	free, claimed, parts int // elements of shares, claims in winners, elements of order
+	sum                  money.Fen
+	promised             map[string]packet.Claim // by user: those who have no share, as far as it has come
+}
+
+// write puts elements into a key; before is how many a list has already.
+func (f *filling) write(ctx context.Context, key, kind string, before int, elements []any) error {
+	for from := 0; from < len(elements); from += 2 * restorePart { // even: pairs stay together
+		part := elements[from:min(from+2*restorePart, len(elements))]
+		done, err := restoreScript.Run(ctx, f.pool.rdb, []string{f.gate, key}, append([]any{f.epoch, kind, before + from, 0}, part...)...).Int()
+		if err != nil {
+			return redisError("write "+key, err)
+		}
+		if done != 1 {
+			return fmt.Errorf("list %s has another length: %w", key, ErrTorn)
+		}
+	}
+	return nil
+}
+
+// frame writes what goes before shares and winners: first of all the place among
+// the live packets, by which ClearLane finds the rest.
+func (f *filling) frame(ctx context.Context) error {
+	r := f.packet
+	if err := f.write(ctx, f.keys.live, kindZset, 0, []any{r.CreatedAt.UnixMilli(), r.ID}); err != nil {
+		return err
+	}
+	if r.Stored == packet.StatusFunding {
+		at := placeAt(r.CreatedAt.UnixMilli(), r.ID)
+		if err := f.write(ctx, f.keys.staged, kindZset, 0, []any{0, prefixOf(r.App, "") + at, 0, prefixOf(r.App, r.SenderID) + at}); err != nil {
+			return err
+		}
+	}
+	guests := make([]any, len(r.Eligible))
+	for i, user := range r.Eligible {
+		guests[i] = user
+	}
+	return f.write(ctx, f.keys.eligible, kindSet, 0, guests)
+}
+
+// add writes some shares: those that are free into the list, the others to the winners.
+func (f *filling) add(ctx context.Context, shares []packet.Share) error {
+	var free, winners, places, order []any
+	var users []string
+	before := f.claimed
+	for _, s := range shares {
+		if s.Claim == nil {
+			free = append(free, string(f.loader.NextOf(s.Index, s.Amount).AppendText(nil)))
+			continue
+		}
+		f.sum += s.Amount
+		record, err := f.record(*s.Claim, f.sum)
+		if err != nil {
+			return err
+		}
+		c := s.Claim
+		delete(f.promised, c.UserID) // of two, the share counts
+		winners = append(winners, c.UserID, record)
+		places = append(places, 0, prefixOf(f.packet.App, c.UserID)+placeAt(c.ClaimedAt.UnixMilli(), c.PacketID))
+		users = append(users, c.UserID)
+	}
+	for from := 0; from < len(users); from += orderPart {
+		part := users[from:min(from+orderPart, len(users))]
+		order = append(order, strconv.Itoa(before+from)+":"+string(packUsers(part)))
+	}
+	if f.packet.Stored == packet.StatusOpen && !f.packet.Withheld { // of a closing packet nothing is taken any more
+		if err := f.write(ctx, f.keys.shares, kindList, f.free, free); err != nil {
+			return err
+		}
+	}
+	if err := f.write(ctx, f.keys.winners, kindHash, 0, winners); err != nil {
+		return err
+	}
+	if err := f.write(ctx, f.keys.order, kindList, f.parts, order); err != nil {
+		return err
+	}
+	if err := f.write(ctx, f.keys.claimed, kindZset, 0, places); err != nil {
+		return err
+	}
+	f.free, f.claimed, f.parts = f.free+len(free), f.claimed+len(users), f.parts+len(order)
+	return nil
+}
+
+// record is a claim record as grab.lua writes it.
+func (f *filling) record(c packet.Claim, sum money.Fen) (string, error) {
+	profile := ""
+	if c.Profile != (packet.Profile{}) {
+		encoded, err := json.Marshal(c.Profile)
+		if err != nil {
+			return "", fmt.Errorf("encode profile: %w", err)
+		}
+		profile = string(encoded)
+	}
+	share := packet.Loaded{Index: c.ShareIndex, Amount: c.Amount, Sum: sum, Best: best(f.packet)}.AppendText(nil)
+	return fmt.Sprintf("%s:%d:%s:%s", share, c.ClaimedAt.UnixMilli(), restoredMark, profile), nil
+}
+
+func packUsers(users []string) []byte {
+	b := msgp.AppendArrayHeader(nil, uint32(len(users)))
+	for _, u := range users {
+		b = msgp.AppendString(b, u)
+	}
+	return b
+}
+
+// end compares what came with what the record counts, and writes the packet's hash.
+func (f *filling) end(ctx context.Context) error {
+	r := f.packet
+	shares := f.free + f.claimed
+	opened := r.Stored != packet.StatusFunding && shares > 0 // a packet that closes unopened has no shares
+	if f.claimed != r.ClaimedCount || f.sum != r.ClaimedAmount || opened && shares != r.ShareCount || r.Stored == packet.StatusOpen &&
+		!opened {
+		return fmt.Errorf("%d claims and %d free shares, the record counts %d of %d: %w", f.claimed, f.free, r.ClaimedCount, r.ShareCount,
+			ErrTorn)
+	}
+	var told []any // to users who have no share (rule R10)
+	for _, c := range f.promised {
+		record, err := f.record(c, f.sum)
+		if err != nil {
+			return err
+		}
+		told = append(told, c.UserID, record)
+	}
+	if err := f.write(ctx, f.keys.winners, kindHash, 0, told); err != nil {
+		return err
+	}
+	fields, err := hashOf(r)
+	if err != nil {
+		return err
+	}
+	return f.write(ctx, f.keys.packet, kindHash, 0, fields)
+}
+
+// poolStates are the states of pools by the statuses of rows.
+var poolStates = map[packet.Status]packet.PoolState{
+	packet.StatusFunding: packet.PoolFunding, packet.StatusOpen: packet.PoolOpen, packet.StatusClosing: packet.PoolClosing,
+}
+
+// hashOf returns the fields of a packet's key, as the scripts would have left them.
+func hashOf(r packet.Restored) ([]any, error) {
+	state, ok := poolStates[r.Stored]
+	if !ok {
+		return nil, fmt.Errorf("a packet that is %s has no pool", r.Stored)
+	}
+	static := r.Packet
+	static.CreatedAt, static.OpensAt, static.ExpiresAt = time.Time{}, time.Time{}, time.Time{}
+	encoded, err := json.Marshal(static)
+	if err != nil {
+		return nil, fmt.Errorf("encode packet: %w", err)
+	}
+	restricted := "0"
+	if r.EligibleCount > 0 {
+		restricted = "1"
+	}
+	fields := []any{
+		"id", r.ID, "app", r.App, "sender", r.SenderID, "state", string(state), "packet", encoded, "body_hash", r.BodyHash,
+		"share_count", r.ShareCount, "remaining", r.ShareCount - r.ClaimedCount, "claimed_count", r.ClaimedCount,
+		"claimed_amount", int64(r.ClaimedAmount), "restricted", restricted,
+		"created_at", r.CreatedAt.UnixMilli(), "opens_at", r.OpensAt.UnixMilli(), "expires_at", r.ExpiresAt.UnixMilli(),
+		// Nobody is busy with it any more: whoever asks next is.
+		"busy_until", r.CreatedAt.UnixMilli(), "holder", "",
+	}
+	if r.ClaimedCount > 0 {
+		fields = append(fields, "best", best(r), "claimed_at", r.LastClaimedAt.UnixMilli())
+	}
+	if state == packet.PoolClosing {
+		fields = append(fields, "reason", string(r.Reason))
+	}
+	if r.OneWin {
+		fields = append(fields, "wins_until", r.ExpiresAt.Add(packet.WinsKept).UnixMilli())
+	}
+	if r.Withheld && state == packet.PoolOpen {
+		fields = append(fields, "withheld", "1")
+	}
+	return withFirst(fields, r.First)
+}
+
+func withFirst(fields []any, first *packet.FirstAnswer) ([]any, error) {
+	if first == nil {
+		return fields, nil
+	}
+	encoded, err := json.Marshal(first)
+	if err != nil {
+		return nil, fmt.Errorf("encode first answer: %w", err)
+	}
+	return append(fields, "first", encoded), nil
+}
+
+// RestoreWins adds to the users who have won in a campaign, which is named by its id or by
+// that of one of its packets, while the gate of its lane is closed in the given epoch. They
+// count until the given time at least.
+//
+// Errors: ErrGate, ErrUnavailable.
+func (p *Pool) RestoreWins(ctx context.Context, epoch int64, campaign string, users []string, until time.Time) error {
+	keys, err := p.keysOf(campaign)
+	if err != nil {
+		return err
+	}
+	args := []any{epoch, kindSet, 0, until.UnixMilli()}
+	for _, user := range users {
+		args = append(args, user)
+	}
+	err = restoreScript.Run(ctx, p.rdb, []string{p.keys.epoch(packet.Lane(campaign, p.cfg.Lanes)), keys.wins}, args...).Err()
+	return redisError("wins of campaign "+campaign, err)
+}
+
+// RestoreTombstones makes tombstones of packets of a lane, while its gate is closed
+// in the given epoch. One that is there stays, and so does a pool.
+//
+// Errors: ErrGate, ErrUnavailable.
+func (p *Pool) RestoreTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
+	return p.writeStones(ctx, lane, epoch, kindTombstone, stones)
+}
+
+// ReplaceByTombstones does the same in place of what is there, in one step a packet.
+func (p *Pool) ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error {
+	return p.writeStones(ctx, lane, epoch, kindRetired, stones)
+}
+
+func (p *Pool) writeStones(ctx context.Context, lane int, epoch int64, kind string, stones []packet.Tombstone) error {
+	gate := p.keys.epoch(lane)
+	for len(stones) > 0 {
+		some := stones[:min(tombstonesAtOnce, len(stones))]
+		stones = stones[len(some):]
+		args := make([][]any, len(some))
+		for i, s := range some {
+			fields, err := withFirst([]any{"retired", "1", "state", string(s.State), "body_hash", s.BodyHash, "app", s.App}, s.First)
+			if err != nil {
+				return err
+			}
+			args[i] = append([]any{epoch, kind, 0, s.Until.UnixMilli()}, fields...)
+		}
+		replies := make([]*redis.Cmd, len(some))
+		_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, s := range some {
+				replies[i] = restoreScript.EvalSha(ctx, pipe, []string{gate, p.keys.of(s.ID).packet}, args[i]...)
+			}
+			return nil
+		})
+		if err != nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return redisError("restore tombstones", err)
+		}
+		for i, s := range some { // a Redis that has forgotten the script is told it again
+			if redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
+				replies[i] = restoreScript.Run(ctx, p.rdb, []string{gate, p.keys.of(s.ID).packet}, args[i]...)
+			}
+			if err := replies[i].Err(); err != nil {
+				return redisError("restore tombstones", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package pool
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scripts. Each has a header that says what it does, which keys and
+// arguments it takes and what it returns. KEYS[n] and ARGV[n] are single;
+// KEYS[+n] and ARGV[+n] are the n-th of a group that follows the single ones
+// any number of times.
+//
+// They begin with #!lua: then Redis refuses them as a whole, before the first
+// line, when it is read-only or cannot write to disk. At its limit of memory it
+// refuses what begins something new: create.lua, open.lua, grab.lua and limit.lua. All others have
+// flags=allow-oom: they end, pay, lease or remove what is there, and without them no
+// memory would ever be free again. What they add is little, or goes for good soon after.
+//
+//go:embed *.lua
+var scriptFiles embed.FS
+
+var (
+	createScript  = newScript("create")
+	answerScript  = newScript("answer")
+	openScript    = newScript("open")
+	rejectScript  = newScript("reject")
+	grabScript    = newScript("grab")
+	recallScript  = newScript("recall")
+	closeScript   = newScript("close")
+	retireScript  = newScript("retire")
+	listScript    = newScript("list")
+	viewScript    = newScript("view")
+	acquireScript = newScript("acquire")
+	renewScript   = newScript("renew")
+	releaseScript = newScript("release")
+	dismissScript = newScript("dismiss")
+	strayScript   = newScript("stray")
+	groupScript   = newScript("group")
+	ackScript     = newScript("ack")
+	paceScript    = newScript("pace")
+	limitScript   = newScript("limit")
+	raiseScript   = newScript("raise")
+	aclScript     = newScript("acl")
+)
+
+// lookScript is grab.lua for a Redis that is full: it takes nothing (looking), so it
+// needs no memory.
+var lookScript = func() *redis.Script {
+	const writes, reads = "#!lua\n", "#!lua flags=no-writes\n"
+	source := sources[grabScript]
+	if !strings.HasPrefix(source, writes) {
+		panic("grab.lua does not begin with " + writes) // a mistake at build time
+	}
+	source = reads + strings.TrimPrefix(source, writes)
+	s := redis.NewScript(source)
+	sources[s] = source
+	return s
+}()
+
+// looking before the mark of a call says that nothing is to be taken.
+const looking = "?"
+
+// scripts are all scripts by name, sources their texts.
+var (
+	scripts = map[string]*redis.Script{}
+	sources = map[*redis.Script]string{}
+)
+
+func newScript(name string) *redis.Script {
+	source, err := scriptFiles.ReadFile(name + ".lua")
+	if err != nil {
+		panic(err) // the file is not part of the program: a mistake at build time
+	}
+	text := withRights(string(source))
+	s := redis.NewScript(text)
+	scripts[name], sources[s] = s, text
+	return s
+}
+
+// called are the commands that a script names.
+var called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+
+// withRights has a script that writes ask first whether its user may run all its commands:
+// Redis looks at each of them only when it comes to it, and undoes nothing of those before.
+// Somebody may take a right away while we work, and half a grab is a share for two. It
+// stands behind the first line, so that all lines keep their numbers.
+func withRights(source string) string {
+	head, rest, _ := strings.Cut(source, "\n")
+	var asked, names []string
+	for _, call := range called.FindAllStringSubmatch(rest, -1) {
+		if slices.Contains(names, call[1]) || call[1] == "XGROUP" || call[1] == "XINFO" { // these are of a subcommand
+			continue
+		}
+		names = append(names, call[1])
+		words := questionOf(strings.ToLower(call[1]), "KEYS[1]")
+		words[0] = "'" + call[1] + "'"
+		asked = append(asked, "{"+strings.Join(words, ", ")+"}")
+	}
+	// grab.lua asks where it is about to write
+	if len(names) < 2 || strings.Contains(head, "no-writes") || strings.Contains(source, "acl_check_cmd") {
+		return source
+	}
+	return head + "\nfor _, words in ipairs({" + strings.Join(asked, ", ") + "}) do if not redis.acl_check_cmd(unpack(words)) then return " +
+		"redis.error_reply('NOPERM +' .. string.lower(words[1])) end end " + rest
+}
+
+// loadScripts puts all scripts into Redis, so that no call has to carry one.
+// After a restart of Redis they come back one by one (redis.Script.Run).
+func loadScripts(ctx context.Context, c redis.Cmdable) error {
+	for name, s := range scripts {
+		if err := s.Load(ctx, c).Err(); err != nil {
+			return redisError("load script "+name, err)
+		}
+	}
+	return nil
+}
+
+// text, number and list read one element of a script's reply.
+
+func text(reply []any, i int) (string, error) {
+	if i < len(reply) {
+		if s, ok := reply[i].(string); ok {
+			return s, nil
+		}
+	}
+	return "", fmt.Errorf("%w: script reply has no text at %d", ErrMalformed, i)
+}
+
+func number(reply []any, i int) (int64, error) {
+	if i < len(reply) {
+		if n, ok := reply[i].(int64); ok {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: script reply has no number at %d", ErrMalformed, i)
+}
+
+func list(reply []any, i int) ([]any, error) {
+	if i < len(reply) {
+		if l, ok := reply[i].([]any); ok {
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: script reply has no list at %d", ErrMalformed, i)
+}

@@ -1,0 +1,258 @@
+package pool
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/packet"
+)
+
+// searchPause bounds the pause between two flights of searches, which all readers wait for.
+const searchPause = 20 * time.Millisecond
+
+// search asks for up to limit places of one owner after a place, newest first.
+type search struct {
+	staged    bool // among the staged packets; else among the claims
+	app, user string
+	after     packet.Place
+	limit     int
+}
+
+// listedLane is what the flights know of the claims of a lane. The zero value knows
+// nothing. It is of the flight under way alone.
+type listedLane struct {
+	epoch, grabs int64 // all claims up to this number of grabs are listed
+	claims       int64 // that are left of them, at most
+	changed      bool  // in the last flight: then the next one is likely to find it changed
+	owners       owners
+}
+
+func (l listedLane) covers(e Epoch) bool { return l.epoch == e.Number && l.grabs == e.Grabs }
+
+// searching is a flight of searches.
+type searching struct {
+	pool  *Pool
+	known []listedLane
+	seed  maphash.Seed // of owners
+	found map[search][]packet.Place
+	read  []laneRead
+}
+
+// laneRead is a command in a pipeline that reads places of one lane.
+type laneRead struct {
+	lane int
+	of   search
+	cmd  *redis.StringSliceCmd
+}
+
+// newSearches makes the coalescer of searches.
+func newSearches(p *Pool) *coalescer[search, []packet.Place] {
+	known, seed := make([]listedLane, p.cfg.Lanes), maphash.MakeSeed()
+	return &coalescer[search, []packet.Place]{base: p.base, pause: searchPause,
+		fly: func(ctx context.Context, asked []search) (map[search][]packet.Place, error) {
+			f := &searching{pool: p, known: known, seed: seed, found: map[search][]packet.Place{}}
+			if err := f.fly(ctx, asked); err != nil {
+				return nil, err
+			}
+			for of, places := range f.found {
+				slices.SortFunc(places, packet.Place.Compare)
+				f.found[of] = places[:min(of.limit, len(places))]
+			}
+			return f.found, nil
+		}}
+}
+
+// fly reads, in one pipeline, the epochs of all lanes and, of the lanes that have not
+// changed since the last flight, the places. Lanes in which somebody has won since are
+// listed first and read then. Lanes that are known to have no claims, or none of the user,
+// are not read.
+func (f *searching) fly(ctx context.Context, asked []search) error {
+	var claims, staged []search
+	for _, s := range asked {
+		if s.staged {
+			staged = append(staged, s)
+		} else {
+			claims = append(claims, s)
+		}
+	}
+	var any []*redis.IntCmd
+	epochs, err := f.pool.sure(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
+		for lane := range f.known {
+			f.askQuiet(ctx, pipe, lane, claims)
+		}
+		if len(staged) > 0 {
+			any = f.pool.countKeys(ctx, pipe, f.pool.keys.staged)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(claims) > 0 {
+		if err := f.readChanged(ctx, claims, epochs); err != nil {
+			return err
+		}
+	}
+	for _, n := range any {
+		count, err := n.Result()
+		if err != nil {
+			return redisError("read lanes", err)
+		}
+		if count > 0 {
+			return f.readStaged(ctx, staged)
+		}
+	}
+	return nil
+}
+
+// askQuiet puts the searches of a lane into a pipeline that is likely not to have changed:
+// for users who may have claims there.
+func (f *searching) askQuiet(ctx context.Context, pipe redis.Pipeliner, lane int, claims []search) {
+	known := &f.known[lane]
+	if known.epoch == 0 || known.changed || known.claims == 0 || len(claims) == 0 {
+		return
+	}
+	if !known.owners.whole {
+		known.owners.looked += int64(len(claims))
+		f.ask(ctx, pipe, lane, f.pool.keys.claimed, claims)
+		known.owners.read(ctx, pipe, f.pool.keys.claimed(lane), known.claims)
+		return
+	}
+	for _, s := range claims {
+		if known.owners.has(maphash.String(f.seed, prefixOf(s.app, s.user))) {
+			f.ask(ctx, pipe, lane, f.pool.keys.claimed, []search{s})
+		}
+	}
+}
+
+// readChanged takes what was read, lists the claims of the lanes that have changed, and
+// reads those that were not read yet.
+func (f *searching) readChanged(ctx context.Context, claims []search, epochs []Epoch) error {
+	var changed, unread []int
+	for lane, e := range epochs {
+		known := &f.known[lane]
+		switch {
+		case !known.covers(e):
+			changed = append(changed, lane)
+		case known.changed && known.claims > 0: // it was likely to have changed again, and has not
+			unread = append(unread, lane)
+		}
+		known.changed = false
+		if known.covers(e) {
+			if err := known.owners.take(f.seed); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f.take(func(lane int) bool { return !slices.Contains(changed, lane) }); err != nil || len(changed)+len(unread) == 0 {
+		return err
+	}
+	for _, lane := range changed {
+		f.known[lane] = listedLane{}
+	}
+	left, err := f.pool.listLanes(ctx, changed)
+	if err != nil {
+		return err
+	}
+	for i, lane := range changed {
+		if left[i] > 0 {
+			unread = append(unread, lane)
+		}
+	}
+	if _, err = f.pool.sure(ctx, slices.Compact(slices.Sorted(slices.Values(slices.Concat(changed, unread)))), func(pipe redis.Pipeliner) {
+		for _, lane := range unread {
+			f.ask(ctx, pipe, lane, f.pool.keys.claimed, claims)
+		}
+	}); err != nil {
+		return err
+	}
+	for i, lane := range changed {
+		f.known[lane] = listedLane{epoch: epochs[lane].Number, grabs: epochs[lane].Grabs, claims: left[i], changed: true}
+	}
+	return f.take(func(int) bool { return true })
+}
+
+// readStaged reads the lanes that have staged packets.
+func (f *searching) readStaged(ctx context.Context, staged []search) error {
+	counts := make([]*redis.IntCmd, f.pool.cfg.Lanes)
+	_, err := f.pool.sure(ctx, f.pool.lanesAll(), func(pipe redis.Pipeliner) {
+		for lane := range counts {
+			counts[lane] = pipe.ZCard(ctx, f.pool.keys.staged(lane))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var lanes []int
+	for lane, n := range counts {
+		count, err := n.Result()
+		if err != nil {
+			return redisError("read lanes", err)
+		}
+		if count > 0 {
+			lanes = append(lanes, lane)
+		}
+	}
+	if _, err = f.pool.sure(ctx, lanes, func(pipe redis.Pipeliner) {
+		for _, lane := range lanes {
+			f.ask(ctx, pipe, lane, f.pool.keys.staged, staged)
+		}
+	}); err != nil {
+		return err
+	}
+	return f.take(func(int) bool { return true })
+}
+
+// ask puts the reads of a lane into a pipeline.
+func (f *searching) ask(ctx context.Context, pipe redis.Pipeliner, lane int, key func(lane int) string, searches []search) {
+	for _, s := range searches {
+		prefix := prefixOf(s.app, s.user)
+		span := &redis.ZRangeBy{Min: "[" + prefix, Max: "(" + prefix[:len(prefix)-1] + "\x01", Count: int64(s.limit)}
+		if s.after != (packet.Place{}) {
+			span.Max = "(" + prefix + placeAt(s.after.At.UnixMilli(), s.after.ID)
+		}
+		f.read = append(f.read, laneRead{lane, s, pipe.ZRevRangeByLex(ctx, key(lane), span)})
+	}
+}
+
+// take keeps what was found in some lanes, and forgets the rest.
+func (f *searching) take(from func(lane int) bool) error {
+	read := f.read
+	f.read = nil
+	for _, r := range read {
+		if !from(r.lane) {
+			continue
+		}
+		members, err := r.cmd.Result()
+		if err != nil {
+			return redisError("read lanes", err)
+		}
+		for _, member := range members {
+			at, err := placeOf(member[len(prefixOf(r.of.app, r.of.user)):])
+			if err != nil {
+				return err
+			}
+			f.found[r.of] = append(f.found[r.of], at)
+		}
+	}
+	return nil
+}
+
+// countKeys counts in a pipeline how many of the lanes have a key: in one command, but for
+// a Cluster, where a command touches one slot.
+func (p *Pool) countKeys(ctx context.Context, pipe redis.Pipeliner, key func(lane int) string) (counts []*redis.IntCmd) {
+	keys := make([]string, p.cfg.Lanes)
+	for lane := range keys {
+		keys[lane] = key(lane)
+	}
+	if p.cfg.Mode != ModeCluster {
+		return []*redis.IntCmd{pipe.Exists(ctx, keys...)}
+	}
+	for _, k := range keys {
+		counts = append(counts, pipe.Exists(ctx, k))
+	}
+	return counts
+}

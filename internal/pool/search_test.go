@@ -1,0 +1,245 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/test/wait"
+)
+
+// costs returns how often Redis ran the commands that a client sent while do ran, and for
+// how many us. What scripts call is in their time.
+func costs(t *testing.T, p *Pool, do func()) (calls map[string]int, usec int) {
+	t.Helper()
+	if err := p.rdb.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	info, err := p.rdb.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls = map[string]int{}
+	scripts := 0
+	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+),usec=(\d+)`).FindAllStringSubmatch(info, -1) {
+		if slices.Contains([]string{"config|resetstat", "info"}, m[1]) {
+			continue
+		}
+		calls[m[1]], _ = strconv.Atoi(m[2])
+		n, _ := strconv.Atoi(m[3])
+		if usec += n; m[1] == "evalsha" {
+			scripts = n
+		}
+	}
+	if scripts > 0 { // the time of a script has that of what it calls
+		usec = scripts
+	}
+	return calls, usec
+}
+
+// TestListsCost: while nobody grabs, a page costs Redis one read a lane to know that, and
+// one more a lane that has claims of the user; packets that are only staged are looked for in one
+// command. Pages that are read at the same time share all but their own reads.
+func TestListsCost(t *testing.T) {
+	t.Parallel()
+	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
+	const won = 5 // lanes with claims
+	lanes := map[int]bool{}
+	var pk packet.Packet
+	for len(lanes) < won {
+		next := newPacket(t, 3)
+		lane := packet.Lane(next.ID, p.Lanes())
+		if lanes[lane] {
+			continue
+		}
+		lanes[lane], pk = true, next
+		openPacket(t, p, pk)
+		mustGrab(t, p, pk.ID, "u")
+	}
+	page := func(user string) {
+		if claims, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 51); err != nil || len(claims) != 0 {
+			t.Errorf("%s: %d claims, %v", user, len(claims), err)
+		}
+	}
+	check := func(what string, calls, want map[string]int) {
+		t.Helper()
+		for _, name := range []string{"hmget", "zrevrangebylex", "evalsha", "exists", "zcard", "xrevrange"} {
+			if calls[name] != want[name] {
+				t.Errorf("%s: %d %s, want %d", what, calls[name], name, want[name])
+			}
+		}
+	}
+	page("first")  // lists what was won
+	page("second") // finds that nothing was won since
+	page("third")  // reads whose claims there are
+	calls, _ := costs(t, p, func() { page("nobody") })
+	check("a user without claims", calls, map[string]int{"hmget": p.Lanes()})
+	calls, _ = costs(t, p, func() {
+		if claims, err := p.UserClaims(t.Context(), "shop", "u", packet.Place{}, 51); err != nil || len(claims) != won {
+			t.Errorf("%v, %v", claims, err)
+		}
+	})
+	check("one who has some", calls, map[string]int{"hmget": p.Lanes(), "zrevrangebylex": won})
+	calls, _ = costs(t, p, func() {
+		if some, err := p.Staged(t.Context(), []string{"shop", "another"}, "", packet.Place{}, 51); err != nil || len(some) != 0 {
+			t.Errorf("%v, %v", some, err)
+		}
+	})
+	check("packets", calls, map[string]int{"hmget": p.Lanes(), "exists": 1})
+
+	mustGrab(t, p, pk.ID, "v")
+	calls, _ = costs(t, p, func() { page("after a grab") })
+	check("after a grab", calls, map[string]int{"hmget": p.Lanes() + 1, "zrevrangebylex": 1, "evalsha": 1, "xrevrange": 1, "zcard": 2})
+}
+
+// TestListsShared: readers who wait for the same flight share it, and nobody is answered by
+// one that began before the call.
+func TestListsShared(t *testing.T) {
+	t.Parallel()
+	type flight struct {
+		asked []string
+		land  chan struct{}
+	}
+	flights := make(chan flight)
+	c := &coalescer[string, string]{base: t.Context(), fly: func(_ context.Context, asked []string) (map[string]string, error) {
+		f := flight{asked, make(chan struct{})}
+		flights <- f
+		<-f.land
+		answers := map[string]string{}
+		for _, q := range asked {
+			answers[q] = "of " + q
+		}
+		return answers, nil
+	}}
+	var readers sync.WaitGroup
+	read := func(q string) {
+		readers.Go(func() {
+			if got, err := c.ask(t.Context(), q); err != nil || got[q] != "of "+q {
+				t.Errorf("%s: %v, %v", q, got, err)
+			}
+		})
+	}
+	waiting := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.waiting == nil {
+			return 0
+		}
+		return len(c.waiting.asked)
+	}
+	read("a")
+	first := <-flights
+	for _, q := range []string{"a", "b", "b", "c"} {
+		read(q)
+	}
+	wait.Until(t, "three questions wait", func() bool { return waiting() == 3 })
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := c.ask(left, "d"); err == nil {
+		t.Error("a reader who left was answered")
+	}
+	close(first.land)
+	second := <-flights
+	slices.Sort(second.asked)
+	if !slices.Equal(first.asked, []string{"a"}) || !slices.Equal(second.asked, []string{"a", "b", "c", "d"}) {
+		t.Errorf("asked %q, then %q", first.asked, second.asked)
+	}
+	close(second.land)
+	readers.Wait()
+	read("e")
+	third := <-flights
+	close(third.land)
+	readers.Wait()
+}
+
+// TestListsWhileGrabbing: whoever reads after a grab was acknowledged finds it, whatever
+// flights are under way.
+func TestListsWhileGrabbing(t *testing.T) { onEach(t, testListsWhileGrabbing) }
+
+func testListsWhileGrabbing(t *testing.T, on setup) {
+	grabbing, reading := on.openFresh(t), on.open(t) // two processes
+	const packets, each = 6, 40
+	var all []packet.Packet
+	for range packets {
+		pk := newPacket(t, each)
+		openPacket(t, grabbing, pk)
+		all = append(all, pk)
+	}
+	var users sync.WaitGroup
+	for u := range each {
+		users.Go(func() {
+			user := fmt.Sprint("u", u)
+			for n, pk := range all {
+				if got, err := grabbing.Grab(t.Context(), pk.ID, user, packet.Profile{}); err != nil || got.Result != packet.GrabWon {
+					t.Errorf("%s: %v, %v", user, got.Result, err)
+					return
+				}
+				claims, err := reading.UserClaims(t.Context(), "shop", user, packet.Place{}, 2*packets)
+				if err != nil || len(claims) != n+1 {
+					t.Errorf("%s: %d claims after %d grabs, %v", user, len(claims), n+1, err)
+					return
+				}
+			}
+		})
+	}
+	users.Wait()
+	if claims, err := reading.UserClaims(t.Context(), "shop", "nobody", packet.Place{}, 1); err != nil || len(claims) != 0 {
+		t.Errorf("%v, %v", claims, err)
+	}
+}
+
+// TestListsCostOfACrowd: pages that are read at the same time share what they have to know of
+// all lanes, and users without claims cost nothing more; measured against grabs.
+func TestListsCostOfACrowd(t *testing.T) {
+	t.Parallel()
+	p := openAt(t, Config{Addr: stacktest.FreshRedis(t).Addr})
+	lanes := map[int]packet.Packet{}
+	for len(lanes) < p.Lanes() {
+		pk := newPacket(t, 100)
+		if lane := packet.Lane(pk.ID, p.Lanes()); lanes[lane].ID == "" {
+			lanes[lane] = pk
+			openPacket(t, p, pk)
+			mustGrab(t, p, pk.ID, "u")
+		}
+	}
+	const many = 200
+	calls, grabs := costs(t, p, func() {
+		for i := range many {
+			mustGrab(t, p, lanes[i%p.Lanes()].ID, fmt.Sprint("v", i))
+		}
+	})
+	if calls["evalsha"] != many {
+		t.Errorf("grabs: %v", calls)
+	}
+	page := func(user string) {
+		if _, err := p.UserClaims(t.Context(), "shop", user, packet.Place{}, 51); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 3 { // what was won is listed, and whose it is
+		page("u")
+	}
+	_, alone := costs(t, p, func() {
+		for i := range many {
+			page(fmt.Sprint("nobody", i))
+		}
+	})
+	calls, together := costs(t, p, func() {
+		var readers sync.WaitGroup
+		for i := range many {
+			readers.Go(func() { page(fmt.Sprint("nobody", i)) })
+		}
+		readers.Wait()
+	})
+	t.Logf("us of Redis: a grab %d, a page alone %d, of a crowd %.1f", grabs/many, alone/many, float64(together)/many)
+	if n := calls["hmget"]; n > p.Lanes()*many/4 || calls["zrevrangebylex"] != 0 {
+		t.Errorf("a crowd of %d: %v", many, calls)
+	}
+}

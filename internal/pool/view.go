@@ -1,0 +1,157 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// View returns a packet as Redis knows it at one moment, the tombstone of a
+// retired one too.
+//
+// Errors: ErrNotFound, ErrUnavailable, ErrMalformed.
+func (p *Pool) View(ctx context.Context, id string) (packet.PoolView, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return packet.PoolView{}, err
+	}
+	reply, err := p.ask(ctx, viewScript, id, []string{keys.packet})
+	if err != nil {
+		return packet.PoolView{}, redisError("view packet "+id, err)
+	}
+	return decodeView(id, reply)
+}
+
+// decodeView reads the reply of view.lua.
+func decodeView(id string, reply []any) (packet.PoolView, error) {
+	h, err := readHash(reply, 0)
+	if err != nil {
+		return packet.PoolView{}, fmt.Errorf("view packet %s: %w", id, err)
+	}
+	if len(h.fields) == 0 {
+		return packet.PoolView{}, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	return h.view(id)
+}
+
+// ClaimedCount returns how many shares of a packet were claimed, as its counter says.
+//
+// Errors: ErrNotFound (also for a retired packet), ErrUnavailable, ErrMalformed.
+func (p *Pool) ClaimedCount(ctx context.Context, id string) (int, error) {
+	keys, err := p.keysOf(id)
+	if err != nil {
+		return 0, err
+	}
+	var count *redis.StringCmd
+	if _, err := p.sure(ctx, p.laneOf(id), func(pipe redis.Pipeliner) { count = pipe.HGet(ctx, keys.packet, "claimed_count") }); err != nil {
+		return 0, fmt.Errorf("claimed count of packet %s: %w", id, err)
+	}
+	s, err := count.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return 0, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	case err != nil:
+		return 0, redisError("claimed count of packet "+id, err)
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, fmt.Errorf("claimed count of packet %s: %w: %w", id, ErrMalformed, err)
+	}
+	return n, nil
+}
+
+// packetHash is the content of a packet's key, with the time of reading.
+// Several scripts return it as {..., now in ms, flat list}.
+type packetHash struct {
+	now    time.Time
+	fields map[string]string
+	err    error // the first field that could not be read
+}
+
+// readHash takes now and the flat list from a script's reply, from element i on.
+func readHash(reply []any, i int) (*packetHash, error) {
+	now, err := number(reply, i)
+	if err != nil {
+		return nil, err
+	}
+	flat, err := list(reply, i+1)
+	if err != nil {
+		return nil, err
+	}
+	h := &packetHash{now: fromMs(now), fields: make(map[string]string, len(flat)/2)}
+	for j := 0; j+1 < len(flat); j += 2 {
+		name, err := text(flat, j)
+		if err != nil {
+			return nil, err
+		}
+		if h.fields[name], err = text(flat, j+1); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// view decodes the hash of packet id.
+func (h *packetHash) view(id string) (packet.PoolView, error) {
+	v := packet.PoolView{State: packet.PoolState(h.fields["state"]), Retired: h.fields["retired"] == "1", Now: h.now}
+	h.json("first", &v.First)
+	if v.Retired {
+		v.Packet = packet.Packet{ID: id, BodyHash: h.fields["body_hash"]}
+		return v, h.failed(id)
+	}
+	h.json("packet", &v.Packet)
+	h.json("failure", &v.Failure)
+	if _, ok := h.fields["best"]; ok {
+		best := int(h.int("best"))
+		v.BestShare = &best
+	}
+	v.Packet.CreatedAt, v.Packet.OpensAt, v.Packet.ExpiresAt = h.time("created_at"), h.time("opens_at"), h.time("expires_at")
+	v.RemainingCount = int(h.int("remaining"))
+	v.ClaimedCount = int(h.int("claimed_count"))
+	v.ClaimedAmount = money.Fen(h.int("claimed_amount"))
+	v.Withheld = h.fields["withheld"] == "1"
+	v.Reason = packet.CloseReason(h.fields["reason"])
+	v.BusyUntil = h.time("busy_until")
+	if h.err == nil && v.Packet.ID != id {
+		h.err = fmt.Errorf("key holds packet %q", v.Packet.ID)
+	}
+	return v, h.failed(id)
+}
+
+func (h *packetHash) failed(id string) error {
+	if h.err != nil {
+		return fmt.Errorf("packet %s: %w: %w", id, ErrMalformed, h.err)
+	}
+	return nil
+}
+
+func (h *packetHash) int(name string) int64 {
+	n, err := strconv.ParseInt(h.fields[name], 10, 64)
+	if err != nil && h.err == nil {
+		h.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return n
+}
+
+func (h *packetHash) time(name string) time.Time { return fromMs(h.int(name)) }
+
+// json decodes a field that may be missing; to then stays as it is.
+func (h *packetHash) json(name string, to any) {
+	s, ok := h.fields[name]
+	if !ok {
+		return
+	}
+	if err := json.Unmarshal([]byte(s), to); err != nil && h.err == nil {
+		h.err = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+func fromMs(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

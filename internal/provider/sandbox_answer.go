@@ -1,0 +1,189 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const (
+	retryAfterDefault = time.Second
+	retryAfterMax     = payout.LongestPause
+	// retryAfterKeyRefused: a wrong key is our configuration, no payment's failure; a person mends it.
+	retryAfterKeyRefused = 30 * time.Second
+	currency             = "CNY"
+)
+
+// Codes of observations that are ours, not the provider's.
+const (
+	codeUndecodable = "undecodable_answer"
+	codeUnexpected  = "unexpected_answer" // decodable, but about another op or currency, or a status we do not know
+	codeTimeout     = "timeout"
+	codeConnection  = "connection"
+)
+
+// refusals are the documented answers to a send that leave nothing under the
+// number. Any other 4xx is an unknown outcome: a code we do not know proves nothing.
+var refusals = map[string]payout.ObservationKind{
+	"malformed_json":         payout.ObsDeclined,
+	"body_too_large":         payout.ObsDeclined,
+	"unsupported_media_type": payout.ObsDeclined,
+	"invalid_request":        payout.ObsDeclined,
+	"order_conflict":         payout.ObsDeclined,
+	"refund_exceeds_charge":  payout.ObsDeclined,
+	"rate_limited":           payout.ObsRetryAfter,
+	"low_balance":            payout.ObsRetryAfter,
+	"unauthenticated":        payout.ObsRetryAfter,
+}
+
+// statuses maps the provider's statuses. A status that is not here is an unknown outcome.
+var statuses = map[string]payout.ObservationKind{
+	"processing":            payout.ObsPending,
+	"succeeded":             payout.ObsSucceeded,
+	"declined":              payout.ObsDeclined,
+	"awaiting_confirmation": payout.ObsNeedsRecipient,
+	"returned":              payout.ObsReturned,
+}
+
+// orderAnswer is the provider's order object. Unknown members are allowed: a provider adds some.
+type orderAnswer struct {
+	OrderNo      string    `json:"order_no"`
+	Op           payout.Op `json:"op"`
+	Account      string    `json:"account"`
+	Amount       money.Fen `json:"amount"`
+	Currency     string    `json:"currency"`
+	Status       string    `json:"status"`
+	ProviderRef  string    `json:"provider_ref"`
+	Code         string    `json:"code"`
+	Message      string    `json:"message"`
+	ConfirmToken string    `json:"confirm_token"`
+	ExpiresAt    time.Time `json:"expires_at"`
+}
+
+// problemAnswer is the part of a problem that counts.
+type problemAnswer struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// observe fills the observation in from an answer or its absence.
+func observe(o *payout.Observation, a answer, op payout.Op) {
+	o.EndedAt = time.Now().UTC()
+	switch {
+	case a.err != nil:
+		observeSilence(o, a)
+	case a.status == http.StatusOK:
+		observeOrder(o, a, op)
+	default:
+		observeProblem(o, a)
+	}
+}
+
+func observeSilence(o *payout.Observation, a answer) {
+	o.Kind, o.Code = payout.ObsNoAnswer, codeConnection
+	if timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](a.err); ok && timeout.Timeout() {
+		o.Code = codeTimeout
+	}
+	if !a.left {
+		o.Kind = payout.ObsNotSent
+	}
+}
+
+func observeOrder(o *payout.Observation, a answer, op payout.Op) {
+	var v orderAnswer
+	if err := json.Unmarshal(a.body, &v); err != nil || v.OrderNo == "" || v.Account == "" || v.Amount == 0 {
+		o.Kind, o.Code = payout.ObsUnknown, codeUndecodable
+		return
+	}
+	o.OrderNo, o.Account, o.Amount, o.ProviderRef = v.OrderNo, v.Account, v.Amount, v.ProviderRef
+	kind, known := statuses[v.Status]
+	if !known || v.Op != op || v.Currency != currency {
+		o.Kind, o.Code = payout.ObsUnknown, codeUnexpected
+		return
+	}
+	o.Kind, o.Code, o.Message = kind, v.Code, v.Message
+	if kind == payout.ObsNeedsRecipient {
+		o.Token, o.Until = v.ConfirmToken, v.ExpiresAt
+	}
+}
+
+func observeProblem(o *payout.Observation, a answer) {
+	o.Kind, o.Code = payout.ObsUnknown, "http_"+strconv.Itoa(a.status)
+	var p problemAnswer
+	if json.Unmarshal(a.body, &p) != nil || p.Code == "" {
+		return
+	}
+	o.Code, o.Message = p.Code, p.Detail
+	if a.status < 400 || a.status > 499 {
+		return
+	}
+	if o.Source == payout.SourceAsk {
+		switch {
+		case a.status == http.StatusNotFound && p.Code == "order_not_found":
+			o.Kind = payout.ObsNeverReceived
+		case p.Code == "rate_limited":
+			o.Kind = payout.ObsRetryAfter
+		}
+	} else if kind, ok := refusals[p.Code]; ok {
+		o.Kind = kind
+	}
+	if o.Kind == payout.ObsRetryAfter {
+		o.RetryAfter = retryAfter(a.header)
+		if p.Code == "unauthenticated" {
+			o.RetryAfter = retryAfterKeyRefused
+		}
+	}
+}
+
+// retryAfter reads the header's seconds; dates and nonsense mean the default.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 1 {
+		return retryAfterDefault
+	}
+	if seconds > int(retryAfterMax/time.Second) {
+		return retryAfterMax
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// ErrNotification is wrapped when a notification is not the provider's, too old
+// or too new (5 minutes), or not understood (then payout.ErrNotificationUnread as
+// well). Nothing of it may be used.
+var ErrNotification = errors.New("notification not verified")
+
+// VerifyNotification checks the Standard Webhooks signature over the exact body
+// and returns the event's id, the same at every delivery, and the order number
+// it is about. The id is that of the header, which is signed too; a body need not repeat
+// it, but must not name another. What has happened is not returned: it is to be asked for.
+func (s *Sandbox) VerifyNotification(header http.Header, body []byte) (eventID, orderNo string, err error) {
+	if s.hook == nil {
+		return "", "", fmt.Errorf("%w: no secret is configured", ErrNotification)
+	}
+	if err := s.hook.Verify(body, header); err != nil {
+		return "", "", fmt.Errorf("%w: %w", ErrNotification, err)
+	}
+	var n struct {
+		EventID *string `json:"event_id"`
+		OrderNo string  `json:"order_no"`
+	}
+	if err := json.Unmarshal(body, &n); err != nil {
+		return "", "", fmt.Errorf("%w: %w: %w", ErrNotification, payout.ErrNotificationUnread, err)
+	}
+	eventID = header.Get(standardwebhooks.HeaderWebhookID)
+	if n.OrderNo == "" || eventID == "" || n.EventID != nil && *n.EventID != eventID {
+		return "", "", fmt.Errorf("%w: %w: no event id or order number, or two event ids", ErrNotification, payout.ErrNotificationUnread)
+	}
+	return eventID, n.OrderNo, nil
+}

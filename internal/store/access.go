@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+)
+
+// Access reads every app and every key that works, those that will end too.
+func (s *Store) Access(ctx context.Context) ([]access.App, []access.Key, error) {
+	var apps []struct {
+		ID, Name string
+		IDSalt   []byte
+	}
+	if err := s.read(ctx).Raw("SELECT id, name, id_salt FROM apps").Scan(&apps).Error; err != nil {
+		return nil, nil, classify(err)
+	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var keys []keyRow
+	const works = " WHERE NOT waiting AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
+	err = s.read(ctx).Raw(selectKeys+works, now).Scan(&keys).Error
+	if err != nil {
+		return nil, nil, classify(err)
+	}
+	outApps := make([]access.App, len(apps))
+	for i, a := range apps {
+		outApps[i] = access.App{ID: a.ID, Name: a.Name, Salt: a.IDSalt}
+	}
+	outKeys := make([]access.Key, len(keys))
+	for i, k := range keys {
+		outKeys[i] = k.key()
+	}
+	return outApps, outKeys, nil
+}
+
+// EnsureApp creates an app unless it exists; an existing app keeps its salt for ever.
+func (s *Store) EnsureApp(ctx context.Context, a access.App) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("INSERT IGNORE INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
+	})
+}
+
+// EnsureKey creates a key unless it exists.
+func (s *Store) EnsureKey(ctx context.Context, k access.Key) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("INSERT IGNORE INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+			k.ID, string(k.Role), optString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
+	})
+}
+
+// CreateApp creates an app. ErrConflict: there is one with this id, whose salt
+// stays what it is. Other errors: ErrUnavailable.
+func (s *Store) CreateApp(ctx context.Context, a access.App) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		err := tx.Exec("INSERT INTO apps (id, name, id_salt, created_at) VALUES (?, ?, ?, ?)", a.ID, a.Name, a.Salt, tx.now).Error
+		if duplicate(err) {
+			return fmt.Errorf("app %s: %w", a.ID, ErrConflict)
+		}
+		return err
+	})
+}
+
+// CreateKey creates a key. ErrNotFound: its app does not exist. ErrConflict:
+// there is a key with this id, revoked or not. Other errors: ErrUnavailable;
+// then the key may have been created.
+func (s *Store) CreateKey(ctx context.Context, k access.Key) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if k.AppID != "" {
+			var apps int64
+			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+				return err
+			}
+			if apps == 0 {
+				return fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
+			}
+		}
+		err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, secret_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+			k.ID, string(k.Role), optString(k.AppID), k.Owner, k.SecretHash, tx.now).Error
+		if duplicate(err) {
+			return fmt.Errorf("key %s: %w", k.ID, ErrConflict)
+		}
+		return err
+	})
+}
+
+// keyRow is a row of api_keys.
+type keyRow struct {
+	ID, Role, Owner string
+	AppID           *string
+	SecretHash      []byte
+	Name            *string
+	CreatedAt       time.Time
+	ExpiresAt       *time.Time
+	RevokedAt       *time.Time
+	LastUsedAt      *time.Time
+	MadeBy          *string
+	Waiting         bool
+	ApprovedBy      *string
+	ReplacedBy      *string
+}
+
+func (r keyRow) key() access.Key {
+	return access.Key{ID: r.ID, Role: access.Role(r.Role), AppID: orEmpty(r.AppID), Owner: r.Owner, SecretHash: r.SecretHash,
+		ExpiresAt: orZero(r.ExpiresAt)}
+}
+
+func (r keyRow) record() access.KeyRecord {
+	return access.KeyRecord{Key: r.key(), Name: orEmpty(r.Name), CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt),
+		LastUsedAt: orZero(r.LastUsedAt), ReplacedBy: orEmpty(r.ReplacedBy), MadeBy: orEmpty(r.MadeBy), Waiting: r.Waiting,
+		ApprovedBy: orEmpty(r.ApprovedBy)}
+}
+
+const selectKeys = "SELECT id, role, app_id, owner, secret_hash, name, created_at, expires_at, revoked_at, last_used_at, replaced_by, " +
+	"made_by, waiting, approved_by FROM api_keys"
+
+// ListKeys reads every key, revoked ones too, the oldest first.
+// Errors: ErrUnavailable.
+func (s *Store) ListKeys(ctx context.Context) ([]access.KeyRecord, error) {
+	var rows []keyRow
+	if err := s.read(ctx).Raw(selectKeys + " ORDER BY created_at, id").Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]access.KeyRecord, len(rows))
+	for i, r := range rows {
+		out[i] = r.record()
+	}
+	return out, nil
+}
+
+// FindKey reads one key, revoked or not. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) FindKey(ctx context.Context, id string) (access.KeyRecord, error) {
+	var rows []keyRow
+	if err := s.read(ctx).Raw(selectKeys+" WHERE id = ?", id).Scan(&rows).Error; err != nil {
+		return access.KeyRecord{}, classify(err)
+	}
+	if len(rows) == 0 {
+		return access.KeyRecord{}, fmt.Errorf("key %s: %w", id, ErrNotFound)
+	}
+	return rows[0].record(), nil
+}
+
+// RevokeKey ends a key for ever and returns it. A key that was revoked before
+// keeps that moment. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) RevokeKey(ctx context.Context, id string) (access.KeyRecord, error) {
+	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", tx.now, id).Error
+	})
+	if err != nil {
+		return access.KeyRecord{}, err
+	}
+	return s.FindKey(ctx, id)
+}

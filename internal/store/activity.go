@@ -1,0 +1,133 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const (
+	// activitySettled is the age from which what was booked in a moment is taken for
+	// all of it: transactions take seconds. What comes later still, because a lock
+	// was waited for, is missing in the chart and nowhere else.
+	activitySettled = time.Minute
+	// activityStep is the resolution of what is remembered: of the postings of the
+	// last minute and some seconds alone each call counts all.
+	activityStep = 10 * time.Second
+	// activityPatience is how long one call counts what nobody has counted yet; the
+	// next call goes on from there.
+	activityPatience = time.Second
+)
+
+// minuteSums remembers what was booked in the minutes of the last hour, up to a
+// moment that is settled.
+type minuteSums struct {
+	mu     sync.Mutex
+	of     time.Time // when the books that they are of were restored last
+	upTo   time.Time // exclusive
+	booked map[int64]payout.Minute
+	// patience 0 means activityPatience.
+	patience time.Duration
+}
+
+// Activity counts what was booked in each of the last payout.ActivitySpan minutes,
+// the current one last. It reads a range of the index on the ledger's times, and
+// remembers minutes that are over. Those that it did not come to in one call are
+// not Counted. Errors: ErrUnavailable.
+func (s *Store) Activity(ctx context.Context) ([]payout.Minute, error) {
+	m := &s.minutes
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	books, err := s.Books(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !books.RestoredAt.Equal(m.of) { // what is remembered may be gone
+		m.of, m.booked = books.RestoredAt, nil
+	}
+	last := now.Truncate(time.Minute)
+	first := last.Add(-(payout.ActivitySpan - 1) * time.Minute)
+	m.from(first, now)
+	settled := now.Add(-activitySettled).Truncate(activityStep)
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(m.patience, activityPatience))
+	defer cancel()
+	for m.upTo.Before(settled) && patience.Err() == nil {
+		to := m.upTo.Truncate(time.Minute).Add(time.Minute)
+		if to.After(settled) {
+			to = settled
+		}
+		if err := s.countMinutes(ctx, m.upTo, to, m.booked); err != nil {
+			return nil, classify(err)
+		}
+		m.upTo = to
+	}
+	fresh := map[int64]payout.Minute{}
+	whole := !m.upTo.Before(settled)
+	if whole {
+		if err := s.countMinutes(ctx, m.upTo, last.Add(time.Minute), fresh); err != nil {
+			return nil, classify(err)
+		}
+	}
+	out := make([]payout.Minute, 0, payout.ActivitySpan)
+	for at := first; !at.After(last); at = at.Add(time.Minute) {
+		one := add(m.booked[at.Unix()], fresh[at.Unix()])
+		one.At, one.Counted = at, whole || !at.Add(time.Minute).After(m.upTo)
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// from forgets what was before the first minute. A clock that went back, or far
+// ahead, begins anew.
+func (m *minuteSums) from(first, now time.Time) {
+	if m.booked == nil || m.upTo.Before(first) || m.upTo.After(now) {
+		m.upTo, m.booked = first, map[int64]payout.Minute{}
+	}
+	for at := range m.booked {
+		if at < first.Unix() {
+			delete(m.booked, at)
+		}
+	}
+}
+
+// countMinutes adds what was booked from a minute's moment on, before to, to the minutes of into.
+func (s *Store) countMinutes(ctx context.Context, from, to time.Time, into map[int64]payout.Minute) error {
+	var rows []struct {
+		Past   int64
+		Kind   string
+		N, Sum int64
+	}
+	base := from.Truncate(time.Minute).UTC()
+	err := s.read(ctx).Raw(`SELECT TIMESTAMPDIFF(MINUTE, ?, created_at) AS past, kind, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum
+		FROM transfers FORCE INDEX (transfers_created)
+		WHERE created_at >= ? AND created_at < ? AND kind IN ('claim', 'paid') GROUP BY past, kind`, base, int64(money.Full), from.UTC(),
+		to.UTC()).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		at := base.Add(time.Duration(r.Past) * time.Minute).Unix()
+		one, sum := payout.Minute{}, payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
+		if payout.PostingKind(r.Kind) == payout.PostClaim {
+			one.Grabs = sum
+		} else {
+			one.Paid = sum
+		}
+		into[at] = add(into[at], one)
+	}
+	return nil
+}
+
+// add adds up what was booked in two parts of a minute.
+func add(a, b payout.Minute) payout.Minute {
+	a.Grabs, a.Paid = a.Grabs.Plus(b.Grabs), a.Paid.Plus(b.Paid)
+	return a
+}

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/payout"
+)
+
+type decisionRow struct {
+	ID            string
+	PaymentID     string
+	Kind          string
+	Reason        string
+	DecidedBy     string
+	Role          string
+	KeyID         *string
+	Status        string
+	ApprovalID    *string
+	ExpiresAt     *time.Time
+	Evidence      *string
+	ApprovedBy    *string
+	ApproveKeyID  *string
+	ApproveReason *string
+	PreviewHash   []byte
+	CreatedAt     time.Time
+	EndedAt       *time.Time
+}
+
+// decision shows a decision that waited too long as expired, whoever looks first.
+func (r decisionRow) decision(now time.Time) payout.Decision {
+	d := payout.Decision{ID: r.ID, PaymentID: r.PaymentID, Kind: payout.DecisionKind(r.Kind), Reason: r.Reason, By: r.DecidedBy, Role: r.Role,
+		KeyID:  orEmpty(r.KeyID),
+		Status: payout.DecisionStatus(r.Status), CreatedAt: r.CreatedAt.UTC(), ApprovalID: orEmpty(r.ApprovalID), ExpiresAt: orZero(r.ExpiresAt),
+		Evidence: orEmpty(r.Evidence), ApprovedBy: orEmpty(r.ApprovedBy), ApproveKeyID: orEmpty(r.ApproveKeyID),
+		ApproveReason: orEmpty(r.ApproveReason), EndedAt: orZero(r.EndedAt), PreviewHash: r.PreviewHash}
+	if ahead := d.ExpiresAt.After(now.Add(longestWait)); d.Status == payout.DecisionWaiting && (ahead || !now.Before(d.ExpiresAt)) {
+		d.Status, d.EndedAt = payout.DecisionExpired, d.ExpiresAt
+		if ahead {
+			d.EndedAt = now
+		}
+	}
+	return d
+}
+
+// liveDecision returns the decision of a payment that has the status. There is
+// at most one that waits or is being carried out.
+func (tx tx) liveDecision(paymentID string, status payout.DecisionStatus) (r decisionRow, found bool, err error) {
+	err = tx.Raw("SELECT * FROM decisions WHERE payment_id = ? AND status = ?", paymentID, string(status)).Scan(&r).Error
+	return r, r.ID != "", err
+}
+
+// casDecision is the only writer of decisions.status. The second person, if there
+// was one, stays.
+func (tx tx) casDecision(from payout.DecisionStatus, d payout.Decision) error {
+	res := tx.Exec(`UPDATE decisions SET status = ?, ended_at = ?, approved_by = COALESCE(?, approved_by),
+		approve_key_id = COALESCE(?, approve_key_id), approve_reason = COALESCE(?, approve_reason) WHERE id = ? AND status = ?`,
+		string(d.Status), optTime(d.EndedAt), optString(d.ApprovedBy), optString(d.ApproveKeyID), optString(d.ApproveReason), d.ID, string(from))
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("decision %s: %w", d.ID, ErrMoved)
+	}
+	return nil
+}
+
+func (tx tx) decisionOf(approvalID string, lock bool) (payout.Decision, error) {
+	query := "SELECT * FROM decisions WHERE approval_id = ?"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var r decisionRow
+	if err := tx.Raw(query, approvalID).Scan(&r).Error; err != nil {
+		return payout.Decision{}, err
+	}
+	if r.ID == "" {
+		return payout.Decision{}, fmt.Errorf("approval %s: %w", approvalID, ErrNotFound)
+	}
+	return r.decision(tx.now), nil
+}
+
+// AnswerApproval agrees to a waiting decision, which is then carried out as
+// Decide does it, or rejects it. The state is looked at again: a decision that
+// it no longer permits ends as overtaken and is refused; one that would no longer do what
+// was shown when it was made is refused with payout.ChangedError and goes on waiting.
+// Errors: ErrNotFound,
+// payout.ErrSelfApproval, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) AnswerApproval(ctx context.Context, w payout.StaffWrite, approvalID string, agree bool,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+		error) {
+		if access.SamePerson(d.By, w.Owner) {
+			return payout.StaffAnswer{}, payout.ErrSelfApproval
+		}
+		if err := tx.believed(row.PacketID); err != nil { // undecided: the decision goes on waiting
+			return answerDecision(row, attempts, row.payment(), nil, err, render)
+		}
+		p, err := tx.answer(w, row, attempts, &d, agree)
+		return answerDecision(row, attempts, p, &d, err, render)
+	})
+}
+
+func (tx tx) answer(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, d *payout.Decision, agree bool) (payout.Payment,
+	error) {
+	p := row.payment()
+	if d.Status != payout.DecisionWaiting {
+		if d.Status == payout.DecisionExpired {
+			if err := tx.noneWaiting(p.ID); err != nil {
+				return p, err
+			}
+		}
+		return p, fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
+	}
+	if agree {
+		if v, changed, err := previewOf(p, attempts, *d, tx.now); err == nil && changed { // else Decide refuses it
+			return p, &payout.ChangedError{PaymentID: p.ID, Now: v}
+		}
+	}
+	d.ApprovedBy, d.ApproveKeyID, d.ApproveReason = w.Owner, w.KeyID, w.Reason
+	action, refused := "reject_", error(nil)
+	if agree {
+		action = "approve_"
+		refused = tx.carryOut(row, &p, attempts, d, true)
+		if refused != nil && !errors.Is(refused, payout.ErrNotRetryable) {
+			return p, refused
+		}
+		if refused != nil {
+			d.Status, d.EndedAt = payout.DecisionOvertaken, tx.now
+		}
+	} else {
+		d.Status, d.EndedAt = payout.DecisionRejected, tx.now
+	}
+	if err := tx.casDecision(payout.DecisionWaiting, *d); err != nil {
+		return p, err
+	}
+	if err := tx.noteDecision(w, action+string(d.Kind), row, p, *d); err != nil {
+		return p, err
+	}
+	return p, refused
+}
+
+// previewOf is what a waiting decision would do now, and whether that is not what was shown
+// when it was made. Errors: as payout.Permits.
+func previewOf(p payout.Payment, attempts []payout.Attempt, d payout.Decision, now time.Time) (v payout.Preview, changed bool, err error) {
+	v, err = payout.PreviewOf(p, attempts, payout.Command{Kind: d.Kind}, now)
+	return v, err != nil || !bytes.Equal(v.Hash[:], d.PreviewHash), err
+}
+
+// Approvals lists decisions that need, or needed, a second person, newest
+// first, with their payments. Errors: ErrUnavailable.
+func (s *Store) Approvals(ctx context.Context, f payout.ApprovalFilter) ([]payout.Approval, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	index := "decisions_created"
+	switch {
+	case f.PaymentID != "":
+		index = "decisions_payment" // of which there are few
+	case f.Status != "":
+		index = "decisions_waiting" // by status, and in their order
+	}
+	q := s.read(ctx).Table("decisions FORCE INDEX (" + index + ")").Where("approval_id IS NOT NULL")
+	switch f.Status {
+	case "":
+	case payout.DecisionWaiting:
+		q = q.Where(stillWaits, now.Add(-approvalLife), now, now.Add(longestWait))
+	case payout.DecisionExpired:
+		q = q.Where("(status = 'expired' OR status = 'waiting' AND NOT "+inTime+")", now, now.Add(longestWait))
+	default:
+		q = q.Where("status = ?", string(f.Status))
+	}
+	if f.PaymentID != "" {
+		q = q.Where("payment_id = ?", f.PaymentID)
+	}
+	if f.NotBy != "" {
+		names, err := s.namesOf(ctx, f.NotBy)
+		if err != nil {
+			return nil, err
+		}
+		q = q.Where("decided_by NOT IN ?", names)
+	}
+	if f.AfterID != "" {
+		q = q.Where("created_at <= ? AND (created_at < ? OR approval_id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []decisionRow
+	if err := q.Order("created_at DESC, approval_id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	about, err := s.listedBy(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := s.attemptsOfWaiting(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]payout.Approval, len(rows))
+	for i, r := range rows {
+		row, found := about[r.PaymentID]
+		if !found {
+			return nil, fmt.Errorf("payment %s: %w", r.PaymentID, ErrNotFound)
+		}
+		out[i] = approvalOf(r.decision(now), row, attempts[r.PaymentID], now)
+	}
+	return out, nil
+}
+
+// stillWaits is true of decisions that wait for a second person, as stillWaitsWithin is as
+// far as an index knows: those that have waited too long keep their rows, and there are
+// more and more.
+const (
+	stillWaits       = stillWaitsWithin + " AND " + inTime
+	inTime           = "(expires_at > ? AND expires_at <= ?)"
+	stillWaitsWithin = "status = 'waiting' AND created_at > ?"
+)
+
+// waitingDecisions counts the decisions that wait for a second person. One that has
+// waited too long keeps its row until somebody decides about the payment again, and
+// waits for nobody.
+func (s *Store) waitingDecisions(ctx context.Context) (row backlogRow, err error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return row, err
+	}
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM decisions FORCE INDEX (decisions_waiting) WHERE "+stillWaits,
+		now.Add(-approvalLife), now, now.Add(longestWait)).Scan(&row).Error
+	return row, classify(err)
+}
+
+// approvalOf adds to a decision that waits what it would do now.
+func approvalOf(d payout.Decision, row payout.Row, attempts []payout.Attempt, now time.Time) payout.Approval {
+	a := payout.Approval{Decision: d, Row: row}
+	if d.Status != payout.DecisionWaiting {
+		return a
+	}
+	v, changed, err := previewOf(row.Payment, attempts, d, now)
+	if a.Changed = changed; err == nil {
+		a.Preview = &v
+	}
+	return a
+}
+
+// attemptsOfWaiting reads the attempts of the payments that waiting decisions are about, by
+// payment.
+func (s *Store) attemptsOfWaiting(ctx context.Context, decisions []decisionRow) (map[string][]payout.Attempt, error) {
+	var ids []string
+	for _, d := range decisions {
+		if d.Status == string(payout.DecisionWaiting) {
+			ids = append(ids, d.PaymentID)
+		}
+	}
+	out := make(map[string][]payout.Attempt, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var rows []attemptRow
+	err := s.read(ctx).Raw("SELECT * FROM attempts WHERE payment_id IN ? ORDER BY payment_id, no", ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.PaymentID] = append(out[r.PaymentID], r.attempt())
+	}
+	return out, classify(err)
+}
+
+// listedBy reads the payments that decisions are about, by id, as lists show them.
+func (s *Store) listedBy(ctx context.Context, decisions []decisionRow) (map[string]payout.Row, error) {
+	out := make(map[string]payout.Row, len(decisions))
+	if len(decisions) == 0 {
+		return out, nil
+	}
+	ids := make([]string, len(decisions))
+	for i, d := range decisions {
+		ids[i] = d.PaymentID
+	}
+	var rows []listedRow
+	err := s.read(ctx).Raw("SELECT p.*, a.provider_ref FROM payments p LEFT JOIN attempts a ON a.order_no = p.order_no WHERE p.id IN ?",
+		ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.Payment.ID] = r.row()
+	}
+	return out, classify(err)
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+const auditColumns = "seq, at, actor, role, key_id, action, subject, reason, before_is, after_is, hash"
+
+type auditRow struct {
+	Seq      int64
+	At       time.Time
+	Actor    string
+	Role     string
+	KeyID    *string
+	Action   string
+	Subject  string
+	Reason   string
+	BeforeIs string
+	AfterIs  string
+	Hash     []byte
+}
+
+func (r auditRow) entry() payout.AuditEntry {
+	e := payout.AuditEntry{Seq: r.Seq, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, KeyID: orEmpty(r.KeyID), Action: r.Action,
+		Subject: r.Subject, Reason: r.Reason, Before: r.BeforeIs, After: r.AfterIs}
+	copy(e.Hash[:], r.Hash)
+	return e
+}
+
+type auditHead struct {
+	Seq  int64
+	Hash []byte
+}
+
+// auditHead locks the end of the chain, which the first entry makes. It looks
+// before it inserts: an INSERT IGNORE of a row that is there takes a shared
+// lock, and two transactions that hold it can only deadlock over the exclusive one.
+func (tx tx) auditHead() (auditHead, error) {
+	var head auditHead
+	const lock = "SELECT seq, hash FROM audit_head WHERE id = 1 FOR UPDATE"
+	if err := tx.Raw(lock).Scan(&head).Error; err != nil || head.Hash != nil {
+		return head, err
+	}
+	if err := tx.Exec("INSERT IGNORE INTO audit_head (id, seq, hash) VALUES (1, 0, REPEAT(CHAR(0), 32))").Error; err != nil {
+		return head, err
+	}
+	err := tx.Raw(lock).Scan(&head).Error
+	return head, err
+}
+
+// audit appends one entry to the hash chain (payout.AuditEntry). The head row is locked until commit.
+func (tx tx) audit(w payout.StaffWrite, action, subject string, before, after any) error {
+	head, err := tx.auditHead()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(before)
+	if err != nil {
+		return fmt.Errorf("encode audit: %w", err)
+	}
+	a, err := json.Marshal(after)
+	if err != nil {
+		return fmt.Errorf("encode audit: %w", err)
+	}
+	e := payout.AuditEntry{Seq: head.Seq + 1, At: tx.now.Truncate(time.Millisecond), Actor: w.Owner, Role: w.Role, KeyID: w.KeyID,
+		Action: action, Subject: subject, Reason: w.Reason, Before: string(b), After: string(a)}
+	var prev payout.AuditHash
+	copy(prev[:], head.Hash)
+	if e.Hash, err = e.Sum(prev); err != nil {
+		return err
+	}
+	err = tx.Exec("INSERT INTO audit ("+auditColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		e.Seq, e.At, e.Actor, e.Role, optString(e.KeyID), e.Action, e.Subject, e.Reason, b, a, e.Hash[:]).Error
+	if err != nil {
+		return err
+	}
+	return tx.Exec("UPDATE audit_head SET seq = ?, hash = ? WHERE id = 1", e.Seq, e.Hash[:]).Error
+}
+
+// auditIndex names the index that has the rows of a filter in their order.
+func auditIndex(f payout.AuditFilter) string {
+	switch {
+	case f.Subject != "":
+		return "audit_subject"
+	case f.Actor != "":
+		return "audit_actor"
+	case f.Action != "":
+		return "audit_action"
+	}
+	return "audit_at"
+}
+
+// Audit lists entries of the audit, newest first. Errors: ErrUnavailable.
+func (s *Store) Audit(ctx context.Context, f payout.AuditFilter) ([]payout.AuditEntry, error) {
+	q := s.read(ctx).Table("audit FORCE INDEX (" + auditIndex(f) + ")")
+	for _, eq := range []struct{ column, value string }{{"subject", f.Subject}, {"actor", f.Actor}, {"action", f.Action}} {
+		if eq.value != "" {
+			q = q.Where(eq.column+" = ?", eq.value)
+		}
+	}
+	if !f.From.IsZero() {
+		q = q.Where("at >= ?", f.From.UTC())
+	}
+	if !f.To.IsZero() {
+		q = q.Where("at < ?", f.To.UTC())
+	}
+	if f.AfterSeq > 0 {
+		at := f.AfterTime.UTC()
+		q = q.Where("at <= ? AND (at < ? OR seq < ?)", at, at, f.AfterSeq)
+	}
+	var rows []auditRow
+	if err := q.Order("at DESC, seq DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.AuditEntry, len(rows))
+	for i, r := range rows {
+		out[i] = r.entry()
+	}
+	return out, nil
+}
+
+// VerifyAudit walks the whole chain of the audit and compares its end with the
+// head, all of one snapshot: entries that are appended meanwhile are not looked
+// at. Memory does not grow with the audit, time does. What is not found: entries
+// that were cut off, or all of them written anew, together with the head; so the
+// head is told, to be kept elsewhere and compared later. Errors: ErrUnavailable.
+func (s *Store) VerifyAudit(ctx context.Context) (payout.AuditCheck, error) {
+	var check payout.AuditCheck
+	tx, err := s.sql.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return check, classify(err)
+	}
+	defer func() { _ = tx.Rollback() }() // it has only read
+	if check, err = walkAudit(ctx, tx); err != nil {
+		return check, fmt.Errorf("verify audit: %w", classify(err))
+	}
+	return check, nil
+}
+
+func walkAudit(ctx context.Context, tx *sql.Tx) (check payout.AuditCheck, err error) {
+	var hash []byte
+	err = tx.QueryRowContext(ctx, "SELECT seq, hash FROM audit_head WHERE id = 1").Scan(&check.Head.Seq, &hash)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) { // without a row nothing was ever appended
+		return check, err
+	}
+	copy(check.Head.Hash[:], hash)
+	rows, err := tx.QueryContext(ctx, "SELECT "+auditColumns+" FROM audit ORDER BY seq")
+	if err != nil {
+		return check, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var chain payout.AuditChain
+	for rows.Next() {
+		check.Entries++
+		if check.FirstBad != nil {
+			continue // only counted
+		}
+		var r auditRow
+		if err := rows.Scan(&r.Seq, &r.At, &r.Actor, &r.Role, &r.KeyID, &r.Action, &r.Subject, &r.Reason, &r.BeforeIs, &r.AfterIs,
+			&r.Hash); err != nil {
+			return check, err
+		}
+		if !chain.Add(r.entry()) {
+			check.FirstBad = chain.End(check.Head)
+		}
+	}
+	check.FirstBad = chain.End(check.Head)
+	return check, rows.Err()
+}

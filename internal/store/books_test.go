@@ -1,0 +1,407 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// another is another process on the same database.
+func another(t testing.TB, s *Store, dsn string, cfg Config) *Store {
+	t.Helper()
+	cfg.DSN = dsn
+	o, err := Open(cfg)
+	must(t, err)
+	t.Cleanup(func() { must(t, o.Close()) })
+	o.clock = s.clock
+	return o
+}
+
+// newBooks returns a store whose books have beaten three times, and its database.
+func newBooks(t testing.TB) (s *Store, c *clock, dsn string, set func(number int64)) {
+	t.Helper()
+	dsn = stacktest.MariaDB(t)
+	s, c, raw := newStoreAt(t, dsn)
+	for range 3 {
+		_, err := s.BeatBooks(t.Context(), 0)
+		must(t, err)
+	}
+	return s, c, dsn, func(number int64) {
+		_, err := raw.ExecContext(t.Context(), "UPDATE books SET number = ? WHERE id = 1", number)
+		must(t, err)
+	}
+}
+
+func TestR13_BooksBeat(t *testing.T) {
+	t.Parallel()
+	s, c, dsn, set := newBooks(t)
+	ctx := t.Context()
+	b, err := s.Books(ctx)
+	if err != nil || b.Number != 3 || b.State != payout.BooksNormal || b.BeatAt.IsZero() {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	c.pass(time.Minute)
+	if same, err := s.CompareBooks(ctx, 3); err != nil || same != b {
+		t.Errorf("comparing changes %+v to %+v, %v", b, same, err)
+	}
+	if b, err = s.BeatBooks(ctx, 3); err != nil || b.Number != 4 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	// A restore that loses nothing that was seen is none.
+	set(4)
+	if b, err = another(t, s, dsn, Config{}).BeatBooks(ctx, 4); err != nil || b.Number != 5 || b.State != payout.BooksNormal {
+		t.Errorf("%+v, %v", b, err)
+	}
+	// What Redis remembers and these books do not: once told, known to every process.
+	set(2)
+	fresh := another(t, s, dsn, Config{})
+	must(t, fresh.BooksBelieved(ctx)) // Redis was not asked, and nobody has noticed
+	if b, err = fresh.CompareBooks(ctx, 5); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 ||
+		b.RestoredAt.IsZero() {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	later := another(t, s, dsn, Config{})
+	wantErr(t, later.BooksBelieved(ctx), payout.ErrBooksRestored)
+	// Nothing rises, whatever Redis has lost since.
+	if b, err = later.BeatBooks(ctx, 0); err != nil || b.State != payout.BooksRestored || b.Number != 2 || b.Known != 5 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// guarded is what must not be done on books that are older than reality, by name.
+type guarded map[string]func(s *Store) error
+
+// errHeld stands for a send that was not noted.
+var errHeld = errors.New("held")
+
+// guardedCases are one packet for each of them, all of one database.
+func guardedCases(t *testing.T, s *Store) guarded {
+	ctx := t.Context()
+	closing := funded(t, s, 100, 2)
+	_, err := s.BeginClosing(ctx, closing.ID, packet.CloseExpired)
+	must(t, err)
+	unopened := samplePacket(100, 2)
+	recorded(t, s, unopened)
+	pay(t, s, chargeID(unopened))
+	charged, refused := recorded(t, s, samplePacket(100, 2)), recorded(t, s, samplePacket(100, 2))
+	pay(t, s, chargeID(charged))
+	failAs(t, s, chargeID(refused), "declined")
+	first := owing(t, s)
+	failed, cancelled, waiting := owing(t, s), owing(t, s), owing(t, s)
+	for _, id := range []string{failed, cancelled, waiting} {
+		fail(t, s, id)
+	}
+	claimed, taken := funded(t, s, 100, 2), funded(t, s, 100, 2)
+	claim(t, s, taken, 0, "u")
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "why"})
+	decision := func(d *payout.Decision, _ payout.Row, err error) (int, []byte) { return 202, []byte("{}") }
+	decide := func(s *Store, key, id string, kind payout.DecisionKind) error {
+		w := w
+		w.Key = key
+		_, err := s.Decide(ctx, w, id, payout.Command{Kind: kind, ApproveFrom: 1 << 40}, decision)
+		return err
+	}
+	must(t, decide(s, "cancel", cancelled, payout.DecisionCancel))
+	approval := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", cancelled)
+	agree := func(s *Store, key, approval string) error {
+		w := w
+		w.Owner, w.Key = "g", key
+		w = by(t, s, w)
+		_, err := s.AnswerApproval(ctx, w, approval, true, decision)
+		return err
+	}
+	must(t, agree(s, "agree", approval))
+	must(t, decide(s, "waits", waiting, payout.DecisionCancel))
+	waits := query[string](t, s, "SELECT approval_id FROM decisions WHERE payment_id = ?", waiting)
+	// Every number of the cancelled one is asked about: nothing but the carrying out is left.
+	for range 2 {
+		settle(t, s, payout.SourceAsk, payout.OrderNo(cancelled, 1), payout.ObsDeclined)
+	}
+	held := func(b payout.Begun, err error) error {
+		if err == nil && b.Held != nil && b.Order == nil {
+			err = errHeld
+		}
+		return err
+	}
+	return guarded{
+		"rebuild a lane": func(s *Store) error {
+			_, _, err := s.BeginRebuild(ctx, 0, "h", time.Minute, packet.LaneSeen{})
+			return err
+		},
+		"end a rebuild": func(s *Store) error { // who finds the books normal finds that he has no lane
+			if err := s.EndRebuild(ctx, packet.Rebuild{}); !errors.Is(err, ErrMoved) {
+				return err
+			}
+			return nil
+		},
+		"close the books": func(s *Store) error { _, err := s.CloseBooks(ctx, closing.ID); return err },
+		"close what never opened": func(s *Store) error {
+			_, err := s.BeginClosing(ctx, unopened.ID, packet.CloseUnopened)
+			return err
+		},
+		"write the shares": func(s *Store) error { _, err := s.Fund(ctx, charged.ID, even(charged)); return err },
+		"reject":           func(s *Store) error { return s.RejectPacket(ctx, refused.ID, packet.Failure{Code: "declined"}) },
+		"send":             func(s *Store) error { return held(s.BeginSend(ctx, first, limits, encode)) },
+		"book and send": func(s *Store) error {
+			return held(s.BeginClaim(ctx, claimOf(claimed, 0, "u"), provider, limits, encode))
+		},
+		"book": func(s *Store) error { _, err := s.RecordClaim(ctx, claimOf(claimed, 1, "v"), provider); return err },
+		"promise": func(s *Store) error {
+			_, err := s.NoteShareConflict(ctx, claimOf(taken, 0, "v"), provider, "claimed by another")
+			return err
+		},
+		"retry": func(s *Store) error { return decide(s, "retry", failed, payout.DecisionRetry) },
+		"agree": func(s *Store) error { return agree(s, "agree late", waits) },
+		"carry out a cancel": func(s *Store) error {
+			st, err := s.CarryOut(ctx, cancelled)
+			if err == nil && st.Status != payout.StatusCancelled {
+				t.Errorf("the cancel is not ready to be carried out: %+v", st)
+			}
+			return err
+		},
+		"recall a packet": func(s *Store) error {
+			w := w
+			w.Key = "recall"
+			_, err := s.PlanRecall(ctx, w, claimed.ID, func(context.Context) (payout.Recall, error) {
+				return payout.Recall{Before: "open", After: "closing"}, nil
+			})
+			return err
+		},
+		"plan many": func(s *Store) error {
+			w := w
+			w.Key = "bulk"
+			_, _, err := s.PlanBulk(ctx, w, []string{failed})
+			return err
+		},
+	}
+}
+
+// TestR13_RestoredBooksRefuse: each of what closes, sends or decides is refused by
+// a process that has seen more than the books have, before anybody has noticed, and
+// then by every process; nothing is changed. Normal books let all of it pass.
+func TestR13_RestoredBooksRefuse(t *testing.T) {
+	t.Parallel()
+	s, _, dsn, set := newBooks(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 2)
+	claim(t, s, p, 0, "u")
+	cases := guardedCases(t, s)
+	sums := func() [4]int64 {
+		return [4]int64{
+			query[int64](t, s, "SELECT COALESCE(SUM(version), 0) + COUNT(*) FROM payments"),
+			query[int64](t, s, "SELECT COALESCE(SUM(sends), 0) FROM attempts"), query[int64](t, s, "SELECT COUNT(*) FROM staff_idempotency") +
+				query[int64](t, s, "SELECT COUNT(*) FROM audit"),
+			query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE books_closed_at IS NOT NULL") +
+				query[int64](t, s, "SELECT COUNT(*) FROM decisions WHERE status = 'waiting'") +
+				query[int64](t, s, "SELECT COUNT(*) + COUNT(user_id) FROM shares") +
+				query[int64](t, s, "SELECT COUNT(*) FROM packets WHERE status = 'rejected'") + query[int64](t, s, "SELECT COUNT(*) FROM breaks"),
+		}
+	}
+	refuse := func(t *testing.T, s *Store) {
+		t.Helper()
+		before := sums()
+		for name, do := range cases {
+			if err := do(s); !errors.Is(err, payout.ErrBooksRestored) && !errors.Is(err, errHeld) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if after := sums(); after != before {
+			t.Errorf("changed: %v, before %v", after, before)
+		}
+	}
+	unasked := another(t, s, dsn, Config{AwaitBooks: true})
+	for name, do := range cases {
+		if name != "let a send leave" { // its note was refused
+			if err := do(unasked); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s before the books were compared: %v", name, err)
+			}
+		}
+	}
+	set(2)
+	refuse(t, s)
+	_, err := another(t, s, dsn, Config{}).CompareBooks(ctx, 3)
+	must(t, err)
+	refuse(t, s)
+	refuse(t, another(t, s, dsn, Config{}))
+	// What is booked is booked, and a recovery books what it finds, and what it cannot.
+	claim(t, s, p, 0, "u")
+	must(t, errOnly(s.RecoverClaim(ctx, claimOf(p, 1, "v"), provider)))
+	must(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "w"), provider, "claimed by another")))
+
+	_, err = s.sql.ExecContext(ctx, "UPDATE books SET number = 10, state = 'normal' WHERE id = 1")
+	must(t, err)
+	must(t, func() error { _, err := unasked.CompareBooks(ctx, 3); return err }())
+	for name, do := range cases {
+		if err := do(unasked); err != nil {
+			t.Errorf("%s on normal books: %v", name, err)
+		}
+	}
+	wantErr(t, errOnly(s.RecoverClaim(ctx, claimOf(funded(t, s, 100, 1), 0, "u"), provider)), ErrMoved)
+	wantErr(t, errOnly(s.RecoverShareConflict(ctx, claimOf(p, 1, "x"), provider, "claimed by another")), ErrMoved)
+}
+
+// TestR13_UndecidedPacketStays: what the recovery left to a person stays as it is
+// until that person has resolved its break; other packets go on.
+func TestR13_UndecidedPacketStays(t *testing.T) {
+	t.Parallel()
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p, other := funded(t, s, 100, 2), funded(t, s, 100, 2)
+	for _, id := range []string{p.ID, other.ID} {
+		_, err := s.BeginClosing(ctx, id, packet.CloseExpired)
+		must(t, err)
+	}
+	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE WHERE id = 1")
+	must(t, err)
+	no := payout.ID(payout.KindPayout, p.ID, 1)
+	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.addBreak(p.ID, no, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "whose is it"})
+	}))
+	claim(t, s, p, 0, "u")
+	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Held == nil {
+		t.Errorf("%+v, %v", b, err)
+	}
+	_, err = s.CloseBooks(ctx, p.ID)
+	wantErr(t, err, payout.ErrBooksRestored)
+	_, err = s.CloseBooks(ctx, other.ID)
+	must(t, err)
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
+	_, err = s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	must(t, err)
+	if b, err := s.BeginSend(ctx, payoutID(p, 0), limits, encode); err != nil || b.Order == nil {
+		t.Errorf("%+v, %v", b, err)
+	}
+	_, err = s.CloseBooks(ctx, p.ID)
+	must(t, err)
+}
+
+// TestR13_LeftNumberIsAskedAbout: a number that a recovery has left to people is not sent by
+// the books that are resolved: the provider may know it with another request. It is asked
+// about, and what does not agree is a break. Other numbers are sent.
+func TestR13_LeftNumberIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p, other := funded(t, s, 300, 3), funded(t, s, 300, 3)
+	left := func(p packet.Packet, ids ...string) {
+		for i, id := range ids {
+			no := payout.OrderNo(id, 1)
+			must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+				return tx.addBreak(p.ID, id, payout.Break{Kind: payout.BreakRestored, OrderNo: no, Detail: "the provider has it"})
+			}))
+			w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: fmt.Sprint(p.ID, i), BodyHash: "h", Reason: "looked at"})
+			must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE resolved_at IS NULL"),
+				func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+		}
+	}
+	refund := payout.ID(payout.KindRefund, p.ID, 0)
+	left(p, payoutID(p, 0), payoutID(p, 1), refund)
+	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE WHERE id = 1")
+	must(t, err)
+	b, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), provider, limits, encode)
+	if err != nil || b.Order != nil || b.State.Status != payout.StatusPending || b.State.Step.Do != payout.ActionSend {
+		t.Fatalf("booked, and not paid at once: %+v, %v", b, err)
+	}
+	claim(t, s, p, 1, "v")
+	must(t, errOnly(s.BeginClosing(ctx, p.ID, packet.CloseExpired)))
+	must(t, errOnly(s.CloseBooks(ctx, p.ID)))
+	for _, id := range []string{payoutID(p, 0), payoutID(p, 1), refund} {
+		for range 2 {
+			b, err := s.BeginSend(ctx, id, limits, encode)
+			if err != nil || b.Order != nil || b.State.Status != payout.StatusUnknown || b.State.Step.Do != payout.ActionAsk {
+				t.Fatalf("%s: %+v, %v", id, b, err)
+			}
+		}
+	}
+	o := observation(payout.SourceAsk, payout.OrderNo(refund, 1), payout.ObsSucceeded)
+	o.Amount = 17
+	if st, err := s.Settle(ctx, o, o.OrderNo); err != nil || st.Status != payout.StatusUnknown {
+		t.Errorf("another amount: %+v, %v", st, err)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE kind = 'mismatch' AND order_no = ?", o.OrderNo); n != 1 {
+		t.Errorf("%d breaks", n)
+	}
+	if st := settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 0), 1), payout.ObsSucceeded); st.Status != payout.StatusPaid {
+		t.Errorf("the same request: %+v", st)
+	}
+	if b, err := s.BeginClaim(ctx, claimOf(other, 0, "u"), provider, limits, encode); err != nil || b.Order == nil {
+		t.Errorf("another packet: %+v, %v", b, err)
+	}
+}
+
+// TestR13_LeftChargeIsNotRejected: a charge that had failed in the backup was left to people.
+// Whether it went through since, and whom its packet has paid, nobody has looked for: the
+// packet is not rejected, which would have all of it go back should the charge turn up, until a
+// further recovery was answered.
+func TestR13_LeftChargeIsNotRejected(t *testing.T) {
+	t.Parallel()
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 2))
+	failAs(t, s, chargeID(p), "declined")
+	_, err := s.sql.ExecContext(ctx, "UPDATE books SET guarded = TRUE, restored_at = '2000-01-01' WHERE id = 1")
+	must(t, err)
+	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.addBreak(p.ID, chargeID(p), payout.Break{Kind: payout.BreakRestored, OrderNo: payout.OrderNo(chargeID(p), 1),
+			Detail: "no usable answer"})
+	}))
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", Key: "k", BodyHash: "h", Reason: "looked at"})
+	must(t, errOnly(s.ResolveBreak(ctx, w, query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	reject := func() error { return s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined"}) }
+	if err := reject(); !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), chargeID(p)) {
+		t.Fatalf("%v", err)
+	}
+	_, err = s.sql.ExecContext(ctx, "UPDATE books SET restored_at = (SELECT MAX(last_seen) FROM breaks) + INTERVAL 1 SECOND WHERE id = 1")
+	must(t, err)
+	must(t, reject())
+}
+
+func errOnly[T any](_ T, err error) error { return err }
+
+// TestR13_NumberSentAgain: a number that had never been received by the time of the
+// backup is unknown once the provider knows it, and paid without a break; put back
+// twice it changes once, and of normal books nothing is changed.
+func TestR13_NumberSentAgain(t *testing.T) {
+	t.Parallel()
+	s, _, _, _ := newBooks(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	id := payoutID(p, 0)
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
+		t.Fatalf("%+v", st)
+	}
+	again := func() (bool, error) {
+		return s.RecoverAttempt(ctx, id, 1, time.Time{}, limits, encode)
+	}
+	_, err := again()
+	wantErr(t, err, ErrMoved)
+	_, err = s.DeclareRestored(ctx, payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
+	must(t, err)
+	for n, want := range []bool{true, false} {
+		put, err := again()
+		if st, serr := s.PaymentState(ctx, id); err != nil || put != want || serr != nil || st.Status != payout.StatusUnknown ||
+			st.Step.Do != payout.ActionAsk {
+			t.Errorf("time %d: %v, %v; %+v, %v", n, put, err, st, serr)
+		}
+	}
+	if sends := query[int](t, s, "SELECT sends FROM attempts WHERE payment_id = ?", id); sends != 2 {
+		t.Errorf("%d sends", sends)
+	}
+	st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks"); st.Status != payout.StatusPaid || n != 0 {
+		t.Errorf("%+v, %d breaks", st, n)
+	}
+}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+type breakRow struct {
+	ID               int64
+	Kind             string
+	PacketID         string
+	PaymentID        string
+	OrderNo          string
+	UserID           string
+	Detail           string
+	Provider         string
+	Amount           *int64
+	ReconciliationID *string
+	Seen             int
+	CreatedAt        time.Time
+	LastSeen         time.Time
+	ResolvedAt       *time.Time
+	ResolvedBy       *string
+	Reason           *string
+	PaymentAmount    *int64
+}
+
+func (r breakRow) row() payout.BreakRow {
+	b := payout.BreakRow{
+		Break: payout.Break{Kind: payout.BreakKind(r.Kind), OrderNo: r.OrderNo, UserID: r.UserID, Detail: r.Detail},
+		ID:    r.ID, PacketID: r.PacketID, PaymentID: r.PaymentID, Provider: r.Provider, ReconciliationID: orEmpty(r.ReconciliationID),
+		Seen: r.Seen, CreatedAt: r.CreatedAt.UTC(), LastSeen: r.LastSeen.UTC(), ResolvedAt: orZero(r.ResolvedAt),
+	}
+	if r.Amount != nil {
+		b.Amount = money.Fen(*r.Amount)
+	}
+	if r.PaymentAmount != nil {
+		b.PaymentAmount = money.Fen(*r.PaymentAmount)
+	}
+	if r.ResolvedAt != nil { // of one that was opened again, they are about the time before
+		b.ResolvedBy, b.Reason = orEmpty(r.ResolvedBy), orEmpty(r.Reason)
+	}
+	return b
+}
+
+// ofOrder are the breaks of an order number beside a new one: the one that says more, open
+// or else resolved last, and those open that say less.
+type ofOrder struct {
+	more breakRow
+	less []breakRow
+}
+
+func (tx tx) breaksOfOrder(paymentID string, b payout.Break) (out ofOrder, err error) {
+	rank := func(kind string) int { return slices.Index(payout.OrderBreaks, payout.BreakKind(kind)) }
+	mine := rank(string(b.Kind))
+	if mine < 0 {
+		return out, nil
+	}
+	var rows []breakRow
+	err = tx.Raw("SELECT * FROM breaks FORCE INDEX (breaks_subject) WHERE payment_id = ? AND order_no = ? AND kind IN ? AND kind <> ? "+
+		"ORDER BY resolved_at IS NOT NULL, resolved_at DESC", paymentID, b.OrderNo, payout.OrderBreaks, string(b.Kind)).Scan(&rows).Error
+	for _, r := range rows {
+		switch {
+		case rank(r.Kind) < mine && out.more.ID == 0 && (r.ResolvedAt == nil || orEmpty(r.ResolvedBy) != payout.ByReconciliation):
+			out.more = r
+		case rank(r.Kind) > mine && r.ResolvedAt == nil:
+			out.less = append(out.less, r)
+		}
+	}
+	return out, err
+}
+
+// addBreak stores a break that was found without a statement.
+func (tx tx) addBreak(packetID, paymentID string, b payout.Break) error {
+	about, err := tx.breaksOfOrder(paymentID, b)
+	if err != nil {
+		return err
+	}
+	if more := about.more; more.ID != 0 && more.ResolvedAt == nil {
+		return tx.Exec("UPDATE breaks SET seen = seen + 1, last_seen = ?, detail = ? WHERE id = ?", tx.now, joined(more.Detail, b.Detail),
+			more.ID).Error
+	}
+	detail := b.Detail
+	for _, less := range about.less {
+		detail = joined(detail, less.Detail)
+	}
+	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, created_at, last_seen) VALUES (?, ?, ?, ?, ?,
+		?, ?, ?)
+		ON DUPLICATE KEY UPDATE seen = seen + 1, last_seen = VALUES(last_seen), detail = VALUES(detail), resolved_at = NULL`,
+		string(b.Kind), packetID, paymentID, b.OrderNo, b.UserID, clip(detail, 255), tx.now, tx.now).Error
+	if err != nil {
+		return err
+	}
+	return tx.closeLess(about.less, b.Kind)
+}
+
+// closeLess resolves breaks of an order of which another one tells now.
+func (tx tx) closeLess(less []breakRow, kind payout.BreakKind) error {
+	for _, r := range less {
+		err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL", tx.now,
+			payout.ByReconciliation, fmt.Sprintf("The break %s of the same order tells it.", kind), r.ID).Error
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined is a detail with what another one says beside.
+func joined(detail, other string) string {
+	if strings.Contains(detail, other) {
+		return clip(detail, 255)
+	}
+	return clip(detail+"; "+other, 255)
+}
+
+// breaksIndex names the index that has the breaks of a filter in their order.
+func breaksIndex(f payout.BreakFilter) string {
+	switch {
+	case f.PacketID != "":
+		return " FORCE INDEX (breaks_packet_list)"
+	case f.ReconciliationID != "":
+		return " FORCE INDEX (breaks_reconciliation_list)"
+	case f.Resolved != nil && !*f.Resolved:
+		return " FORCE INDEX (breaks_open)"
+	}
+	return " FORCE INDEX (breaks_created)"
+}
+
+// Breaks lists breaks, newest first. Errors: ErrUnavailable.
+func (s *Store) Breaks(ctx context.Context, f payout.BreakFilter) ([]payout.BreakRow, error) {
+	q := s.read(ctx).Table("breaks b" + breaksIndex(f)).Select("b.*, p.amount AS payment_amount").Joins("LEFT JOIN payments p ON p.id = " +
+		"b.payment_id")
+	for _, eq := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"packet_id", f.PacketID},
+		{"reconciliation_id", f.ReconciliationID}} {
+		if eq.value != "" {
+			q = q.Where("b."+eq.column+" = ?", eq.value)
+		}
+	}
+	if f.Resolved != nil && *f.Resolved {
+		q = q.Where("b.resolved_at IS NOT NULL")
+	} else if f.Resolved != nil {
+		q = q.Where("b.resolved_at IS NULL")
+	}
+	if !f.CreatedTo.IsZero() {
+		q = q.Where("b.created_at <= ?", f.CreatedTo.UTC())
+	}
+	if f.AfterID != 0 {
+		q = q.Where("b.created_at <= ? AND (b.created_at < ? OR b.id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []breakRow
+	if err := q.Order("b.created_at DESC, b.id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.BreakRow, len(rows))
+	for i, r := range rows {
+		out[i] = r.row()
+	}
+	return out, nil
+}
+
+// ResolveBreak notes that a person has dealt with a break, with the audit entry
+// in the same transaction; one that is resolved already stays as it is. It moves
+// nothing. The same key and body get the first answer again. Errors:
+// ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) ResolveBreak(ctx context.Context, w payout.StaffWrite, id int64, render func(payout.BreakRow) (status int, body []byte)) (
+	payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		var row breakRow
+		if err := tx.Raw("SELECT * FROM breaks WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
+			return out, err
+		}
+		if row.ID == 0 {
+			return out, fmt.Errorf("break %d: %w", id, ErrNotFound)
+		}
+		if row.ResolvedAt == nil {
+			row.ResolvedAt, row.ResolvedBy, row.Reason = &tx.now, &w.Owner, &w.Reason
+			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ?", tx.now, w.Owner, w.Reason, id).Error
+			if err != nil {
+				return out, err
+			}
+			about := map[string]string{"kind": row.Kind, "order_no": row.OrderNo, "payment_id": row.PaymentID}
+			if err := tx.audit(w, "resolve_break", fmt.Sprintf("break/%d", id), about, map[string]bool{"resolved": true}); err != nil {
+				return out, err
+			}
+		}
+		// By itself: the lock is of the break alone.
+		if err := tx.Raw("SELECT amount FROM payments WHERE id = ?", row.PaymentID).Scan(&row.PaymentAmount).Error; err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(row.row())
+		return out, nil
+	})
+}
+
+// ReviewBreaks compares again what a part of the open breaks of a provider is
+// about, from behind the break after on, and resolves those that are no more.
+// Returns the last break it saw, 0 at the end. Errors: ErrUnavailable.
+func (s *Store) ReviewBreaks(ctx context.Context, r payout.Reconciliation, after int64, limit int) (int64, error) {
+	var rows []breakRow
+	err := s.read(ctx).Raw(`SELECT * FROM breaks FORCE INDEX (breaks_provider) WHERE provider = ? AND resolved_at IS NULL AND id > ?
+		AND kind IN ?
+		ORDER BY id LIMIT ?`, r.Provider, after, payout.StatementBreaks, limit).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return 0, classify(err)
+	}
+	var numbers []string
+	for _, b := range rows {
+		numbers = append(numbers, b.OrderNo)
+	}
+	both, err := tx{DB: s.read(ctx)}.loadOrders(r.Provider, numbers)
+	if err != nil {
+		return 0, classify(err)
+	}
+	return rows[len(rows)-1].ID, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		for _, b := range rows {
+			if both.still(r, b, tx.now) {
+				continue
+			}
+			err := tx.Exec("UPDATE breaks SET resolved_at = ?, resolved_by = ?, reason = ? WHERE id = ? AND resolved_at IS NULL",
+				tx.now, payout.ByReconciliation, "Statement and books agree now.", b.ID).Error
+			if err != nil {
+				return err
+			}
+			for _, f := range both.findings(r.Provider, b.OrderNo, tx.now) { // its detail listed these as well
+				if err := tx.noteFinding(r, both.booked[b.OrderNo], f); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// still reports whether a break is what the two sides still say.
+func (o orders) still(r payout.Reconciliation, b breakRow, now time.Time) bool {
+	switch kind := payout.BreakKind(b.Kind); {
+	case kind == payout.BreakNotInStatement:
+		return o.booked[b.OrderNo] == nil || o.missing(b.OrderNo)
+	case kind == payout.BreakOpDiffers && o.missing(b.OrderNo): // its detail listed that as well
+		return true
+	}
+	return o.found(r.Provider, b.OrderNo, payout.BreakKind(b.Kind), now)
+}
+
+func (o orders) found(provider, orderNo string, kind payout.BreakKind, now time.Time) bool {
+	return slices.ContainsFunc(o.findings(provider, orderNo, now), func(f finding) bool { return f.Kind == kind })
+}
+
+// missing reports whether the statements lack what the books have of an order.
+func (o orders) missing(orderNo string) bool {
+	ours := o.booked[orderNo]
+	if ours == nil {
+		return false
+	}
+	has := func(op payout.Op) bool {
+		return slices.ContainsFunc(o.lines[orderNo], func(l lineRow) bool { return l.Op == string(op) })
+	}
+	return ours.Moved > 0 && !has(ours.Attempt.Op) || ours.Returned > 0 && !has(payout.OpReturn)
+}
+
+// findings are what the lines of an order number leave.
+func (o orders) findings(provider, orderNo string, now time.Time) (out []finding) {
+	for _, j := range o.judge(provider, orderNo, now) {
+		for _, b := range j.verdict.Breaks {
+			out = append(out, j.finding(b))
+		}
+	}
+	return out
+}
+
+// Unsettled counts what asking may still settle of a run: open breaks that can
+// be repaired, and questions about movements in flight. Errors: ErrUnavailable.
+func (s *Store) Unsettled(ctx context.Context, r payout.Reconciliation) (int64, error) {
+	var repairable []payout.BreakKind
+	for _, kind := range payout.StatementBreaks {
+		if kind.Repairable() {
+			repairable = append(repairable, kind)
+		}
+	}
+	var n int64
+	err := s.read(ctx).Raw(`SELECT (SELECT COUNT(*) FROM breaks WHERE reconciliation_id = ? AND kind IN ? AND resolved_at IS NULL)
+		+ (SELECT COUNT(*) FROM statement_lines WHERE provider = ? AND day = ? AND verdict = ?)`,
+		r.ID, repairable, r.Provider, string(r.Day), verdictAsked).Scan(&n).Error
+	return n, classify(err)
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// bulkBusy is how long a bulk decision that has not answered counts as running.
+const bulkBusy = 10 * time.Second
+
+// planned is the status of what was begun under a key and has no answer yet.
+const planned = 0
+
+// PlanBulk stores which payments a bulk decision is about, before the first of
+// them is decided: a repeat after a crash goes on with the same ones, also those
+// that no longer match the filter. It returns the stored plan, or, once
+// EndBulk was called, the first answer. Errors: access.ErrActorEnded, payout.ErrKeyReused,
+// payout.ErrInProgress for 10 s after the plan was made,
+// payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) PlanBulk(ctx context.Context, w payout.StaffWrite, ids []string) ([]string, payout.StaffAnswer, error) {
+	var plan []string
+	var out payout.StaffAnswer
+	run := func(tx tx) error {
+		plan, out = ids, payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
+		var made []struct {
+			BodyHash  string
+			Status    int
+			Body      []byte
+			CreatedAt time.Time
+		}
+		err := tx.Raw("SELECT body_hash, status, body, created_at FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?",
+			w.Owner, w.Route, w.Key).Scan(&made).Error
+		switch {
+		case err != nil:
+			return err
+		case len(made) == 0:
+			if err := tx.believed(""); err != nil {
+				return err
+			}
+			body, err := json.Marshal(ids)
+			if err != nil {
+				return fmt.Errorf("encode plan: %w", err)
+			}
+			return tx.remember(w, payout.StaffAnswer{Status: planned, Body: body})
+		case made[0].BodyHash != w.BodyHash:
+			return payout.ErrKeyReused
+		case made[0].Status != planned:
+			out = payout.StaffAnswer{Status: made[0].Status, Body: made[0].Body, Replayed: true}
+			return nil
+		case tx.now.Sub(made[0].CreatedAt).Abs() < bulkBusy:
+			return payout.ErrInProgress
+		}
+		if err := json.Unmarshal(made[0].Body, &plan); err != nil {
+			return fmt.Errorf("decode plan: %w", err)
+		}
+		return nil
+	}
+	write := func() error { return s.inTx(ctx, failpoint.DecideBulkPlan, run) }
+	err := write()
+	if duplicate(err) { // the same key at the same time: the other one's plan stands
+		err = write()
+	}
+	return plan, out, err
+}
+
+// EndBulk remembers the answer of a bulk decision and returns the one that
+// counts: the first. Errors: ErrUnavailable.
+func (s *Store) EndBulk(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
+	return s.endPlanned(ctx, failpoint.DecideBulkEnd, w, a)
+}
+
+// endPlanned gives what was planned its answer, unless it has one.
+func (s *Store) endPlanned(
+	ctx context.Context, step failpoint.Step, w payout.StaffWrite, a payout.StaffAnswer,
+) (payout.StaffAnswer, error) {
+	out := a
+	err := s.inTx(ctx, step, func(tx tx) error {
+		res := tx.Exec("UPDATE staff_idempotency SET status = ?, body = ? WHERE owner = ? AND route = ? AND idem_key = ? AND status = ?",
+			a.Status, a.Body, w.Owner, w.Route, w.Key, planned)
+		if out = a; res.Error != nil || res.RowsAffected == 1 {
+			return res.Error
+		}
+		_, err := tx.remembered(w, &out) // a repeat of the call was faster
+		return err
+	})
+	return out, err
+}
+
+// PreviewDecision says what a decision would do now, and changes nothing.
+// Errors: ErrNotFound, payout.ErrNotRetryable, payout.ErrDecisionPending,
+// payout.ErrUndecided while its packet, or the refund of its cancel, is left to a
+// person, ErrUnavailable.
+func (s *Store) PreviewDecision(ctx context.Context, id string, c payout.Command) (payout.Preview, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Preview{}, err
+	}
+	t := tx{DB: s.read(ctx), now: now}
+	row, attempts, err := t.load(id, false)
+	if err != nil {
+		return payout.Preview{}, classify(err)
+	}
+	v, err := payout.PreviewOf(row.payment(), attempts, c, t.now)
+	if err != nil {
+		return v, err
+	}
+	var waiting int64
+	err = t.Raw("SELECT COUNT(*) FROM decisions WHERE payment_id = ? AND status = 'waiting' AND "+inTime, id,
+		t.now, t.now.Add(longestWait)).Scan(&waiting).Error
+	if err == nil && waiting > 0 {
+		return v, payout.ErrDecisionPending
+	}
+	if err != nil {
+		return v, classify(err)
+	}
+	left, err := t.left(row.PacketID)
+	if err == nil && left {
+		return v, fmt.Errorf("packet %s: %w", row.PacketID, payout.ErrUndecided)
+	}
+	if err == nil {
+		err = t.cancelLeft(row.payment(), c.Kind)
+	}
+	return v, classify(err)
+}

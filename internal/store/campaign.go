@@ -1,0 +1,291 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/campaign"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+type campaignRow struct {
+	ID          string `gorm:"primaryKey"`
+	AppID       string
+	Name        string
+	Salt        []byte
+	Zone        string
+	OpensMinute int
+	StartsOn    string
+	EndsOn      *string
+	Template    []byte
+	Eligible    []byte
+	BodyHash    string
+	Status      string
+	NextDay     *string
+	NextOpens   *time.Time
+	Revision    int
+	Unsynced    *bool
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	EndedAt     *time.Time
+}
+
+func (campaignRow) TableName() string { return "campaigns" }
+
+func (r campaignRow) campaign() (campaign.Campaign, error) {
+	c := campaign.Campaign{
+		ID: r.ID, App: r.AppID, Name: r.Name, Salt: r.Salt, Zone: r.Zone, Minute: r.OpensMinute,
+		StartsOn: payout.Day(r.StartsOn), EndsOn: payout.Day(orEmpty(r.EndsOn)), BodyHash: r.BodyHash,
+		Status: campaign.Status(r.Status), NextDay: payout.Day(orEmpty(r.NextDay)), NextOpens: orZero(r.NextOpens),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), EndedAt: orZero(r.EndedAt), Revision: r.Revision,
+	}
+	if err := json.Unmarshal(r.Template, &c.Template); err != nil {
+		return c, fmt.Errorf("campaign %s: template: %w", r.ID, err)
+	}
+	if r.Eligible != nil {
+		if err := json.Unmarshal(r.Eligible, &c.Template.Eligible); err != nil {
+			return c, fmt.Errorf("campaign %s: eligible list: %w", r.ID, err)
+		}
+	}
+	return c, nil
+}
+
+// campaignColumns are those of every list: not the users who may grab, who may be many.
+const campaignColumns = `id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, body_hash, status,
+	next_day, next_opens, revision, unsynced,
+	created_at, updated_at, ended_at`
+
+// campaignsOf returns those that can be read, and the errors of the others.
+func campaignsOf(rows []campaignRow) (out []campaign.Campaign, err error) {
+	for _, r := range rows {
+		c, unreadable := r.campaign()
+		if err = errors.Join(err, unreadable); unreadable == nil {
+			out = append(out, c)
+		}
+	}
+	return out, err
+}
+
+// CreateCampaign writes an active campaign whose first packet opens after now, by
+// MySQL's clock. StartsOn is filled in when it is empty: with the first day. A repeat
+// with the same body hash changes nothing. Returns the row, and whether it was there.
+// Errors: ErrConflict when the id is taken by another body; campaign.ErrNoDay when no day
+// is left; campaign.ErrTooMany when the app has campaign.MaxRunning already, give or take those that
+// are created at the same instant; ErrUnavailable.
+func (s *Store) CreateCampaign(ctx context.Context, c campaign.Campaign) (made campaign.Campaign, existed bool, err error) {
+	template, err := json.Marshal(c.Template)
+	if err != nil {
+		return c, false, fmt.Errorf("encode template: %w", err)
+	}
+	var eligible []byte
+	if c.Template.Eligible != nil {
+		if eligible, err = json.Marshal(c.Template.Eligible); err != nil {
+			return c, false, fmt.Errorf("encode eligible list: %w", err)
+		}
+	}
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		made, existed = c, false
+		var rows []campaignRow
+		if err := tx.Raw("SELECT * FROM campaigns WHERE id = ?", c.ID).Scan(&rows).Error; err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			existed = true
+			if rows[0].BodyHash != c.BodyHash {
+				return fmt.Errorf("campaign %s: %w", c.ID, ErrConflict)
+			}
+			var err error
+			made, err = rows[0].campaign()
+			return err
+		}
+		day, opens, err := c.Next(tx.now)
+		if err != nil {
+			return err
+		}
+		if day == "" {
+			return fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrNoDay)
+		}
+		var running int64
+		if err := tx.Raw("SELECT COUNT(*) FROM campaigns WHERE app_id = ? AND status <> 'ended'", c.App).Scan(&running).Error; err != nil {
+			return err
+		}
+		if running >= campaign.MaxRunning {
+			return fmt.Errorf("app %s has %d campaigns: %w", c.App, running, campaign.ErrTooMany)
+		}
+		if made.StartsOn == "" {
+			made.StartsOn = day
+		}
+		made.Status, made.NextDay, made.NextOpens = campaign.StatusActive, day, opens
+		made.CreatedAt, made.UpdatedAt, made.Revision = tx.now, tx.now, 1
+		return tx.Exec(`INSERT INTO campaigns (id, app_id, name, salt, zone, opens_minute, starts_on, ends_on, template, eligible, body_hash,
+			status, next_day, next_opens, unsynced, created_at, updated_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, TRUE, ?, ?)`, c.ID, c.App, c.Name, c.Salt, c.Zone, c.Minute,
+			string(made.StartsOn), optString(string(c.EndsOn)), template, eligible, c.BodyHash, string(day), opens, tx.now, tx.now).Error
+	})
+	if duplicate(err) { // two requests at once: the other one wrote it
+		return s.CreateCampaign(ctx, c)
+	}
+	return made, existed, err
+}
+
+// Campaign reads one. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Campaign(ctx context.Context, id string) (campaign.Campaign, error) {
+	var rows []campaignRow
+	if err := s.read(ctx).Raw("SELECT * FROM campaigns WHERE id = ?", id).Scan(&rows).Error; err != nil {
+		return campaign.Campaign{}, classify(err)
+	}
+	if len(rows) == 0 {
+		return campaign.Campaign{}, fmt.Errorf("campaign %s: %w", id, ErrNotFound)
+	}
+	return rows[0].campaign()
+}
+
+// Campaigns lists those of an app after a place, newest first; app "": of all; status "":
+// of any. Errors: ErrUnavailable.
+func (s *Store) Campaigns(ctx context.Context, app string, status campaign.Status, after packet.Place, limit int) ([]campaign.Campaign,
+	error) {
+	index := "campaigns_created"
+	switch {
+	case app != "":
+		index = "campaigns_app"
+	case status != "":
+		index = "campaigns_status"
+	}
+	q := s.read(ctx).Table("campaigns FORCE INDEX (" + index + ")").Select(campaignColumns)
+	if app != "" {
+		q = q.Where("app_id = ?", app)
+	}
+	if status != "" {
+		q = q.Where("status = ?", string(status))
+	}
+	if after.ID != "" {
+		at := after.At.UTC()
+		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", at, at, after.ID)
+	}
+	var rows []campaignRow
+	if err := q.Order("created_at DESC, id DESC").Limit(limit).Find(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	return campaignsOf(rows)
+}
+
+// SetCampaign pauses a campaign, goes on with it, or ends it, and returns it as it is
+// then. One that has the status already stays as it is; whoever goes on begins with the
+// first day whose packet opens from now on, and a campaign without such a day ends, or
+// has ended by now. A day that is being made is made all the same.
+// Errors: ErrNotFound; campaign.ErrEnded; ErrUnavailable.
+func (s *Store) SetCampaign(ctx context.Context, id string, to campaign.Status) (c campaign.Campaign, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if c, err = tx.campaign(id); err != nil {
+			return err
+		}
+		c, err = tx.setCampaign(c, to)
+		return err
+	})
+	return c, err
+}
+
+// StopCampaign is SetCampaign by staff, with its place in the audit: to pause a campaign
+// of any app, or to end it. That it has ended is an answer, and remembered; render makes
+// them. Errors: ErrNotFound, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) StopCampaign(ctx context.Context, w payout.StaffWrite, id string, to campaign.Status,
+	render func(c campaign.Campaign, ended bool) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		before, err := tx.campaign(id)
+		if err != nil {
+			return out, err
+		}
+		after, err := tx.setCampaign(before, to)
+		if errors.Is(err, campaign.ErrEnded) {
+			out.Status, out.Body = render(before, true)
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		action := map[campaign.Status]string{campaign.StatusPaused: "pause_campaign", campaign.StatusEnded: "end_campaign"}[to]
+		note := func(c campaign.Campaign) map[string]string {
+			return map[string]string{"status": string(c.Status), "app": c.App, "name": c.Name}
+		}
+		if err := tx.audit(w, action, "campaign/"+id, note(before), note(after)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(after, false)
+		return out, nil
+	})
+}
+
+func (tx tx) setCampaign(c campaign.Campaign, to campaign.Status) (campaign.Campaign, error) {
+	if c.Status == to {
+		return c, nil
+	}
+	day, opens, err := tx.resumed(c, to)
+	switch {
+	case err != nil:
+		return c, err
+	case c.Status == campaign.StatusEnded && to == campaign.StatusActive && c.RanOut(): // by itself, or by the same request
+		return c, nil
+	case c.Status == campaign.StatusEnded:
+		return c, fmt.Errorf("campaign %s: %w", c.ID, campaign.ErrEnded)
+	}
+	if to == campaign.StatusActive && day == "" {
+		to = campaign.StatusEnded
+	}
+	return tx.casCampaign(c, to, day, opens)
+}
+
+// resumed is the day with which a campaign goes on that was paused; "" for every other
+// status. A day that was decided before the pause stays so.
+func (tx tx) resumed(c campaign.Campaign, to campaign.Status) (day payout.Day, opens time.Time, err error) {
+	if to != campaign.StatusActive {
+		return "", time.Time{}, nil
+	}
+	if day, opens, err = c.Next(tx.now); err != nil || day == "" {
+		return day, opens, err
+	}
+	var decided int64
+	if err := tx.Raw("SELECT COUNT(*) FROM campaign_days WHERE campaign_id = ? AND day = ?", c.ID,
+		string(day)).Scan(&decided).Error; err != nil || decided == 0 {
+		return day, opens, err
+	}
+	return c.After(day)
+}
+
+// campaign reads a campaign for a change of it.
+func (tx tx) campaign(id string) (campaign.Campaign, error) {
+	var rows []campaignRow
+	if err := tx.Raw("SELECT "+campaignColumns+" FROM campaigns WHERE id = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
+		return campaign.Campaign{}, err
+	}
+	if len(rows) == 0 {
+		return campaign.Campaign{}, fmt.Errorf("campaign %s: %w", id, ErrNotFound)
+	}
+	return rows[0].campaign()
+}
+
+// casCampaign moves a campaign on to a status and a next day ("": none). A change of
+// status is told to its schedule. ErrMoved: it has changed since it was read.
+func (tx tx) casCampaign(c campaign.Campaign, to campaign.Status, day payout.Day, opens time.Time) (campaign.Campaign, error) {
+	next := c
+	next.Status, next.NextDay, next.NextOpens, next.UpdatedAt = to, day, opens, tx.now
+	unsynced := ""
+	if to != c.Status {
+		next.Revision++
+		unsynced = ", unsynced = TRUE"
+	}
+	if to == campaign.StatusEnded {
+		next.EndedAt = tx.now
+	}
+	r := tx.Exec("UPDATE campaigns SET status = ?, next_day = ?, next_opens = ?, ended_at = ?, updated_at = ?, revision = ?"+unsynced+
+		" WHERE id = ? AND status = ? AND revision = ?",
+		string(to), optString(string(day)), optTime(opens), optTime(next.EndedAt), tx.now, next.Revision, c.ID, string(c.Status), c.Revision)
+	if r.Error == nil && r.RowsAffected == 0 {
+		return c, fmt.Errorf("campaign %s: %w", c.ID, ErrMoved)
+	}
+	return next, r.Error
+}

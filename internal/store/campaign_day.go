@@ -1,0 +1,118 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/campaign"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+type campaignDayRow struct {
+	Day, Status, PacketID string
+	OpensAt, DecidedAt    time.Time
+}
+
+func campaignDaysOf(rows []campaignDayRow) []campaign.Day {
+	out := make([]campaign.Day, len(rows))
+	for i, r := range rows {
+		out[i] = campaign.Day{Day: payout.Day(r.Day), Status: campaign.DayStatus(r.Status), PacketID: r.PacketID, OpensAt: r.OpensAt.UTC(),
+			DecidedAt: r.DecidedAt.UTC()}
+	}
+	return out
+}
+
+// afterDays sorts behind every day.
+const afterDays = "A"
+
+// CampaignDays lists days, newest first, before a day; "": from the newest on. A day whose
+// packet is in the books was made, whatever was decided when they did not have it.
+// Errors: ErrUnavailable.
+func (s *Store) CampaignDays(ctx context.Context, id string, before payout.Day, limit int) ([]campaign.Day, error) {
+	var rows []campaignDayRow
+	err := s.read(ctx).Raw(`SELECT d.day, IF(p.id IS NULL, d.status, 'made') AS status, d.packet_id, d.opens_at, d.decided_at
+		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id WHERE d.campaign_id = ? AND d.day < ? ORDER BY d.day DESC LIMIT ?`,
+		id, cmp.Or(string(before), afterDays), limit).Scan(&rows).Error
+	return campaignDaysOf(rows), classify(err)
+}
+
+// DaysInTheMaking lists the days of a campaign whose packets were reserved and not
+// decided yet, oldest first. Errors: ErrUnavailable.
+func (s *Store) DaysInTheMaking(ctx context.Context, id string, limit int) ([]campaign.Day, error) {
+	var rows []campaignDayRow
+	err := s.read(ctx).Raw("SELECT day, status, packet_id, opens_at, decided_at FROM campaign_days FORCE INDEX (campaign_days_making) "+
+		"WHERE status = 'making' AND campaign_id = ? ORDER BY day LIMIT ?",
+		id, limit).Scan(&rows).Error
+	return campaignDaysOf(rows), classify(err)
+}
+
+// ReserveDay reserves the next day of a campaign, if it is active and its packet is due,
+// and goes on to the day after it; after the last one the campaign ends. From here on the
+// packet of that day is made, whoever pauses or ends the campaign, and no day waits for
+// it. ok is false when nothing is due. Errors: ErrNotFound; payout.ErrBooksRestored;
+// ErrUnavailable.
+func (s *Store) ReserveDay(ctx context.Context, id string) (d campaign.Day, ok bool, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		ok = false
+		if err := tx.trusted(); err != nil {
+			return err
+		}
+		c, err := tx.campaign(id)
+		if err != nil || c.Status != campaign.StatusActive || tx.now.Before(c.NextOpens.Add(-campaign.Lead-campaign.Early)) {
+			return err
+		}
+		d = campaign.Day{Day: c.NextDay, Status: campaign.DayMaking, PacketID: c.PacketID(c.NextDay), OpensAt: c.NextOpens, DecidedAt: tx.now}
+		if err := tx.Exec("INSERT INTO campaign_days (campaign_id, day, status, packet_id, opens_at, decided_at) VALUES (?, ?, 'making', ?, "+
+			"?, ?) ON DUPLICATE KEY UPDATE day = day",
+			id, string(d.Day), d.PacketID, d.OpensAt.UTC(), tx.now).Error; err != nil {
+			return err
+		}
+		day, opens, err := c.After(d.Day)
+		if err != nil {
+			return err
+		}
+		to := c.Status
+		if day == "" {
+			to = campaign.StatusEnded
+		}
+		ok = true
+		_, err = tx.casCampaign(c, to, day, opens)
+		return err
+	})
+	return d, ok && err == nil, err
+}
+
+// DecideDay notes what became of a day that was reserved. That its packet was made wins
+// over that it was missed, also later; books that were restored, which may have forgotten
+// a packet, say of no day that it was missed. Repeatable. Errors: ErrMoved when the day
+// was not reserved; payout.ErrBooksRestored; ErrUnavailable.
+func (s *Store) DecideDay(ctx context.Context, id string, day payout.Day, status campaign.DayStatus) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if status == campaign.DayMissed {
+			if err := tx.trusted(); err != nil {
+				return err
+			}
+		}
+		var rows []campaignDayRow
+		if err := tx.Raw("SELECT status FROM campaign_days WHERE campaign_id = ? AND day = ? FOR UPDATE", id,
+			string(day)).Scan(&rows).Error; err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("campaign %s, day %s is not reserved: %w", id, day, ErrMoved)
+		}
+		was := campaign.DayStatus(rows[0].Status)
+		if was == status || was == campaign.DayMade {
+			return nil
+		}
+		r := tx.Exec("UPDATE campaign_days SET status = ?, decided_at = ? WHERE campaign_id = ? AND day = ? AND status = ?",
+			string(status), tx.now, id, string(day), string(was))
+		if r.Error == nil && r.RowsAffected == 0 {
+			return fmt.Errorf("campaign %s, day %s was decided otherwise: %w", id, day, ErrMoved)
+		}
+		return r.Error
+	})
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/campaign"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// UnsyncedCampaigns lists campaigns whose schedules do not follow their status yet, after
+// an id, in the order of ids. Errors: ErrUnavailable; beside what could be read, of rows
+// that cannot be.
+func (s *Store) UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
+	return s.someCampaigns(ctx, "campaigns WHERE unsynced = TRUE AND id > ? ORDER BY id LIMIT ?", after, limit)
+}
+
+// ScheduledCampaigns lists campaigns that are to have a schedule, as UnsyncedCampaigns does.
+func (s *Store) ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
+	return s.someCampaigns(ctx, "campaigns WHERE ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit)
+}
+
+// LateCampaigns lists campaigns that have a day whose packet should have been made
+// campaign.Late ago, by MySQL's clock, as UnsyncedCampaigns does.
+func (s *Store) LateCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error) {
+	opens, err := s.lateOpening(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.someCampaigns(ctx, `campaigns JOIN (SELECT id AS late FROM campaigns WHERE status = 'active' AND next_opens < ?
+		UNION SELECT campaign_id FROM campaign_days WHERE status = 'making' AND opens_at < ?) l ON id = late WHERE id > ? ORDER BY id LIMIT ?`,
+		opens, opens, after, limit)
+}
+
+// lateOpening is when packets open that should have been made campaign.Late ago.
+func (s *Store) lateOpening(ctx context.Context) (time.Time, error) {
+	now, err := s.Clock(ctx)
+	return now.Add(campaign.Lead - campaign.Late), err
+}
+
+func (s *Store) someCampaigns(ctx context.Context, from string, args ...any) ([]campaign.Campaign, error) {
+	var rows []campaignRow
+	if err := s.read(ctx).Raw("SELECT "+campaignColumns+" FROM "+from, args...).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	return campaignsOf(rows)
+}
+
+// CampaignSynced notes that the schedule of a campaign follows it as it was at a revision.
+// One that has changed since is unsynced: whoever carried out the change of then may have
+// done so after the one of now. Errors: ErrUnavailable.
+func (s *Store) CampaignSynced(ctx context.Context, id string, revision int) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("UPDATE campaigns SET unsynced = IF(revision = ?, NULL, TRUE) WHERE id = ?", revision, id).Error
+	})
+}
+
+// campaigns reads which days of campaigns are late, and which came to nothing.
+func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
+	opens, err := r.store.lateOpening(ctx)
+	if err != nil {
+		return err
+	}
+	var late backlogRow
+	err = r.store.read(ctx).Raw(`SELECT COUNT(*) AS n, MIN(opens) AS oldest FROM (SELECT next_opens AS opens FROM campaigns
+		WHERE status = 'active' AND next_opens < ?
+		UNION ALL SELECT opens_at FROM campaign_days WHERE status = 'making' AND opens_at < ?) l`, opens, opens).Scan(&late).Error
+	if err != nil {
+		return err
+	}
+	if v.Campaigns = late.backlog(); late.N > 0 {
+		v.Campaigns.Oldest = v.Campaigns.Oldest.Add(-campaign.Lead)
+	}
+	// Unopened is what was over before its sender was charged, too. A packet that was charged, and not
+	// open before it expired, is closed as long as it may live after its day was decided.
+	var lost []backlogRow
+	told := opens.Add(campaign.Late - campaign.Lead - lostSpan)
+	err = r.store.read(ctx).Raw(`SELECT IF(p.id IS NULL, 'missed', IF(p.status = 'rejected' AND p.failure_code <> ?, 'declined',
+		'unopened')) AS kind, COUNT(*) AS n, MIN(d.decided_at) AS oldest
+		FROM campaign_days d LEFT JOIN packets p ON p.id = d.packet_id
+		WHERE d.decided_at >= ? AND (p.id IS NULL AND d.status = 'missed' AND d.decided_at >= ?
+			OR p.status = 'rejected' AND p.updated_at >= ? OR p.close_reason = ? AND (p.closed_at IS NULL OR p.closed_at >= ?)) GROUP BY kind`,
+		payout.FailureLapsed, told.Add(-packet.MaxLife), told, told, string(packet.CloseUnopened), told).Scan(&lost).Error
+	for _, reason := range []string{"missed", "declined", "unopened"} {
+		day := observe.KindBacklog{Kind: reason}
+		for _, row := range lost {
+			if row.Kind == reason {
+				day.Backlog = row.backlog()
+			}
+		}
+		v.CampaignDays = append(v.CampaignDays, day)
+	}
+	return err
+}
+
+// lostSpan is for how long days without a packet are told.
+const lostSpan = 24 * time.Hour

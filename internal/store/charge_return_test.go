@@ -1,0 +1,104 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// TestLateChargeGoesBack: a charge that the provider has called failed, and that goes
+// through after its packet was rejected, is refunded as a whole and by itself.
+func TestLateChargeGoesBack(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 1))
+	charge := payout.ID(payout.KindCharge, p.ID, 0)
+	refused := packet.Failure{Code: "declined", Message: "y"}
+	o := fail(t, s, charge)
+	must(t, s.RejectPacket(ctx, p.ID, refused))
+	late := func() payout.Status {
+		t.Helper()
+		settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded) // refused, then paid: believed when said twice
+		return settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded).Status
+	}
+	if got := late(); got != payout.StatusPaid {
+		t.Fatalf("the charge is %s", got)
+	}
+	refund, err := s.PaymentOf(ctx, refundID(p))
+	must(t, err)
+	if refund.Status != payout.StatusPending || refund.Amount != 100 || refund.Account != p.SenderID ||
+		query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", refund.ID) != 1 {
+		t.Fatalf("%+v", refund)
+	}
+	check := func(remaining, refunding int64) {
+		t.Helper()
+		b, err := s.Balances(ctx, p.ID)
+		must(t, err)
+		if a := b.ByAccount; int64(a[payout.AccountHolding]) != remaining || int64(a[payout.AccountRefunding]) != refunding {
+			t.Errorf("%+v", b)
+		}
+		if _, found := verified(t, s); len(found) != 0 {
+			t.Errorf("%+v", found)
+		}
+	}
+	check(0, 100)
+	late() // said again: once is enough
+	must(t, s.RejectPacket(ctx, p.ID, refused))
+	pay(t, s, refund.ID)
+	if closed, err := s.FinishPacket(ctx, p.ID, nil); err != nil || closed {
+		t.Errorf("closed %v: %v", closed, err)
+	}
+	check(0, 0)
+	rec, err := s.Packet(ctx, p.ID)
+	must(t, err)
+	if rec.Stored != packet.StatusRejected || rec.RefundedAmount != 100 {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// TestLateChargeOfAPacketThatWaits: before it is rejected a packet goes on with its charge,
+// and nothing is refunded.
+func TestLateChargeOfAPacketThatWaits(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 1))
+	o := fail(t, s, payout.ID(payout.KindCharge, p.ID, 0))
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	if err := s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}); err == nil {
+		t.Error("rejected, though it was charged")
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r' AND packet_id = ?", p.ID); n != 0 {
+		t.Errorf("%d refunds", n)
+	}
+}
+
+// TestLateChargeRefundedOutside: its refund failed and people made it by other means. Its
+// packet stays rejected, and nobody waits for that to change: no run is started for ever.
+func TestLateChargeRefundedOutside(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 1))
+	o := fail(t, s, chargeID(p))
+	must(t, s.RejectPacket(ctx, p.ID, packet.Failure{Code: "declined", Message: "y"}))
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	refused := fail(t, s, refundID(p))
+	agreed(t, s, refundID(p), payout.Command{Kind: payout.DecisionMarkPaid, Evidence: "bank slip 4711"})
+	c.pass(time.Second)
+	settle(t, s, payout.SourceAsk, refused.OrderNo, payout.ObsDeclined) // asked once more
+	_, err := s.FinishPacket(ctx, p.ID, nil)
+	must(t, err)
+	c.pass(time.Minute)
+	if got := due(t, s, 10); len(got) != 0 || len(dueKinds(t, s, refundID(p))) != 0 {
+		t.Errorf("due %v, outbox %v", got, dueKinds(t, s, refundID(p)))
+	}
+	if _, found := verified(t, s); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+)
+
+// TestR9_LateClaims: a claim is late when its lane was rebuilt since and is open. It is not
+// booked in one go then, and as ever behind a gate that is not open.
+func TestR9_LateClaims(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	s.lanes = 64
+	p := funded(t, s, 1000, 10)
+	lane := packet.Lane(p.ID, s.lanes)
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: (lane + 1) % 64, Epoch: 9, State: packet.LaneOpen}}))
+	for i, c := range []struct {
+		name  string
+		lane  int64 // its epoch; 0: never in use
+		shut  bool
+		epoch int64 // of the claim
+		late  bool
+	}{
+		{"no lane", 0, false, 1, false},
+		{"never rebuilt", 1, false, 1, false},
+		{"never rebuilt, not known", 1, false, 0, false},
+		{"of this epoch", 3, false, 3, false},
+		{"of the one before", 3, false, 2, true},
+		{"not known", 3, false, 0, true},
+		{"shut", 3, true, 2, false},
+	} {
+		must(t, s.db.Exec("DELETE FROM pool_lanes WHERE lane = ?", lane).Error)
+		if c.lane > 0 {
+			row := packet.LaneRow{Lane: lane, Epoch: c.lane, State: packet.LaneOpen}
+			if c.shut {
+				row.State, row.Reason = packet.LaneShut, packet.LanePoolBehind
+			}
+			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{row}))
+		}
+		won := claimOf(p, i, "u"+c.name)
+		if won.Epoch = c.epoch; c.epoch > 0 {
+			won.Seq = 1
+		}
+		if late, err := s.Late(ctx, won); err != nil || late != c.late {
+			t.Errorf("%s: late %t, %v", c.name, late, err)
+		}
+		_, err := s.BeginClaim(ctx, won, provider, limits, encode)
+		if errors.Is(err, packet.ErrLate) != c.late || err != nil && !c.late {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if have, err := s.Recorded(ctx, p.ID, []string{won.UserID}); err != nil || have[won.UserID] == c.late {
+			t.Errorf("%s: recorded %v, %v", c.name, have, err)
+		}
+		if _, err := s.RecordClaim(ctx, won, provider); err != nil {
+			t.Errorf("%s: booked by whoever has asked the pool: %v", c.name, err)
+		}
+		if again, err := s.BeginClaim(ctx, won, provider, limits, encode); err != nil || again.Order != nil {
+			t.Errorf("%s: again %+v, %v", c.name, again, err)
+		}
+	}
+	must(t, s.db.Exec("UPDATE pool_lanes SET state = 'open', reason = NULL, shut_at = NULL WHERE lane = ?", lane).Error)
+	nowhere := claimOf(p, 0, "u")
+	nowhere.ShareIndex = 10
+	if late, err := s.Late(ctx, nowhere); err != nil || late {
+		t.Errorf("a share that there is not: late %t, %v", late, err)
+	}
+}
+
+// TestR9_ClaimsTakeNoLane: claims look at the row of their lane without waiting for it, or
+// holding it: how far all lanes have come is written every second.
+func TestR9_ClaimsTakeNoLane(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	s.lanes = 64
+	p := funded(t, s, 200, 2)
+	lane := packet.Lane(p.ID, s.lanes)
+	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: lane, Epoch: 1, State: packet.LaneOpen}}))
+	held := s.db.Begin()
+	defer held.Rollback()
+	must(t, held.Exec("UPDATE pool_lanes SET seen = 1 WHERE lane = ?", lane).Error)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.BeginClaim(ctx, claimOf(p, 0, "u"), provider, limits, encode); err != nil {
+		t.Errorf("a claim waits for the row of its lane: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// DayClose reads the statement of a day of the ledger beside that of the provider. A
+// final one is read as it was written down; of others the closing balances are added
+// up from the last sums that are kept. Errors: ErrNotFound when the day begins in the
+// future or ends before the first posting, ErrUnavailable.
+func (s *Store) DayClose(ctx context.Context, provider string, day payout.Day, zone *time.Location) (payout.Close, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Close{}, err
+	}
+	return s.readClose(ctx, provider, day, zone, now)
+}
+
+func (s *Store) readClose(ctx context.Context, provider string, day payout.Day, zone *time.Location, now time.Time) (payout.Close, error) {
+	row, err := s.tieOf(ctx, day, zone)
+	if err != nil {
+		return payout.Close{}, err
+	}
+	if row.FinalAt != nil && now.Before(row.ClosedTo) {
+		now = row.ClosedTo // it was over for whoever wrote it down, and stays so whatever a clock does
+	}
+	c, err := s.closeOf(ctx, day, zone, now)
+	if err != nil {
+		return c, err
+	}
+	return c, s.wait(ctx, &c, provider, row)
+}
+
+// closeOf reads the balances of a day.
+func (s *Store) closeOf(ctx context.Context, day payout.Day, zone *time.Location, now time.Time) (payout.Close, error) {
+	c := payout.Close{Day: day}
+	c.From, c.To = day.Span(zone)
+	if c.At = c.To; now.Before(c.To) {
+		c.At = now
+	}
+	first, err := s.nextPosting(ctx, ledgerBegin, c.At)
+	if err != nil {
+		return c, err
+	}
+	if !c.From.Before(now) || first.IsZero() {
+		return c, fmt.Errorf("close of %s: %w", day, ErrNotFound)
+	}
+	if c.Opening, err = s.LedgerAt(ctx, c.From); err != nil {
+		return c, err
+	}
+	c.Closing, err = s.LedgerAt(ctx, c.At)
+	return c, err
+}
+
+// wait fills in the tie, and what the close waits for.
+func (s *Store) wait(ctx context.Context, c *payout.Close, provider string, row tieRow) error {
+	c.Tie = row.tie
+	if row.FinalAt != nil {
+		c.FinalAt = row.FinalAt.UTC()
+		return nil
+	}
+	switch {
+	case c.At.Before(c.To):
+		c.Pending = []payout.Pending{payout.PendingDay}
+		return nil
+	case row.ClosedTo.IsZero():
+		c.Pending = []payout.Pending{payout.PendingSums}
+	}
+	r, err := s.readDay(ctx, provider, c.Day)
+	if err != nil {
+		return err
+	}
+	c.Pending = append(c.Pending, c.Waits(r.ID == "" || r.Provisional)...)
+	if c.Tie != nil && c.Tie.ReconciliationID != r.ID {
+		c.Pending = append(c.Pending, payout.PendingTie)
+	}
+	return nil
+}
+
+// DayCloses lists the days of the ledger, newest first: from the day before another one,
+// or from today, back to that of the first posting. Of each the tie is left out.
+// Errors: ErrUnavailable.
+func (s *Store) DayCloses(ctx context.Context, provider string, zone *time.Location, before payout.Day, limit int) ([]payout.Close, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	day := payout.DayOf(now, zone)
+	if before != "" && before <= day {
+		day = before.Add(-1)
+	}
+	first, err := s.nextPosting(ctx, ledgerBegin, now)
+	if err != nil || first.IsZero() {
+		return nil, err
+	}
+	var out []payout.Close
+	for last := payout.DayOf(first, zone); day >= last && len(out) < limit; day = day.Add(-1) {
+		c, err := s.readClose(ctx, provider, day, zone, now)
+		if err != nil {
+			return nil, err
+		}
+		if c.Tie != nil {
+			c.Tie.Differences = nil
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// LedgerBalances adds up the ledger at a moment; the zero time, or one in the future,
+// means now. Errors: ErrUnavailable.
+func (s *Store) LedgerBalances(ctx context.Context, at time.Time) (payout.Standing, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Standing{}, err
+	}
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	totals, err := s.LedgerAt(ctx, at)
+	return payout.Standing{At: at.UTC(), Settled: !at.After(now.Add(-payout.LedgerSettled)), Totals: totals}, err
+}

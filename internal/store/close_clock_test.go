@@ -1,0 +1,69 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// TestCloseAfterTheClockWasSetBack: sums that were written down while MySQL's clock was
+// ahead lack what is posted after it was set right. They are made anew, so that balances
+// are those of the ledger and the day becomes final.
+func TestCloseAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	p := x.packet("app", 1000, 4)
+	const step = 20 * time.Minute
+	x.c.pass(step)
+	x.closing()
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM ledger_closes"); n == 0 {
+		t.Fatal("nothing was written down while the clock was ahead")
+	}
+	x.c.pass(-step)
+	x.closing()
+	claim(t, x.s, p, 0, "u0")
+	x.moves(payoutID(p, 0), "u0", 250)
+	day := x.midnight(time.Second)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.closing()
+	x.reconcile(day)
+	x.closing()
+	if c := x.close(day); len(c.Pending) > 0 || c.FinalAt.IsZero() {
+		t.Errorf("the day waits for %v", c.Pending)
+	}
+	all, err := x.s.LedgerBalances(t.Context(), time.Time{})
+	must(t, err)
+	own, err := x.s.Balances(t.Context(), p.ID)
+	must(t, err)
+	for _, a := range payout.Accounts {
+		if got := all.Totals.Balance(a).Amount; got != own.ByAccount[a] {
+			t.Errorf("%s: %d fen, the ledger has %d", a, got, own.ByAccount[a])
+		}
+	}
+	if entries := all.Totals.Entries(); entries != query[int64](t, x.s, "SELECT COUNT(*) FROM transfers") {
+		t.Errorf("%d entries are in the balances", entries)
+	}
+}
+
+// TestFinalDayOutlivesAClockSetBack: a day that is final stays it when its end is in the future.
+func TestFinalDayOutlivesAClockSetBack(t *testing.T) {
+	t.Parallel()
+	x, first, _ := twoDays(t)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.closing()
+	x.reconcile(first)
+	x.closing()
+	before := x.close(first)
+	if before.FinalAt.IsZero() {
+		t.Fatalf("the day waits for %v", before.Pending)
+	}
+	x.c.pass(-time.Hour)
+	x.closing()
+	if after := x.close(first); !after.FinalAt.Equal(before.FinalAt) || !slices.Equal(after.Closing.Apps(), before.Closing.Apps()) ||
+		after.Closing.Entries() != before.Closing.Entries() {
+		t.Errorf("final at %s with %d entries, before at %s with %d", after.FinalAt, after.Closing.Entries(), before.FinalAt,
+			before.Closing.Entries())
+	}
+}

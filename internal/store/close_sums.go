@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const (
+	// markEvery is how far the sums of the ledger that are kept lie apart at most while
+	// something is posted: what was posted since has to be added up to know a balance.
+	markEvery = 10 * time.Minute
+	// sumWindow is how much time one statement adds up.
+	sumWindow = time.Minute
+)
+
+// ledgerBegin is before every posting, and a time that MySQL can compare with.
+var ledgerBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type markRow struct {
+	ClosedTo time.Time
+	Totals   []byte
+}
+
+func (r markRow) totals() (payout.Totals, error) {
+	var t payout.Totals
+	if err := json.Unmarshal(r.Totals, &t); err != nil {
+		return nil, fmt.Errorf("sums of the ledger at %s: %w", r.ClosedTo.UTC().Format(time.RFC3339), err)
+	}
+	return t, nil
+}
+
+// LedgerAt adds up all postings that were made before a moment: from the last sums
+// that are kept. Of the last minutes it may change yet (payout.LedgerSettled).
+// Errors: ErrUnavailable.
+func (s *Store) LedgerAt(ctx context.Context, at time.Time) (payout.Totals, error) {
+	totals, from, err := s.lastMark(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	since, err := s.sumBetween(ctx, from, at)
+	return totals.Plus(since), err
+}
+
+// lastMark returns the last sums that are kept, at or before a moment; where there are
+// none, nothing at the beginning.
+func (s *Store) lastMark(ctx context.Context, at time.Time) (payout.Totals, time.Time, error) {
+	var row markRow
+	err := s.read(ctx).Raw("SELECT closed_to, totals FROM ledger_closes WHERE closed_to <= ? ORDER BY closed_to DESC LIMIT 1",
+		at.UTC()).Scan(&row).Error
+	if err != nil || row.Totals == nil {
+		return payout.Totals{}, ledgerBegin, classify(err)
+	}
+	totals, err := row.totals()
+	return totals, row.ClosedTo.UTC(), err
+}
+
+// nextPosting returns when the first posting from a moment on was made, before another
+// one; the zero time: none was.
+func (s *Store) nextPosting(ctx context.Context, from, to time.Time) (time.Time, error) {
+	var at *time.Time
+	err := s.read(ctx).Raw(`SELECT created_at FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
+		ORDER BY created_at, id LIMIT 1`, from.UTC(), to.UTC()).Scan(&at).Error
+	return orZero(at), classify(err)
+}
+
+const sumPostingsOfApps = `SELECT COALESCE(k.app_id, '') AS app, t.kind, SUBSTRING(t.order_no, 1, 1) AS payment, COUNT(*) AS n,
+	SUM(t.amount) AS sum
+	FROM transfers t FORCE INDEX (transfers_created) LEFT JOIN packets k ON k.id = t.packet_id
+	WHERE t.created_at >= ? AND t.created_at < ? GROUP BY k.app_id, t.kind, payment`
+
+// sumBetween adds up what was posted from a moment on, before another one, in steps
+// of some time; time without postings takes none.
+func (s *Store) sumBetween(ctx context.Context, from, to time.Time) (payout.Totals, error) {
+	out := payout.Totals{}
+	for {
+		first, err := s.nextPosting(ctx, from, to)
+		if err != nil || first.IsZero() {
+			return out, err
+		}
+		end := first.Add(sumWindow)
+		if to.Before(end) {
+			end = to
+		}
+		var rows []struct {
+			App, Kind, Payment string
+			N, Sum             int64
+		}
+		if err := s.read(ctx).Raw(sumPostingsOfApps, first.UTC(), end.UTC()).Scan(&rows).Error; err != nil {
+			return out, classify(err)
+		}
+		for _, r := range rows {
+			key := payout.TotalKey{App: r.App, Kind: payout.PostingKind(r.Kind), Payment: payout.Kind(r.Payment[0])}
+			out[key] = out[key].Plus(payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)})
+		}
+		from = end
+	}
+}
+
+// MarkLedger writes down the sums of the ledger at the next moment that is settled and
+// at which they are to be kept: after ten minutes with postings, and at the end of
+// every day in zone. False: there is none yet. Several processes may do it: they come
+// to the same sums, and the first one's stay. Errors: ErrUnavailable.
+func (s *Store) MarkLedger(ctx context.Context, zone *time.Location) (bool, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
+	settled := now.Add(-payout.LedgerSettled)
+	if err := s.forgetAhead(ctx, settled); err != nil {
+		return false, err
+	}
+	totals, from, err := s.lastMark(ctx, settled)
+	if err != nil {
+		return false, err
+	}
+	first, err := s.nextPosting(ctx, from, settled)
+	if err != nil || first.IsZero() && from.Equal(ledgerBegin) {
+		return false, err
+	}
+	if from.Equal(ledgerBegin) {
+		from = first
+	}
+	_, next := payout.DayOf(from, zone).Span(zone)
+	if !first.IsZero() {
+		if soon := first.Truncate(markEvery).Add(markEvery); soon.Before(next) {
+			next = soon
+		}
+	}
+	if next.After(settled) {
+		return false, nil
+	}
+	since, err := s.sumBetween(ctx, from, next)
+	if err != nil {
+		return false, err
+	}
+	text, err := json.Marshal(totals.Plus(since))
+	if err != nil {
+		return false, fmt.Errorf("encode sums of the ledger: %w", err)
+	}
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("INSERT INTO ledger_closes (closed_to, totals, created_at) VALUES (?, ?, ?)", next.UTC(), text, tx.now).Error
+	})
+	if duplicate(err) {
+		err = nil
+	}
+	return err == nil, err
+}
+
+// forgetAhead forgets the sums of moments that are not settled: MySQL's clock was ahead
+// when they were written down, and was set back since. What is posted from now on may
+// belong before them, and would be missing in them and in all that follow. Those of a day
+// that is final stay.
+func (s *Store) forgetAhead(ctx context.Context, settled time.Time) error {
+	const ahead = " FROM ledger_closes WHERE closed_to > ? AND final_at IS NULL"
+	var n int64
+	if err := s.read(ctx).Raw("SELECT COUNT(*)"+ahead, settled.UTC()).Scan(&n).Error; err != nil || n == 0 {
+		return classify(err)
+	}
+	slog.WarnContext(ctx, "Sums of the ledger are of moments to come: MySQL's clock was set back. They are added up anew.",
+		slog.Int64("sums", n))
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.Exec("DELETE"+ahead, settled.UTC()).Error })
+}

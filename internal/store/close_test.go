@@ -1,0 +1,436 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// midnight passes to a moment after the end of the store's day.
+func (x *statement) midnight(after time.Duration) payout.Day {
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	_, end := day.Span(time.UTC)
+	x.c.pass(end.Add(after).Sub(x.s.Now()))
+	return day
+}
+
+// closing does what the worker does about days: all that can be done now.
+func (x *statement) closing() {
+	x.t.Helper()
+	for more, n := true, 0; more; n++ {
+		var err error
+		more, err = x.s.MarkLedger(x.t.Context(), time.UTC)
+		must(x.t, err)
+		if n > 1000 {
+			x.t.Fatal("there is no end of sums")
+		}
+	}
+	_, err := x.s.TieDays(x.t.Context(), provider, time.UTC)
+	must(x.t, err)
+}
+
+func (x *statement) close(day payout.Day) payout.Close {
+	x.t.Helper()
+	c, err := x.s.DayClose(x.t.Context(), provider, day, time.UTC)
+	must(x.t, err)
+	return c
+}
+
+// moves carries a pending payment out, at the provider and in the books.
+func (x *statement) moves(id string, account string, amount money.Fen) {
+	x.t.Helper()
+	x.paid(begin(x.t, x.s, id), amount, account)
+}
+
+func (x *statement) packet(app string, total money.Fen, shares int) packet.Packet {
+	x.t.Helper()
+	p := samplePacket(total, shares)
+	p.App = app
+	recorded(x.t, x.s, p)
+	x.moves(chargeID(p), p.SenderID, total)
+	_, err := x.s.Fund(x.t.Context(), p.ID, even(p))
+	must(x.t, err)
+	return p
+}
+
+func sums(pairs ...int64) payout.Sum { return payout.Sum{Count: pairs[0], Amount: money.Fen(pairs[1])} }
+
+func wantKinds(t *testing.T, what string, got map[payout.PostingKind]payout.Sum, want map[payout.PostingKind]payout.Sum) {
+	t.Helper()
+	for _, kind := range payout.PostingKinds {
+		if got[kind] != want[kind] {
+			t.Errorf("%s: %s %+v, want %+v", what, kind, got[kind], want[kind])
+		}
+	}
+}
+
+func wantBalances(t *testing.T, what string, got payout.Totals, want map[payout.Account]payout.Sum) {
+	t.Helper()
+	for _, a := range payout.Accounts {
+		sum := got.Balance(a)
+		if a != payout.AccountOwed && a != payout.AccountRefunding {
+			sum.Count = 0
+		}
+		if sum != want[a] {
+			t.Errorf("%s: %s %+v, want %+v", what, a, sum, want[a])
+		}
+	}
+	if !got.Sound() {
+		t.Errorf("%s: not sound", what)
+	}
+}
+
+// twoDays are two days of the ledger, the second one not over, and the provider's
+// statements of them. On the first, of a packet of 1000 fen in four shares: one is paid,
+// one fails, one is in flight at midnight, and one the provider has moved before
+// midnight, of which we hear after it. Another packet of 300 fen has one of three shares
+// claimed, and its remainder refunded; a third one, of another app, is open.
+func twoDays(t *testing.T) (x *statement, first payout.Day, late payout.Order) {
+	x = newStatement(t)
+	p := x.packet("app", 1000, 4)
+	rest := x.packet("app", 300, 3)
+	x.packet("other", 500, 5)
+	for share := range 4 {
+		claim(t, x.s, p, share, fmt.Sprint("u", share))
+	}
+	claim(t, x.s, rest, 0, "u")
+	x.moves(payoutID(p, 0), "u0", 250)
+	fail(t, x.s, payoutID(p, 1))
+	flight := begin(t, x.s, payoutID(p, 2))
+	settle(t, x.s, payout.SourceSend, flight.OrderNo, payout.ObsPending)
+	x.moves(payoutID(rest, 0), "u", 100)
+	_, err := x.s.BeginClosing(t.Context(), rest.ID, packet.CloseRecalled)
+	must(t, err)
+	_, err = x.s.CloseBooks(t.Context(), rest.ID)
+	must(t, err)
+	x.moves(refundID(rest), "sender", 200)
+	late = begin(t, x.s, payoutID(p, 3))
+	_, end := payout.DayOf(x.s.Now(), time.UTC).Span(time.UTC)
+	x.add(late.Op, late.OrderNo, "u3", 250, end.Add(-time.Millisecond))
+	first = x.midnight(time.Second)
+	settle(t, x.s, payout.SourceSend, late.OrderNo, payout.ObsSucceeded)
+	x.paid(flight, 250, "u2")
+	decide(t, x.s, payoutID(p, 1))
+	settle(t, x.s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	x.moves(payoutID(p, 1), "u1", 250)
+	return x, first, late
+}
+
+// TestCloseTiesBothSidesOfMidnight: the figures of two days are those of what was done,
+// the day ends where the next one begins, and what is on different days on the two
+// sides is told by its number.
+func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
+	t.Parallel()
+	x, first, late := twoDays(t)
+	second := first.Add(1)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.closing()
+	if c := x.close(first); !slices.Equal(c.Pending, []payout.Pending{payout.PendingStatement}) || c.Tie != nil || c.Checked() != nil {
+		t.Errorf("nothing was read: %v, %+v", c.Pending, c.Tie)
+	}
+	x.reconcile(first)
+	if c := x.close(first); !slices.Equal(c.Pending, []payout.Pending{payout.PendingTie}) {
+		t.Errorf("read, and not tied: %v", c.Pending)
+	}
+	x.closing()
+	c := x.close(first)
+	if len(c.Pending) != 0 || c.FinalAt.IsZero() || c.Checked() == nil || !*c.Checked() || c.Tie == nil || !c.Tie.Ties() {
+		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
+	}
+	wantBalances(t, "opening", c.Opening, nil)
+	wantKinds(t, "first day", c.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostCharge: sums(3, 1800),
+		payout.PostClaim: sums(5, 1100),
+		payout.PostPaid:  sums(2, 350), payout.PostClose: sums(1, 200), payout.PostRefunded: sums(1, 200)})
+	atMidnight := map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -1250), payout.AccountHolding: sums(0, 500),
+		payout.AccountOwed: sums(3, 750)}
+	wantBalances(t, "closing", c.Closing, atMidnight)
+	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+		payout.AccountHolding: sums(0, 500)})
+	if ops := c.Tie.Ops; ops[0] != (payout.TieOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
+		ops[1] != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
+		ops[2] != (payout.TieOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
+		t.Errorf("%+v", ops)
+	}
+	if d := c.Tie.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
+		d[0].Ours != 0 ||
+		payout.DayOf(d[0].MovedAt, time.UTC) != first || payout.DayOf(d[0].BookedAt, time.UTC) != second {
+		t.Errorf("%+v", d)
+	}
+
+	today := x.close(second)
+	if !slices.Equal(today.Pending, []payout.Pending{payout.PendingDay}) {
+		t.Errorf("today waits for %v", today.Pending)
+	}
+	wantBalances(t, "opening of the second day", today.Opening, atMidnight)
+	wantKinds(t, "second day", today.Movements().ByKind(), map[payout.PostingKind]payout.Sum{payout.PostPaid: sums(3, 750)})
+
+	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())
+	x.midnight(2 * payout.LedgerSettled)
+	x.reconcile(second)
+	x.closing()
+	c = x.close(second)
+	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) || !c.FinalAt.IsZero() || !c.Tie.Ties() || c.Tie.OpenBreaks != 1 {
+		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
+	}
+	if op := c.Tie.Ops[1]; op != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
+		t.Errorf("%+v", op)
+	}
+	if len(c.Tie.Sums) != 2 ||
+		c.Tie.Sums[0] != (payout.DifferenceSum{Kind: payout.DifferMovedEarlier, Op: payout.OpTransfer, Ours: sums(1, 250)}) ||
+		c.Tie.Sums[1] != (payout.DifferenceSum{Kind: payout.DifferTheirs, Op: payout.OpTransfer, Theirs: sums(1, 77)}) {
+		t.Errorf("%+v", c.Tie.Sums)
+	}
+	b := c.Tie.Differences[1].Breaks
+	if len(b) != 1 || b[0].Kind != payout.BreakForeignOrder || !b[0].Open {
+		t.Fatalf("%+v", c.Tie.Differences)
+	}
+	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), b[0].ID,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	must(t, err)
+	x.closing() // too soon after the last look
+	if c := x.close(second); !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) {
+		t.Errorf("pending %v", c.Pending)
+	}
+	x.c.pass(2 * tiePatience)
+	x.closing()
+	if c = x.close(second); len(c.Pending) != 0 || c.FinalAt.IsZero() || c.Tie.OpenBreaks != 0 || c.Tie.Differences[1].Breaks[0].Open {
+		t.Errorf("pending %v, %+v", c.Pending, c.Tie)
+	}
+	wantBalances(t, "closing of the second day", c.Closing, map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
+		payout.AccountHolding: sums(0, 500)})
+	soundLedger(t, x.s)
+}
+
+// TestFinalDayStaysAsItIs: whatever is posted, read and found later.
+func TestFinalDayStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	x, first, _ := twoDays(t)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.reconcile(first)
+	x.closing()
+	text := func() []byte {
+		c := x.close(first)
+		if c.FinalAt.IsZero() || len(c.Pending) != 0 {
+			t.Fatalf("pending %v", c.Pending)
+		}
+		b, err := json.Marshal(c)
+		must(t, err)
+		return b
+	}
+	before := text()
+	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.lines[first][0].At)
+	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Op == payout.OpRefund })
+	slices.SortFunc(x.lines[first], func(a, b payout.StatementLine) int { return a.At.Compare(b.At) })
+	x.c.pass(time.Hour)
+	if r := x.reconcile(first); r.Breaks != 2 {
+		t.Errorf("the statement was changed, and %d breaks", r.Breaks)
+	}
+	x.packet("app", 4000, 4)
+	x.midnight(2 * payout.LedgerSettled)
+	x.reconcile(first.Add(1))
+	x.closing()
+	if after := text(); !bytes.Equal(before, after) {
+		t.Errorf("%s\n%s", before, after)
+	}
+}
+
+// TestCloseSeesEntriesThatAreMissing: a day whose postings are not what lies between
+// its balances does not become final.
+func TestCloseSeesEntriesThatAreMissing(t *testing.T) {
+	t.Parallel()
+	x, first, _ := twoDays(t)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.closing()
+	// Gone after the sums were written down, on both sides.
+	gone := x.lines[first][slices.IndexFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Op == payout.OpRefund })]
+	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Ref == gone.Ref })
+	must(t, x.s.db.Exec("DROP TRIGGER transfers_no_delete").Error)
+	must(t, x.s.db.Exec("DELETE FROM transfers WHERE order_no = ? AND kind = 'refunded'", gone.OrderNo).Error)
+	x.reconcile(first)
+	x.closing()
+	c := x.close(first)
+	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingEntries}) || c.Checked() == nil || *c.Checked() || !c.FinalAt.IsZero() {
+		t.Errorf("pending %v", c.Pending)
+	}
+}
+
+// TestCloseNeedsABreakForEachDifference: sides that differ without a break that says
+// why do not make a day final.
+func TestCloseNeedsABreakForEachDifference(t *testing.T) {
+	t.Parallel()
+	x, first, _ := twoDays(t)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.lines[first][0].At)
+	x.reconcile(first)
+	must(t, x.s.db.Exec("DELETE FROM breaks").Error)
+	x.closing()
+	c := x.close(first)
+	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingUnexplained}) || c.Tie.Unexplained != 1 {
+		t.Errorf("pending %v, %+v", c.Pending, c.Tie)
+	}
+}
+
+// TestLedgerAtAnyMoment: the balances at a moment are those of all postings before it,
+// whatever sums are kept, in whatever time zone days end.
+func TestLedgerAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	begun := x.s.Now()
+	for range 4 {
+		p := x.packet("app", 100, 2)
+		claim(t, x.s, p, 0, "u")
+		x.c.pass(7 * time.Hour)
+		x.moves(payoutID(p, 0), "u", 50)
+		x.c.pass(11*time.Minute + 7*time.Second)
+	}
+	check := func(what string) {
+		t.Helper()
+		for at := begun; at.Before(x.s.Now()); at = at.Add(97*time.Minute + 3*time.Second) {
+			want := payout.Totals{}
+			var rows []transferRow
+			must(t, x.s.db.Raw("SELECT * FROM transfers WHERE created_at < ?", at).Scan(&rows).Error)
+			for _, r := range rows {
+				key := payout.TotalKey{App: "app", Kind: payout.PostingKind(r.Kind), Payment: payout.Kind(r.OrderNo[0])}
+				want[key] = want[key].Plus(sums(1, r.Amount))
+			}
+			got, err := x.s.LedgerAt(t.Context(), at)
+			must(t, err)
+			if diff := got.Minus(want); len(diff) != 0 {
+				t.Errorf("%s, %s: %v", what, at, diff)
+			}
+		}
+	}
+	check("nothing kept")
+	half := time.FixedZone("half", 5*3600+1800)
+	for {
+		more, err := x.s.MarkLedger(t.Context(), half)
+		must(t, err)
+		if !more {
+			break
+		}
+	}
+	check("sums kept")
+	_, end := payout.DayOf(begun, half).Span(half)
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM ledger_closes WHERE closed_to = ?", end); n != 1 {
+		t.Errorf("%d sums kept at the end of a day, %s", n, end)
+	}
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM ledger_closes"); n < 8 {
+		t.Errorf("%d sums kept", n)
+	}
+}
+
+// TestClosesAtOnce: two workers write down the same sums.
+func TestClosesAtOnce(t *testing.T) {
+	t.Parallel()
+	x, first, _ := twoDays(t)
+	x.c.pass(2 * payout.LedgerSettled)
+	x.reconcile(first)
+	for _, err := range together(4, func(int) error {
+		for {
+			if more, err := x.s.MarkLedger(t.Context(), time.UTC); err != nil || !more {
+				return err
+			}
+		}
+	}) {
+		must(t, err)
+	}
+	for _, err := range together(4, func(int) error { _, err := x.s.TieDays(t.Context(), provider, time.UTC); return err }) {
+		must(t, err)
+	}
+	if c := x.close(first); len(c.Pending) != 0 {
+		t.Errorf("pending %v", c.Pending)
+	}
+}
+
+// TestClosesAreListed: every day since the first posting, newest first, page by page.
+func TestClosesAreListed(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	if none, err := x.s.DayCloses(t.Context(), provider, time.UTC, "", 10); err != nil || len(none) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+	_, err := x.s.DayClose(t.Context(), provider, payout.DayOf(x.s.Now(), time.UTC), time.UTC)
+	wantErr(t, err, ErrNotFound)
+	x.packet("app", 100, 1)
+	first := x.midnight(time.Hour)
+	x.c.pass(3 * 24 * time.Hour)
+	x.packet("app", 200, 1)
+	x.closing()
+	list, err := x.s.DayCloses(t.Context(), provider, time.UTC, "", 3)
+	must(t, err)
+	rest, err := x.s.DayCloses(t.Context(), provider, time.UTC, list[2].Day, 3)
+	must(t, err)
+	list = append(list, rest...)
+	for i, c := range list {
+		want := map[int]payout.Sum{0: sums(1, 200), 4: sums(1, 100)}[i]
+		if c.Day != first.Add(4-i) || c.Movements().ByKind()[payout.PostCharge] != want {
+			t.Errorf("%d: %s %+v", i, c.Day, c.Movements())
+		}
+	}
+	if len(list) != 5 {
+		t.Errorf("%d days", len(list))
+	}
+	for _, day := range []payout.Day{first.Add(-1), first.Add(5)} {
+		_, err := x.s.DayClose(t.Context(), provider, day, time.UTC)
+		wantErr(t, err, ErrNotFound)
+	}
+}
+
+// TestClosesReadIndexes explains what closes ask of MySQL on full tables.
+func TestClosesReadIndexes(t *testing.T) {
+	t.Parallel()
+	s, c, raw := newStoreAt(t, stacktest.MariaDB(t))
+	x := &statement{t: t, s: s, c: c, lines: map[payout.Day][]payout.StatementLine{}}
+	c.pass(c.at.Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(c.at))
+	x.packet("app", 100, 1)
+	at := x.s.Now()
+	_, err := raw.ExecContext(t.Context(), `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		SELECT LPAD(seq, 20, '0'), 'charge', 'provider', 'holding', 5, CONCAT('c', LPAD(seq, 20, '0'), '000001'), CONCAT('c', LPAD(seq, 20, '0'),
+		'000001:charge'),
+		? + INTERVAL seq SECOND FROM seq_1_to_20000;
+		INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
+		SELECT 'sandbox', CONCAT('f', seq), DATE(? + INTERVAL seq SECOND), 'charge', CONCAT('c', LPAD(seq, 20, '0'), '000001'), 'a', 5,
+		? + INTERVAL seq SECOND, ?, 'r' FROM seq_1_to_20000;
+		INSERT INTO breaks (kind, packet_id, payment_id, order_no, detail, created_at, last_seen)
+		SELECT 'mismatch', 'p', CONCAT('c', LPAD(seq, 20, '0'), '0000'), CONCAT('c', LPAD(seq, 20, '0'), '000001'), '', ?, ? FROM seq_1_to_3000;
+		INSERT INTO reconciliations (id, provider, day, status, requested_by, reason, created_at, started_at, ended_at, due_at)
+		SELECT CONCAT('f', seq), IF(seq = 0, 'sandbox', 'other'), DATE(? - INTERVAL seq DAY), 'done', 't', '', ?, ?, ?, ? FROM seq_0_to_3000;
+		INSERT INTO ledger_closes (closed_to, totals, created_at) SELECT ? - INTERVAL seq HOUR, '[]', ? FROM seq_100_to_3000;
+		ANALYZE TABLE transfers, statement_lines, breaks, reconciliations, ledger_closes`, at, at, at, at, at, at, at, at, at, at, at, at, at)
+	must(t, err)
+	rec := &recorder{Interface: logger.Discard}
+	s.db = s.db.Session(&gorm.Session{Logger: rec})
+	day := x.midnight(2 * payout.LedgerSettled)
+	from := len(rec.texts)
+	x.closing()
+	x.close(day)
+	_, err = s.DayCloses(t.Context(), provider, time.UTC, "", 20)
+	must(t, err)
+	_, err = s.LedgerAt(t.Context(), at.Add(time.Hour))
+	must(t, err)
+	if c := x.close(day); c.Tie == nil || c.Tie.ReconciliationID != "f0" || c.Movements().Entries() < 10000 {
+		t.Errorf("%+v", c.Tie)
+	}
+	explained := 0
+	for _, text := range rec.texts[from:] {
+		if !strings.HasPrefix(text, "INSERT") {
+			explain(t, raw, text)
+			explained++
+		}
+	}
+	if explained < 100 {
+		t.Errorf("only %d statements were explained", explained)
+	}
+}

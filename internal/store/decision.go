@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// approvalLife is how long a second person has to agree. What ends more than longestWait from
+// now was asked for by a clock ahead, and has ended.
+const (
+	approvalLife = 24 * time.Hour
+	longestWait  = approvalLife + payout.LongestDelay
+)
+
+// staffWrite runs fn once an Idempotency-Key, in one transaction with the answer it gives:
+// the same key and body get the first answer again. Errors: what fn returns,
+// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) staffWrite(ctx context.Context, step failpoint.Step, w payout.StaffWrite, fn func(tx tx) (payout.StaffAnswer, error)) (
+	payout.StaffAnswer, error) {
+	var out payout.StaffAnswer
+	run := func(tx tx) error {
+		out = payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
+		found, err := tx.remembered(w, &out)
+		if err != nil || found {
+			return err
+		}
+		if out, err = fn(tx); err != nil {
+			return err
+		}
+		return tx.remember(w, out)
+	}
+	write := func() error { return s.inTx(ctx, step, run) }
+	err := write()
+	if duplicate(err) { // the same key at the same time: the other one's answer stands
+		err = write()
+	}
+	return out, err
+}
+
+// Decide records a person's decision about a payment and, unless a second
+// person has to agree first, carries it out in the same transaction: status
+// change, postings, audit entry and the outbox row that starts the run (rules
+// R3 and R5). Refusals that come from the state are answers and remembered
+// too; render makes them. Errors: ErrNotFound, payout.ErrKeyReused,
+// payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) Decide(ctx context.Context, w payout.StaffWrite, id string, c payout.Command,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Decide, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		if err := tx.believed(row.PacketID); err != nil {
+			return answerDecision(row, attempts, row.payment(), nil, err, render)
+		}
+		d := payout.Decision{ID: "d" + rand.Text()[:25], PaymentID: id, Kind: c.Kind, Reason: w.Reason, By: w.Owner, Role: w.Role, KeyID: w.KeyID,
+			Evidence: c.Evidence, CreatedAt: tx.now}
+		p, err := tx.decide(w, row, attempts, c, &d)
+		return answerDecision(row, attempts, p, &d, err, render)
+	})
+}
+
+// answerDecision renders what was decided, or why the state refuses it.
+func answerDecision(row paymentRow, attempts []payout.Attempt, p payout.Payment, d *payout.Decision, err error,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	if err != nil && !refusedByState(err) {
+		return payout.StaffAnswer{}, err
+	}
+	listed := row.listed(attempts)
+	listed.Payment = p
+	if err != nil {
+		d = nil
+	}
+	var out payout.StaffAnswer
+	out.Status, out.Body = render(d, listed, err)
+	return out, nil
+}
+
+func refusedByState(err error) bool {
+	return errors.Is(err, payout.ErrNotRetryable) || errors.Is(err, payout.ErrDecisionPending) || errors.Is(err, payout.ErrUndecided) ||
+		errors.Is(err, payout.ErrDecisionChanged)
+}
+
+// decide returns the payment as it is afterwards.
+func (tx tx) decide(w payout.StaffWrite, row paymentRow, attempts []payout.Attempt, c payout.Command, d *payout.Decision) (payout.Payment,
+	error) {
+	p := row.payment()
+	preview, err := payout.PreviewOf(p, attempts, c, tx.now)
+	if err != nil {
+		return p, err
+	}
+	if err := tx.cancelLeft(p, c.Kind); err != nil {
+		return p, err
+	}
+	if c.Kind != payout.DecisionAsk {
+		if err := tx.noneWaiting(p.ID); err != nil {
+			return p, err
+		}
+	}
+	if preview.Second {
+		d.Status, d.ApprovalID, d.ExpiresAt = payout.DecisionWaiting, "a"+rand.Text()[:25], tx.now.Add(approvalLife)
+		d.PreviewHash = preview.Hash[:]
+	} else if err := tx.carryOut(row, &p, attempts, d, false); err != nil {
+		return p, err
+	}
+	err = tx.Exec(`INSERT INTO decisions (id, payment_id, kind, reason, decided_by, role, key_id, status, approval_id, expires_at, evidence,
+		preview_hash, created_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, d.ID, d.PaymentID, string(d.Kind), d.Reason, d.By, d.Role, optString(d.KeyID),
+		string(d.Status), optString(d.ApprovalID), optTime(d.ExpiresAt), optString(d.Evidence), d.PreviewHash, tx.now, optTime(d.EndedAt)).Error
+	if err != nil {
+		return p, err
+	}
+	return p, tx.noteDecision(w, string(d.Kind), row, p, *d)
+}
+
+// noneWaiting refuses a second decision while one waits for a second person.
+// One that waited too long ends here.
+func (tx tx) noneWaiting(paymentID string) error {
+	d, found, err := tx.liveDecision(paymentID, payout.DecisionWaiting)
+	if err != nil || !found {
+		return err
+	}
+	if d.decision(tx.now).Status != payout.DecisionExpired {
+		return payout.ErrDecisionPending
+	}
+	return tx.casDecision(payout.DecisionWaiting, payout.Decision{ID: d.ID, Status: payout.DecisionExpired, EndedAt: tx.now})
+}
+
+// carryOut applies a decision that needs no more agreement: payment, postings
+// and outbox. second tells that two persons made it.
+func (tx tx) carryOut(row paymentRow, p *payout.Payment, attempts []payout.Attempt, d *payout.Decision, second bool) error {
+	effect, err := payout.Decide(p, attempts, d.Kind, second, tx.now)
+	if err == nil && second { // without one it was looked at just now
+		err = tx.cancelLeft(*p, d.Kind)
+	}
+	if err != nil {
+		return err
+	}
+	d.Status = effect.Status
+	if effect.Status == payout.DecisionCarriedOut {
+		d.EndedAt = tx.now
+	}
+	if err := tx.casPayment(row, *p); err != nil {
+		return err
+	}
+	for _, post := range effect.Postings {
+		if err := tx.post(p.PacketID, post); err != nil {
+			return err
+		}
+	}
+	for _, kind := range outboxOf(*p, d.Kind, effect.AskAll && len(attempts) > 0) {
+		if err := tx.putOutbox(p.ID, kind); err != nil {
+			return err
+		}
+	}
+	if effect.AskFirst {
+		return tx.Exec("UPDATE attempts SET asked_at = NULL, next_at = NULL WHERE payment_id = ?", p.ID).Error
+	}
+	if effect.AskAll {
+		return tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE payment_id = ?", tx.now, p.ID).Error
+	}
+	return nil
+}
+
+// outboxOf names the runs a decision wants.
+func outboxOf(p payout.Payment, kind payout.DecisionKind, ask bool) []string {
+	var out []string
+	switch {
+	case kind == payout.DecisionRetry:
+		out = append(out, outboxBegin)
+	case kind == payout.DecisionCancel:
+		out = append(out, outboxDecide)
+	case kind == payout.DecisionMarkPaid && p.ID == payout.ID(payout.KindRefund, p.PacketID, 0):
+		out = append(out, outboxFinish)
+	}
+	if ask {
+		out = append(out, outboxAsk)
+	}
+	return out
+}
+
+// noteDecision adds timeline and audit of one person's step.
+func (tx tx) noteDecision(w payout.StaffWrite, action string, row paymentRow, p payout.Payment, d payout.Decision) error {
+	what := fmt.Sprintf("%s by %s: %s", action, w.Owner, w.Reason)
+	if err := tx.addEvent(p.ID, payout.Event{Source: "finance", Outcome: string(d.Status), What: what}); err != nil {
+		return err
+	}
+	after := map[string]string{"status": string(p.Status), "decision": d.ID, "decision_status": string(d.Status)}
+	if d.Evidence != "" {
+		after["evidence"] = d.Evidence
+	}
+	return tx.audit(w, action, p.ID, map[string]string{"status": row.Status}, after)
+}
+
+// endOpenDecision ends the decision that was being carried out.
+func (tx tx) endOpenDecision(paymentID string, status payout.DecisionStatus) error {
+	d, found, err := tx.liveDecision(paymentID, payout.DecisionOpen)
+	if err != nil || !found {
+		return err
+	}
+	return tx.casDecision(payout.DecisionOpen, payout.Decision{ID: d.ID, Status: status, EndedAt: tx.now})
+}
+
+// CarryOut ends a decision whose numbers were all asked about (rule R5): a
+// cancelled payout's money becomes a refund of its own, which the outbox
+// starts. It changes nothing when it is too early or was done. Errors:
+// ErrNotFound, payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) CarryOut(ctx context.Context, id string) (payout.State, error) {
+	var out payout.State
+	err := s.inTx(ctx, failpoint.DecideCarryOut, func(tx tx) error {
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
+		p := row.payment()
+		effect, ok, err := payout.CarryOut(&p, attempts, tx.now)
+		if err != nil {
+			return err
+		}
+		out = tx.state(p, attempts)
+		if !ok {
+			return nil
+		}
+		if err := tx.believed(row.PacketID); err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		for _, post := range effect.Postings {
+			if err := tx.post(p.PacketID, post); err != nil {
+				return err
+			}
+		}
+		if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout { // a promise was never the sender's money
+			if err := tx.refundOfCancel(p); err != nil {
+				return err
+			}
+		}
+		return tx.noteCarriedOut(row, p, effect.Status)
+	})
+	return out, err
+}
+
+func (tx tx) refundOfCancel(p payout.Payment) error {
+	var sender string
+	if err := tx.Raw("SELECT sender_id FROM packets WHERE id = ?", p.PacketID).Scan(&sender).Error; err != nil {
+		return err
+	}
+	refund, err := tx.whereCharged(payout.CancelRefund(p, sender, tx.now))
+	if err != nil {
+		return err
+	}
+	if err := tx.insertPayment(refund); err != nil {
+		return err
+	}
+	return tx.putOutbox(refund.ID, outboxBegin)
+}
+
+// noteCarriedOut is the worker's own entry: the persons' are there already.
+func (tx tx) noteCarriedOut(row paymentRow, p payout.Payment, status payout.DecisionStatus) error {
+	d, _, err := tx.liveDecision(p.ID, payout.DecisionOpen)
+	if err != nil {
+		return err
+	}
+	if err := tx.endOpenDecision(p.ID, status); err != nil {
+		return err
+	}
+	w := payout.StaffWrite{Owner: "worker", Role: "system", Reason: "every order number was asked about"}
+	return tx.noteDecision(w, d.Kind+"_"+string(status), row, p, payout.Decision{ID: d.ID, Status: status})
+}
+
+func (tx tx) remembered(w payout.StaffWrite, out *payout.StaffAnswer) (bool, error) {
+	var rows []struct {
+		BodyHash string
+		Status   int
+		Body     []byte
+	}
+	err := tx.Raw("SELECT body_hash, status, body FROM staff_idempotency WHERE owner = ? AND route = ? AND idem_key = ?", w.Owner, w.Route,
+		w.Key).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	if rows[0].BodyHash != w.BodyHash {
+		return true, payout.ErrKeyReused
+	}
+	*out = payout.StaffAnswer{Status: rows[0].Status, Body: rows[0].Body, Replayed: true}
+	return true, nil
+}
+
+func (tx tx) remember(w payout.StaffWrite, a payout.StaffAnswer) error {
+	return tx.Exec("INSERT INTO staff_idempotency (owner, route, idem_key, body_hash, status, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		w.Owner, w.Route, w.Key, w.BodyHash, a.Status, a.Body, tx.now).Error
+}

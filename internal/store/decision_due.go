@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"hongbao/internal/money"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+// DecisionsDue tells what waits for staff to decide: payments that failed or came back,
+// requests for a second person, and open breaks by kind, each as its list shows it. It is
+// what the overview, the health, the metrics and `hongbao doctor` say. Reasons without any
+// are there too, kinds of breaks without any are not. Errors: ErrUnavailable.
+func (s *Store) DecisionsDue(ctx context.Context) ([]payout.DecisionDue, error) {
+	out, err := s.paymentsDue(ctx)
+	if err != nil {
+		return nil, classify(err)
+	}
+	waiting, err := s.waitingDecisions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	approvals := payout.DecisionDue{Reason: payout.DueApproval, Oldest: orZero(waiting.Oldest), Sum: payout.Sum{Count: waiting.N}}
+	if waiting.N > 0 {
+		tally, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+		if err != nil {
+			return nil, err
+		}
+		approvals.Amount, approvals.More = tally.Amount, tally.More
+	}
+	breaks, err := s.breaksDue(ctx)
+	return append(append(out, approvals), breaks...), err
+}
+
+// paymentsDue counts the payments that failed or came back. Share conflicts are in the
+// list of payouts, and so are they here. The index has the amounts.
+func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
+	var rows []struct {
+		Kind, Status string
+		N, Sum       int64
+	}
+	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum FROM payments FORCE INDEX (payments_status) "+
+		"WHERE kind IN ('p', 'r', 'h') AND status IN ('failed', 'returned') GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(payout.PaymentsDue)
+	for _, r := range rows {
+		reason := payout.DueReason("payout_" + r.Status)
+		if payout.Kind(r.Kind[0]) == payout.KindRefund {
+			reason = payout.DueReason("refund_" + r.Status)
+		}
+		i := slices.IndexFunc(out, func(d payout.DecisionDue) bool { return d.Reason == reason })
+		since, err := NewVitals(s).since(ctx, r.Kind, r.Status)
+		if err != nil {
+			return nil, err
+		}
+		all := observe.Backlog{Oldest: out[i].Oldest}.Add(observe.Backlog{Oldest: orZero(since)})
+		out[i].Oldest, out[i].Count = all.Oldest, out[i].Count+r.N
+		out[i].Amount = out[i].Amount.Plus(money.Fen(r.Sum))
+	}
+	return out, nil
+}
+
+// breaksDue counts the open breaks by kind. What they are about is added up as far as
+// their list does it.
+func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionDue, err error) {
+	var rows []backlogRow
+	err = s.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY kind " +
+		"ORDER BY kind").Scan(&rows).Error
+	if err != nil {
+		return nil, classify(err)
+	}
+	open := false
+	for _, r := range rows {
+		due := payout.DecisionDue{Reason: payout.DueBreak, Break: payout.BreakKind(r.Kind), Oldest: orZero(r.Oldest)}
+		tally, err := s.BreakTally(ctx, payout.BreakFilter{Kind: due.Break, Resolved: &open})
+		if err != nil {
+			return nil, err
+		}
+		due.Sum, due.More = payout.Sum{Count: r.N, Amount: tally.Amount}, tally.More
+		out = append(out, due)
+	}
+	return out, nil
+}
+
+// decisions reads what waits for staff to decide.
+func (r *Vitals) decisions(ctx context.Context, v *observe.Vitals) error {
+	due, err := r.store.DecisionsDue(ctx)
+	for _, d := range due {
+		v.Decisions = append(v.Decisions, observe.DecisionBacklog{Reason: string(d.Reason), Kind: string(d.Break), Fen: int64(d.Amount),
+			Backlog: observe.Backlog{Waiting: d.Count, Oldest: d.Oldest}})
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+// TestDecisionsDue: what waits for staff to decide is what the lists of it say, in number
+// and amount, and what the metrics say; share conflicts are among the payouts that failed.
+func TestDecisionsDue(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 800, 8)
+	for i := range 5 {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+		fail(t, s, payoutID(p, i))
+		c.pass(time.Second)
+	}
+	other := claimOf(p, 1, "another")
+	_, err := s.NoteShareConflict(ctx, other, "sandbox", "claimed by another")
+	must(t, err)
+	proposed(t, s, payoutID(p, 2), payout.Command{Kind: payout.DecisionCancel})
+	c.pass(time.Second)
+
+	due, err := s.DecisionsDue(ctx)
+	must(t, err)
+	seen := map[string]payout.DecisionDue{}
+	for _, d := range due {
+		seen[string(d.Reason)+" "+string(d.Break)] = d
+		if (d.Count == 0) != d.Oldest.IsZero() || d.More {
+			t.Errorf("%+v", d)
+		}
+	}
+	open := false
+	for reason, list := range map[string]func() (payout.Sum, error){
+		"payout_failed ": func() (payout.Sum, error) {
+			sum, _, err := s.PaymentSum(ctx, payout.Filter{Kind: payout.KindPayout, Promises: true, Status: payout.StatusFailed})
+			return sum, err
+		},
+		"payout_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },
+		"refund_failed ":   func() (payout.Sum, error) { return payout.Sum{}, nil },
+		"refund_returned ": func() (payout.Sum, error) { return payout.Sum{}, nil },
+		"approval ": func() (payout.Sum, error) {
+			tally, err := s.ApprovalTally(ctx, payout.ApprovalFilter{Status: payout.DecisionWaiting})
+			return tally.Sum, err
+		},
+		"break share_conflict": func() (payout.Sum, error) {
+			tally, err := s.BreakTally(ctx, payout.BreakFilter{Kind: payout.BreakShareConflict, Resolved: &open})
+			return tally.Sum, err
+		},
+	} {
+		want, err := list()
+		must(t, err)
+		got, found := seen[reason]
+		if !found || got.Sum != want {
+			t.Errorf("%s: %+v, its list says %+v", reason, got, want)
+		}
+	}
+	if got := seen["payout_failed "]; got.Count < 5 {
+		t.Errorf("%+v: the share conflict is not among them", got)
+	}
+	v := newVitals()
+	must(t, NewVitals(s).Read(ctx, v))
+	shown := map[string]observe.DecisionBacklog{}
+	for _, d := range v.Decisions {
+		shown[d.Reason+" "+d.Kind] = d
+	}
+	for reason, d := range seen {
+		if m := shown[reason]; m.Waiting != d.Count || m.Fen != int64(d.Amount) || !m.Oldest.Equal(d.Oldest) {
+			t.Errorf("%s: the metrics say %+v, not %+v", reason, m, d)
+		}
+	}
+	if len(shown) != len(seen) {
+		t.Errorf("%v, not %v", shown, seen)
+	}
+}

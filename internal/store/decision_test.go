@@ -1,0 +1,273 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const approveFrom = money.Fen(100_000)
+
+var retryCommand = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: approveFrom}
+
+func staff(t testing.TB, s *Store, key, body string) payout.StaffWrite {
+	return by(t, s, payout.StaffWrite{Owner: "finance", Role: "finance", Route: "POST /v1/staff/payouts/x/retry", Key: key, BodyHash: body,
+		Reason: "确认过"})
+}
+
+// render is the answer of the tests: status by outcome, body with the decision.
+func render(d *payout.Decision, p payout.Row, err error) (int, []byte) {
+	switch {
+	case errors.Is(err, payout.ErrDecisionChanged):
+		return 409, []byte("decision_changed")
+	case errors.Is(err, payout.ErrDecisionPending):
+		return 409, []byte("decision_pending")
+	case errors.Is(err, payout.ErrNotRetryable):
+		return 409, []byte("not_retryable " + string(p.Status))
+	case err != nil:
+		return 500, nil
+	}
+	return 202, fmt.Appendf(nil, "%s %s %s %s", d.ID, d.Status, d.ApprovalID, p.Status)
+}
+
+func retryPayment(t testing.TB, s *Store, w payout.StaffWrite, id string) payout.StaffAnswer {
+	t.Helper()
+	a, err := s.Decide(t.Context(), w, id, retryCommand, render)
+	must(t, err)
+	return a
+}
+
+// decide retries a failed or returned payment.
+func decide(t testing.TB, s *Store, id string) {
+	t.Helper()
+	if a := retryPayment(t, s, staff(t, s, "key of "+id, "h"), id); a.Status != 202 || a.Replayed {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+}
+
+func TestRetryPayment(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	if a := retryPayment(t, s, staff(t, s, "early", "h"), id); a.Status != 409 || string(a.Body) != "not_retryable pending" {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	fail(t, s, id)
+	first := retryPayment(t, s, staff(t, s, "k", "h"), id)
+	if first.Status != 202 || first.Replayed || !bytes.HasSuffix(first.Body, []byte("carried_out  pending")) {
+		t.Errorf("%d %s", first.Status, first.Body)
+	}
+	st, err := s.PaymentState(ctx, id)
+	if err != nil || st.Status != payout.StatusPending || st.Failure != nil || st.Step.Do != payout.ActionAsk {
+		t.Errorf("%+v, %v: the old number has to be asked about", st, err)
+	}
+	due, err := s.DueOutbox(ctx, 10)
+	if err != nil || len(due) != 1 || due[0].Payment.ID != id {
+		t.Errorf("outbox %+v, %v", due, err)
+	}
+	t.Run("replay", func(t *testing.T) {
+		again := retryPayment(t, s, staff(t, s, "k", "h"), id)
+		if again.Status != 202 || !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+			t.Errorf("%d %s", again.Status, again.Body)
+		}
+	})
+	t.Run("other body", func(t *testing.T) {
+		_, err := s.Decide(ctx, staff(t, s, "k", "other"), id, retryCommand, render)
+		wantErr(t, err, payout.ErrKeyReused)
+	})
+	t.Run("other key", func(t *testing.T) {
+		if a := retryPayment(t, s, staff(t, s, "K", "h"), id); a.Status != 409 || a.Replayed {
+			t.Errorf("%d %s", a.Status, a.Body)
+		}
+	})
+	t.Run("refusal is remembered", func(t *testing.T) {
+		// It could be retried by now; the first answer under this key stays.
+		o := payout.OrderNo(id, 1)
+		settle(t, s, payout.SourceAsk, o, payout.ObsDeclined)
+		fail(t, s, id)
+		if a := retryPayment(t, s, staff(t, s, "early", "h"), id); a.Status != 409 || !a.Replayed || string(a.Body) != "not_retryable pending" {
+			t.Errorf("%d %s", a.Status, a.Body)
+		}
+	})
+	t.Run("unknown payment", func(t *testing.T) {
+		_, err := s.Decide(ctx, staff(t, s, "nobody", "h"), payout.ID('p', newID(), 0), retryCommand, render)
+		wantErr(t, err, ErrNotFound)
+		if n := query[int](t, s, "SELECT COUNT(*) FROM staff_idempotency WHERE idem_key = 'nobody'"); n != 0 {
+			t.Error("a 404 is not to be remembered")
+		}
+	})
+	t.Run("audit", func(t *testing.T) { verifyAudit(t, s, 1) })
+}
+
+func TestRetryPaymentNeedsASecondPerson(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	for amount, waits := range map[money.Fen]bool{approveFrom - 1: false, approveFrom: true, approveFrom + 1: true} {
+		p := funded(t, s, amount, 1)
+		claim(t, s, p, 0, "u")
+		id := payoutID(p, 0)
+		fail(t, s, id)
+		a := retryPayment(t, s, staff(t, s, "first "+id, "h"), id)
+		if a.Status != 202 || bytes.Contains(a.Body, []byte("waiting")) != waits {
+			t.Errorf("%d fen: %d %s", amount, a.Status, a.Body)
+		}
+		st, err := s.PaymentState(ctx, id)
+		must(t, err)
+		due, err := s.DueOutbox(ctx, 10)
+		must(t, err)
+		if !waits {
+			if st.Status != payout.StatusPending || len(due) != 1 {
+				t.Errorf("%d fen: %s, %d to start", amount, st.Status, len(due))
+			}
+			continue
+		}
+		for _, d := range due {
+			if d.Payment.ID == id {
+				t.Error("started before a second person agreed")
+			}
+		}
+		if st.Status != payout.StatusFailed {
+			t.Errorf("%d fen: %s before a second person agreed", amount, st.Status)
+		}
+		if a := retryPayment(t, s, staff(t, s, "second "+id, "h"), id); a.Status != 409 || string(a.Body) != "decision_pending" {
+			t.Errorf("%d %s", a.Status, a.Body)
+		}
+		c.pass(approvalLife + time.Second)
+		if a := retryPayment(t, s, staff(t, s, "third "+id, "h"), id); a.Status != 202 {
+			t.Errorf("after the first one ran out: %d %s", a.Status, a.Body)
+		}
+	}
+	verifyAudit(t, s, 5)
+}
+
+// TestRetryPaymentAtOnce: two people, and one of them with two tabs, decide at the same moment. One decision comes of it.
+func TestRetryPaymentAtOnce(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	for round := range 6 {
+		id := owing(t, s)
+		fail(t, s, id)
+		answers := make([]payout.StaffAnswer, 6)
+		for _, err := range together(len(answers), func(i int) (err error) {
+			w := staff(t, s, fmt.Sprint(round, "/", i/3), "h") // three requests under each of two keys
+			w.Owner = fmt.Sprint("finance", i/3)
+			answers[i], err = s.Decide(ctx, by(t, s, w), id, retryCommand, render)
+			return err
+		}) {
+			must(t, err)
+		}
+		fresh, refused := 0, 0
+		for i, a := range answers {
+			if a.Status == 202 && !a.Replayed {
+				fresh++
+			}
+			if a.Status == 409 && !a.Replayed {
+				refused++
+			}
+			if first := answers[i/3*3]; a.Status != first.Status || !bytes.Equal(a.Body, first.Body) {
+				t.Errorf("two answers under one key: %s and %s", a.Body, first.Body)
+			}
+		}
+		if fresh != 1 || refused != 1 {
+			t.Errorf("%d decisions and %d refusals: %+v", fresh, refused, answers)
+		}
+		if n := query[int](t, s, "SELECT COUNT(*) FROM decisions WHERE payment_id = ?", id); n != 1 {
+			t.Errorf("%d decisions", n)
+		}
+	}
+	verifyAudit(t, s, 6)
+}
+
+// TestAuditAtOnce: many decisions about different payments append to the one
+// chain at the same moment, from the first entry on, without a gap or a fork,
+// and, once it has begun, one after the other without deadlocks. It is not parallel: it
+// counts the deadlocks of the whole server.
+func TestAuditAtOnce(t *testing.T) {
+	s, _ := newStore(t)
+	const n = 16
+	for _, err := range together(4, func(i int) error {
+		return s.inTx(t.Context(), failpoint.Administration,
+			func(tx tx) error { return tx.audit(staff(t, s, "first", "h"), "first", fmt.Sprint(i), nil, nil) })
+	}) {
+		must(t, err)
+	}
+	p := funded(t, s, 1600, n)
+	for i := range n {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+		fail(t, s, payoutID(p, i))
+	}
+	const deadlocks = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'INNODB_DEADLOCKS'"
+	before := query[int](t, s, deadlocks)
+	for _, err := range together(n, func(i int) error {
+		_, err := s.Decide(t.Context(), staff(t, s, fmt.Sprint(i), "h"), payoutID(p, i), retryCommand, render)
+		return err
+	}) {
+		must(t, err)
+	}
+	if after := query[int](t, s, deadlocks); after != before {
+		t.Errorf("%d deadlocks", after-before)
+	}
+	verifyAudit(t, s, n+4)
+}
+
+// verifyAudit recomputes the chain from what is stored.
+func verifyAudit(t testing.TB, s *Store, least int) {
+	t.Helper()
+	rows, err := s.sql.QueryContext(t.Context(), "SELECT "+auditColumns+" FROM audit ORDER BY seq")
+	must(t, err)
+	defer rows.Close()
+	prev := make([]byte, 32)
+	n := int64(0)
+	for rows.Next() {
+		var seq int64
+		var at time.Time
+		var actor, role, action, subject, reason, before, after string
+		var key *string
+		var hash []byte
+		must(t, rows.Scan(&seq, &at, &actor, &role, &key, &action, &subject, &reason, &before, &after, &hash))
+		entry, err := json.Marshal([]any{seq, at.UTC(), actor, role, orEmpty(key), action, subject, reason, before, after})
+		must(t, err)
+		sum := sha256.Sum256(append(prev, entry...))
+		if n++; seq != n || !bytes.Equal(hash, sum[:]) {
+			t.Fatalf("entry %d (%s) breaks the chain after %d", seq, entry, n-1)
+		}
+		prev = hash
+	}
+	must(t, rows.Err())
+	if n < int64(least) {
+		t.Errorf("%d entries, want at least %d", n, least)
+	}
+	if head := query[[]byte](t, s, "SELECT hash FROM audit_head"); !bytes.Equal(head, prev) ||
+		query[int64](t, s, "SELECT seq FROM audit_head") != n {
+		t.Error("the head is not the last entry")
+	}
+}
+
+// TestR5_DecisionWhenTheClockWasSetBack: the numbers are asked about after the
+// decision, at once, whatever time their rows are of.
+func TestR5_DecisionWhenTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	c.pass(-10 * time.Minute)
+	decide(t, s, id)
+	st, err := s.PaymentState(t.Context(), id)
+	if must(t, err); st.Status != payout.StatusPending || st.Step.Do != payout.ActionAsk || st.Wait() > 0 {
+		t.Errorf("%+v", st)
+	}
+	if begun, err := s.BeginSend(t.Context(), id, limits, encode); err != nil || begun.Order != nil {
+		t.Errorf("%+v, %v", begun, err)
+	}
+}

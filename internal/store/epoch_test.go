@@ -1,0 +1,175 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+func laneOf(t testing.TB, s *Store, lane int) packet.LaneRow {
+	t.Helper()
+	lanes, err := s.PoolLanes(t.Context())
+	must(t, err)
+	for _, l := range lanes {
+		if l.Lane == lane {
+			return l
+		}
+	}
+	t.Fatalf("lane %d is not there: %+v", lane, lanes)
+	return packet.LaneRow{}
+}
+
+// TestR9_LaneRowMovesByItsEpochAlone: a lane is put in once, opened when it never was,
+// and shut in its own epoch alone, with the first reason.
+func TestR9_LaneRowMovesByItsEpochAlone(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	first := packet.LaneRow{Lane: 7, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneNew}
+	must(t, s.AddPoolLanes(ctx, nil))
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{first}))
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: 9, State: packet.LaneOpen, Seen: 5, SeenGrabs: 4},
+		{Lane: 8, Epoch: 1, State: packet.LaneOpen, Seen: 2, SeenGrabs: 1}}))
+	if l := laneOf(t, s, 8); l.State != packet.LaneOpen || l.Seen != 2 || l.SeenGrabs != 1 || !l.ShutAt.IsZero() {
+		t.Errorf("put in open: %+v", l)
+	}
+	if l := laneOf(t, s, 7); l.Epoch != 1 || l.State != packet.LaneShut || l.Reason != packet.LaneNew || l.ShutAt.IsZero() || l.Seen != 0 {
+		t.Errorf("first one does not stay: %+v", l)
+	}
+	moves := func(what string, want bool, move func() (bool, error)) {
+		t.Helper()
+		if did, err := move(); err != nil || did != want {
+			t.Errorf("%s: %v %v", what, did, err)
+		}
+	}
+	shut := func(lane int, epoch int64, why packet.LaneReason) func() (bool, error) {
+		return func() (bool, error) { return s.ShutPoolLane(ctx, lane, epoch, why) }
+	}
+	moves("shut what is shut", false, shut(7, 1, packet.LaneSeqBehind))
+	must(t, s.OpenNewPoolLanes(ctx, nil))
+	must(t, s.OpenNewPoolLanes(ctx, []int{8, 9}))
+	if l := laneOf(t, s, 7); l.State != packet.LaneShut {
+		t.Errorf("opened with others: %+v", l)
+	}
+	must(t, s.OpenNewPoolLanes(ctx, []int{7, 8}))
+	if l := laneOf(t, s, 7); l.State != packet.LaneOpen || l.Reason != "" || !l.ShutAt.IsZero() {
+		t.Errorf("open: %+v", l)
+	}
+	moves("shut another epoch", false, shut(7, 2, packet.LaneSeqBehind))
+	moves("shut", true, shut(7, 1, packet.LaneKeyMissing))
+	moves("shut again", false, shut(7, 1, packet.LaneSeqBehind))
+	if l := laneOf(t, s, 7); l.State != packet.LaneShut || l.Reason != packet.LaneKeyMissing || l.ShutAt.IsZero() {
+		t.Errorf("shut: %+v", l)
+	}
+	must(t, s.OpenNewPoolLanes(ctx, []int{7}))
+	if l := laneOf(t, s, 7); l.State != packet.LaneShut {
+		t.Errorf("opened again without a rebuild: %+v", l)
+	}
+}
+
+// TestR9_R13LanesAreRaised: a recovery raises a lane to what it has found, and never
+// lowers one.
+func TestR9_R13LanesAreRaised(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	lane := func(epoch int64, state packet.LaneState, seen int64, why packet.LaneReason) packet.LaneRow {
+		return packet.LaneRow{Epoch: epoch, State: state, Seen: seen, SeenGrabs: seen, Reason: why}
+	}
+	open, shut := packet.LaneOpen, packet.LaneShut
+	for i, c := range []struct {
+		name              string
+		have, found, want packet.LaneRow
+	}{
+		{"unknown to the books", packet.LaneRow{}, lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch", lane(2, open, 90, ""), lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch, shut before", lane(2, shut, 90, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch, rebuilt before", lane(2, packet.LaneRebuilding, 0, packet.LaneKeyMissing), lane(3, open, 5, ""), lane(3, open, 5, "")},
+		{"later epoch, to be made", lane(2, open, 90, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 5, packet.LanePoolBehind)},
+		{"taken for older", lane(3, shut, 9, packet.LaneBooksOlder), lane(3, open, 5, ""), lane(3, open, 9, "")},
+		{"lower epoch", lane(3, open, 9, ""), lane(2, shut, 50, packet.LanePoolBehind), lane(3, open, 9, "")},
+		{"same epoch", lane(3, open, 9, ""), lane(3, open, 50, ""), lane(3, open, 9, "")},
+		{"same epoch, lacks claims", lane(3, open, 9, ""), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LanePoolBehind)},
+		{"shut already", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, shut, 5, packet.LanePoolBehind), lane(3, shut, 9, packet.LaneSeqBehind)},
+		{"shut already, found whole", lane(3, shut, 9, packet.LaneSeqBehind), lane(3, open, 5, ""), lane(3, shut, 9, packet.LaneSeqBehind)},
+		{"new, and to be made", lane(1, shut, 0, packet.LaneNew), lane(1, shut, 0, packet.LanePoolBehind),
+			lane(1, shut, 0, packet.LanePoolBehind)},
+	} {
+		c.have.Lane, c.found.Lane = i, i
+		switch have := c.have; {
+		case have.State == packet.LaneRebuilding:
+			have.State, have.Epoch = shut, have.Epoch-1
+			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
+			_, _, err := s.BeginRebuild(ctx, i, "holder", time.Minute, packet.LaneSeen{})
+			must(t, err)
+		case have.Epoch > 0:
+			must(t, s.AddPoolLanes(ctx, []packet.LaneRow{have}))
+		}
+		for range 2 {
+			must(t, s.RecoverPoolLane(ctx, c.found))
+		}
+		l := laneOf(t, s, i)
+		if got := lane(l.Epoch, l.State, l.Seen, l.Reason); got != c.want || l.SeenGrabs != l.Seen || l.ShutAt.IsZero() != (l.State == open) ||
+			l.Holder != "" {
+			t.Errorf("%s: %+v, want %+v", c.name, l, c.want)
+		}
+	}
+}
+
+// TestR9_SeenRises: what was seen of a lane only rises, and only in the lane's epoch.
+func TestR9_SeenRises(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}, {Lane: 4, Epoch: 2, State: packet.LaneOpen}}))
+	for _, seen := range [][]packet.LaneSeen{
+		{},
+		{{Lane: 3, Epoch: 1, Seq: 10, Grabs: 8}, {Lane: 4, Epoch: 2, Seq: 1 << 52, Grabs: 1<<52 - 1}},
+		{{Lane: 3, Epoch: 1, Seq: 9, Grabs: 7}, {Lane: 4, Epoch: 3, Seq: 1<<52 + 1, Grabs: 1}},
+		{{Lane: 5, Epoch: 1, Seq: 9, Grabs: 7}},
+	} {
+		must(t, s.NoteSeen(ctx, seen))
+	}
+	if l := laneOf(t, s, 3); l.Seen != 10 || l.SeenGrabs != 8 {
+		t.Errorf("lane 3: %+v", l)
+	}
+	if l := laneOf(t, s, 4); l.Seen != 1<<52 || l.SeenGrabs != 1<<52-1 {
+		t.Errorf("lane 4: %+v", l)
+	}
+	if lanes, err := s.PoolLanes(ctx); err != nil || len(lanes) != 2 {
+		t.Errorf("lanes %+v, %v", lanes, err)
+	}
+	must(t, s.NoteSeen(ctx, []packet.LaneSeen{{Lane: 3, Epoch: 1, Seq: 12, Grabs: 9}}))
+	if l := laneOf(t, s, 3); l.Seen != 12 || l.SeenGrabs != 9 {
+		t.Errorf("lane 3: %+v", l)
+	}
+}
+
+// TestR9_R13LaneAhead: a lane that Redis has in a later epoch than the books proves that
+// these were restored; one whose rebuild has begun meanwhile does not.
+func TestR9_R13LaneAhead(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 4, State: packet.LaneOpen}}))
+	for _, epoch := range []int64{1, 4} {
+		if older, err := s.LaneAhead(ctx, 3, epoch); older || err != nil {
+			t.Errorf("epoch %d: %v, %v", epoch, older, err)
+		}
+	}
+	must(t, s.BooksBelieved(ctx))
+	for range 2 {
+		if older, err := s.LaneAhead(ctx, 3, 5); !older || err != nil {
+			t.Errorf("%v, %v", older, err)
+		}
+	}
+	b, err := s.Books(ctx)
+	if err != nil || b.State != payout.BooksRestored || b.RestoredAt.IsZero() {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if older, err := s.LaneAhead(ctx, 9, 2); !older || err != nil { // a lane that the books do not know
+		t.Errorf("%v, %v", older, err)
+	}
+}

@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// Vitals reads what people watch. Each statement reads an index, from where work
+// is left, so that finished payments cost nothing. It is safe for concurrent use.
+type Vitals struct {
+	store *Store
+
+	mu     sync.Mutex
+	of     time.Time           // when the books that posted is of were restored last
+	posted int64               // the last transfer that was looked at
+	off    map[string]struct{} // packets whose ledger was wrong
+}
+
+// NewVitals returns a reader of the vitals in MySQL.
+func NewVitals(s *Store) *Vitals {
+	return &Vitals{store: s, off: map[string]struct{}{}}
+}
+
+type backlogRow struct {
+	Kind, Status string
+	N            int64
+	Oldest       *time.Time
+}
+
+func (r backlogRow) backlog() observe.Backlog {
+	return observe.Backlog{Waiting: r.N, Oldest: orZero(r.Oldest)}
+}
+
+// paymentKinds are the names of kinds in metrics.
+var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.KindPayout: "payout", payout.KindRefund: "refund",
+	payout.KindHonour: "honour"}
+
+// Read fills in what MySQL knows. Errors: ErrUnavailable.
+func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
+	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held,
+		r.gates, r.repairs,
+		r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
+		if err := read(ctx, v); err != nil {
+			return classify(err)
+		}
+	}
+	v.FromMySQL = true
+	return nil
+}
+
+// payments counts what is not at its end. Every kind and status is told, zeros
+// too: a series that is there can be alarmed on.
+func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
+	var rows []backlogRow
+	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
+		" GROUP BY kind, status").Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	found := map[[2]string]observe.Backlog{}
+	for _, row := range rows {
+		if row.Oldest, err = r.since(ctx, row.Kind, row.Status); err != nil {
+			return err
+		}
+		found[[2]string{row.Kind, row.Status}] = row.backlog()
+		if err := r.troubles(ctx, v, row.Kind, row.Status); err != nil {
+			return err
+		}
+	}
+	for _, kind := range []payout.Kind{payout.KindCharge, payout.KindPayout, payout.KindRefund, payout.KindHonour} {
+		for _, status := range payout.Statuses {
+			if status.Open() || status == payout.StatusFailed || status == payout.StatusReturned {
+				v.Payments = append(v.Payments, observe.PaymentBacklog{Kind: paymentKinds[kind], Status: string(status),
+					Backlog: found[[2]string{string(kind), string(status)}]})
+			}
+		}
+	}
+	return nil
+}
+
+// vitalsOldest is of how many payments of a kind and status, those that were made
+// first, it is looked at since when they have it.
+const vitalsOldest = 5000
+
+// selectSince reads since when payments have their status: pending since they were
+// made, or since a person decided so; with the provider since the first send under
+// their number, or since that; failed and returned since they are.
+const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.decided_at, p.created_at), COALESCE(p.settled_at, p.created_at),
+	IF(p.status IN ('sending', 'unknown', 'awaiting_recipient'), COALESCE(a.started_at, p.created_at), p.created_at)) AS since
+	FROM payments p FORCE INDEX (payments_status) LEFT JOIN attempts a ON a.order_no = p.order_no
+	WHERE p.kind = ? AND p.status = ? ORDER BY p.created_at, p.id LIMIT ?`
+
+// since tells since when the first of them has its status: a payout of last week that
+// was retried just now is not stuck. Of more than vitalsOldest those behind them are
+// taken to have it since they were made: rather too early than too late.
+func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, error) {
+	var row struct {
+		N           int
+		Since, Last *time.Time
+	}
+	err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS since, MAX(created_at) AS last FROM ("+selectSince+") oldest", kind,
+		status, vitalsOldest).Scan(&row).Error
+	if row.N == vitalsOldest && row.Last.Before(*row.Since) {
+		row.Since = row.Last
+	}
+	return row.Since, err
+}
+
+// selectTroubles finds payments under way that the provider has not taken: what is to be
+// sent again was refused, or not answered, and of what is being asked about nothing was
+// ever said. While a send is on its way its payment is neither.
+const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN @none WHEN a.code = @low THEN @low
+	WHEN a.code = @rate THEN @rate ELSE @none END AS why,
+	COUNT(*) AS n, MIN(a.started_at) AS oldest
+	FROM (SELECT provider, order_no, status FROM payments FORCE INDEX (payments_status) WHERE kind = @kind AND status = @status
+	ORDER BY created_at, id LIMIT @most) p
+	JOIN attempts a ON a.order_no = p.order_no
+	WHERE a.next_action = 'send' OR p.status = 'unknown' AND a.statement = '' AND NOT a.forgotten GROUP BY p.provider, why`
+
+// troubles counts, of the payments of a kind and status that were made first, those that
+// the provider has not taken. Why a worker parks others is its own knowledge.
+func (r *Vitals) troubles(ctx context.Context, v *observe.Vitals, kind, status string) error {
+	if s := payout.Status(status); s != payout.StatusSending && s != payout.StatusUnknown {
+		return nil
+	}
+	var rows []struct {
+		Provider, Why string
+		N             int64
+		Oldest        time.Time
+	}
+	err := r.store.read(ctx).Raw(selectTroubles, map[string]any{"kind": kind, "status": status, "most": vitalsOldest,
+		"low": payout.CodeLowBalance, "rate": payout.CodeRateLimited, "none": string(observe.TroubleNoAnswer)}).Scan(&rows).Error
+	for _, row := range rows {
+		v.Troubles = append(v.Troubles, observe.TroubleBacklog{Provider: row.Provider, Why: observe.Trouble(row.Why),
+			Backlog: observe.Backlog{Waiting: row.N, Oldest: row.Oldest}})
+	}
+	return err
+}
+
+// packets finds those past their expiry. Each status by itself is one range of an index.
+func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	for _, status := range []string{"funding", "open", "closing"} {
+		var row backlogRow
+		err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(expires_at) AS oldest FROM packets FORCE INDEX (packets_status) WHERE status "+
+			"= ? AND expires_at < ?", status, now).Scan(&row).Error
+		if err != nil {
+			return err
+		}
+		v.Overdue = append(v.Overdue, observe.PacketBacklog{Status: status, Backlog: row.backlog()})
+	}
+	return nil
+}
+
+// breaks counts those that wait for people, by kind, zeros too.
+func (r *Vitals) breaks(ctx context.Context, v *observe.Vitals) error {
+	var rows []backlogRow
+	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY " +
+		"kind").Scan(&rows).Error
+	found := map[string]observe.Backlog{}
+	for _, kind := range slices.Concat(payout.MachineBreaks, payout.StatementBreaks) {
+		found[string(kind)] = observe.Backlog{}
+	}
+	for _, row := range rows {
+		found[row.Kind] = row.backlog()
+	}
+	for _, kind := range slices.Sorted(maps.Keys(found)) {
+		v.Breaks = append(v.Breaks, observe.KindBacklog{Kind: kind, Backlog: found[kind]})
+	}
+	return err
+}
+
+// held reads whom people hold; a provider that nobody ever held is not known here.
+func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
+	var rows []providerRow
+	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
+	for _, row := range rows {
+		v.Held[row.Name] = orZero(row.HeldAt)
+	}
+	return err
+}
+
+// waiting counts what waits for people, and for the dispatcher. A row of the outbox whose
+// run was reached waits for something else, until it is due again.
+func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := r.store.waitingDecisions(ctx)
+	if err != nil {
+		return err
+	}
+	v.Approvals = waiting.backlog()
+	var outbox backlogRow
+	if err := r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(IF(reached_at IS NULL, created_at, due_at)) AS oldest FROM outbox WHERE "+
+		"reached_at IS NULL OR due_at < ?", now).Scan(&outbox).Error; err != nil {
+		return err
+	}
+	v.Outbox = outbox.backlog()
+	return r.store.read(ctx).Raw("SELECT COUNT(*) FROM quarantine").Scan(&v.Quarantined).Error
+}
+
+// gates counts the lanes of the pool by the state of their gate; a table of one row a lane.
+func (r *Vitals) gates(ctx context.Context, v *observe.Vitals) error {
+	var rows []struct {
+		State  string
+		N      int64
+		Oldest *time.Time
+	}
+	err := r.store.read(ctx).Raw("SELECT state, COUNT(*) AS n, MIN(shut_at) AS oldest FROM pool_lanes GROUP BY state").Scan(&rows).Error
+	found := map[string]observe.Backlog{}
+	for _, row := range rows {
+		found[row.State] = observe.Backlog{Waiting: row.N, Oldest: orZero(row.Oldest)}
+	}
+	for _, state := range []packet.LaneState{packet.LaneOpen, packet.LaneShut, packet.LaneRebuilding} {
+		v.Gates = append(v.Gates, observe.GateBacklog{State: string(state), Backlog: found[string(state)]})
+	}
+	if err != nil {
+		return err
+	}
+	return r.store.read(ctx).Raw(selectLost, string(payout.BreakPoolLost)).Scan(&v.LostGrabs).Error
+}
+
+// selectLost adds up what was lost by breaks that nobody has dealt with. A lane's last
+// rebuild would not do: the next one, seconds later perhaps, may have lost nothing.
+const selectLost = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebuilds r
+	ON r.lane = CAST(SUBSTRING_INDEX(b.payment_id, '/', -1) AS UNSIGNED) AND r.from_epoch = CAST(SUBSTRING_INDEX(b.order_no, '/',
+	-1) AS UNSIGNED)
+	WHERE b.resolved_at IS NULL AND b.kind = ?`
+
+func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
+	var rows []struct {
+		Kind string
+		Made int64
+	}
+	err := r.store.read(ctx).Raw("SELECT kind, made FROM repairs").Scan(&rows).Error
+	for _, row := range rows {
+		v.Repairs[row.Kind] = row.Made
+	}
+	return err
+}
+
+func (r *Vitals) books(ctx context.Context, v *observe.Vitals) error {
+	b, err := r.store.Books(ctx)
+	v.BooksRestored = b.State == payout.BooksRestored
+	return err
+}
+
+const (
+	// vitalsTransfers is how many new postings one reading goes through, and
+	// vitalsPackets how many packets it adds up. Under more load than that the
+	// newest are looked at; `hongbao ledger verify` looks at everything.
+	vitalsTransfers = 2000
+	vitalsPackets   = 100
+	// vitalsShares: adding up a packet of more shares takes too long to be done often.
+	vitalsShares = 20_000
+)
+
+// ledger adds up the packets that were posted to since the last reading, and
+// those that were wrong then.
+func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	books, err := r.store.Books(ctx)
+	if err != nil {
+		return err
+	}
+	if !books.RestoredAt.Equal(r.of) { // what was posted up to there may be gone, and more be posted under its numbers
+		r.of, r.posted = books.RestoredAt, 0
+	}
+	var rows []struct {
+		ID       int64
+		PacketID string
+	}
+	err = r.store.read(ctx).Raw("SELECT id, packet_id FROM transfers WHERE id > ? ORDER BY id DESC LIMIT ?", r.posted,
+		vitalsTransfers).Scan(&rows).Error
+	if err != nil {
+		return err
+	}
+	look := map[string]bool{}
+	for id := range r.off {
+		look[id] = true
+	}
+	for _, row := range rows {
+		if len(look) < vitalsPackets+len(r.off) {
+			look[row.PacketID] = true
+		}
+	}
+	for id := range look {
+		if err := r.addUp(ctx, id); err != nil {
+			return err
+		}
+	}
+	if len(rows) > 0 {
+		r.posted = rows[0].ID
+	}
+	v.Imbalanced = int64(len(r.off))
+	return r.store.read(ctx).Raw(selectTwice, string(payout.PostSecondSuccess), int64(money.Full), string(payout.PostSecondSuccess),
+		string(payout.PostSecondReturned),
+		string(payout.BreakSecondSuccess)).Scan(&v.Suspense).Error
+}
+
+// selectTwice adds up what moved twice under order numbers whose break nobody has dealt
+// with, less what came back. Every such posting has one; whoever gets the money back by
+// other means says so there, and no posting ever would.
+const selectTwice = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.amount AS DECIMAL(20)))), 0), ?)
+	FROM breaks b FORCE INDEX (breaks_open) STRAIGHT_JOIN transfers t FORCE INDEX (transfers_order) ON t.order_no = b.order_no
+	AND t.kind IN (?, ?)
+	WHERE b.resolved_at IS NULL AND b.kind = ?`
+
+func (r *Vitals) addUp(ctx context.Context, packetID string) error {
+	var shares *int
+	if err := r.store.read(ctx).Raw("SELECT share_count FROM packets WHERE id = ?", packetID).Scan(&shares).Error; err != nil {
+		return err
+	}
+	if shares != nil && *shares > vitalsShares {
+		return nil
+	}
+	b, err := r.store.Balances(ctx, packetID)
+	if err != nil {
+		return err
+	}
+	delete(r.off, packetID)
+	if b.Imbalanced() {
+		r.off[packetID] = struct{}{}
+	}
+	return nil
+}

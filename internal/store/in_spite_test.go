@@ -1,0 +1,228 @@
+package store
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// notify stores a notification about an order.
+func notify(t *testing.T, s *Store, orderNo string) {
+	t.Helper()
+	must(t, s.NoteNotification(t.Context(), adapter, "evt_"+rand.Text(), orderNo, []byte("{}")))
+}
+
+// sends reports whether a payment would go out now.
+func sends(t *testing.T, s *Store, id string) payout.Begun {
+	t.Helper()
+	b, err := s.BeginSend(t.Context(), id, limits, encode)
+	must(t, err)
+	return b
+}
+
+// TestR3_NotificationBeforeStep: a run has read its step, and a notification about number 1
+// is stored before it carries that out. The row says that the number is asked about first.
+func TestR3_NotificationBeforeStep(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	again, cancelled := owing(t, s), owing(t, s)
+	one := fail(t, s, again)
+	decide(t, s, again)
+	if st := settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionSend {
+		t.Fatalf("%+v", st)
+	}
+	c.pass(time.Hour) // parked
+	notify(t, s, one.OrderNo)
+	if b := sends(t, s, again); b.Order != nil || b.State.Step.Do != payout.ActionAsk || b.State.Step.OrderNo != one.OrderNo {
+		t.Errorf("a new number: %+v", b)
+	}
+
+	one = fail(t, s, cancelled)
+	agreed(t, s, cancelled, payout.Command{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	if st := settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined); st.Step.Do != payout.ActionCarryOut {
+		t.Fatalf("%+v", st)
+	}
+	notify(t, s, one.OrderNo)
+	st, err := s.CarryOut(t.Context(), cancelled)
+	must(t, err)
+	if st.Status != payout.StatusFailed || st.Step.Do != payout.ActionAsk {
+		t.Errorf("a cancel: %+v", st)
+	}
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	if st, err = s.CarryOut(t.Context(), cancelled); err != nil || st.Status != payout.StatusCancelled {
+		t.Errorf("asked: %+v, %v", st, err)
+	}
+}
+
+// TestR12_NotificationWhileHeld: number 2 waits for a person to release the provider, and
+// a notification about number 1 comes meanwhile: that is asked about at once, not after
+// number 2 has gone out.
+func TestR12_NotificationWhileHeld(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	decide(t, s, id)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	two := begin(t, s, id)
+	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
+	c.pass(time.Minute)
+	hold := func(on bool) {
+		_, err := s.HoldProvider(t.Context(), staff(t, s, rand.Text(), "h"), provider, on,
+			func(payout.ProviderState) (int, []byte) { return 200, []byte("{}") })
+		must(t, err)
+	}
+	hold(true)
+	if b := sends(t, s, id); b.Held == nil {
+		t.Fatalf("%+v", b)
+	}
+	notify(t, s, one.OrderNo)
+	c.pass(time.Hour)
+	st, err := s.PaymentState(t.Context(), id)
+	must(t, err)
+	if st.Step.Do != payout.ActionAsk || st.Step.OrderNo != one.OrderNo {
+		t.Errorf("held: %+v", st)
+	}
+	hold(false)
+	if b := sends(t, s, id); b.Order != nil || b.State.Step.OrderNo != one.OrderNo {
+		t.Errorf("released: %+v", b)
+	}
+}
+
+// TestR5_CancelRefundWaits: a payout was cancelled, and its money has reached the recipient
+// after all. The refund does not go out as well until a person has resolved that.
+func TestR5_CancelRefundWaits(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+	c.pass(time.Minute)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	parts, err := payout.Parse(id)
+	must(t, err)
+	refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+	fail(t, s, refund) // the sender's account refuses it
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsSucceeded)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsSucceeded)
+	decide(t, s, refund)
+	settle(t, s, payout.SourceAsk, payout.OrderNo(refund, 1), payout.ObsDeclined)
+	if b := sends(t, s, refund); b.Order != nil || b.Held == nil {
+		t.Fatalf("%+v", b)
+	}
+	open := query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'second_success' AND resolved_at IS NULL")
+	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"), open,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
+		t.Errorf("resolved: %+v", b)
+	}
+}
+
+// TestR5_CancelRefundWaitsForTheOutcome: a payout was cancelled, and then the provider says that
+// it is under way. The refund waits until that is over; it does not need a person.
+func TestR5_CancelRefundWaitsForTheOutcome(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	for _, kind := range []payout.ObservationKind{payout.ObsPending, payout.ObsNeedsRecipient} {
+		for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+			for _, over := range []payout.ObservationKind{payout.ObsDeclined, payout.ObsReturned} {
+				id := owing(t, s)
+				one := fail(t, s, id)
+				agreed(t, s, id, payout.Command{Kind: payout.DecisionCancel})
+				c.pass(time.Minute)
+				settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+				if st, err := s.CarryOut(t.Context(), id); err != nil || st.Status != payout.StatusCancelled {
+					t.Fatalf("%+v, %v", st, err)
+				}
+				parts, err := payout.Parse(id)
+				must(t, err)
+				refund := payout.ID(payout.KindRefund, parts.PacketID, parts.Number+1)
+				waits := func(st payout.State) {
+					t.Helper()
+					if st.Step.Do != payout.ActionAsk {
+						t.Errorf("not asked about: %+v", st)
+					}
+					if b := sends(t, s, refund); b.Order != nil || b.Held == nil || b.State.Status != payout.StatusPending {
+						t.Fatalf("%s by %s: %+v", kind, source, b)
+					}
+					c.pass(time.Hour)
+				}
+				waits(settle(t, s, source, one.OrderNo, kind))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsNoAnswer))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, kind))
+				waits(settle(t, s, payout.SourceAsk, one.OrderNo, over)) // said once
+				if st := settle(t, s, payout.SourceAsk, one.OrderNo, over); st.Step.Do != payout.ActionEnd {
+					t.Errorf("%s: asked on: %+v", over, st)
+				}
+				if b := sends(t, s, refund); b.Order == nil || b.Held != nil {
+					t.Errorf("%s, %s by %s: %+v", over, kind, source, b)
+				}
+			}
+		}
+	}
+}
+
+// TestR5_LaterNumberWaitsForTheEarlier: number 2 is to be sent again when number 1 is called
+// under way: the store notes no send before that is over.
+func TestR5_LaterNumberWaitsForTheEarlier(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	one := fail(t, s, id)
+	decide(t, s, id)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	two := begin(t, s, id)
+	settle(t, s, payout.SourceSend, two.OrderNo, payout.ObsRetryAfter)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+	for range 3 {
+		c.pass(time.Hour)
+		if b := sends(t, s, id); b.Order != nil || b.State.Step.OrderNo != one.OrderNo {
+			t.Fatalf("%+v", b)
+		}
+		settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsPending)
+	}
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsDeclined)
+	settle(t, s, payout.SourceAsk, two.OrderNo, payout.ObsNeverReceived)
+	c.pass(time.Hour)
+	if b := sends(t, s, id); b.Order == nil || b.Order.OrderNo != two.OrderNo {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestR4_RestatedLine: a person has resolved a difference of one fen, and then the provider
+// says something else of the same movement. That is a difference nobody has looked at.
+func TestR4_RestatedLine(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	x.add(o.Op, o.OrderNo, "u", 101, x.s.Now()) // one fen more than was requested
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	x.c.pass(24*time.Hour + 2*payout.InFlight)
+	x.reconcile(day)
+	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
+	x.c.pass(time.Minute)
+	id := query[int64](t, x.s, "SELECT id FROM breaks WHERE kind = 'amount_differs'")
+	must(t, errOnly(x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+	x.c.pass(time.Hour)
+	x.reconcile(day)
+	x.want(x.breaks(false)) // the same again: it stays resolved
+	for i := range x.lines[day] {
+		if x.lines[day][i].OrderNo == o.OrderNo {
+			x.lines[day][i].Amount = 999_999
+		}
+	}
+	x.c.pass(time.Hour)
+	if r := x.reconcile(day); r.Breaks != 1 {
+		t.Errorf("%d breaks", r.Breaks)
+	}
+	x.want(x.breaks(false), "amount_differs "+o.OrderNo)
+}

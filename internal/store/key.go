@@ -1,0 +1,302 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// Keys lists keys, ended ones too, the newest first. Errors: ErrUnavailable.
+func (s *Store) Keys(ctx context.Context, f access.KeyFilter) ([]access.KeyRecord, error) {
+	q := s.read(ctx).Table("api_keys")
+	if f.Role != "" {
+		q = q.Where("role = ?", string(f.Role))
+	}
+	if f.AppID != "" {
+		q = q.Where("app_id = ?", f.AppID)
+	}
+	if f.AfterID != "" {
+		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []keyRow
+	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]access.KeyRecord, len(rows))
+	for i, r := range rows {
+		out[i] = r.record()
+	}
+	return out, nil
+}
+
+// namesOf lists how the keys of staff spell a person, who need not have one.
+func (s *Store) namesOf(ctx context.Context, owner string) ([]string, error) {
+	var owners []string
+	if err := s.read(ctx).Raw("SELECT DISTINCT owner FROM api_keys WHERE role <> ?", string(access.RoleApp)).Scan(&owners).Error; err != nil {
+		return nil, classify(err)
+	}
+	others := func(other string) bool { return !access.SamePerson(owner, other) }
+	return append(slices.DeleteFunc(owners, others), owner), nil
+}
+
+// IssueKey stores a new key that a person asked for, with the audit entry in the
+// same transaction; life 0: it does not end by itself. The same key and body get the
+// first answer again.
+// Errors: ErrNotFound (its app), access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) IssueKey(ctx context.Context, w payout.StaffWrite, k access.KeyRecord, life time.Duration,
+	render func(access.KeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		if k.AppID != "" {
+			var apps int64
+			if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+				return out, err
+			}
+			if apps == 0 {
+				return out, fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
+			}
+		}
+		made, err := tx.addKey(w, k, life, nil)
+		if err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(made)
+		return out, nil
+	})
+}
+
+// addKey stores a key and audits it; more goes into the audit too.
+func (tx tx) addKey(w payout.StaffWrite, k access.KeyRecord, life time.Duration, more map[string]any) (access.KeyRecord, error) {
+	k.CreatedAt = tx.now.Truncate(time.Millisecond)
+	if life > 0 {
+		k.ExpiresAt = k.CreatedAt.Add(life)
+	}
+	k.MadeBy = w.Owner
+	k.Waiting = k.NeedsSecond()
+	err := tx.Exec("INSERT INTO api_keys (id, role, app_id, owner, name, secret_hash, created_at, expires_at, made_by, waiting) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", k.ID, string(k.Role), optString(k.AppID), k.Owner, optString(k.Name), k.SecretHash, k.CreatedAt,
+		optTime(k.ExpiresAt), k.MadeBy, k.Waiting).Error
+	if err != nil {
+		return k, err
+	}
+	note := keyNote(k)
+	for name, value := range more {
+		note[name] = value
+	}
+	return k, tx.audit(w, "create_key", "key/"+k.ID, map[string]any{}, note)
+}
+
+// RotateKey stores the successor of a key, same role, app, owner and name, and
+// lets the old key end after the grace, or when it would have anyway. Both are
+// audited in the same transaction. life 0: the successor does not end by itself.
+// Refusals that come from the state (access.ErrKeyEnded, ErrOwnKey, ErrLastKey)
+// are answers and remembered too; render makes them. Errors: ErrNotFound,
+// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) RotateKey(ctx context.Context, w payout.StaffWrite, id string, successor access.Key, grace, life time.Duration,
+	render func(old, successor access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		admins, err := tx.administrators(w)
+		if err != nil {
+			return out, err
+		}
+		old, err := tx.lockKey(id)
+		if err != nil {
+			return out, err
+		}
+		made := access.KeyRecord{Key: old.Key, Name: old.Name, MadeBy: w.Owner}
+		made.ID, made.SecretHash, made.ExpiresAt = successor.ID, successor.SecretHash, time.Time{}
+		status := old.Status(tx.now)
+		var refused error
+		switch {
+		case status != access.KeyActive && status != access.KeyWaiting || old.ReplacedBy != "":
+			refused = access.ErrKeyEnded
+		case id == w.KeyID && grace < access.OwnGrace:
+			refused = access.ErrOwnKey
+		case old.Role == access.RoleAdmin && (life > 0 || made.NeedsSecond()) && !admins.without(id):
+			refused = access.ErrLastKey
+		}
+		if refused != nil {
+			out.Status, out.Body = render(old, access.KeyRecord{}, refused)
+			return out, nil
+		}
+		if made, err = tx.addKey(w, made, life, map[string]any{"replaces": id}); err != nil {
+			return out, err
+		}
+		before := keyNote(old)
+		end := tx.now.Truncate(time.Millisecond).Add(grace)
+		if old.ExpiresAt.IsZero() || end.Before(old.ExpiresAt) {
+			old.ExpiresAt = end
+		}
+		old.ReplacedBy = made.ID
+		if err := tx.Exec("UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE id = ?", old.ExpiresAt, old.ReplacedBy,
+			id).Error; err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "rotate_key", "key/"+id, before, keyNote(old)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(old, made, nil)
+		return out, nil
+	})
+}
+
+// EndKey revokes a key that a person does not want any more, with the audit entry
+// in the same transaction; one that was revoked before stays as it is. Refusals
+// that come from the state (access.ErrOwnKey, ErrLastKey) are answers and
+// remembered too; render makes them. Errors as RotateKey's.
+func (s *Store) EndKey(ctx context.Context, w payout.StaffWrite, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		admins, err := tx.administrators(w)
+		if err != nil {
+			return out, err
+		}
+		k, err := tx.lockKey(id)
+		if err != nil {
+			return out, err
+		}
+		var refused error
+		switch {
+		case !k.RevokedAt.IsZero():
+			out.Status, out.Body = render(k, nil)
+			return out, nil
+		case id == w.KeyID:
+			refused = access.ErrOwnKey
+		case k.Role == access.RoleAdmin && k.Status(tx.now) == access.KeyActive && !admins.without(id):
+			refused = access.ErrLastKey
+		}
+		if refused != nil {
+			out.Status, out.Body = render(k, refused)
+			return out, nil
+		}
+		before := keyNote(k)
+		k.RevokedAt = tx.now.Truncate(time.Millisecond)
+		if err := tx.Exec("UPDATE api_keys SET revoked_at = ? WHERE id = ?", k.RevokedAt, id).Error; err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "revoke_key", "key/"+id, before, keyNote(k)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(k, nil)
+		return out, nil
+	})
+}
+
+// ApproveKey makes a key work that waits for a second person, with the audit entry in the
+// same transaction; one that works stays as it is. access.ErrKeyEnded comes from the state:
+// such an answer is remembered too; render makes it. Errors: ErrNotFound,
+// payout.ErrSelfApproval, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) ApproveKey(ctx context.Context, w payout.StaffWrite, id string,
+	render func(k access.KeyRecord, refused error) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		k, err := tx.lockKey(id)
+		if err != nil {
+			return out, err
+		}
+		if access.SamePerson(k.MadeBy, w.Owner) {
+			return out, payout.ErrSelfApproval
+		}
+		switch status := k.Status(tx.now); {
+		case status == access.KeyActive:
+			out.Status, out.Body = render(k, nil)
+			return out, nil
+		case status != access.KeyWaiting || k.ReplacedBy != "":
+			out.Status, out.Body = render(k, access.ErrKeyEnded)
+			return out, nil
+		}
+		before := keyNote(k)
+		k.Waiting, k.ApprovedBy = false, w.Owner
+		if err := tx.Exec("UPDATE api_keys SET waiting = FALSE, approved_by = ? WHERE id = ?", k.ApprovedBy, id).Error; err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "approve_key", "key/"+id, before, keyNote(k)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(k, nil)
+		return out, nil
+	})
+}
+
+// administrators are the ids of the keys that administer keys and do not end by themselves.
+type administrators []string
+
+// without reports whether one is left when a key ends.
+func (a administrators) without(id string) bool {
+	return slices.ContainsFunc(a, func(other string) bool { return other != id })
+}
+
+// administrators locks every key that may administer keys until commit, so that
+// two of them cannot end each other at once, and one that was revoked a moment
+// ago, and is still remembered in some API process, cannot make itself another.
+// access.ErrActorEnded: that is so with the key of the write, or it is none of an administrator.
+func (tx tx) administrators(w payout.StaffWrite) (administrators, error) {
+	var rows []keyRow
+	if err := tx.Raw(selectKeys+" WHERE role = ? ORDER BY id FOR UPDATE", string(access.RoleAdmin)).Scan(&rows).Error; err != nil {
+		return nil, err
+	}
+	var lasting administrators
+	asks := false
+	for _, r := range rows {
+		k := r.record()
+		if k.Status(tx.now) != access.KeyActive {
+			continue
+		}
+		asks = asks || tx.writes(k, w)
+		if k.ExpiresAt.IsZero() {
+			lasting = append(lasting, k.ID)
+		}
+	}
+	if !asks {
+		return nil, fmt.Errorf("key %s: %w", w.KeyID, access.ErrActorEnded)
+	}
+	return lasting, nil
+}
+
+func (tx tx) lockKey(id string) (access.KeyRecord, error) {
+	var rows []keyRow
+	if err := tx.Raw(selectKeys+" WHERE id = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
+		return access.KeyRecord{}, err
+	}
+	if len(rows) == 0 {
+		return access.KeyRecord{}, fmt.Errorf("key %s: %w", id, ErrNotFound)
+	}
+	return rows[0].record(), nil
+}
+
+// keyNote is what the audit keeps of a key: nothing of its secret, not even the hash.
+func keyNote(k access.KeyRecord) map[string]any {
+	note := map[string]any{"role": k.Role, "owner": k.Owner}
+	if k.Waiting {
+		note["waiting"] = true
+	}
+	for name, value := range map[string]string{"app_id": k.AppID, "name": k.Name, "replaced_by": k.ReplacedBy, "made_by": k.MadeBy,
+		"approved_by": k.ApprovedBy} {
+		if value != "" {
+			note[name] = value
+		}
+	}
+	for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "revoked_at": k.RevokedAt} {
+		if !at.IsZero() {
+			note[name] = at.UTC()
+		}
+	}
+	return note
+}
+
+// NoteKeyUse notes when keys were used last. Errors: ErrUnavailable.
+func (s *Store) NoteKeyUse(ctx context.Context, used map[string]time.Time) error {
+	for id, at := range used {
+		at = at.UTC()
+		err := s.inTx(ctx, failpoint.Administration, func(tx tx) error { // each by itself: it holds no lock while it waits for one
+			return tx.Exec("UPDATE api_keys SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)", at, id, at).Error
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

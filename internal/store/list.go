@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// Packets lists packets, newest first. What was claimed is filled in for packets
+// whose books are closed; of the others Redis knows better. Eligible is not
+// filled in. Statuses of the filter have to be in the order in which a packet
+// passes through them: then a packet that moves on meanwhile is not missed.
+func (s *Store) Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error) {
+	var rows []packetRow
+	if f.App == "" && f.SenderID != "" && len(f.Stored) == 0 {
+		f.Stored = storedStatuses // the index of senders of all apps goes by status
+	}
+	if len(f.Stored) == 0 {
+		some, err := s.packetRows(ctx, f, "")
+		if err != nil {
+			return nil, err
+		}
+		rows = some
+	}
+	for _, status := range f.Stored { // one by one: an index can order the rows of one status only
+		some, err := s.packetRows(ctx, f, status)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	rows = firstRows(rows, f.Limit)
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	refunded, err := s.refunded(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]packet.Record, len(rows))
+	for i, r := range rows {
+		if out[i], err = r.record(); err != nil {
+			return nil, err
+		}
+		out[i].RefundedAmount = refunded[r.ID]
+	}
+	return out, nil
+}
+
+// storedStatuses are those a row can have, in the order of a packet's life.
+var storedStatuses = []packet.Status{packet.StatusFunding, packet.StatusRejected, packet.StatusOpen, packet.StatusClosing,
+	packet.StatusClosed}
+
+// firstRows orders rows and keeps the first of them. A packet that is there
+// twice has moved on between two reads; the later one counts.
+func firstRows(rows []packetRow, limit int) []packetRow {
+	slices.Reverse(rows)
+	slices.SortStableFunc(rows, func(a, b packetRow) int { return a.place().Compare(b.place()) })
+	rows = slices.CompactFunc(rows, func(a, b packetRow) bool { return a.ID == b.ID })
+	return rows[:min(limit, len(rows))]
+}
+
+func (r packetRow) place() packet.Place { return packet.Place{At: r.CreatedAt, ID: r.ID} }
+
+// packetsIndex names the index that has the rows of a filter in their order. The
+// optimizer, left alone, may take a shorter one and sort everything it finds.
+func packetsIndex(f packet.RecordFilter, status packet.Status) string {
+	switch {
+	case !f.ExpiresBefore.IsZero() && status != "":
+		return " FORCE INDEX (packets_status)" // few of a status are overdue: they are sorted
+	case f.App == "" && f.SenderID != "":
+		return " FORCE INDEX (packets_any_sender)"
+	case f.App == "" && status != "":
+		return " FORCE INDEX (packets_any_status)"
+	case f.App == "":
+		return " FORCE INDEX (packets_created)"
+	case f.SenderID != "" && status != "":
+		return " FORCE INDEX (packets_sender_status)"
+	case f.SenderID != "":
+		return " FORCE INDEX (packets_sender)"
+	case status != "":
+		return " FORCE INDEX (packets_app_status)"
+	}
+	return " FORCE INDEX (packets_app)"
+}
+
+// packetRows reads the first rows of a filter in one status; "": in any.
+func (s *Store) packetRows(ctx context.Context, f packet.RecordFilter, status packet.Status) ([]packetRow, error) {
+	q := s.read(ctx).Model(&packetRow{}).Table("packets" + packetsIndex(f, status)).Omit("eligible")
+	if f.App != "" {
+		q = q.Where("app_id = ?", f.App)
+	}
+	if f.SenderID != "" {
+		q = q.Where("sender_id = ?", f.SenderID)
+	}
+	if status != "" {
+		q = q.Where("status = ?", string(status))
+	}
+	if !f.From.IsZero() {
+		q = q.Where("created_at >= ?", f.From.UTC())
+	}
+	if !f.To.IsZero() {
+		q = q.Where("created_at < ?", f.To.UTC())
+	}
+	if !f.ExpiresBefore.IsZero() {
+		q = q.Where("expires_at < ?", f.ExpiresBefore.UTC())
+	}
+	if f.AfterID != "" {
+		at := f.AfterTime.UTC()
+		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", at, at, f.AfterID)
+	}
+	var rows []packetRow
+	err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Find(&rows).Error
+	return rows, classify(err)
+}
+
+// ClaimsBefore lists up to limit recorded claims of a packet, newest first: those
+// of shares below before, or of all when before is negative. Shares are claimed
+// in the order of their index. The cost does not grow with the packet.
+func (s *Store) ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error) {
+	return s.claimsAfter(ctx, packetID, before, "", limit)
+}
+
+// claimsAfter is ClaimsBefore, with the claim of share before, too, unless its user
+// comes first in the order of ids; "": without it.
+func (s *Store) claimsAfter(ctx context.Context, packetID string, before int, user string, limit int) ([]packet.Paid, error) {
+	if before < 0 {
+		err := s.read(ctx).Raw("SELECT COALESCE(last_share, share_count) + 1 FROM packets WHERE id = ?", packetID).Scan(&before).Error
+		if err != nil {
+			return nil, classify(err)
+		}
+	}
+	var rows []claimRow
+	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM shares s LEFT JOIN payments p
+		ON p.packet_id = s.packet_id AND p.kind = 'p' AND p.share_index = s.share_index
+		WHERE s.packet_id = ? AND s.share_index <= ? AND (s.share_index < ? OR ? <> '' AND s.user_id > ?) AND s.user_id IS NOT NULL
+		ORDER BY s.share_index DESC LIMIT ?`, packetID, before, before, user, user, limit).Scan(&rows).Error
+	out := make([]packet.Paid, len(rows))
+	for i, r := range rows {
+		out[i] = r.paid()
+	}
+	return out, classify(err)
+}
+
+// receivedRow is a claim with what its user is told of the packet.
+type receivedRow struct {
+	Claim     claimRow `gorm:"embedded"`
+	SenderID  string
+	Greeting  string
+	BestShare *int
+}
+
+// UserClaims lists up to limit recorded claims of a user in packets of an app,
+// newest first, after the given place, also those that could not be booked.
+func (s *Store) UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
+	text := `SELECT s.*, y.status, p.sender_id, p.greeting, p.best_share
+		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
+		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		LEFT JOIN payments y ON y.packet_id = c.packet_id AND y.kind = 'p' AND y.share_index = c.share_index
+		WHERE c.app_id = ? AND c.user_id = ?`
+	args := []any{app, user}
+	if after.ID != "" {
+		at := after.At.UTC()
+		text += " AND c.claimed_at <= ? AND (c.claimed_at < ? OR c.packet_id < ?)"
+		args = append(args, at, at, after.ID)
+	}
+	var rows []receivedRow
+	err := s.read(ctx).Raw(text+" ORDER BY c.claimed_at DESC, c.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	out := make([]packet.Received, len(rows))
+	for i, r := range rows {
+		out[i] = packet.Received{Paid: r.Claim.paid(), SenderID: r.SenderID, Greeting: r.Greeting,
+			BestLuck: r.BestShare != nil && *r.BestShare == r.Claim.Share.ShareIndex}
+	}
+	if err != nil {
+		return out, classify(err)
+	}
+	return s.withPromises(ctx, out, app, user, after, limit)
+}
+
+// Sums adds up what a user of an app sent and received: packets that were
+// charged, by the time of their creation, and recorded claims in packets other
+// than those in except. Best luck counts once the packet's books are
+// closed.
+func (s *Store) Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error) {
+	var sent, received struct {
+		N, Best int
+		Sum     int64
+	}
+	from, to := in.From.UTC(), in.To.UTC()
+	err := s.read(ctx).Raw(`SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(total_amount), 0), ?) AS sum FROM packets
+		WHERE app_id = ? AND sender_id = ? AND created_at >= ? AND created_at < ? AND status IN ('open', 'closing', 'closed')`,
+		int64(money.Full), app, user, from, to).Scan(&sent).Error
+	if err != nil {
+		return packet.Sums{}, classify(err)
+	}
+	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(s.amount), 0), ?) AS sum, COALESCE(SUM(p.best_share = s.share_index), 0) AS best
+		FROM claims c FORCE INDEX (claims_user) STRAIGHT_JOIN packets p ON p.id = c.packet_id
+		STRAIGHT_JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		WHERE c.app_id = ? AND c.user_id = ? AND c.claimed_at >= ? AND c.claimed_at < ?`
+	args := []any{int64(money.Full), app, user, from, to}
+	if len(except) > 0 {
+		text, args = text+" AND c.packet_id NOT IN ?", append(args, except)
+	}
+	if err := s.read(ctx).Raw(text, args...).Scan(&received).Error; err != nil {
+		return packet.Sums{}, classify(err)
+	}
+	out := packet.Sums{SentCount: sent.N, SentAmount: money.Fen(sent.Sum),
+		ReceivedCount: received.N, ReceivedAmount: money.Fen(received.Sum), BestLuckCount: received.Best}
+	return out, s.addPromises(ctx, &out, app, user, in, except)
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// tallyLimit is how many rows of a list are looked at to count it: more are "at least".
+const tallyLimit = 10_000
+
+// conditions are parts of a WHERE, with what their marks stand for.
+type conditions struct {
+	texts []string
+	args  []any
+}
+
+func (c *conditions) and(text string, args ...any) {
+	c.texts, c.args = append(c.texts, text), append(c.args, args...)
+}
+
+func (c *conditions) all() string {
+	if len(c.texts) == 0 {
+		return "TRUE"
+	}
+	return strings.Join(c.texts, " AND ")
+}
+
+// counting is a list that is counted in one statement. Within is what an index finds:
+// of those rows a bounded number is looked at, whatever they are. Which of them fit
+// is asked afterwards: a filter that few rows pass would otherwise go through all.
+type counting struct {
+	from    string // a table and its index
+	columns string // what is added up, as x, or leads to it
+	join    string // to what is added up
+	sum     string // what is added up, of one row
+	without string // whether a row that fits has nothing to be added up
+	within  conditions
+	fits    conditions
+}
+
+// none is the rest of a counting that adds nothing up, or whose rows all have amounts.
+const none = "0"
+
+// tally carries a counting out.
+func (s *Store) tally(ctx context.Context, c counting) (t payout.Tally, err error) {
+	var row struct{ Looked, N, Bare, Sum int64 }
+	args := append([]any{int64(money.Full)}, c.fits.args...)
+	args = append(append(args, c.within.args...), tallyLimit+1)
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS looked, COALESCE(SUM(f.fits), 0) AS n, COALESCE(SUM("+c.without+
+		"), 0) AS bare, LEAST(COALESCE(SUM("+c.sum+"), 0), ?) AS sum FROM (SELECT ("+
+		c.fits.all()+") AS fits, "+c.columns+" FROM "+c.from+" WHERE "+c.within.all()+" LIMIT ?) f"+c.join, args...).Scan(&row).Error
+	t.Count, t.Amount, t.Without, t.More = row.N, money.Fen(row.Sum), row.Bare, row.Looked > tallyLimit
+	return t, classify(err)
+}
+
+// everBefore is before everything. From there on a whole index is a range of it, which
+// is read from its end up to the limit; EXPLAIN tells that from a scan.
+var everBefore = time.Unix(0, 0).UTC()
+
+// span narrows a column to a span of time; zero: no bound.
+func (c *conditions) span(column string, from, to time.Time) {
+	if !from.IsZero() {
+		c.and(column+" >= ?", from.UTC())
+	}
+	if !to.IsZero() {
+		c.and(column+" < ?", to.UTC())
+	}
+}
+
+// PacketTally counts the packets that Packets would list, without its place and limit,
+// and adds up their totals: up to 10,000 of each status of the filter. Packets that
+// are in Redis only are not among them. Errors: ErrUnavailable.
+func (s *Store) PacketTally(ctx context.Context, f packet.RecordFilter) (all payout.Tally, err error) {
+	stored := f.Stored
+	if f.App == "" && f.SenderID != "" && len(stored) == 0 {
+		stored = storedStatuses // as in Packets
+	}
+	if len(stored) == 0 {
+		stored = []packet.Status{""}
+	}
+	for _, status := range stored {
+		one, err := s.tally(ctx, packetCounting(f, status))
+		if err != nil {
+			return all, err
+		}
+		all.Sum, all.More = all.Plus(one.Sum), all.More || one.More
+	}
+	return all, nil
+}
+
+// packetCounting is about the packets of a filter in one status; "": in any.
+func packetCounting(f packet.RecordFilter, status packet.Status) counting {
+	c := counting{from: "packets" + packetsIndex(f, status), columns: "total_amount AS x", sum: "IF(f.fits, f.x, 0)", without: none}
+	if status != "" {
+		c.within.and("status = ?", string(status))
+	}
+	rest := &c.within
+	if !f.ExpiresBefore.IsZero() {
+		if c.within.and("expires_at < ?", f.ExpiresBefore.UTC()); status != "" {
+			rest = &c.fits // the index knows no more
+		}
+	} else if f.From.IsZero() {
+		f.From = everBefore
+	}
+	if f.App != "" {
+		rest.and("app_id = ?", f.App)
+	}
+	if f.SenderID != "" {
+		rest.and("sender_id = ?", f.SenderID)
+	}
+	rest.span("created_at", f.From, f.To)
+	return c
+}
+
+// ApprovalTally counts the decisions that Approvals would list, without its place and
+// limit, and adds up the amounts of their payments: one that was decided about twice
+// counts twice. Errors: ErrUnavailable.
+func (s *Store) ApprovalTally(ctx context.Context, f payout.ApprovalFilter) (payout.Tally, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Tally{}, err
+	}
+	c := counting{from: "decisions FORCE INDEX (decisions_waiting)", columns: "payment_id AS x",
+		join: " LEFT JOIN payments p ON p.id = f.x AND f.fits", sum: "p.amount", without: none}
+	if f.Status != "" {
+		c.fits.and("approval_id IS NOT NULL") // most decisions need no second person
+	}
+	switch f.Status {
+	case "":
+		c.from = "decisions FORCE INDEX (decisions_approval)"
+		c.within.and("approval_id IS NOT NULL")
+	case payout.DecisionWaiting:
+		c.within.and(stillWaitsWithin, now.Add(-approvalLife))
+		c.fits.and(inTime, now, now.Add(longestWait))
+	case payout.DecisionExpired:
+		c.within.and("status IN ('expired', 'waiting')")
+		c.fits.and("(status = 'expired' OR NOT "+inTime+")", now, now.Add(longestWait))
+	default:
+		c.within.and("status = ?", string(f.Status))
+	}
+	if f.PaymentID != "" {
+		c.from = "decisions FORCE INDEX (decisions_payment)"
+		c.within.and("payment_id = ?", f.PaymentID)
+	}
+	if f.NotBy != "" {
+		names, err := s.namesOf(ctx, f.NotBy)
+		if err != nil {
+			return payout.Tally{}, err
+		}
+		c.fits.and("decided_by NOT IN ?", names)
+	}
+	return s.tally(ctx, c)
+}
+
+// BreakTally counts the breaks that Breaks would list, without its place and limit, and
+// adds up what they are about: what moved or was booked, where reconciliation tells it,
+// else the payment's amount. A payment that several breaks are about counts in each.
+// Without are those about no payment of ours, of no amount. Errors: ErrUnavailable.
+func (s *Store) BreakTally(ctx context.Context, f payout.BreakFilter) (payout.Tally, error) {
+	c := counting{columns: "NULLIF(amount, 0) AS x, payment_id AS y", join: " LEFT JOIN payments p ON p.id = f.y AND f.fits AND f.x IS NULL",
+		sum: "IF(f.fits, COALESCE(f.x, p.amount), 0)", without: "f.fits AND f.x IS NULL AND p.id IS NULL"}
+	kind, resolved, created := &c.fits, &c.fits, &c.fits
+	switch {
+	case f.PacketID != "":
+		c.from, kind = "breaks FORCE INDEX (breaks_packet)", &c.within
+		c.within.and("packet_id = ?", f.PacketID)
+	case f.ReconciliationID != "":
+		c.from, kind = "breaks FORCE INDEX (breaks_reconciliation)", &c.within
+		c.within.and("reconciliation_id = ?", f.ReconciliationID)
+	case f.Resolved != nil:
+		c.from, resolved = "breaks FORCE INDEX (breaks_open)", &c.within
+		if !*f.Resolved {
+			created = &c.within
+		}
+	default:
+		c.from, created = "breaks FORCE INDEX (breaks_created)", &c.within
+		c.within.and("created_at >= ?", everBefore)
+	}
+	if f.PacketID != "" && f.ReconciliationID != "" {
+		c.fits.and("reconciliation_id = ?", f.ReconciliationID)
+	}
+	if f.Kind != "" {
+		kind.and("kind = ?", string(f.Kind))
+	}
+	if f.Resolved != nil && *f.Resolved {
+		resolved.and("resolved_at IS NOT NULL")
+	} else if f.Resolved != nil {
+		resolved.and("resolved_at IS NULL")
+	}
+	if !f.CreatedTo.IsZero() {
+		created.and("created_at <= ?", f.CreatedTo.UTC())
+	}
+	return s.tally(ctx, c)
+}
+
+// AuditTally counts the entries that Audit would list, without its place and limit.
+// Errors: ErrUnavailable.
+func (s *Store) AuditTally(ctx context.Context, f payout.AuditFilter) (payout.Tally, error) {
+	index := auditIndex(f)
+	c := counting{from: "audit FORCE INDEX (" + index + ")", columns: none, sum: none, without: none}
+	for _, eq := range []struct{ index, column, value string }{{"audit_subject", "subject", f.Subject}, {"audit_actor", "actor", f.Actor},
+		{"audit_action", "action", f.Action}} {
+		switch {
+		case eq.value == "":
+		case eq.index == index:
+			c.within.and(eq.column+" = ?", eq.value)
+		default:
+			c.fits.and(eq.column+" = ?", eq.value)
+		}
+	}
+	if f.From.IsZero() {
+		f.From = everBefore
+	}
+	c.within.span("at", f.From, f.To)
+	return s.tally(ctx, c)
+}

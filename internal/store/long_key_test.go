@@ -1,0 +1,86 @@
+package store
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// TestLongKeys: what identifies something is never cut off. Two texts that differ behind the
+// width of their column stay two, and one that comes again is the one that was there.
+func TestLongKeys(t *testing.T) {
+	t.Parallel()
+	long := func(n int, end string) string { return strings.Repeat("x", n) + end }
+	t.Run("key", func(t *testing.T) {
+		t.Parallel()
+		seen := map[string]bool{}
+		for _, s := range []string{"", "a", long(63, "a"), long(64, "a"), long(64, "b"), long(600, "a"), strings.Repeat("长", 22),
+			strings.Repeat("🧧", 17),
+			strings.Repeat("\xbf", 65)} {
+			got := key(s, 64)
+			if seen[got] || len(got) > 64 || len(s) <= 64 && got != s || key(got, 64) != got {
+				t.Errorf("%q: %q", s, got)
+			}
+			seen[got] = true
+		}
+	})
+	t.Run("notifications", func(t *testing.T) {
+		t.Parallel()
+		s, _ := newStore(t)
+		id := owing(t, s)
+		o := begin(t, s, id)
+		for _, event := range []string{"a", "b", "a"} {
+			must(t, s.NoteNotification(t.Context(), adapter, long(128, event), o.OrderNo, nil))
+			must(t, s.NoteNotification(t.Context(), adapter, "of "+event, long(64, event), nil))
+		}
+		if got := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE order_no = ?", o.OrderNo); got != 2 {
+			t.Errorf("%d notifications of two events", got)
+		}
+		if got := query[int](t, s, "SELECT COUNT(DISTINCT order_no) FROM notifications"); got != 3 {
+			t.Errorf("%d order numbers of three", got)
+		}
+	})
+	t.Run("statement", func(t *testing.T) {
+		t.Parallel()
+		x := newStatement(t)
+		for _, end := range []string{"a", "b"} {
+			x.add(payout.OpTransfer, long(64, end), long(255, end), 5, x.s.Now())
+		}
+		day := payout.DayOf(x.s.Now(), time.UTC)
+		for range 2 {
+			x.reconcile(day)
+		}
+		if got := query[int](t, x.s, "SELECT COUNT(DISTINCT order_no) FROM breaks WHERE kind = 'foreign_order'"); got != 2 {
+			t.Errorf("%d breaks of two foreign orders", got)
+		}
+		if got := query[int](t, x.s, "SELECT COUNT(DISTINCT account) FROM statement_lines"); got != 2 {
+			t.Errorf("%d accounts of two", got)
+		}
+	})
+	t.Run("attempt", func(t *testing.T) {
+		t.Parallel()
+		s, _ := newStore(t)
+		refs := map[string]string{}
+		for token, kept := range map[string]string{long(512, "a"): "", long(511, "b"): long(511, "b")} {
+			id := owing(t, s)
+			o := begin(t, s, id)
+			seen := observation(payout.SourceSend, o.OrderNo, payout.ObsNeedsRecipient)
+			seen.ProviderRef, seen.Token, seen.Until = long(64, token[len(token)-1:]), token, s.Now().Add(time.Hour)
+			_, err := s.Settle(t.Context(), seen, o.OrderNo)
+			must(t, err)
+			refs[id] = seen.ProviderRef
+			if got := query[string](t, s, "SELECT token FROM attempts WHERE order_no = ?", o.OrderNo); got != kept {
+				t.Errorf("of a token of %d bytes %q was kept", len(token), got)
+			}
+		}
+		for id, ref := range refs {
+			rows, err := s.Payments(t.Context(), payout.Filter{Kind: payout.KindPayout, ProviderRef: ref, Limit: 5})
+			must(t, err)
+			if len(rows) != 1 || rows[0].ID != id {
+				t.Errorf("%q finds %+v", ref, rows)
+			}
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// NoteNotification stores a provider's notification once and asks for the order
+// to be asked about: it moves nothing by itself (rule R12). A repeat, and a
+// notification about an unknown order, or one of another provider or account, change nothing. Errors: ErrUnavailable.
+func (s *Store) NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error {
+	run := func(tx tx) error {
+		parts, perr := payout.Parse(orderNo)
+		known := false
+		if perr == nil && parts.Attempt > 0 {
+			row, attempts, err := tx.load(parts.PaymentID, true)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			if known = err == nil && parts.Attempt <= len(attempts); known {
+				p := row.payment()
+				known = by.Take(&p) == nil
+			}
+		}
+		res := tx.Exec("INSERT IGNORE INTO notifications (provider, event_id, order_no, known, body, received_at) VALUES (?, ?, ?, ?, ?, ?)",
+			by.Provider, key(eventID, 128), key(orderNo, 64), known, body, tx.now)
+		if res.Error != nil || res.RowsAffected == 0 || !known {
+			return res.Error
+		}
+		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
+			return err
+		}
+		return tx.putOutbox(parts.PaymentID, outboxAsk)
+	}
+	return s.inTx(ctx, failpoint.NotificationNote, run)
+}
+
+// Installed reads since when there are books: when the first migration was applied.
+// Errors: ErrUnavailable.
+func (s *Store) Installed(ctx context.Context) (time.Time, error) {
+	var at *int64 // seconds, whatever the session's time zone
+	err := s.read(ctx).Raw("SELECT UNIX_TIMESTAMP(MIN(tstamp)) FROM goose_db_version").Scan(&at).Error
+	if err != nil || at == nil {
+		return time.Time{}, classify(err)
+	}
+	return time.Unix(*at, 0).UTC(), nil
+}

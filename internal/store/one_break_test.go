@@ -1,0 +1,115 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// one fails unless an order has one open break, of this kind, whose detail has every part.
+func (x *statement) one(kind payout.BreakKind, orderNo string, amount money.Fen, parts ...string) payout.BreakRow {
+	x.t.Helper()
+	open := false
+	rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{Resolved: &open, Limit: 100})
+	must(x.t, err)
+	rows = slices.DeleteFunc(rows, func(b payout.BreakRow) bool { return b.OrderNo != orderNo })
+	if len(rows) != 1 || rows[0].Kind != kind || rows[0].Amount != amount {
+		x.t.Fatalf("%+v, want one %s of %d fen", rows, kind, amount)
+	}
+	for _, part := range parts {
+		if !strings.Contains(rows[0].Detail, part) {
+			x.t.Errorf("%s: no %q in %q", kind, part, rows[0].Detail)
+		}
+	}
+	return rows[0]
+}
+
+// TestOneBadOrderIsOneBreak: whatever is wrong with an order, and whoever finds it, staff
+// have one break to look into.
+func TestOneBadOrderIsOneBreak(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	today := func() payout.Day { return payout.DayOf(x.s.Now(), time.UTC) }
+
+	strange := x.owing() // three things about one line
+	x.add(strange.Op, strange.OrderNo, "somebody", 90, x.s.Now())
+	other := x.owing() // a line of another operation, and none of ours
+	settle(t, x.s, payout.SourceSend, other.OrderNo, payout.ObsSucceeded)
+	x.add(payout.OpRefund, other.OrderNo, "u", 100, x.s.Now())
+	mismatched := x.owing() // the machine, then the statement
+	o := observation(payout.SourceSend, mismatched.OrderNo, payout.ObsSucceeded)
+	o.Amount = 99
+	_, err := x.s.Settle(t.Context(), o, mismatched.OrderNo)
+	must(t, err)
+	x.add(mismatched.Op, mismatched.OrderNo, "u", 100, x.s.Now())
+	x.c.pass(2 * payout.InFlight)
+	for range 2 {
+		if r := x.reconcile(today()); r.Breaks != 3 {
+			t.Errorf("%d breaks of three orders: %q", r.Breaks, x.breaks(false))
+		}
+		x.one(payout.BreakAccountDiffers, strange.OrderNo, 90, `account "somebody"`, "90 fen, requested were 100", "the payment is")
+		x.one(payout.BreakOpDiffers, other.OrderNo, 100, "statement says refund", "booked are 100 fen")
+		x.one(payout.BreakMismatch, mismatched.OrderNo, 100, "answer says 99 fen", "transfer of 100 fen")
+	}
+
+	// The provider corrects its statement: what is left is told, what is not is over.
+	for i, l := range x.lines[today()] {
+		switch l.OrderNo {
+		case strange.OrderNo:
+			x.lines[today()][i].Account = "u"
+		case other.OrderNo:
+			x.lines[today()][i].Op = payout.OpTransfer
+		}
+	}
+	x.c.pass(time.Second)
+	x.reconcile(today())
+	x.one(payout.BreakAmountDiffers, strange.OrderNo, 90)
+	x.want(x.breaks(false), "amount_differs "+strange.OrderNo, "mismatch "+mismatched.OrderNo)
+
+	// What a person has resolved stays so, whichever of them finds it again.
+	b := x.one(payout.BreakMismatch, mismatched.OrderNo, 100)
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "they say 100"})
+	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	must(t, err)
+	x.reconcile(today())
+	x.want(x.breaks(false), "amount_differs "+strange.OrderNo)
+}
+
+// TestWhatSaysMoreTakesTheBreak: a refused payout that was paid after all contradicts what was
+// said, and is late: that is one break.
+func TestWhatSaysMoreTakesTheBreak(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	for _, source := range []payout.Source{payout.SourceSend, payout.SourceAsk} {
+		settle(t, x.s, source, o.OrderNo, payout.ObsDeclined)
+	}
+	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	x.one(payout.BreakContradiction, o.OrderNo, 0)
+	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	x.one(payout.BreakLateSuccess, o.OrderNo, 0, "said declined before, now succeeded")
+	due, err := x.s.DecisionsDue(t.Context())
+	must(t, err)
+	n := int64(0)
+	for _, d := range due {
+		if d.Reason == payout.DueBreak {
+			n += d.Count
+		}
+	}
+	if n != 1 {
+		t.Errorf("the overview counts %d breaks of one order: %+v", n, due)
+	}
+
+	// What a statement says, or lacks, is news to whoever has resolved that before.
+	b := x.one(payout.BreakLateSuccess, o.OrderNo, 0)
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "seen"})
+	_, err = x.s.ResolveBreak(t.Context(), w, b.ID, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	must(t, err)
+	x.c.pass(2 * payout.InFlight)
+	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.one(payout.BreakNotInStatement, o.OrderNo, 100)
+}

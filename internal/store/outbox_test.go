@@ -1,0 +1,352 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+func due(t testing.TB, s *Store, limit int) []string {
+	t.Helper()
+	rows, err := s.DueOutbox(t.Context(), limit)
+	must(t, err)
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.Payment.ID
+	}
+	return ids
+}
+
+func failedPayment(t testing.TB, s *Store) string {
+	t.Helper()
+	id := owing(t, s)
+	fail(t, s, id)
+	return id
+}
+
+func TestDueOutbox(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	if got := due(t, s, 10); len(got) != 0 {
+		t.Errorf("due %v of nothing", got)
+	}
+	a, b := failedPayment(t, s), failedPayment(t, s)
+	decide(t, s, a)
+	decide(t, s, b)
+	if got := due(t, s, 1); !slices.Equal(got, []string{a}) { // oldest first
+		t.Errorf("due %v, want %s", got, a)
+	}
+	if got := due(t, s, 10); !slices.Equal(got, []string{b}) { // a was put off
+		t.Errorf("due %v, want %s", got, b)
+	}
+	// Again and again, with growing pauses, until the row has moved.
+	for try := range 12 {
+		want := min(200*time.Millisecond<<min(try, 5), 5*time.Second)
+		if got := outboxPause(try); got != want || try > 0 && got < outboxPause(try-1) {
+			t.Errorf("pause %d is %v, want %v", try, got, want)
+		}
+		c.pass(want - 100*time.Millisecond)
+		if got := due(t, s, 10); len(got) != 0 {
+			t.Fatalf("try %d: due %v before its pause was over", try, got)
+		}
+		c.pass(200 * time.Millisecond)
+		rows, err := s.DueOutbox(t.Context(), 10)
+		if err != nil || len(rows) != 2 || rows[0].Tries != try+1 {
+			t.Fatalf("try %d: %+v, %v", try, rows, err)
+		}
+	}
+	settle(t, s, payout.SourceAsk, payout.OrderNo(a, 1), payout.ObsDeclined)
+	begin(t, s, a)
+	c.pass(time.Minute)
+	if got := due(t, s, 10); !slices.Equal(got, []string{b}) {
+		t.Errorf("due %v, want %s", got, b)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM outbox WHERE payment_id = ?", a); n != 0 {
+		t.Error("the row of a payment that has moved is still there")
+	}
+}
+
+// TestOutboxReached: a payment that waits for its provider keeps its row for hours. Its
+// run, which knows, is told more and more seldom, and nobody is called for it. A run that
+// cannot be reached is tried every five seconds, and people are called.
+func TestOutboxReached(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	vitals := NewVitals(s)
+	outbox := func() observe.Backlog {
+		t.Helper()
+		v := newVitals()
+		must(t, vitals.Read(ctx, v))
+		return v.Outbox
+	}
+	held, lost := failedPayment(t, s), failedPayment(t, s)
+	decide(t, s, held)
+	decide(t, s, lost)
+	since := c.now()
+	told := map[string]int{}
+	var last time.Time
+	for c.now().Sub(since) < 4*time.Hour {
+		rows, err := s.DueOutbox(ctx, 10)
+		must(t, err)
+		for _, d := range rows {
+			told[d.Payment.ID]++
+			if d.Payment.ID != held {
+				continue
+			}
+			age, paused := c.now().Sub(since), c.now().Sub(last)
+			if most := max(5*time.Second, age/15) + 5*time.Second; !last.IsZero() && paused > min(most, reachedCap+5*time.Second) {
+				t.Fatalf("after %v it was told nothing for %v", age, paused)
+			}
+			last = c.now()
+			must(t, s.OutboxReached(ctx, d))
+		}
+		c.pass(5 * time.Second)
+	}
+	if told[held] < 60 || told[held] > 200 || told[lost] < 2500 {
+		t.Errorf("the run that was reached was told %d times, the one that was not %d times", told[held], told[lost])
+	}
+	if got := outbox(); got.Waiting != 1 || got.Oldest.Sub(since).Abs() > time.Second {
+		t.Errorf("waiting: %+v, want one since %v", got, since)
+	}
+	settle(t, s, payout.SourceAsk, payout.OrderNo(lost, 1), payout.ObsDeclined)
+	begin(t, s, lost)
+	c.pass(5 * time.Second)
+	due(t, s, 10) // it has moved
+	if got := outbox(); got.Waiting != 0 || !got.Oldest.IsZero() {
+		t.Errorf("waiting: %+v, of a run that was reached", got)
+	}
+	// No dispatcher comes: it is due, and nobody takes it.
+	c.pass(reachedCap + time.Minute)
+	if got := outbox(); got.Waiting != 1 || c.now().Sub(got.Oldest) < time.Minute || c.now().Sub(got.Oldest) > reachedCap+time.Minute {
+		t.Errorf("waiting: %+v at %v", got, c.now())
+	}
+	// What is put anew is told at once, and what was noted of before does not put it off.
+	rows, err := s.DueOutbox(ctx, 10)
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	must(t, s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.putOutbox(held, outboxBegin) }))
+	must(t, s.OutboxReached(ctx, rows[0]))
+	if got := due(t, s, 10); !slices.Equal(got, []string{held}) || outbox().Waiting != 1 {
+		t.Errorf("due %v, waiting %+v", got, outbox())
+	}
+}
+
+// TestDueOutboxOfManyWorkers: each row goes to one worker at a time, and none waits for another's lock.
+func TestDueOutboxOfManyWorkers(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	const n = 12
+	p := funded(t, s, 1200, n)
+	for i := range n {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+		fail(t, s, payoutID(p, i))
+		decide(t, s, payoutID(p, i))
+	}
+	got := make([][]string, 4)
+	for _, err := range together(len(got), func(i int) error {
+		for range 6 {
+			rows, err := s.DueOutbox(t.Context(), 3)
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				got[i] = append(got[i], r.Payment.ID)
+			}
+		}
+		return nil
+	}) {
+		must(t, err)
+	}
+	if all := slices.Concat(got...); len(all) != n || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
+		t.Errorf("%d rows handed out, want each of %d once", len(all), n)
+	}
+	// A row another worker holds is passed over, not waited for.
+	c.pass(time.Minute)
+	must(t, s.inTx(t.Context(), failpoint.Administration, func(tx tx) error {
+		if err := tx.Exec("SELECT * FROM outbox WHERE payment_id = ? FOR UPDATE", payoutID(p, 0)).Error; err != nil {
+			return err
+		}
+		if got := due(t, s, 100); len(got) != n-1 || slices.Contains(got, payoutID(p, 0)) {
+			t.Errorf("%d rows due beside a locked one, want %d", len(got), n-1)
+		}
+		return nil
+	}))
+}
+
+// TestR12_NotificationMovesNothing: it is stored once and wants the provider asked, that is all.
+func TestR12_NotificationMovesNothing(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsPending)
+	c.pass(time.Millisecond)
+	before, err := s.Payment(ctx, id)
+	must(t, err)
+	unchanged := func(what string) {
+		t.Helper()
+		after, err := s.PaymentOf(ctx, id)
+		must(t, err)
+		if after != before.Payment {
+			t.Errorf("%s changed the payment: %+v", what, after)
+		}
+	}
+	for name, n := range map[string]struct {
+		by           payout.Adapter
+		event, order string
+	}{
+		"unknown order":    {adapter, "e1", payout.OrderNo(payout.ID('p', newID(), 0), 1)},
+		"later number":     {adapter, "e2", payout.OrderNo(id, 2)},
+		"payment id":       {adapter, "e3", id},
+		"nonsense":         {adapter, "e4", "x"},
+		"another provider": {payout.Adapter{Provider: "other", Account: adapter.Account}, "e5", o.OrderNo},
+		"another account":  {payout.Adapter{Provider: provider, Account: "other"}, "e5b", o.OrderNo},
+	} {
+		must(t, s.NoteNotification(ctx, n.by, n.event, n.order, []byte("{}")))
+		unchanged(name)
+		if got := due(t, s, 10); len(got) != 0 {
+			t.Errorf("%s: due %v", name, got)
+		}
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM notifications WHERE NOT known"); n != 6 {
+		t.Errorf("%d unknown notifications kept", n)
+	}
+	for _, err := range together(6, func(int) error {
+		return s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte(`{"status":"succeeded"}`))
+	}) {
+		must(t, err)
+	}
+	unchanged("a notification of success")
+	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
+		t.Errorf("due %v, want %s", got, id)
+	}
+	st, err := s.PaymentState(ctx, id)
+	if err != nil || st.Step.Do != payout.ActionAsk || st.Step.At.After(s.Now()) {
+		t.Errorf("%+v, %v: to be asked now", st, err)
+	}
+	// Asked, it is settled; the outbox row is done, and a repeat of the event asks no more.
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	c.pass(time.Minute)
+	if got := due(t, s, 10); len(got) != 0 {
+		t.Errorf("due %v after it was asked", got)
+	}
+	must(t, s.NoteNotification(ctx, adapter, "e6", o.OrderNo, []byte("{}")))
+	if got := due(t, s, 10); len(got) != 0 {
+		t.Errorf("due %v after a repeat", got)
+	}
+	// A new event about a paid payment is asked about too: it may have come back.
+	must(t, s.NoteNotification(ctx, adapter, "e7", o.OrderNo, []byte("{}")))
+	if got := due(t, s, 10); !slices.Equal(got, []string{id}) {
+		t.Errorf("due %v", got)
+	}
+	if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsReturned); st.Status != payout.StatusReturned ||
+		st.Step.Do != payout.ActionEnd {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestNotificationsAndOutboxAtOnce: a notification that comes while the
+// dispatcher deletes the row of the one before it is not lost.
+func TestNotificationsAndOutboxAtOnce(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	o := begin(t, s, id)
+	for round := range 15 {
+		c.pass(time.Minute)
+		for _, err := range together(3, func(i int) error {
+			switch i {
+			case 0:
+				return s.NoteNotification(ctx, adapter, fmt.Sprint(round), o.OrderNo, nil)
+			case 1:
+				_, err := s.DueOutbox(ctx, 10)
+				return err
+			}
+			_, err := s.Settle(ctx, observation(payout.SourceAsk, o.OrderNo, payout.ObsPending), o.OrderNo)
+			return err
+		}) {
+			must(t, err)
+		}
+		c.pass(time.Minute)
+		wanted := query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo)
+		if got := due(t, s, 10); wanted != slices.Contains(got, id) {
+			t.Fatalf("round %d: ask wanted %t, due %v", round, wanted, got)
+		}
+	}
+}
+
+// TestNotificationOvertakesAnAnswer: a notification that is noted after the answer's
+// transaction has read the clock, and before it has the row, is asked about: the
+// answer is to a question that was put before.
+func TestNotificationOvertakesAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	o := begin(t, s, id)
+	answer := observation(payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	answer.StartedAt, answer.EndedAt = c.now(), c.now()
+	c.pass(time.Second)
+	noted := false
+	s.clock = func(*gorm.DB) (time.Time, error) {
+		read := c.now()
+		if !noted {
+			noted = true // its own transaction reads the clock too
+			c.pass(time.Second)
+			must(t, s.NoteNotification(t.Context(), adapter, "e1", o.OrderNo, nil))
+		}
+		return read, nil
+	}
+	st, err := s.Settle(t.Context(), answer, o.OrderNo)
+	must(t, err)
+	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionAsk {
+		t.Errorf("after the answer: %+v", st)
+	}
+	if !query[bool](t, s, "SELECT ask_requested FROM attempts WHERE order_no = ?", o.OrderNo) {
+		t.Error("nobody wants to know what the notification is about")
+	}
+}
+
+func TestQuarantine(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	for range 2 {
+		must(t, s.Quarantine(t.Context(), 3, "1-1", map[string]any{"claim": "\xff", "n": 1}, "bad \xff"))
+	}
+	must(t, s.Quarantine(t.Context(), 3, "1-2", map[string]any{"cannot": func() {}}, "cannot be encoded"))
+	if n := query[int](t, s, "SELECT COUNT(*) FROM quarantine"); n != 2 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// TestOutboxRowWithoutPayment: it does not hold up the others.
+func TestOutboxRowWithoutPayment(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	id := owing(t, s)
+	fail(t, s, id)
+	must(t, s.db.Exec("INSERT INTO outbox (payment_id, kind, due_at, created_at) VALUES ('p-nobody', 'begin', ?, ?)",
+		c.now().Add(-time.Minute), c.now()).Error)
+	decide(t, s, id)
+	due, err := s.DueOutbox(t.Context(), 10)
+	if err != nil || len(due) != 1 || due[0].Payment.ID != id {
+		t.Errorf("%+v, %v", due, err)
+	}
+	c.pass(outboxPause(0))
+	if due, err = s.DueOutbox(t.Context(), 10); err != nil || len(due) != 1 {
+		t.Errorf("%+v, %v", due, err)
+	}
+}

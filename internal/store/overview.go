@@ -1,0 +1,242 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"sync"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const (
+	// ledgerStep is how many postings one statement adds up.
+	ledgerStep = 200_000
+	// ledgerPatience is how long one call adds up postings that nobody has added up
+	// yet; the next call goes on from there.
+	ledgerPatience = 2 * time.Second
+	// ledgerSettled is the age from which no posting with a lower number can appear
+	// any more: transactions take seconds.
+	ledgerSettled = 5 * time.Minute
+)
+
+// ledgerSums remembers the sums over all postings up to one that is settled. The
+// ledger is append-only, so they never change, unless MySQL was restored.
+type ledgerSums struct {
+	mu   sync.Mutex
+	of   time.Time // when the books that they are of were restored last
+	upTo int64
+	rows map[ledgerKey]int64
+	// beyond: a sum is more than 64 bits hold, and stays so.
+	beyond bool
+	// patience 0 means ledgerPatience.
+	patience time.Duration
+}
+
+// ledgerKey is one kind of posting. Accounts follow from it.
+type ledgerKey struct {
+	Kind, Debit, Credit string
+	Promise             bool
+}
+
+type ledgerSum struct {
+	Key ledgerKey `gorm:"embedded"`
+	Sum int64
+}
+
+// unfinished is true of payments that are not at their end. A charge that was declined
+// is: of those there are more and more, and nobody has to do anything about them.
+const unfinished = `(kind IN ('p', 'r', 'h') AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned')
+	OR kind = 'c' AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient'))`
+
+// Overview adds up the ledger over all packets and counts what is not at its end.
+// Each statement reads an index from where work is left; of the ledger only what
+// was posted since the last call. The
+// ledger is left out when a sum is more than 64 bits hold. Errors: ErrUnavailable.
+func (s *Store) Overview(ctx context.Context) (payout.Overview, error) {
+	var out payout.Overview
+	if err := s.sumLedger(ctx, &out); err != nil {
+		return out, classify(err)
+	}
+	var rows []struct {
+		Kind, Status string
+		N, Sum       int64
+		Oldest       *time.Time
+	}
+	// An app may ask for any amount: together they may be more than 64 bits hold.
+	err := s.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n, LEAST(SUM(amount), ?) AS sum, MIN(created_at) AS oldest FROM payments "+
+		"FORCE INDEX (payments_status) WHERE "+
+		unfinished+" GROUP BY kind, status", int64(money.Full)).Scan(&rows).Error
+	if err != nil {
+		return out, classify(err)
+	}
+	for _, r := range rows {
+		out.Payments = append(out.Payments, payout.Unfinished{Kind: payout.Kind(r.Kind[0]), Status: payout.Status(r.Status),
+			Sum: payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}, Oldest: orZero(r.Oldest)})
+	}
+	var breaks backlogRow
+	if err := s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL").Scan(
+		&breaks).Error; err != nil {
+		return out, classify(err)
+	}
+	out.Breaks = payout.Pile{Count: breaks.N, Oldest: orZero(breaks.Oldest)}
+	waiting, err := s.waitingDecisions(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Approvals = payout.Pile{Count: waiting.N, Oldest: orZero(waiting.Oldest)}
+	if out.Decisions, err = s.DecisionsDue(ctx); err != nil {
+		return out, err
+	}
+	out.LateRefunds, err = s.lateRefunds(ctx)
+	return out, classify(err)
+}
+
+// lateRefunds counts refunds that are due for payout.LateAfter and not at their end.
+func (s *Store) lateRefunds(ctx context.Context) (payout.Pile, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.Pile{}, err
+	}
+	var row backlogRow
+	by := now.Add(-payout.LateAfter)
+	err = s.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(p.created_at) AS oldest FROM payments p FORCE INDEX (payments_status) WHERE p.kind = "+
+		"'r' AND "+lateRefund,
+		unfinishedStatuses, by, by).Scan(&row).Error
+	return payout.Pile{Count: row.N, Oldest: orZero(row.Oldest)}, err
+}
+
+// sumLedger fills in the sums of all postings, or how far they have come.
+func (s *Store) sumLedger(ctx context.Context, out *payout.Overview) error {
+	l := &s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := s.read(ctx).Raw("SELECT COALESCE(MAX(id), 0) FROM transfers").Scan(&out.Posted).Error; err != nil || l.beyond {
+		return err
+	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	var settled int64
+	err = s.read(ctx).Raw("SELECT id FROM transfers FORCE INDEX (transfers_created) WHERE created_at < ? ORDER BY created_at DESC, id DESC "+
+		"LIMIT 1",
+		now.Add(-ledgerSettled)).Scan(&settled).Error
+	if err != nil {
+		return err
+	}
+	books, err := s.Books(ctx)
+	if err != nil {
+		return err
+	}
+	if l.rows == nil || !books.RestoredAt.Equal(l.of) {
+		l.of, l.upTo, l.rows = books.RestoredAt, 0, map[ledgerKey]int64{}
+	}
+	patience, cancel := context.WithTimeout(ctx, cmp.Or(l.patience, ledgerPatience))
+	defer cancel()
+	for l.upTo < settled && patience.Err() == nil {
+		to := min(l.upTo+ledgerStep, settled)
+		some, err := s.sumPostings(ctx, l.upTo, &to)
+		if err != nil {
+			return err
+		}
+		if l.beyond = !addUp(l.rows, some); l.beyond {
+			return nil
+		}
+		l.upTo = to
+	}
+	if err := s.read(ctx).Raw("SELECT COALESCE(MAX(id), 0) FROM transfers").Scan(&out.Posted).Error; err != nil {
+		return err
+	}
+	if out.Summed = l.upTo; l.upTo < settled {
+		return nil
+	}
+	tail, err := s.sumPostings(ctx, l.upTo, nil)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(l.rows)
+	if l.beyond = !addUp(all, tail); l.beyond {
+		out.Summed = 0
+		return nil
+	}
+	var rows []ledgerSum
+	for key, sum := range all {
+		rows = append(rows, ledgerSum{Key: key, Sum: sum})
+	}
+	out.Ledger, out.Summed = balancesOf(rows), out.Posted
+	return nil
+}
+
+// addUp adds sums to others; false: one is more than 64 bits hold.
+func addUp(to map[ledgerKey]int64, some []ledgerSum) bool {
+	for _, r := range some {
+		if r.Sum > math.MaxInt64-1-to[r.Key] {
+			return false
+		}
+		to[r.Key] += r.Sum
+	}
+	return true
+}
+
+// sumPostings adds up the postings behind after, up to and with upTo; nil: to the newest.
+// What is more than 64 bits hold is the largest that they do.
+func (s *Store) sumPostings(ctx context.Context, after int64, upTo *int64) ([]ledgerSum, error) {
+	q := s.read(ctx).Table("transfers").Select("kind, debit, credit, SUBSTRING(order_no, 1, 1) = 'h' AS promise, LEAST(SUM(amount), ?) AS sum",
+		int64(math.MaxInt64)).Where("id > ?", after)
+	if upTo != nil {
+		q = q.Where("id <= ?", *upTo)
+	}
+	var rows []ledgerSum
+	return rows, q.Group("kind, debit, credit, promise").Scan(&rows).Error
+}
+
+// balancesOf turns sums of postings into balances.
+func balancesOf(rows []ledgerSum) payout.Balances {
+	b := payout.Balances{ByKind: map[payout.PostingKind]money.Fen{}, ByAccount: map[payout.Account]money.Fen{},
+		Promised: map[payout.PostingKind]money.Fen{}}
+	for _, r := range rows {
+		b.ByKind[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Key.Debit)] -= money.Fen(r.Sum)
+		b.ByAccount[payout.Account(r.Key.Credit)] += money.Fen(r.Sum)
+		if r.Key.Promise {
+			b.Promised[payout.PostingKind(r.Key.Kind)] += money.Fen(r.Sum)
+		}
+	}
+	return b
+}
+
+// sumLimit is how many payments PaymentSum counts: more are "at least".
+const sumLimit = 10_000
+
+// PaymentSum counts the payments that a filter selects and adds up their amounts,
+// up to 10,000 of them; more: there are others. Errors: ErrUnavailable.
+func (s *Store) PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error) {
+	kinds := []payout.Kind{f.Kind}
+	if f.Kind == payout.KindPayout && f.Promises {
+		kinds = append(kinds, payout.KindHonour)
+	}
+	for _, kind := range kinds {
+		f.Kind, f.Limit = kind, sumLimit+1
+		q, fits, err := s.filtered(ctx, f)
+		if err != nil {
+			return sum, more, classify(err)
+		}
+		if !fits {
+			continue
+		}
+		var row struct{ N, Sum int64 }
+		found := q.Select("p.amount").Order("p.created_at DESC, p.id DESC").Limit(f.Limit)
+		if err := s.read(ctx).Table("(?) f", found).Select("COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS sum",
+			int64(money.Full)).Scan(&row).Error; err != nil {
+			return sum, more, classify(err)
+		}
+		sum.Count += row.N
+		sum.Amount = sum.Amount.Plus(money.Fen(row.Sum))
+		more = more || row.N > sumLimit
+	}
+	return sum, more, nil
+}

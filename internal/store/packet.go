@@ -1,0 +1,431 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+type packetRow struct {
+	ID             string `gorm:"primaryKey"`
+	AppID          string
+	SenderID       string
+	Currency       string
+	TotalAmount    int64
+	ShareCount     int
+	Split          string
+	MinShare       int64
+	MaxShare       int64
+	Greeting       string
+	GroupID        *string
+	Metadata       []byte
+	Eligible       []byte
+	EligibleCount  int
+	BodyHash       string
+	Commitment     string
+	SealedSeed     []byte
+	Status         string
+	CloseReason    *string
+	FailureCode    *string
+	FailureMessage *string
+	FirstStatus    *int
+	FirstRequestID *string
+	CreatedAt      time.Time
+	OpensAt        time.Time
+	ExpiresAt      time.Time
+	BooksClosedAt  *time.Time
+	Remainder      *int64
+	ClosedAt       *time.Time
+	UpdatedAt      time.Time
+	ClaimedCount   *int
+	BestShare      *int
+	LastShare      *int
+	Tickets        bool
+	OneWin         bool
+}
+
+func (packetRow) TableName() string { return "packets" }
+
+func newPacketRow(p packet.Packet, sealed []byte, eligible []string, now time.Time) (packetRow, error) {
+	meta, err := json.Marshal(p.Metadata)
+	if err != nil {
+		return packetRow{}, fmt.Errorf("encode metadata: %w", err)
+	}
+	var list []byte
+	if eligible != nil {
+		if list, err = json.Marshal(eligible); err != nil {
+			return packetRow{}, fmt.Errorf("encode eligible list: %w", err)
+		}
+	}
+	return packetRow{
+		ID: p.ID, AppID: p.App, SenderID: p.SenderID, Currency: p.Currency, TotalAmount: int64(p.TotalAmount), ShareCount: p.ShareCount,
+		Split: string(p.Split), MinShare: int64(p.MinShare), MaxShare: int64(p.MaxShare), Greeting: p.Greeting, GroupID: p.GroupID,
+		Metadata: meta, Eligible: list, EligibleCount: p.EligibleCount, Tickets: p.Tickets, OneWin: p.OneWin, BodyHash: p.BodyHash,
+		Commitment: p.Commitment, SealedSeed: sealed, Status: string(packet.StatusFunding), CreatedAt: p.CreatedAt.UTC(),
+		OpensAt: p.OpensAt.UTC(), ExpiresAt: p.ExpiresAt.UTC(), UpdatedAt: now,
+	}, nil
+}
+
+func (r packetRow) record() (packet.Record, error) {
+	rec := packet.Record{
+		Packet: packet.Packet{
+			ID: r.ID, App: r.AppID, SenderID: r.SenderID, Currency: r.Currency, TotalAmount: money.Fen(r.TotalAmount), ShareCount: r.ShareCount,
+			Split: packet.SplitMode(r.Split), MinShare: money.Fen(r.MinShare), MaxShare: money.Fen(r.MaxShare), Greeting: r.Greeting,
+			GroupID: r.GroupID, Tickets: r.Tickets, OneWin: r.OneWin, BodyHash: r.BodyHash, Commitment: r.Commitment, CreatedAt: r.CreatedAt.UTC(),
+			OpensAt: r.OpensAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(), EligibleCount: r.EligibleCount,
+		},
+		Stored: packet.Status(r.Status), Reason: packet.CloseReason(orEmpty(r.CloseReason)), SealedSeed: r.SealedSeed,
+		BooksClosedAt: orZero(r.BooksClosedAt), ClosedAt: orZero(r.ClosedAt),
+	}
+	if r.Remainder != nil && r.ClaimedCount != nil {
+		rec.Remainder, rec.BestShare = money.Fen(*r.Remainder), r.BestShare
+		rec.ClaimedCount, rec.ClaimedAmount = *r.ClaimedCount, rec.TotalAmount-rec.Remainder
+	}
+	if r.FailureCode != nil {
+		rec.Failure = &packet.Failure{Code: *r.FailureCode, Message: orEmpty(r.FailureMessage)}
+	}
+	if r.FirstStatus != nil {
+		rec.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: orEmpty(r.FirstRequestID)}
+	}
+	if err := json.Unmarshal(r.Metadata, &rec.Metadata); err != nil {
+		return rec, fmt.Errorf("packet %s: metadata: %w", r.ID, err)
+	}
+	if r.Eligible != nil {
+		if err := json.Unmarshal(r.Eligible, &rec.Eligible); err != nil {
+			return rec, fmt.Errorf("packet %s: eligible list: %w", r.ID, err)
+		}
+	}
+	return rec, nil
+}
+
+// RecordPacket writes the packet row in status funding and its charge, pending,
+// in one transaction. A repeat with the same body hash changes nothing. Without a list,
+// EligibleCount says that it is lost; only books that are being recovered take that. Returns
+// the row's status. Errors: ErrConflict when the id is taken by another body, or the list has
+// another length, ErrMoved when it is missing and the books are normal, ErrUnavailable.
+func (s *Store) RecordPacket(ctx context.Context, p packet.Packet, sealedSeed []byte, eligible []string, provider string) (packet.Status,
+	error) {
+	status := packet.StatusFunding
+	err := s.inTx(ctx, failpoint.CreateRecord, func(tx tx) error {
+		row, err := newPacketRow(p, sealedSeed, eligible, tx.now)
+		if err != nil {
+			return err
+		}
+		var old packetRow
+		switch err := tx.Where("id = ?", p.ID).Take(&old).Error; {
+		case err == nil:
+			if old.BodyHash != p.BodyHash {
+				return fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+			}
+			status = packet.Status(old.Status)
+			return nil
+		case !errors.Is(err, gorm.ErrRecordNotFound):
+			return err
+		}
+		status = packet.StatusFunding
+		if err := tx.listAllowed(p, eligible); err != nil {
+			return err
+		}
+		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		charge := payout.Payment{
+			ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App, UserID: p.SenderID, ShareIndex: -1,
+			Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Remark: remark(p.ID), Provider: provider,
+			Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+		}
+		return tx.insertPayment(charge)
+	})
+	if duplicate(err) { // two runs at once: the other one wrote the same row
+		rec, rerr := s.Packet(ctx, p.ID)
+		if rerr != nil {
+			return "", rerr
+		}
+		if rec.BodyHash != p.BodyHash {
+			return "", fmt.Errorf("packet %s: %w", p.ID, ErrConflict)
+		}
+		return rec.Stored, nil
+	}
+	return status, err
+}
+
+// listAllowed refuses a list that is not the packet's, and a missing one unless a recovery
+// has looked for it.
+func (tx tx) listAllowed(p packet.Packet, eligible []string) error {
+	switch {
+	case len(eligible) == p.EligibleCount:
+		return nil
+	case len(eligible) == 0:
+		return tx.restoredOnly()
+	}
+	return fmt.Errorf("packet %s: list has %d of %d users: %w", p.ID, len(eligible), p.EligibleCount, ErrConflict)
+}
+
+// remark is what payer and payee see at the provider: at most 32 characters.
+func remark(packetID string) string { return "hongbao " + packetID }
+
+// Fund moves the packet from funding to open and writes one row a share, in one
+// transaction. One whose list is lost moves on to closing, unopened: its shares take only the
+// claims that were won before. A packet that is open or later is left as it is. Returns the
+// row's status afterwards. Errors: ErrNotFound, ErrMoved while the charge is not
+// paid, payout.ErrBooksRestored (see charged and chargeBelieved), ErrConflict when the amounts are not the
+// packet's total in its number of shares, ErrUnavailable.
+func (s *Store) Fund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
+	return s.fund(ctx, id, amounts, tx.chargeBelieved)
+}
+
+// RecoverFund does what Fund does, on books that are being recovered. Errors: as Fund;
+// ErrMoved when the books are normal.
+func (s *Store) RecoverFund(ctx context.Context, id string, amounts []money.Fen) (packet.Status, error) {
+	return s.fund(ctx, id, amounts, tx.chargeRecovered)
+}
+
+func (s *Store) fund(ctx context.Context, id string, amounts []money.Fen, charged func(tx, string) error) (packet.Status, error) {
+	var status packet.Status
+	err := s.inTx(ctx, failpoint.CreateFund, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if status = packet.Status(row.Status); status != packet.StatusFunding {
+			return nil
+		}
+		if err := charged(tx, id); err != nil {
+			return err
+		}
+		if sum, err := money.Sum(amounts...); err != nil || int64(sum) != row.TotalAmount || len(amounts) != row.ShareCount {
+			return fmt.Errorf("packet %s: %d shares of %d fen, not %d of %d: %w", id, len(amounts), sum, row.ShareCount, row.TotalAmount,
+				ErrConflict)
+		}
+		if err := tx.movePacket(id, packet.StatusFunding, packet.StatusOpen, nil); err != nil {
+			return err
+		}
+		status = packet.StatusOpen
+		if row.EligibleCount > 0 && row.Eligible == nil {
+			status = packet.StatusClosing
+			err := tx.movePacket(id, packet.StatusOpen, status, map[string]any{"close_reason": string(packet.CloseUnopened)})
+			if err != nil {
+				return err
+			}
+		}
+		return tx.putShares(id, amounts)
+	})
+	return status, err
+}
+
+// charged returns ErrMoved unless the packet's charge is paid: nothing may be
+// promised, and nothing refunded, of money that did not come. Of one that a recovery has left
+// to people it returns payout.ErrBooksRestored, also once they have resolved its break: whom
+// the packet has paid since the backup nobody has looked for, and all of it would go back to
+// the sender. A further recovery does, and has its shares written (rule R13).
+func (tx tx) charged(id string) error {
+	charge, err := tx.chargeOf(id)
+	switch {
+	case err != nil:
+		return err
+	case payout.Status(charge.Status) != payout.StatusPaid:
+		return fmt.Errorf("packet %s: charge is %q: %w", id, charge.Status, ErrMoved)
+	}
+	return charge.behind()
+}
+
+// movePacket is the only writer of packets.status: a compare-and-set.
+func (tx tx) movePacket(id string, from, to packet.Status, set map[string]any) error {
+	values := map[string]any{"status": string(to), "updated_at": tx.now}
+	for k, v := range set {
+		values[k] = v
+	}
+	res := tx.Model(&packetRow{}).Where("id = ? AND status = ?", id, string(from)).Updates(values)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("packet %s: not %s: %w", id, from, ErrMoved)
+	}
+	return nil
+}
+
+func (tx tx) lockPacket(id string) (packetRow, error) {
+	var row packetRow
+	if err := tx.Raw("SELECT * FROM packets WHERE id = ? FOR UPDATE", id).Scan(&row).Error; err != nil {
+		return row, err
+	}
+	if row.ID == "" {
+		return row, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	return row, nil
+}
+
+// RejectPacket moves funding to rejected after the charge has failed for that reason:
+// its row says so (rules R3 and R4), whatever a run knows. In books that were restored it
+// may be pending again, and is charged after all; or the charge that has failed in them went
+// through since, and the packet was opened. Repeatable. Errors: ErrNotFound,
+// packet.ErrNotDeclined and ErrMoved when the row says something else,
+// payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) RejectPacket(ctx context.Context, id string, f packet.Failure) error {
+	return s.inTx(ctx, failpoint.RejectRow, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil || row.Status == string(packet.StatusRejected) {
+			return err
+		}
+		charge, _, err := tx.load(payout.ID(payout.KindCharge, id, 0), true)
+		if err != nil {
+			return err
+		}
+		if why := orEmpty(charge.FailureCode); charge.Status != string(payout.StatusFailed) || why != code(f.Code) {
+			return fmt.Errorf("packet %s: charge is %s %q, not failed %q: %w: %w", id, charge.Status, why, f.Code, packet.ErrNotDeclined, ErrMoved)
+		}
+		if err := tx.mayReject(id); err != nil {
+			return err
+		}
+		return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
+			map[string]any{"failure_code": code(f.Code), "failure_message": clip(f.Message, messageLen)})
+	})
+}
+
+// BeginClosing moves open (or, by rule R2, charged but still funding) to closing
+// with its reason; the first reason wins. Repeatable. Returns the status
+// afterwards. Errors: ErrNotFound, ErrMoved while the charge is not paid,
+// payout.ErrBooksRestored for one that is funding, ErrUnavailable.
+func (s *Store) BeginClosing(ctx context.Context, id string, reason packet.CloseReason) (packet.Status, error) {
+	status := packet.StatusClosing
+	err := s.inTx(ctx, failpoint.CloseBegin, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		from := packet.Status(row.Status)
+		if from != packet.StatusOpen && from != packet.StatusFunding {
+			status = from
+			return nil
+		}
+		if err := tx.charged(id); err != nil && (from == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+			return err // one that is open was funded in spite of that: by a recovery
+		}
+		if from == packet.StatusFunding { // that it gave out nothing is not for older books to say
+			if err := tx.believed(id); err != nil {
+				return err
+			}
+		}
+		status = packet.StatusClosing
+		return tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)})
+	})
+	return status, err
+}
+
+// CorrectReason keeps the reason the pool decided while the packet is closing: the pool's flag is the truth (rule R6).
+func (s *Store) CorrectReason(ctx context.Context, id string, reason packet.CloseReason) error {
+	return s.inTx(ctx, failpoint.CloseReason, func(tx tx) error {
+		return tx.Exec("UPDATE packets SET close_reason = ? WHERE id = ? AND status = 'closing' AND close_reason <> ?", string(reason), id,
+			string(reason)).Error
+	})
+}
+
+// CloseBooks closes a packet's books once (rule R6): remainder = total - claimed
+// shares; a remainder becomes a pending refund with its outbox row, holding
+// moves to refunding. From now on RecordClaim refuses. Returns the remainder,
+// the same at every repeat. Errors: packet.ErrNotClosing and ErrMoved when it is not,
+// payout.ErrBooksRestored, ErrUnavailable, this also while the gate of its lane is
+// shut: then nobody can say whether every winner is known (rule R9).
+func (s *Store) CloseBooks(ctx context.Context, id string) (money.Fen, error) {
+	var remainder money.Fen
+	err := s.inTx(ctx, failpoint.CloseBooks, func(tx tx) error {
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if row.BooksClosedAt != nil {
+			remainder = money.Fen(*row.Remainder)
+			return nil
+		}
+		if row.Status != string(packet.StatusClosing) {
+			return fmt.Errorf("packet %s is %s: %w: %w", id, row.Status, packet.ErrNotClosing, ErrMoved)
+		}
+		if err := tx.believed(id); err != nil {
+			return err
+		}
+		if err := tx.gateOpen(id, s.lanes); err != nil {
+			return err
+		}
+		if remainder, err = tx.closeBooks(row); err != nil {
+			return err
+		}
+		if remainder == 0 {
+			return nil
+		}
+		return tx.owedRefund(row, remainder)
+	})
+	return remainder, err
+}
+
+func (tx tx) owedRefund(row packetRow, amount money.Fen) error {
+	refund, err := tx.whereCharged(payout.Payment{
+		ID: payout.ID(payout.KindRefund, row.ID, 0), Kind: payout.KindRefund, PacketID: row.ID, App: row.AppID, UserID: row.SenderID,
+		ShareIndex: -1, Account: row.SenderID, Amount: amount, Currency: row.Currency, Remark: remark(row.ID),
+		Status: payout.StatusPending, CreatedAt: tx.now, UpdatedAt: tx.now,
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.insertPayment(refund); err != nil {
+		return err
+	}
+	if err := tx.post(row.ID, payout.NewPosting(payout.PostClose, refund.ID, amount)); err != nil {
+		return err
+	}
+	return tx.putOutbox(refund.ID, outboxBegin)
+}
+
+// whereCharged returns a refund with the provider, and the account there, that its packet's
+// charge went to: the money is there, whichever account is configured now.
+func (tx tx) whereCharged(refund payout.Payment) (payout.Payment, error) {
+	charge, _, err := tx.load(payout.ID(payout.KindCharge, refund.PacketID, 0), false)
+	refund.Provider, refund.ProviderAccount = charge.Provider, charge.ProviderAccount
+	return refund, err
+}
+
+// FinishPacket moves closing to closed once the books are closed and the
+// remainder is refunded, and keeps the first answer to create. It reports
+// whether the packet is closed now; false means that the refund is still under way.
+func (s *Store) FinishPacket(ctx context.Context, id string, first *packet.FirstAnswer) (bool, error) {
+	closed := false
+	err := s.inTx(ctx, failpoint.PacketFinish, func(tx tx) error {
+		closed = false
+		row, err := tx.lockPacket(id)
+		if err != nil {
+			return err
+		}
+		if row.Status == string(packet.StatusClosed) {
+			closed = true
+			return nil
+		}
+		if row.Status != string(packet.StatusClosing) || row.BooksClosedAt == nil {
+			return nil
+		}
+		if *row.Remainder > 0 {
+			var status string
+			if err := tx.Raw("SELECT status FROM payments WHERE id = ?", payout.ID(payout.KindRefund, id, 0)).Scan(&status).Error; err != nil {
+				return err
+			}
+			if s := payout.Status(status); s != payout.StatusPaid && s != payout.StatusPaidOutside {
+				return nil
+			}
+		}
+		set := map[string]any{"closed_at": tx.now}
+		if first != nil {
+			set["first_status"], set["first_request_id"] = first.HTTPStatus, first.RequestID
+		}
+		closed = true
+		return tx.movePacket(id, packet.StatusClosing, packet.StatusClosed, set)
+	})
+	return closed, err
+}

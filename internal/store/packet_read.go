@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// Packet reads a packet with its counts. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Packet(ctx context.Context, id string) (packet.Record, error) {
+	rec, err := s.PacketRow(ctx, id)
+	if err == nil && rec.BooksClosedAt.IsZero() {
+		err = s.countClaims(ctx, &rec)
+	}
+	return rec, err
+}
+
+// PacketRow is Packet without what has to be counted as long as the books are open:
+// claims, and the best luck among them. Its cost does not grow with the packet.
+func (s *Store) PacketRow(ctx context.Context, id string) (packet.Record, error) {
+	var row packetRow
+	if err := s.read(ctx).Raw("SELECT * FROM packets WHERE id = ?", id).Scan(&row).Error; err != nil {
+		return packet.Record{}, classify(err)
+	}
+	if row.ID == "" {
+		return packet.Record{}, fmt.Errorf("packet %s: %w", id, ErrNotFound)
+	}
+	rec, err := row.record()
+	if err != nil {
+		return rec, err
+	}
+	refunded, err := s.refunded(ctx, []string{id})
+	rec.RefundedAmount = refunded[id]
+	return rec, err
+}
+
+// countClaims fills in what was claimed of a packet whose books are open, by
+// reading every claim. Once all are claimed, the luckiest is known too. Shares
+// are claimed in the order of their index: those after the last one need no look.
+func (s *Store) countClaims(ctx context.Context, rec *packet.Record) error {
+	var claimed struct {
+		N   int
+		Sum int64
+	}
+	var last *int
+	if err := s.read(ctx).Raw("SELECT MAX(share_index) FROM claims WHERE packet_id = ?", rec.ID).Scan(&last).Error; err != nil || last == nil {
+		return classify(err)
+	}
+	err := s.read(ctx).Raw("SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum FROM shares WHERE packet_id = ? AND share_index <= ? AND "+
+		"user_id IS NOT NULL",
+		rec.ID, *last).Scan(&claimed).Error
+	if err != nil {
+		return classify(err)
+	}
+	rec.ClaimedCount, rec.ClaimedAmount = claimed.N, money.Fen(claimed.Sum)
+	if claimed.N == rec.ShareCount {
+		rec.BestShare, err = bestShare(s.read(ctx), rec.ID)
+	}
+	return classify(err)
+}
+
+// refunded sums the refunds of packets.
+func (s *Store) refunded(ctx context.Context, ids []string) (map[string]money.Fen, error) {
+	var refunds []struct {
+		PacketID string
+		Sum      int64
+	}
+	err := s.read(ctx).Raw("SELECT packet_id, SUM(amount) AS sum FROM payments WHERE packet_id IN ? AND kind = 'r' AND status IN ('paid', "+
+		"'paid_outside') GROUP BY packet_id", ids).Scan(&refunds).Error
+	out := map[string]money.Fen{}
+	for _, r := range refunds {
+		out[r.PacketID] = money.Fen(r.Sum)
+	}
+	return out, classify(err)
+}
+
+// claimRow names its embedded row: gorm skips unexported embedded fields.
+type claimRow struct {
+	Share  shareRow `gorm:"embedded"`
+	Status *string
+}
+
+func (c claimRow) paid() packet.Paid {
+	r := c.Share
+	claim := packet.Claim{PacketID: r.PacketID, UserID: orEmpty(r.UserID), ShareIndex: r.ShareIndex, Amount: money.Fen(r.Amount),
+		ClaimedAt: orZero(r.ClaimedAt),
+		Profile:   packet.Profile{Nickname: r.Nickname, AvatarURL: r.AvatarURL, Recipient: orEmpty(r.Recipient)}}
+	id := payout.ID(payout.KindPayout, r.PacketID, r.ShareIndex)
+	status := string(payout.StatusPending)
+	if c.Status != nil {
+		status = *c.Status
+	}
+	return packet.Paid{Claim: claim, PayoutID: id, PayoutStatus: status}
+}
+
+// Claim reads one user's recorded claim, also one that could not be booked (rule
+// R10): he is told the same amount. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Claim(ctx context.Context, packetID, userID string) (packet.Paid, error) {
+	var rows []claimRow
+	err := s.read(ctx).Raw(`SELECT s.*, p.status FROM claims c JOIN shares s ON s.packet_id = c.packet_id AND s.share_index = c.share_index
+		LEFT JOIN payments p ON p.packet_id = c.packet_id AND p.kind = 'p' AND p.share_index = c.share_index
+		WHERE c.packet_id = ? AND c.user_id = ?`, packetID, userID).Scan(&rows).Error
+	if err != nil {
+		return packet.Paid{}, classify(err)
+	}
+	if len(rows) > 0 {
+		return rows[0].paid(), nil
+	}
+	told, found, err := s.promise(ctx, packetID, userID)
+	if err == nil && !found {
+		err = fmt.Errorf("claim of packet %s: %w", packetID, ErrNotFound)
+	}
+	return told, err
+}
+
+// Recorded returns which of the given users MySQL accounts for, as AccountedFor
+// does: with a recorded claim, or with a promise that could not be booked, whatever its
+// share.
+func (s *Store) Recorded(ctx context.Context, packetID string, users []string) (map[string]bool, error) {
+	var ids []string
+	err := s.read(ctx).Raw(`SELECT user_id FROM claims WHERE packet_id = ? AND user_id IN ?
+		UNION ALL SELECT user_id FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID, users).Scan(&ids).Error
+	out := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		out[id] = true
+	}
+	return out, classify(err)
+}
+
+// anyShare of a claim stands for whatever share its user has.
+const anyShare = -1
+
+// Unrecorded returns those of some claims of a packet for which MySQL does not account,
+// each with its share: not for one that is recorded or promised (rule R10). A user who
+// grabbed again after his first claim was lost may have two, of which one is booked (rule
+// R9): the other one is not accounted for by it. A negative share is any share of the user.
+// Errors: ErrUnavailable.
+func (s *Store) Unrecorded(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+	users := make([]string, len(claims))
+	for i, c := range claims {
+		users[i] = c.UserID
+	}
+	var rows []struct {
+		UserID     string
+		ShareIndex int
+		Promised   bool
+	}
+	err := s.read(ctx).Raw(`SELECT user_id, share_index, 0 AS promised FROM claims WHERE packet_id = ? AND user_id IN ?
+		UNION ALL SELECT user_id, share_index, 1 FROM promises WHERE packet_id = ? AND user_id IN ?`, packetID, users, packetID,
+		users).Scan(&rows).Error
+	if err != nil {
+		return nil, classify(err)
+	}
+	type of struct {
+		user  string
+		share int
+	}
+	have, booked, promised := map[of]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		have[of{r.UserID, r.ShareIndex}], have[of{r.UserID, anyShare}] = true, true
+		if r.Promised {
+			promised[r.UserID] = true
+		} else {
+			booked[r.UserID] = true
+		}
+	}
+	var left, beside []packet.Claim
+	for _, c := range claims {
+		switch {
+		case have[of{c.UserID, max(c.ShareIndex, anyShare)}]:
+		case promised[c.UserID] && !booked[c.UserID]:
+			beside = append(beside, c)
+		case !promised[c.UserID]:
+			left = append(left, c)
+		}
+	}
+	free, err := s.free(ctx, packetID, beside)
+	return append(left, free...), err
+}
+
+// free returns those of some claims whose shares nobody has. A user has one promise of a
+// packet: his claim of a share that another one has cannot be booked, nor promised beside it.
+func (s *Store) free(ctx context.Context, packetID string, claims []packet.Claim) ([]packet.Claim, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	indexes := make([]int, len(claims))
+	for i, c := range claims {
+		indexes[i] = c.ShareIndex
+	}
+	var taken []int
+	err := s.read(ctx).Raw("SELECT share_index FROM shares WHERE packet_id = ? AND share_index IN ? AND user_id IS NOT NULL", packetID,
+		indexes).Scan(&taken).Error
+	return slices.DeleteFunc(claims, func(c packet.Claim) bool { return slices.Contains(taken, c.ShareIndex) }), classify(err)
+}
+
+// KeepFirst keeps the first answer to the create request of a packet, unless one is
+// there. Repeatable. Errors: ErrUnavailable.
+func (s *Store) KeepFirst(ctx context.Context, id string, first packet.FirstAnswer) error {
+	return classify(s.read(ctx).Exec("UPDATE packets SET first_status = ?, first_request_id = ? WHERE id = ? AND first_status IS NULL",
+		first.HTTPStatus, first.RequestID, id).Error)
+}
+
+// Quarantine keeps a hand-off that cannot be decoded. Repeatable.
+func (s *Store) Quarantine(ctx context.Context, lane int, entryID string, fields map[string]any, cause string) error {
+	content, err := json.Marshal(fields)
+	if err != nil {
+		content = []byte(fmt.Sprintf("%q", fmt.Sprint(fields)))
+	}
+	return s.inTx(ctx, failpoint.RelayQuarantine, func(tx tx) error {
+		return tx.Exec("INSERT INTO quarantine (lane, entry_id, content, error, created_at) VALUES (?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE "+
+			"error = VALUES(error)",
+			lane, entryID, content, clip(strings.ToValidUTF8(cause, "?"), 500), tx.now).Error
+	})
+}
+
+// PayoutSums counts and adds up the recorded payouts of a packet by status, by
+// reading each of them. Errors: ErrUnavailable.
+func (s *Store) PayoutSums(ctx context.Context, packetID string) (map[payout.Status]payout.Sum, error) {
+	var rows []struct {
+		Status string
+		N      int64
+		Sum    int64
+	}
+	err := s.read(ctx).Raw(`SELECT status, COUNT(*) AS n, SUM(amount) AS sum FROM payments FORCE INDEX (payments_packet)
+		WHERE packet_id = ? AND kind = 'p' GROUP BY status`, packetID).Scan(&rows).Error
+	out := make(map[payout.Status]payout.Sum, len(rows))
+	for _, r := range rows {
+		out[payout.Status(r.Status)] = payout.Sum{Count: r.N, Amount: money.Fen(r.Sum)}
+	}
+	return out, classify(err)
+}

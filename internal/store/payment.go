@@ -1,0 +1,431 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+type paymentRow struct {
+	ID              string `gorm:"primaryKey"`
+	Kind            string
+	PacketID        string
+	AppID           string
+	UserID          string
+	ShareIndex      int
+	Account         string
+	Amount          int64
+	Currency        string
+	Remark          string
+	Provider        string
+	ProviderAccount string
+	Status          string
+	Version         int
+	Attempt         int
+	OrderNo         *string
+	DecidedAt       *time.Time
+	Deciding        string
+	NewNumberAgreed bool
+	FailureCode     *string
+	FailureMessage  *string
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+	SettledAt       *time.Time
+}
+
+func (paymentRow) TableName() string { return "payments" }
+
+func newPaymentRow(p payout.Payment) paymentRow {
+	row := paymentRow{
+		ID: p.ID, Kind: string(p.Kind), PacketID: p.PacketID, AppID: p.App, UserID: p.UserID, ShareIndex: p.ShareIndex, Account: p.Account,
+		Amount: int64(p.Amount), Currency: p.Currency, Remark: p.Remark, Provider: p.Provider, ProviderAccount: p.ProviderAccount,
+		Status: string(p.Status), Attempt: p.Attempt,
+		DecidedAt: optTime(p.DecidedAt), Deciding: string(p.Deciding), NewNumberAgreed: p.NewNumberAgreed,
+		CreatedAt: p.CreatedAt.UTC(), UpdatedAt: p.UpdatedAt.UTC(),
+	}
+	if p.Attempt > 0 {
+		row.OrderNo = optString(payout.OrderNo(p.ID, p.Attempt))
+	}
+	if p.Failure != nil {
+		row.FailureCode, row.FailureMessage = optString(code(p.Failure.Code)), optString(clip(p.Failure.Message, messageLen))
+	}
+	return row
+}
+
+func (r paymentRow) payment() payout.Payment {
+	p := payout.Payment{
+		ID: r.ID, Kind: payout.Kind(r.Kind[0]), PacketID: r.PacketID, App: r.AppID, UserID: r.UserID, ShareIndex: r.ShareIndex,
+		Account: r.Account, Amount: money.Fen(r.Amount), Currency: r.Currency, Remark: r.Remark, Provider: r.Provider,
+		ProviderAccount: r.ProviderAccount,
+		Status:          payout.Status(r.Status), Attempt: r.Attempt, DecidedAt: orZero(r.DecidedAt), Deciding: payout.DecisionKind(r.Deciding),
+		NewNumberAgreed: r.NewNumberAgreed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	if r.FailureCode != nil {
+		p.Failure = payout.FailureOf(p.Kind, *r.FailureCode, orEmpty(r.FailureMessage))
+	}
+	return p
+}
+
+func (tx tx) insertPayment(p payout.Payment) error {
+	row := newPaymentRow(p)
+	return tx.Create(&row).Error
+}
+
+// casPayment is the only writer of payments.status. It succeeds only while the
+// row still has the status and version that were read.
+func (tx tx) casPayment(old paymentRow, p payout.Payment) error {
+	row := newPaymentRow(p)
+	var settled *time.Time
+	if !p.Status.Open() {
+		settled = old.SettledAt
+		if settled == nil || old.Status != row.Status {
+			settled = &tx.now
+		}
+	}
+	res := tx.Exec(`UPDATE payments SET status = ?, version = version + 1, attempt = ?, order_no = ?, decided_at = ?, deciding = ?,
+		new_number_agreed = ?,
+		failure_code = ?, failure_message = ?, updated_at = ?, settled_at = ?, provider_account = ? WHERE id = ? AND status = ? AND version = ?`,
+		row.Status, row.Attempt, row.OrderNo, row.DecidedAt, row.Deciding, row.NewNumberAgreed, row.FailureCode, row.FailureMessage, tx.now,
+		settled, row.ProviderAccount, old.ID, old.Status, old.Version)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected != 1 {
+		return fmt.Errorf("payment %s: %w", p.ID, ErrMoved)
+	}
+	return nil
+}
+
+type attemptRow struct {
+	OrderNo      string `gorm:"primaryKey"`
+	PaymentID    string
+	No           int
+	Op           string
+	Request      []byte
+	Sends        int
+	Asks         int
+	NotedUntil   *time.Time
+	OpenUntil    *time.Time
+	Statement    string
+	Refused      bool
+	Booked       bool
+	ReturnBooked bool
+	NextAction   string
+	NextAt       *time.Time
+	AskedAt      *time.Time
+	AskRequested bool
+	Forgotten    bool
+	Observed     string
+	Code         string
+	Message      string
+	ProviderRef  string
+	Token        string
+	StartedAt    time.Time
+	AskUntil     time.Time
+	EndedAt      *time.Time
+}
+
+func (attemptRow) TableName() string { return "attempts" }
+
+func newAttemptRow(a payout.Attempt) attemptRow {
+	return attemptRow{
+		OrderNo: a.OrderNo, PaymentID: a.PaymentID, No: a.No, Op: string(a.Op), Request: a.Request, Sends: a.Sends, Asks: a.Asks,
+		NotedUntil: optTime(a.NotedUntil), OpenUntil: optTime(a.OpenUntil), Statement: string(a.Statement), Refused: a.Refused, Booked: a.Booked,
+		ReturnBooked: a.ReturnBooked, NextAction: string(a.Next), NextAt: optTime(a.NextAt), AskedAt: optTime(a.AskedAt),
+		AskRequested: a.AskRequested, Forgotten: a.Forgotten, Observed: a.Observed, Code: code(a.Code), Message: clip(a.Message, messageLen),
+		ProviderRef: key(a.ProviderRef, refLen), Token: a.Token, StartedAt: a.StartedAt.UTC(), AskUntil: a.AskUntil.UTC(),
+		EndedAt: optTime(a.EndedAt),
+	}
+}
+
+func (r attemptRow) attempt() payout.Attempt {
+	return payout.Attempt{
+		OrderNo: r.OrderNo, PaymentID: r.PaymentID, No: r.No, Op: payout.Op(r.Op), Request: r.Request, Sends: r.Sends, Asks: r.Asks,
+		NotedUntil: orZero(r.NotedUntil), OpenUntil: orZero(r.OpenUntil), Statement: payout.ObservationKind(r.Statement), Refused: r.Refused,
+		Booked: r.Booked, ReturnBooked: r.ReturnBooked, Next: payout.Action(r.NextAction), NextAt: orZero(r.NextAt), AskedAt: orZero(r.AskedAt),
+		AskRequested: r.AskRequested, Forgotten: r.Forgotten, Observed: r.Observed, Code: r.Code, Message: r.Message, ProviderRef: r.ProviderRef,
+		Token: r.Token, StartedAt: r.StartedAt.UTC(), AskUntil: r.AskUntil.UTC(), EndedAt: orZero(r.EndedAt),
+	}
+}
+
+// load reads a payment and its attempts in ascending order. With lock, the
+// payment row is locked: every writer of a payment or its attempts locks it first. What was
+// noted by a clock ahead is read as of now, and with lock it is written so.
+func (tx tx) load(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+	row, attempts, err := tx.loadAsNoted(id, lock)
+	if err != nil {
+		return row, attempts, err
+	}
+	p := row.payment()
+	if !payout.Rewind(&p, attempts, tx.now) {
+		return row, attempts, nil
+	}
+	row.UpdatedAt, row.DecidedAt = p.UpdatedAt, optTime(p.DecidedAt)
+	if !lock {
+		return row, attempts, nil
+	}
+	for _, a := range attempts {
+		arow := newAttemptRow(a)
+		if err := tx.Save(&arow).Error; err != nil {
+			return row, attempts, err
+		}
+	}
+	return row, attempts, tx.Exec("UPDATE payments SET updated_at = ?, decided_at = ? WHERE id = ?", row.UpdatedAt, row.DecidedAt, id).Error
+}
+
+func (tx tx) loadAsNoted(id string, lock bool) (paymentRow, []payout.Attempt, error) {
+	query := "SELECT * FROM payments WHERE id = ?"
+	if lock {
+		query += " FOR UPDATE"
+	}
+	var row paymentRow
+	if err := tx.Raw(query, id).Scan(&row).Error; err != nil {
+		return row, nil, err
+	}
+	if row.ID == "" {
+		return row, nil, fmt.Errorf("payment %s: %w", id, ErrNotFound)
+	}
+	if row.Attempt == 0 {
+		return row, nil, nil
+	}
+	var rows []attemptRow
+	if err := tx.Raw("SELECT * FROM attempts WHERE payment_id = ? ORDER BY no", id).Scan(&rows).Error; err != nil {
+		return row, nil, err
+	}
+	attempts := make([]payout.Attempt, len(rows))
+	for i, r := range rows {
+		attempts[i] = r.attempt()
+	}
+	return row, attempts, nil
+}
+
+// state is the program counter, with the failure as the row has it: Temporal refuses a code,
+// which is a search attribute of the run, that is longer than some, and the run would never end.
+func (tx tx) state(p payout.Payment, attempts []payout.Attempt) payout.State {
+	st := payout.State{PaymentID: p.ID, Status: p.Status, Step: payout.NextDue(p, attempts, tx.now), Clock: tx.now}
+	if p.Failure != nil {
+		f := *p.Failure
+		f.Code, f.Message = code(f.Code), clip(f.Message, messageLen)
+		st.Failure = &f
+	}
+	return st
+}
+
+// PaymentState reads the program counter of a payment (rule R3). Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PaymentState(ctx context.Context, id string) (payout.State, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return payout.State{}, err
+	}
+	st, err := tx{DB: s.read(ctx), now: now}.stateOf(id)
+	return st, classify(err)
+}
+
+// BeginAsk returns MySQL's time before a question about an order is put to a provider. Errors:
+// payout.ErrOtherProvider when its payment is another adapter's, ErrUnavailable.
+func (s *Store) BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return now, err
+	}
+	var row paymentRow
+	err = s.read(ctx).Raw("SELECT p.* FROM payments p JOIN attempts a ON a.payment_id = p.id WHERE a.order_no = ?", orderNo).Scan(&row).Error
+	if err != nil || row.ID == "" { // not in the books: Settle says what that means
+		return now, classify(err)
+	}
+	p := row.payment()
+	return now, by.Take(&p)
+}
+
+func (tx tx) stateOf(id string) (payout.State, error) {
+	row, attempts, err := tx.load(id, false)
+	if err != nil {
+		return payout.State{}, err
+	}
+	return tx.state(row.payment(), attempts), nil
+}
+
+// BeginSend notes a send before it goes out (rules R3 to R5): it decides under
+// which number, stores number and exact request before the first send, and moves
+// the payment to sending. Order is nil when nothing may be sent; State then says
+// what to do instead. Held is set when nothing is sent because a person has
+// stopped the provider, or the books are older than reality (rule R13). Errors: ErrNotFound,
+// payout.ErrOtherProvider, ErrUnavailable, what encode returns.
+func (s *Store) BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (
+	payout.Begun, error) {
+	var out payout.Begun
+	err := s.inTx(ctx, failpoint.Of(id, failpoint.ChargeBegin, failpoint.PayoutBegin, failpoint.RefundBegin), func(tx tx) error {
+		out = payout.Begun{}
+		row, attempts, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
+		p := row.payment()
+		if err := limits.Adapter.Take(&p); err != nil {
+			return err
+		}
+		numbering, guarded := payout.Begin(p, attempts, tx.now), false
+		if numbering != payout.NumberNone {
+			var hold *payout.Hold
+			if hold, guarded, err = tx.holding(p, limits.Adapter); err != nil {
+				return err
+			}
+			if hold != nil { // nothing is noted, no number is taken
+				out.State, out.Held = tx.state(p, attempts), hold
+				return nil
+			}
+		}
+		switch numbering {
+		case payout.NumberNone:
+			return tx.notNow(row, p, attempts, &out)
+		case payout.NumberNew:
+			next, err := newAttempt(p, len(attempts)+1, encode)
+			if err != nil {
+				return err
+			}
+			if left, err := tx.leftToPeople(guarded, next); left || err != nil {
+				if err == nil {
+					out.State, err = tx.askAboutLeft(row, p, next, limits)
+				}
+				return err
+			}
+			attempts = append(attempts, next)
+		}
+		cur := &attempts[len(attempts)-1]
+		if err := payout.NoteSend(&p, cur, limits, tx.now); err != nil {
+			return err
+		}
+		arow := newAttemptRow(*cur)
+		if cur.Sends == 1 {
+			err = tx.Create(&arow).Error
+		} else {
+			err = tx.Save(&arow).Error
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		out.State = tx.state(p, attempts)
+		out.Order = orderOf(*cur)
+		return nil
+	})
+	return out, err
+}
+
+// newAttempt numbers an attempt and makes its exact request.
+func newAttempt(p payout.Payment, no int, encode func(payout.Instruction) ([]byte, error)) (payout.Attempt, error) {
+	ins := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
+		Currency: p.Currency, Remark: p.Remark}
+	if p.Kind == payout.KindRefund {
+		ins.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
+	}
+	request, err := encode(ins)
+	if err != nil {
+		return payout.Attempt{}, fmt.Errorf("encode request: %w", err)
+	}
+	return payout.NewAttempt(p, no, request), nil
+}
+
+// orderOf is the order of a noted send: the stored bytes, nothing else.
+func orderOf(a payout.Attempt) *payout.Order {
+	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
+}
+
+// notNow leaves a payment that may not be sent as it is, or sends it back to
+// asking when a decision, or a number too old to be sent, left it there.
+func (tx tx) notNow(row paymentRow, p payout.Payment, attempts []payout.Attempt, out *payout.Begun) error {
+	step := payout.NextDue(p, attempts, tx.now)
+	if step.Do == payout.ActionSend && len(attempts) > 0 {
+		cur := &attempts[len(attempts)-1]
+		if err := payout.BackToUnknown(&p, cur, tx.now); err != nil {
+			return err
+		}
+		arow := newAttemptRow(*cur)
+		if err := tx.Save(&arow).Error; err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+	}
+	out.State = tx.state(p, attempts)
+	return nil
+}
+
+// Settle applies one observation: rows, postings, breaks and timeline in one
+// transaction, and the refund of a charge whose packet was rejected meanwhile. Settling the same observation twice changes nothing. Errors:
+// ErrNotFound for an order number that is not ours, payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error) {
+	parts, err := payout.Parse(asked)
+	if err != nil {
+		return payout.State{}, fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	var out payout.State
+	err = s.inTx(ctx, failpoint.Of(asked, failpoint.ChargeSettle, failpoint.PayoutSettle, failpoint.RefundSettle), func(tx tx) error {
+		row, attempts, err := tx.load(parts.PaymentID, true)
+		if err != nil {
+			return err
+		}
+		if parts.Attempt < 1 || parts.Attempt > len(attempts) {
+			return fmt.Errorf("attempt %s: %w", asked, ErrNotFound)
+		}
+		p, a := row.payment(), attempts[parts.Attempt-1]
+		if err := o.Adapter.Take(&p); err != nil {
+			return err
+		}
+		if a.AskRequested && a.NextAt.After(tx.now) {
+			// The question may have become wanted after this transaction read the clock and
+			// before it had the row; then this answer is to an earlier one.
+			if tx.now, err = s.clock(tx.DB); err != nil {
+				return err
+			}
+		}
+		set, err := payout.Settle(p, a, o, tx.now)
+		if err != nil {
+			return err
+		}
+		attempts[parts.Attempt-1] = set.Attempt
+		out = tx.state(set.Payment, attempts)
+		if !set.Changed {
+			return nil
+		}
+		if err := tx.writeSettlement(row, set, o); err != nil {
+			return err
+		}
+		return tx.giveBack(row, set.Payment)
+	})
+	return out, err
+}
+
+func (tx tx) writeSettlement(row paymentRow, set payout.Settlement, o payout.Observation) error {
+	arow := newAttemptRow(set.Attempt)
+	if err := tx.Save(&arow).Error; err != nil {
+		return err
+	}
+	if err := tx.casPayment(row, set.Payment); err != nil {
+		return err
+	}
+	for _, post := range set.Postings {
+		if err := tx.post(row.PacketID, post); err != nil {
+			return err
+		}
+	}
+	if set.Overtaken != "" {
+		if err := tx.endOpenDecision(row.ID, payout.DecisionOvertaken); err != nil {
+			return err
+		}
+	}
+	for _, b := range set.Breaks {
+		if err := tx.addBreak(row.PacketID, row.ID, b); err != nil {
+			return err
+		}
+	}
+	return tx.addEvent(row.ID, payout.Event{Source: "provider", Op: string(o.Source), OrderNo: set.Attempt.OrderNo, Outcome: string(o.Kind),
+		Code: o.Code, What: set.Event, StartedAt: o.StartedAt, EndedAt: o.EndedAt})
+}

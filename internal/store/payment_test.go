@@ -1,0 +1,385 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// owing is an open packet of one share, claimed, and its payout's id.
+func owing(t testing.TB, s *Store) string {
+	t.Helper()
+	p := funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	return payoutID(p, 0)
+}
+
+func parse(t testing.TB, no string) payout.Parts {
+	t.Helper()
+	parts, err := payout.Parse(no)
+	must(t, err)
+	return parts
+}
+
+func TestPaymentThroughTheRows(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	st, err := s.PaymentState(ctx, id)
+	must(t, err)
+	if st.Status != payout.StatusPending || st.Step != (payout.Step{Do: payout.ActionSend}) {
+		t.Errorf("%+v", st)
+	}
+	o := begin(t, s, id)
+	if want := "transfer " + payout.OrderNo(id, 1) + " u 100 CNY "; string(o.Request) != want || o.Send != 1 || o.Op != payout.OpTransfer {
+		t.Errorf("%+v, want %q", o, want)
+	}
+	st, err = s.PaymentState(ctx, id)
+	must(t, err)
+	if st.Status != payout.StatusSending || st.Step.Do != payout.ActionAsk || st.Step.OrderNo != o.OrderNo {
+		t.Errorf("noted: %+v", st)
+	}
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	again := begin(t, s, id)
+	if again.OrderNo != o.OrderNo || again.Send != 2 || string(again.Request) != string(o.Request) {
+		t.Errorf("sent again as %+v", again)
+	}
+	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	obs.Account, obs.Amount, obs.ProviderRef, obs.Message = "u", 100, "ref", "ok"
+	obs.StartedAt, obs.EndedAt = s.Now(), s.Now()
+	st, err = s.Settle(ctx, obs, o.OrderNo)
+	must(t, err)
+	if st.Status != payout.StatusPaid || st.Step.Do != payout.ActionEnd || st.Failure != nil {
+		t.Errorf("%+v", st)
+	}
+	d, err := s.Payment(ctx, id)
+	must(t, err)
+	if d.OrderNo != o.OrderNo || d.ProviderRef != "ref" || d.AttemptCount != 1 || len(d.Attempts) != 1 || len(d.Events) != 3 {
+		t.Errorf("%+v", d)
+	}
+	if a := d.Attempts[0]; !a.Booked || a.Sends != 2 || a.Asks != 1 || a.Statement != payout.ObsSucceeded || a.EndedAt.IsZero() ||
+		a.Message != "ok" {
+		t.Errorf("%+v", a)
+	}
+	if e := d.Events[2]; e.Outcome != "succeeded" || e.Op != "send" || e.OrderNo != o.OrderNo || e.StartedAt.IsZero() ||
+		e.Source != "provider" {
+		t.Errorf("%+v", e)
+	}
+	if b, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, OrderNo: o.OrderNo, Limit: 5}); err != nil || len(b) != 1 ||
+		b[0].ProviderRef != "ref" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestAttemptSurvivesItsRow: every field of an attempt comes back as it was
+// written; one forgotten would be a program counter that forgets.
+func TestAttemptSurvivesItsRow(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+	want := payout.Attempt{}
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case time.Time:
+			at = at.Add(time.Microsecond)
+			f.Set(reflect.ValueOf(at))
+		case bool:
+			f.SetBool(true)
+		case int:
+			f.SetInt(int64(i + 1))
+		case []byte:
+			f.SetBytes([]byte{0, 255, byte(i)})
+		default:
+			f.SetString(fmt.Sprint("f", i))
+		}
+	}
+	// What the table checks: the number is its payment's, the operation is known.
+	want.PaymentID = payoutID(samplePacket(100, 1), 0)
+	want.OrderNo, want.Op = payout.OrderNo(want.PaymentID, want.No), payout.OpTransfer
+	row := newAttemptRow(want)
+	must(t, s.db.Create(&row).Error)
+	var back attemptRow
+	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
+	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read   %+v\nwrote %+v", got, want)
+	}
+	zero := payoutID(samplePacket(100, 1), 0)
+	want = payout.Attempt{OrderNo: payout.OrderNo(zero, 1), PaymentID: zero, No: 1, Op: payout.OpTransfer, Sends: 1, Request: []byte{},
+		StartedAt: at, AskUntil: at}
+	row = newAttemptRow(want)
+	must(t, s.db.Create(&row).Error)
+	back = attemptRow{}
+	must(t, s.db.Raw("SELECT * FROM attempts WHERE order_no = ?", want.OrderNo).Scan(&back).Error)
+	if got := back.attempt(); !reflect.DeepEqual(got, want) {
+		t.Errorf("read   %+v\nwrote %+v", got, want)
+	}
+}
+
+func TestBeginSendRefusesWhatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	id := owing(t, s)
+	bad := errors.New("cannot be encoded")
+	_, err := s.BeginSend(t.Context(), id, limits, func(payout.Instruction) ([]byte, error) { return nil, bad })
+	wantErr(t, err, bad)
+	if st, err := s.PaymentState(t.Context(), id); err != nil || st.Status != payout.StatusPending {
+		t.Errorf("%+v, %v", st, err)
+	}
+	_, err = s.BeginSend(t.Context(), payout.ID('p', newID(), 0), limits, encode)
+	wantErr(t, err, ErrNotFound)
+}
+
+// TestR3_OneOrderAtOnce: many runs begin at the same moment; one of them gets
+// the order, the others are told to ask.
+func TestR3_OneOrderAtOnce(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	id := owing(t, s)
+	orders := make([]*payout.Order, 16)
+	for _, err := range together(len(orders), func(i int) error {
+		b, err := s.BeginSend(t.Context(), id, limits, encode)
+		if err == nil && b.Order == nil && b.State.Step.Do != payout.ActionAsk {
+			err = fmt.Errorf("no order, and next %+v", b.State.Step)
+		}
+		orders[i] = b.Order
+		return err
+	}) {
+		must(t, err)
+	}
+	n := 0
+	for _, o := range orders {
+		if o != nil {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d orders to send", n)
+	}
+}
+
+// TestR3_RowIsTheProgramCounter: several runs drive the same payment at once,
+// each only by what the row says, against a provider that loses requests and
+// answers. Every send but the first has an answered question of its own before
+// it, the money is booked once, and all runs see the same end.
+func TestR3_RowIsTheProgramCounter(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	for round := range 8 {
+		id := owing(t, s)
+		var mu sync.Mutex
+		moved := map[string]bool{}
+		sends := 0
+		run := func(i int) error {
+			for n := range 200 {
+				st, err := s.PaymentState(ctx, id)
+				if err != nil {
+					return err
+				}
+				c.pass(time.Second) // what is due later is due now
+				switch st.Step.Do {
+				case payout.ActionEnd:
+					return nil
+				case payout.ActionSend:
+					noted := c.now()
+					b, err := s.BeginSend(ctx, id, limits, encode)
+					if err != nil {
+						return err
+					}
+					if b.Order == nil || c.now().Sub(noted) >= payout.LeaveWithin {
+						continue // nothing is noted, or it is too late to leave
+					}
+					mu.Lock()
+					sends++
+					kind := payout.ObsNoAnswer
+					if fate := (round + sends) % 3; fate > 0 { // lost on the way there, or on the way back, or not
+						moved[b.Order.OrderNo] = true
+						if fate == 2 {
+							kind = payout.ObsSucceeded
+						}
+					}
+					mu.Unlock()
+					o := observation(payout.SourceSend, b.Order.OrderNo, kind)
+					if _, err := s.Settle(ctx, o, b.Order.OrderNo); err != nil {
+						return err
+					}
+				default:
+					mu.Lock()
+					kind := payout.ObsNeverReceived
+					if moved[st.Step.OrderNo] {
+						kind = payout.ObsSucceeded
+					}
+					mu.Unlock()
+					o := observation(payout.SourceAsk, st.Step.OrderNo, kind)
+					o.ID = fmt.Sprintf("run-%d/%d", i, n)
+					if _, err := s.Settle(ctx, o, st.Step.OrderNo); err != nil {
+						return err
+					}
+				}
+			}
+			return errors.New("no end")
+		}
+		for _, err := range together(4, run) {
+			must(t, err)
+		}
+		if len(moved) != 1 {
+			t.Errorf("moved under %v", moved)
+		}
+		noted := query[int](t, s, "SELECT SUM(sends) FROM attempts WHERE payment_id = ?", id)
+		asked := query[int](t, s, "SELECT COUNT(*) FROM payment_events WHERE payment_id = ? AND outcome = 'never_received'", id)
+		if noted > 1+asked || sends > noted {
+			t.Errorf("%d sends noted and %d made after %d answers that nothing had come", noted, sends, asked)
+		}
+		if st, err := s.PaymentState(ctx, id); err != nil || st.Status != payout.StatusPaid {
+			t.Errorf("%+v, %v", st, err)
+		}
+		if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE kind = 'paid' AND order_no LIKE CONCAT(?, '%')", id); n != 1 {
+			t.Errorf("%d payments in the ledger", n)
+		}
+	}
+}
+
+// TestR5_NothingIsSentPastAskUntil: a number that the provider may have forgotten is not
+// sent again, whatever was said about it before.
+func TestR5_NothingIsSentPastAskUntil(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		later time.Duration
+		sent  bool
+	}{"in time": {time.Hour - time.Minute, true}, "past it": {time.Hour, false}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newStore(t)
+			id := owing(t, s)
+			forgetful := payout.Limits{Adapter: adapter, LandingWindow: time.Second, Remembers: 25 * time.Hour}
+			one, err := s.BeginSend(t.Context(), id, forgetful, encode)
+			must(t, err)
+			if st := settle(t, s, payout.SourceAsk, one.Order.OrderNo, payout.ObsNeverReceived); st.Step.Do != payout.ActionSend {
+				t.Fatalf("%+v", st)
+			}
+			c.pass(tc.later)
+			b, err := s.BeginSend(t.Context(), id, forgetful, encode)
+			if err != nil || (b.Order != nil) != tc.sent || !tc.sent && b.State.Step.Do != payout.ActionAsk {
+				t.Errorf("%+v, %v", b, err)
+			}
+		})
+	}
+}
+
+func TestSettleIsRepeatable(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	o := begin(t, s, id)
+	obs := observation(payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	for _, err := range together(10, func(int) error {
+		st, err := s.Settle(ctx, obs, o.OrderNo)
+		if err == nil && st.Status != payout.StatusPaid {
+			err = fmt.Errorf("%+v", st)
+		}
+		return err
+	}) {
+		must(t, err)
+	}
+	if d, err := s.Payment(ctx, id); err != nil || len(d.Events) != 1 {
+		t.Errorf("%d events, %v", len(d.Events), err)
+	}
+	for _, no := range []string{"", "nonsense", id, payout.OrderNo(id, 2), payout.OrderNo(payout.ID('p', newID(), 0), 1)} {
+		_, err := s.Settle(ctx, observation(payout.SourceAsk, no, payout.ObsSucceeded), no)
+		wantErr(t, err, ErrNotFound)
+	}
+}
+
+// TestSettleTakesAnyText: whatever a provider says has to fit, or the payment
+// would stay where it is for ever because of a word.
+func TestSettleTakesAnyText(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	for i, text := range []string{"余额不足", strings.Repeat("长", 600), "\xff\xfe", "a\x00b", "🧧", strings.Repeat("x", 70_000), "' OR 1=1 --",
+		"\u2028\u202e"} {
+		id := owing(t, s)
+		o := begin(t, s, id)
+		obs := observation(payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+		obs.Code, obs.Message, obs.ProviderRef, obs.Token = text, text, text, text
+		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
+			t.Errorf("%d: %v", i, err)
+			continue
+		}
+		obs.ID, obs.Source = "again", payout.SourceAsk
+		st, err := s.Settle(t.Context(), obs, o.OrderNo)
+		if err != nil || st.Status != payout.StatusFailed {
+			t.Errorf("%d: %+v, %v", i, st, err)
+		}
+		if kept, err := s.PaymentState(t.Context(), id); err != nil || *st.Failure != *kept.Failure {
+			t.Errorf("%d: the run is told code %.80q and message %.80q, the row has %+v, %v", i, st.Failure.Code, st.Failure.Message, kept.Failure,
+				err)
+		}
+		obs.ID, obs.OrderNo = "mismatch", text
+		if _, err := s.Settle(t.Context(), obs, o.OrderNo); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		if err := s.NoteNotification(t.Context(), adapter, text, text, []byte(text[:min(len(text), 60_000)])); err != nil {
+			t.Errorf("%d: notification: %v", i, err)
+		}
+	}
+}
+
+// TestCasRefusesMovedRows: a change decided on an old reading of the row is not written.
+func TestCasRefusesMovedRows(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	old, _, err := tx{DB: s.read(ctx)}.loadAsNoted(id, false)
+	must(t, err)
+	o := begin(t, s, id)
+	p := old.payment()
+	p.Status = payout.StatusSending
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, p) })
+	wantErr(t, err, ErrMoved)
+	// The same status again, but another version.
+	old, _, err = tx{DB: s.read(ctx)}.loadAsNoted(id, false)
+	must(t, err)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsPending)
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.casPayment(old, old.payment()) })
+	wantErr(t, err, ErrMoved)
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.movePacket(parse(t, id).PacketID, "funding", "open", nil) })
+	wantErr(t, err, ErrMoved)
+}
+
+// TestR4_UnansweredRepeatIsNotRefused: of the send that is on its way the row knows no
+// answer, also when the one before was refused.
+func TestR4_UnansweredRepeatIsNotRefused(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 100, 1)
+	id := claim(t, s, p, 0, "u").PaymentID
+	o := begin(t, s, id)
+	settle(t, s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusFailed {
+		t.Fatalf("%+v", st)
+	}
+	decide(t, s, id)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived)
+	const refused = "SELECT refused FROM attempts WHERE order_no = ?"
+	if !query[bool](t, s, refused, o.OrderNo) {
+		t.Fatal("the first send was not refused")
+	}
+	if again := begin(t, s, id); again.OrderNo != o.OrderNo || again.Send != 2 || query[bool](t, s, refused, o.OrderNo) {
+		t.Errorf("sent %+v, the row says it is refused", again)
+	}
+	if st := settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsNeverReceived); st.Status != payout.StatusUnknown ||
+		st.Step.Do != payout.ActionSend {
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// promiseRow is a claim that could not be booked: what its user was told.
+type promiseRow struct {
+	PacketID   string
+	UserID     string
+	PaymentID  string
+	AppID      string
+	ShareIndex int
+	Nickname   *string
+	AvatarURL  *string
+	Recipient  *string
+	ClaimedAt  time.Time
+}
+
+func (promiseRow) TableName() string { return "promises" }
+
+// NoteShareConflict keeps a promise that could not be booked (rule R10): a break,
+// and a payout that has failed with share_conflict. Its number is the next h of
+// the packet; a repeat for the same user finds the payout that is there, however
+// far it has come. Nothing is posted: people decide. Returns the payout's state.
+// On books that were restored nothing is noted, as RecordClaim says.
+// Errors: ErrNotFound (no such packet), payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) NoteShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return s.noteShareConflict(ctx, c, provider, detail, tx.trusted)
+}
+
+// RecoverShareConflict does what NoteShareConflict does, on books that are being
+// recovered. Errors: as NoteShareConflict; ErrMoved when the books are normal.
+func (s *Store) RecoverShareConflict(ctx context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return s.noteShareConflict(ctx, c, provider, detail, tx.restoredOnly)
+}
+
+func (s *Store) noteShareConflict(ctx context.Context, c packet.Claim, provider, detail string, allowed func(tx) error) (payout.State,
+	error) {
+	var out payout.State
+	err := s.inTx(ctx, failpoint.ClaimConflict, func(tx tx) error {
+		// Numbers are given one after the other, and no claim is being booked beside.
+		var row packetRow
+		if err := tx.Raw("SELECT id, app_id, currency FROM packets WHERE id = ? FOR UPDATE", c.PacketID).Scan(&row).Error; err != nil {
+			return err
+		}
+		if row.ID == "" {
+			return fmt.Errorf("packet %s: %w", c.PacketID, ErrNotFound)
+		}
+		share := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+		switch err := tx.whyNotClaimed(c, ErrMoved); {
+		case err == nil: // booked since: the promise is kept
+			out, err = tx.stateOf(share)
+			return err
+		case !errors.Is(err, ErrMoved) && !errors.Is(err, ErrConflict):
+			return err
+		}
+		if err := allowed(tx); err != nil {
+			return err
+		}
+		err := tx.addBreak(c.PacketID, share, payout.Break{Kind: payout.BreakShareConflict, OrderNo: share, UserID: c.UserID,
+			Detail: fmt.Sprintf("user %q was promised %d fen: %s", c.UserID, c.Amount, detail)})
+		if err != nil {
+			return err
+		}
+		id, err := tx.promiseOf(c, row, provider, detail)
+		if err != nil {
+			return err
+		}
+		out, err = tx.stateOf(id)
+		return err
+	})
+	return out, err
+}
+
+// promiseOf returns the payment of a user's promise, which it makes when there is
+// none. The packet's row is locked.
+func (tx tx) promiseOf(c packet.Claim, row packetRow, provider, detail string) (string, error) {
+	var id string
+	if err := tx.Raw("SELECT payment_id FROM promises WHERE packet_id = ? AND user_id = ?", c.PacketID,
+		c.UserID).Scan(&id).Error; err != nil || id != "" {
+		return id, err
+	}
+	var last *string
+	if err := tx.Raw("SELECT MAX(id) FROM payments WHERE packet_id = ? AND kind = 'h'", c.PacketID).Scan(&last).Error; err != nil {
+		return "", err
+	}
+	number := 1
+	if last != nil {
+		parts, err := payout.Parse(*last)
+		if err != nil {
+			return "", fmt.Errorf("promise of packet %s: %w", c.PacketID, err)
+		}
+		number = parts.Number + 1
+	}
+	p := payout.NewPromise(payout.Payment{
+		ID: payout.ID(payout.KindHonour, c.PacketID, number), PacketID: c.PacketID, App: row.AppID, UserID: c.UserID, Account: c.Account(),
+		Amount: c.Amount, Currency: row.Currency, Remark: remark(c.PacketID), Provider: provider,
+	}, tx.now)
+	prow := newPaymentRow(p)
+	prow.SettledAt = &tx.now
+	if err := tx.Create(&prow).Error; err != nil {
+		return "", err
+	}
+	err := tx.Create(&promiseRow{PacketID: c.PacketID, UserID: c.UserID, PaymentID: p.ID, AppID: row.AppID, ShareIndex: c.ShareIndex,
+		Nickname: c.Nickname, AvatarURL: c.AvatarURL, Recipient: optString(c.Recipient), ClaimedAt: c.ClaimedAt.UTC()}).Error
+	if err != nil {
+		return "", err
+	}
+	return p.ID, tx.addEvent(p.ID, payout.Event{Source: "ledger", Outcome: string(p.Status), Code: p.Failure.Code, What: "not booked: " +
+		detail})
+}
+
+// promisedRow names its embedded row: gorm skips unexported embedded fields.
+type promisedRow struct {
+	Promise promiseRow `gorm:"embedded"`
+	Amount  int64
+	Status  string
+}
+
+func (r promisedRow) paid() packet.Paid {
+	m := r.Promise
+	return packet.Paid{
+		Claim: packet.Claim{PacketID: m.PacketID, UserID: m.UserID, ShareIndex: m.ShareIndex, Amount: money.Fen(r.Amount),
+			ClaimedAt: m.ClaimedAt.UTC(),
+			Profile:   packet.Profile{Nickname: m.Nickname, AvatarURL: m.AvatarURL, Recipient: orEmpty(m.Recipient)}},
+		PayoutID: m.PaymentID, PayoutStatus: r.Status,
+	}
+}
+
+// promise reads what a user was told and could not be booked; found is false when
+// there is no such thing.
+func (s *Store) promise(ctx context.Context, packetID, userID string) (p packet.Paid, found bool, err error) {
+	var rows []promisedRow
+	err = s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id = ? AND m.user_id = ?`, packetID, userID).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return p, false, classify(err)
+	}
+	return rows[0].paid(), true, nil
+}
+
+// PayoutProgress reads how far the payouts of claims have come. A claim that could
+// not be booked has a payout of its own, not that of its share, which is another's
+// (rule R10). Claims that are not recorded yet are missing from the map. Errors: ErrUnavailable.
+func (s *Store) PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error) {
+	out := make(map[payout.Claimed]payout.Progress, len(claims))
+	if len(claims) == 0 {
+		return out, nil
+	}
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		ids[i] = payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+	}
+	var rows []struct{ ID, UserID, Status string }
+	if err := s.read(ctx).Raw("SELECT id, user_id, status FROM payments WHERE id IN ?", ids).Scan(&rows).Error; err != nil {
+		return out, classify(err)
+	}
+	type booked struct{ user, status string }
+	of := make(map[string]booked, len(rows))
+	for _, r := range rows {
+		of[r.ID] = booked{r.UserID, r.Status}
+	}
+	var packets, users []string
+	for i, c := range claims {
+		if b, ok := of[ids[i]]; ok && b.user == c.UserID {
+			out[c] = payout.Progress{ID: ids[i], Status: payout.Status(b.status)}
+			continue
+		}
+		packets, users = append(packets, c.PacketID), append(users, c.UserID)
+	}
+	return out, s.promised(ctx, out, claims, packets, users)
+}
+
+// promised adds the payouts of promises to the claims that have none yet.
+func (s *Store) promised(ctx context.Context, out map[payout.Claimed]payout.Progress, claims []payout.Claimed, packets,
+	users []string) error {
+	if len(packets) == 0 {
+		return nil
+	}
+	var rows []struct{ PacketID, UserID, PaymentID, Status string }
+	err := s.read(ctx).Raw(`SELECT m.packet_id, m.user_id, m.payment_id, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id IN ? AND m.user_id IN ?`, packets, users).Scan(&rows).Error
+	for _, r := range rows {
+		for _, c := range claims {
+			if _, known := out[c]; !known && c.PacketID == r.PacketID && c.UserID == r.UserID {
+				out[c] = payout.Progress{ID: r.PaymentID, Status: payout.Status(r.Status)}
+			}
+		}
+	}
+	return classify(err)
+}
+
+// Promises adds up the promises of a packet that could not be booked. Errors: ErrUnavailable.
+func (s *Store) Promises(ctx context.Context, packetID string) (payout.Promises, error) {
+	var sums struct{ Count, Amount, Free int64 }
+	err := s.read(ctx).Raw(`SELECT COUNT(*) AS count, COALESCE(SUM(y.amount), 0) AS amount, COALESCE(SUM(IF(s.user_id IS NULL, y.amount, 0)),
+		0) AS free
+		FROM promises m JOIN payments y ON y.id = m.payment_id LEFT JOIN shares s ON s.packet_id = m.packet_id AND s.share_index = m.share_index
+		WHERE m.packet_id = ?`, packetID).Scan(&sums).Error
+	return payout.Promises{Count: sums.Count, Amount: money.Fen(sums.Amount), Free: money.Fen(sums.Free)}, classify(err)
+}
+
+// PromisedUsers names whose claims of a packet could not be booked: no winners of
+// its shares, and told that they are. Errors: ErrUnavailable.
+func (s *Store) PromisedUsers(ctx context.Context, packetID string) ([]string, error) {
+	var users []string
+	err := s.read(ctx).Raw("SELECT user_id FROM promises WHERE packet_id = ?", packetID).Scan(&users).Error
+	return users, classify(err)
+}

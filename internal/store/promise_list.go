@@ -1,0 +1,102 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// besideClaims are the promises of users who have no share of the same packet:
+// one packet is once in a user's list.
+const besideClaims = ` m.app_id = ? AND m.user_id = ? AND NOT EXISTS
+	(SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
+
+// toldRow is a promise with what its user is told of the packet.
+type toldRow struct {
+	Told     promisedRow `gorm:"embedded"`
+	SenderID string
+	Greeting string
+}
+
+// userPromises lists up to limit claims of a user that could not be booked, newest
+// first, after the given place.
+func (s *Store) userPromises(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error) {
+	text := `SELECT m.*, y.amount, y.status, p.sender_id, p.greeting FROM promises m FORCE INDEX (promises_user)
+		STRAIGHT_JOIN payments y ON y.id = m.payment_id STRAIGHT_JOIN packets p ON p.id = m.packet_id WHERE` + besideClaims
+	args := []any{app, user}
+	if after.ID != "" {
+		at := after.At.UTC()
+		text += " AND m.claimed_at <= ? AND (m.claimed_at < ? OR m.packet_id < ?)"
+		args = append(args, at, at, after.ID)
+	}
+	var rows []toldRow
+	err := s.read(ctx).Raw(text+" ORDER BY m.claimed_at DESC, m.packet_id DESC LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	out := make([]packet.Received, len(rows))
+	for i, r := range rows {
+		out[i] = packet.Received{Paid: r.Told.paid(), SenderID: r.SenderID, Greeting: r.Greeting}
+	}
+	return out, classify(err)
+}
+
+// withPromises puts the promises of a user among his claims.
+func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app, user string, after packet.Place,
+	limit int) ([]packet.Received, error) {
+	told, err := s.userPromises(ctx, app, user, after, limit)
+	if err != nil || len(told) == 0 {
+		return claims, err
+	}
+	claims = append(claims, told...)
+	slices.SortFunc(claims, func(a, b packet.Received) int {
+		return packet.Place{At: a.ClaimedAt, ID: a.PacketID}.Compare(packet.Place{At: b.ClaimedAt, ID: b.PacketID})
+	})
+	return claims[:min(limit, len(claims))], nil
+}
+
+// ToldAfter lists up to limit claims of a packet with those that could not be booked:
+// who got what, as everybody was told. They are ordered by share, the last one
+// first, and then by user, and begin behind the given ones; a negative share: at
+// the beginning. Errors: ErrUnavailable.
+func (s *Store) ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error) {
+	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	text := `SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id AND c.user_id = m.user_id)`
+	args := []any{packetID}
+	if share >= 0 {
+		text += " AND m.share_index <= ? AND (m.share_index < ? OR ? <> '' AND m.user_id > ?)"
+		args = append(args, share, share, user, user)
+	}
+	var rows []promisedRow
+	err = s.read(ctx).Raw(text+" ORDER BY m.share_index DESC, m.user_id LIMIT ?", append(args, limit)...).Scan(&rows).Error
+	for _, r := range rows {
+		out = append(out, r.paid())
+	}
+	slices.SortFunc(out, func(a, b packet.Paid) int {
+		return cmp.Or(cmp.Compare(b.ShareIndex, a.ShareIndex), strings.Compare(a.UserID, b.UserID))
+	})
+	return out[:min(limit, len(out))], classify(err)
+}
+
+// addPromises adds what a user was told and could not be booked to what he received.
+func (s *Store) addPromises(ctx context.Context, sums *packet.Sums, app, user string, in packet.Span, except []string) error {
+	text := `SELECT COUNT(*) AS n, LEAST(COALESCE(SUM(y.amount), 0), ?) AS sum FROM promises m FORCE INDEX (promises_user)
+		STRAIGHT_JOIN payments y ON y.id = m.payment_id WHERE` + besideClaims + " AND m.claimed_at >= ? AND m.claimed_at < ?"
+	args := []any{int64(money.Full), app, user, in.From.UTC(), in.To.UTC()}
+	if len(except) > 0 {
+		text, args = text+" AND m.packet_id NOT IN ?", append(args, except)
+	}
+	var told struct {
+		N   int
+		Sum money.Fen
+	}
+	err := s.read(ctx).Raw(text, args...).Scan(&told).Error
+	sums.ReceivedCount += told.N
+	sums.ReceivedAmount = sums.ReceivedAmount.Plus(told.Sum)
+	return classify(err)
+}

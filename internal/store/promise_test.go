@@ -1,0 +1,441 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+var (
+	cancelCommand = payout.Command{Kind: payout.DecisionCancel, ApproveFrom: money.Max}
+	markCommand   = payout.Command{Kind: payout.DecisionMarkPaid, ApproveFrom: money.Max, Evidence: "slip 1"}
+	// smallRetry is a retry below the approval amount: for any other payout one person is enough.
+	smallRetry = payout.Command{Kind: payout.DecisionRetry, ApproveFrom: money.Max}
+)
+
+// notBooked has a claim refused and kept as a promise, as RecordClaim's activity does.
+func notBooked(t testing.TB, s *Store, c packet.Claim) payout.State {
+	t.Helper()
+	_, refused := s.RecordClaim(t.Context(), c, provider)
+	if !errors.Is(refused, ErrConflict) && !errors.Is(refused, ErrBooksClosed) {
+		t.Fatalf("claim of %s: %v", c.UserID, refused)
+	}
+	st, err := s.NoteShareConflict(t.Context(), c, provider, refused.Error())
+	must(t, err)
+	return st
+}
+
+// promised is a packet of one share of 100 fen that u has, and v was promised too.
+func promised(t testing.TB, s *Store) (p packet.Packet, id string) {
+	t.Helper()
+	p = funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	return p, notBooked(t, s, claimOf(p, 0, "v")).PaymentID
+}
+
+// soundLedger has every packet and payment of the database verified.
+func soundLedger(t testing.TB, s *Store) {
+	t.Helper()
+	if _, broken := verified(t, s); len(broken) != 0 {
+		t.Errorf("the ledger breaks %+v", broken)
+	}
+}
+
+// TestR9_UnrecordedByShare: a claim is accounted for with its share: what a user was
+// promised of one, or has of one, says nothing of another that he grabbed when Redis had
+// lost the first, unless that can be neither booked nor promised.
+func TestR9_UnrecordedByShare(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 600, 6)
+	claim(t, s, p, 0, "booked")
+	claim(t, s, p, 1, "both")
+	claim(t, s, p, 2, "other")
+	notBooked(t, s, claimOf(p, 0, "promised"))
+	notBooked(t, s, claimOf(p, 0, "both"))
+	for _, c := range []struct {
+		name  string
+		share int
+		want  bool
+	}{
+		{"booked", 0, false}, {"booked", 3, true}, {"booked", 2, true}, {"booked", anyShare, false},
+		{"promised", 0, false}, {"promised", 3, true}, {"promised", 2, false}, {"promised", anyShare, false},
+		{"both", 0, false}, {"both", 1, false}, {"both", 3, false},
+		{"nobody", 0, true}, {"nobody", 3, true}, {"nobody", anyShare, true},
+	} {
+		asked := packet.Claim{PacketID: p.ID, UserID: c.name, ShareIndex: c.share}
+		if left, err := s.Unrecorded(t.Context(), p.ID, []packet.Claim{asked, {PacketID: p.ID, UserID: "other", ShareIndex: 2}}); err != nil ||
+			slices.Contains(left, asked) != c.want || len(left) > 1 {
+			t.Errorf("share %d of %s: %+v, %v", c.share, c.name, left, err)
+		}
+	}
+}
+
+// TestR10_PromiseIsKept: a share that another has, and books that are closed, make
+// a failed payout without a share and without a posting, one a user, however
+// often; its user is told what he was told.
+func TestR10_PromiseIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 300, 3)
+	claim(t, s, p, 0, "u")
+	taken, late := claimOf(p, 0, "v"), claimOf(p, 1, "w")
+	taken.Nickname, taken.Recipient = ptr("小红"), "wallet"
+	for range 3 {
+		st := notBooked(t, s, taken)
+		if st.PaymentID != payout.ID(payout.KindHonour, p.ID, 1) || st.Status != payout.StatusFailed ||
+			st.Failure.Code != payout.FailureShareConflict ||
+			!st.Failure.Retryable || st.Step.Do != payout.ActionEnd {
+			t.Fatalf("%+v", st)
+		}
+	}
+	closed(t, s, p)
+	if st := notBooked(t, s, late); st.PaymentID != payout.ID(payout.KindHonour, p.ID, 2) || st.Status != payout.StatusFailed {
+		t.Errorf("%+v", st)
+	}
+	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.Promises{Count: 2, Amount: 200, Free: 100}) {
+		t.Errorf("%+v, %v", sums, err)
+	}
+	// The first claim of the share is not touched, and a repeat of it is no promise.
+	if st, err := s.NoteShareConflict(ctx, claimOf(p, 0, "u"), provider, "by mistake"); err != nil || st.PaymentID != payoutID(p, 0) {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if n, err := s.AccountedFor(ctx, p.ID); err != nil || n != 3 {
+		t.Errorf("%d accounted for, want a claim and two promises: %v", n, err)
+	}
+	if got, err := s.Recorded(ctx, p.ID, []string{"u", "v", "w", "x"}); err != nil || len(got) != 3 || got["x"] {
+		t.Errorf("recorded %v, %v", got, err)
+	}
+	told, err := s.Claim(ctx, p.ID, "v")
+	must(t, err)
+	if told.Amount != 100 || told.ShareIndex != 0 || *told.Nickname != "小红" || told.Recipient != "wallet" ||
+		!told.ClaimedAt.Equal(taken.ClaimedAt) ||
+		told.PayoutID != payout.ID(payout.KindHonour, p.ID, 1) || told.PayoutStatus != "failed" {
+		t.Errorf("%+v", told)
+	}
+	if at, err := s.PayoutOf(ctx, p.ID, "w"); err != nil || at.Kind != payout.KindHonour || at.ShareIndex != -1 {
+		t.Errorf("%+v, %v", at, err)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM breaks WHERE packet_id = ? AND kind = 'share_conflict'", p.ID); n != 2 {
+		t.Errorf("%d breaks", n)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != 0 {
+		t.Errorf("%d postings for promises nobody has honoured", n)
+	}
+	soundLedger(t, s)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestR10_PromisesAtOnce: runs of one claim at once make one payout, those of
+// different users one each, and no number is given twice.
+func TestR10_PromisesAtOnce(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	ids := make([]string, 40)
+	for _, err := range together(len(ids), func(i int) error {
+		st, err := s.NoteShareConflict(t.Context(), claimOf(p, 0, fmt.Sprint("v", i%10)), provider, "taken")
+		ids[i] = st.PaymentID
+		return err
+	}) {
+		must(t, err)
+	}
+	for i, id := range ids {
+		if id == "" || id != ids[i%10] {
+			t.Errorf("run %d of v%d: %q, another had %q", i, i%10, id, ids[i%10])
+		}
+	}
+	slices.Sort(ids)
+	if got := slices.Compact(ids); len(got) != 10 || got[0] != payout.ID(payout.KindHonour, p.ID, 1) ||
+		got[9] != payout.ID(payout.KindHonour, p.ID, 10) {
+		t.Errorf("%q", got)
+	}
+	if n, err := s.AccountedFor(t.Context(), p.ID); err != nil || n != 11 {
+		t.Errorf("%d accounted for: %v", n, err)
+	}
+}
+
+// TestR10_Honoured: two persons, whatever the amount; then the house owes it, once,
+// however often a number fails, and it is paid under an h-number.
+func TestR10_Honoured(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p, id := promised(t, s)
+	agreed(t, s, id, smallRetry) // fails unless the first person's decision waits
+	if got := dueKinds(t, s, id); !slices.Equal(got, []string{"begin"}) {
+		t.Errorf("outbox %v", got)
+	}
+	house := map[payout.Account]money.Fen{payout.AccountOwed: 200, payout.AccountHouse: -100}
+	balanced(t, s, p, house)
+	// A repeat of the claim, in whatever state, finds the row.
+	if st := notBooked(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusPending || st.Step.Do != payout.ActionSend {
+		t.Errorf("%+v", st)
+	}
+	first := fail(t, s, id)
+	if first.OrderNo != payout.OrderNo(id, 1) || first.Op != payout.OpTransfer {
+		t.Errorf("%+v", first)
+	}
+	c.pass(time.Second)
+	soundLedger(t, s)
+	again, err := s.Decide(ctx, staff(t, s, "a second retry", "h"), id, smallRetry, render)
+	must(t, err)
+	words := strings.Fields(string(again.Body))
+	if again.Status != 202 || words[1] != "waiting" {
+		t.Fatalf("the second retry: %d %s", again.Status, again.Body)
+	}
+	if a, err := s.AnswerApproval(ctx, second(t, s, "again"), words[2], true, render); err != nil || a.Status != 202 {
+		t.Fatalf("%d %s, %v", a.Status, a.Body, err)
+	}
+	balanced(t, s, p, house)
+	c.pass(time.Second) // every earlier number is asked about before a new one
+	settle(t, s, payout.SourceAsk, first.OrderNo, payout.ObsDeclined)
+	if o := pay(t, s, id); o.OrderNo != payout.OrderNo(id, 2) {
+		t.Errorf("paid under %s", o.OrderNo)
+	}
+	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100, payout.AccountHouse: -100})
+	b, err := s.Balances(ctx, p.ID)
+	must(t, err)
+	if own := b.Own(); own.ByAccount[payout.AccountOwed] != 100 || own.ByAccount[payout.AccountHouse] != 0 ||
+		own.ByKind[payout.PostPaid] != 0 ||
+		own.ByAccount[payout.AccountProvider] != -100 || b.Promised[payout.PostPaid] != 100 || b.Imbalanced() {
+		t.Errorf("%+v, of its own %+v", b, own)
+	}
+	soundLedger(t, s)
+}
+
+// TestR10_Voided: a cancel of what nobody has honoured posts nothing and makes no
+// refund; what the house has taken on stays with the house.
+func TestR10_Voided(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		honoured bool
+		postings int
+	}{"not honoured": {false, 0}, "honoured": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			s, c := newStore(t)
+			ctx := t.Context()
+			p, id := promised(t, s)
+			if tc.honoured {
+				agreed(t, s, id, smallRetry)
+				fail(t, s, id)
+				c.pass(time.Second)
+			}
+			agreed(t, s, id, cancelCommand)
+			if got := dueKinds(t, s, id); !slices.Contains(got, "decide") {
+				t.Errorf("outbox %v", got)
+			}
+			c.pass(time.Second)
+			askedAndDeclined(t, s, id)
+			for range 2 {
+				if st, err := s.CarryOut(ctx, id); err != nil || st.Status != payout.StatusCancelled || st.Step.Do != payout.ActionEnd {
+					t.Fatalf("%+v, %v", st, err)
+				}
+			}
+			balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100})
+			if n := query[int](t, s, "SELECT COUNT(*) FROM transfers WHERE order_no LIKE 'h%'"); n != tc.postings {
+				t.Errorf("%d postings", n)
+			}
+			if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 0 {
+				t.Errorf("%d refunds of what was never the sender's", n)
+			}
+			if st := notBooked(t, s, claimOf(p, 0, "v")); st.PaymentID != id || st.Status != payout.StatusCancelled {
+				t.Errorf("a repeat after it: %+v", st)
+			}
+			soundLedger(t, s)
+		})
+	}
+}
+
+// TestR10_PaidOutside: by other means is the house's money too.
+func TestR10_PaidOutside(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p, id := promised(t, s)
+	agreed(t, s, id, markCommand)
+	if got := statusOf(t, s, id); got != payout.StatusPaidOutside {
+		t.Errorf("%s", got)
+	}
+	balanced(t, s, p, map[payout.Account]money.Fen{payout.AccountOwed: 100, payout.AccountHouse: -100, payout.AccountOutside: 100})
+	soundLedger(t, s)
+}
+
+// TestR10_Listed: among the payouts of staff, in their order, and by itself.
+func TestR10_Listed(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 500, 5)
+	var want []string
+	for i := range 5 {
+		c.pass(time.Millisecond)
+		want = append(want, claim(t, s, p, i, fmt.Sprint("u", i)).PaymentID, notBooked(t, s, claimOf(p, i, fmt.Sprint("v", i))).PaymentID)
+	}
+	slices.Reverse(want)
+	f := payout.Filter{Kind: payout.KindPayout, Promises: true, PacketID: p.ID, Limit: 3}
+	var got []string
+	for {
+		rows, err := s.Payments(ctx, f)
+		must(t, err)
+		for _, r := range rows {
+			got = append(got, r.ID)
+		}
+		if len(rows) < f.Limit {
+			break
+		}
+		f.AfterTime, f.AfterID = rows[2].CreatedAt, rows[2].ID
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for what, f := range map[string]payout.Filter{
+		"code":   {Kind: payout.KindPayout, Promises: true, FailureCode: payout.FailureShareConflict, Limit: 9},
+		"status": {Kind: payout.KindPayout, Promises: true, Status: payout.StatusFailed, Limit: 9},
+		"kind":   {Kind: payout.KindHonour, Limit: 9},
+	} {
+		if rows, err := s.Payments(ctx, f); err != nil || len(rows) != 5 || rows[0].UserID != "v4" {
+			t.Errorf("by %s: %d rows, %v", what, len(rows), err)
+		}
+	}
+	if rows, err := s.Payments(ctx, payout.Filter{Kind: payout.KindPayout, Limit: 20}); err != nil || len(rows) != 5 {
+		t.Errorf("%d payouts of shares, %v", len(rows), err)
+	}
+	if sums, err := s.Promises(ctx, p.ID); err != nil || sums != (payout.Promises{Count: 5, Amount: 500}) {
+		t.Errorf("%+v, %v", sums, err)
+	}
+}
+
+// TestR10_Reconciled: the statement's line of an honoured promise agrees with the books.
+func TestR10_Reconciled(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	p := samplePacket(100, 1)
+	recorded(x.t, x.s, p)
+	x.paid(begin(t, x.s, chargeID(p)), 100, p.SenderID)
+	_, err := x.s.Fund(t.Context(), p.ID, even(p))
+	must(t, err)
+	claim(t, x.s, p, 0, "u")
+	x.paid(begin(t, x.s, payoutID(p, 0)), 100, "u")
+	id := notBooked(t, x.s, claimOf(p, 0, "v")).PaymentID
+	agreed(t, x.s, id, smallRetry)
+	x.paid(begin(t, x.s, id), 100, "v")
+	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false), "share_conflict "+payoutID(p, 0))
+	if got := x.sums(r, payout.OpTransfer); got.Provider.Amount != 200 || got.Books != got.Provider {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestR10_UserIsToldTheSame: a user's list and his sums have what he was told, once
+// a packet, in the order of the others.
+func TestR10_UserIsToldTheSame(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	at := time.Date(2026, 2, 17, 0, 0, 0, 0, time.UTC)
+	var want []string
+	for i := range 6 {
+		p := funded(t, s, 200, 2)
+		c := claimOf(p, 0, "v")
+		c.ClaimedAt = at.Add(time.Duration(i/2) * time.Second)
+		if i%2 == 0 {
+			_, err := s.RecordClaim(ctx, c, provider)
+			must(t, err)
+		} else {
+			claim(t, s, p, 0, "u")
+			notBooked(t, s, c)
+		}
+		if i == 0 { // told of a second share too: he has one, and it is that which counts
+			claim(t, s, p, 1, "u")
+			notBooked(t, s, claimOf(p, 1, "v"))
+		}
+		want = append(want, p.ID)
+	}
+	for i := 0; i < len(want); i += 2 {
+		slices.Sort(want[i : i+2])
+	}
+	slices.Reverse(want)
+	var got []string
+	var after packet.Place
+	for {
+		page, err := s.UserClaims(ctx, "app", "v", after, 2)
+		must(t, err)
+		for _, c := range page {
+			got = append(got, c.PacketID)
+			if c.Amount != 100 || c.SenderID != "sender" {
+				t.Errorf("%+v", c)
+			}
+		}
+		if len(page) < 2 {
+			break
+		}
+		after = packet.Place{At: page[1].ClaimedAt, ID: page[1].PacketID}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, tc := range []struct {
+		except []string
+		span   packet.Span
+		n      int
+	}{
+		{nil, packet.Span{From: at, To: at.Add(time.Hour)}, 6},
+		{want[:2], packet.Span{From: at, To: at.Add(time.Hour)}, 4},
+		{nil, packet.Span{From: at, To: at.Add(time.Second)}, 2},
+		{nil, packet.Span{From: at.Add(time.Hour), To: at.Add(2 * time.Hour)}, 0},
+	} {
+		sums, err := s.Sums(ctx, "app", "v", tc.span, tc.except)
+		if err != nil || sums.ReceivedCount != tc.n || sums.ReceivedAmount != money.Fen(100*tc.n) {
+			t.Errorf("%+v: %+v, %v", tc, sums, err)
+		}
+	}
+	if sums, err := s.Sums(ctx, "other", "v", packet.Span{From: at, To: at.Add(time.Hour)}, nil); err != nil || sums.ReceivedCount != 0 {
+		t.Errorf("another app: %+v, %v", sums, err)
+	}
+}
+
+// TestR10_ListedWithTheClaims: who got what tells of everybody who was told that he
+// has won, page after page, once each.
+func TestR10_ListedWithTheClaims(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	p := funded(t, s, 300, 3)
+	claim(t, s, p, 0, "u0")
+	claim(t, s, p, 1, "u1")
+	for _, user := range []string{"w", "v", "u0"} { // u0 has a share: it is that which counts
+		notBooked(t, s, claimOf(p, 1, user))
+	}
+	closed(t, s, p)
+	notBooked(t, s, claimOf(p, 2, "x"))
+	want := []string{"x 2 h", "u1 1 p", "v 1 h", "w 1 h", "u0 0 p"}
+	for _, limit := range []int{1, 2, 3, 4, 50} {
+		var got []string
+		for share, user := -1, ""; ; {
+			page, err := s.ToldAfter(t.Context(), p.ID, share, user, limit)
+			must(t, err)
+			for _, c := range page {
+				if c.Amount != 100 {
+					t.Errorf("%+v", c)
+				}
+				got = append(got, fmt.Sprint(c.UserID, " ", c.ShareIndex, " ", c.PayoutID[:1]))
+				share, user = c.ShareIndex, c.UserID
+			}
+			if len(page) < limit {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("by %d: %q, want %q", limit, got, want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+type rebuildRow struct {
+	ID         int64
+	Lane       int
+	FromEpoch  int64
+	Epoch      int64
+	Reason     string
+	Holder     string
+	Seen       int64
+	SeenGrabs  int64
+	Found      int64
+	FoundGrabs int64
+	Recorded   *int64
+	Lost       *int64
+	Packets    *int
+	Unknown    *int
+	StartedAt  time.Time
+	EndedAt    *time.Time
+}
+
+func (rebuildRow) TableName() string { return "pool_rebuilds" }
+
+func (r rebuildRow) rebuild() packet.Rebuild {
+	b := packet.Rebuild{
+		ID: r.ID, Lane: r.Lane, From: r.FromEpoch, Epoch: r.Epoch, Reason: packet.LaneReason(r.Reason), Holder: r.Holder,
+		Seen:      packet.LaneSeen{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Seen, Grabs: r.SeenGrabs},
+		Found:     packet.LaneSeen{Lane: r.Lane, Epoch: r.FromEpoch, Seq: r.Found, Grabs: r.FoundGrabs},
+		StartedAt: r.StartedAt.UTC(), EndedAt: orZero(r.EndedAt),
+	}
+	if r.EndedAt != nil {
+		b.Recorded, b.Lost = *r.Recorded, *r.Lost
+		if r.Packets != nil && r.Unknown != nil {
+			b.Packets, b.Unknown = *r.Packets, *r.Unknown
+		}
+	}
+	return b
+}
+
+// BeginRebuild takes a lane that is shut, or whose rebuilder is gone, for the
+// holder until the lease ends, and gives it the next epoch: what an earlier
+// rebuilder still does is refused in Redis from then on. found is what Redis says of
+// the lane; of a rebuild that another one began, what he found stays. It reports
+// whether the lane was taken: not one that is open, was never open, is behind books
+// that are older than Redis (rule R13), or is held by another. Errors:
+// payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) BeginRebuild(ctx context.Context, lane int, holder string, lease time.Duration, found packet.LaneSeen) (b packet.Rebuild,
+	taken bool, err error) {
+	err = s.inTx(ctx, failpoint.RebuildBegin, func(tx tx) error {
+		taken = false
+		if err := tx.believed(""); err != nil {
+			return err
+		}
+		var row laneRow
+		if err := tx.Raw("SELECT * FROM pool_lanes WHERE lane = ? FOR UPDATE", lane).Scan(&row).Error; err != nil || row.Epoch == 0 {
+			return err
+		}
+		l := row.row()
+		began := rebuildRow{Lane: lane, FromEpoch: l.Epoch, Reason: string(l.Reason), Seen: l.Seen, SeenGrabs: l.SeenGrabs, StartedAt: tx.now}
+		if found.Epoch == l.Epoch {
+			began.Found, began.FoundGrabs = found.Seq, found.Grabs
+		}
+		switch {
+		case l.State == packet.LaneShut && l.Reason != packet.LaneNew && l.Reason != packet.LaneBooksOlder:
+		case l.State == packet.LaneRebuilding && (l.Holder == holder || !l.Leased(tx.now, lease)):
+			if err := tx.Raw("SELECT * FROM pool_rebuilds WHERE lane = ? AND epoch = ? AND ended_at IS NULL", lane,
+				l.Epoch).Scan(&began).Error; err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+		began.Epoch, began.Holder = l.Epoch+1, holder
+		if began.ID == 0 {
+			err = tx.Create(&began).Error
+		} else {
+			err = tx.Exec("UPDATE pool_rebuilds SET epoch = ?, holder = ? WHERE id = ? AND ended_at IS NULL", began.Epoch, holder, began.ID).Error
+		}
+		if err != nil {
+			return err
+		}
+		b, taken = began.rebuild(), true
+		return tx.Exec("UPDATE pool_lanes SET state = ?, epoch = ?, seen = 0, seen_grabs = 0, holder = ?, lease_until = ?, updated_at = ? "+
+			"WHERE lane = ?",
+			string(packet.LaneRebuilding), began.Epoch, holder, tx.now.Add(lease), tx.now, lane).Error
+	})
+	return b, taken, err
+}
+
+// KeepRebuild prolongs the lease of a rebuild. Errors: ErrMoved when another one has
+// taken it over, ErrUnavailable.
+func (s *Store) KeepRebuild(ctx context.Context, b packet.Rebuild, lease time.Duration) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.moveLane(b, "lease_until = ?", tx.now.Add(lease))
+	})
+}
+
+// EndRebuild opens the gate of a rebuilt lane in the books and keeps what came of the
+// rebuild. Grabs that may be lost are a break. Redis has to be open already, with at least
+// packet.RebuiltSeq: who reads the row goes on at once. Errors: ErrMoved when another one has taken it over,
+// payout.ErrBooksRestored when the rows that it was made of are older than reality,
+// ErrUnavailable.
+func (s *Store) EndRebuild(ctx context.Context, b packet.Rebuild) error {
+	return s.inTx(ctx, failpoint.RebuildEnd, func(tx tx) error {
+		if err := tx.believed(""); err != nil {
+			return err
+		}
+		err := tx.moveLane(b, "state = ?, reason = NULL, shut_at = NULL, holder = NULL, lease_until = NULL, lost = ?, rebuilt_at = ?, seen = "+
+			"GREATEST(seen, ?)",
+			string(packet.LaneOpen), b.Lost, tx.now, packet.RebuiltSeq)
+		if err != nil {
+			return err
+		}
+		err = tx.Exec("UPDATE pool_rebuilds SET recorded = ?, lost = ?, packets = ?, unknown = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL",
+			b.Recorded, b.Lost, b.Packets, b.Unknown, tx.now, b.ID).Error
+		if err != nil || b.Lost == 0 {
+			return err
+		}
+		return tx.addBreak("", fmt.Sprintf("lane/%d", b.Lane), payout.Break{Kind: payout.BreakPoolLost, OrderNo: fmt.Sprintf("epoch/%d", b.From),
+			Detail: fmt.Sprintf("Redis lost lane %d (%s): up to %d grabs that were acknowledged are gone and cannot be paid", b.Lane, b.Reason,
+				b.Lost)})
+	})
+}
+
+// moveLane changes the row of a lane that the rebuild still holds.
+func (tx tx) moveLane(b packet.Rebuild, set string, values ...any) error {
+	args := append(values, tx.now, b.Lane, b.Epoch, string(packet.LaneRebuilding), b.Holder)
+	res := tx.Exec("UPDATE pool_lanes SET "+set+", updated_at = ? WHERE lane = ? AND epoch = ? AND state = ? AND holder = ?", args...)
+	if res.Error == nil && res.RowsAffected != 1 {
+		return fmt.Errorf("rebuild of lane %d in epoch %d: %w", b.Lane, b.Epoch, ErrMoved)
+	}
+	return res.Error
+}
+
+// Rebuilds lists the last rebuilds, the newest first. Errors: ErrUnavailable.
+func (s *Store) Rebuilds(ctx context.Context, limit int) ([]packet.Rebuild, error) {
+	var rows []rebuildRow
+	err := s.read(ctx).Raw("SELECT * FROM pool_rebuilds ORDER BY id DESC LIMIT ?", limit).Scan(&rows).Error
+	out := make([]packet.Rebuild, len(rows))
+	for i, r := range rows {
+		out[i] = r.rebuild()
+	}
+	return out, classify(err)
+}
+
+// gateOpen returns ErrUnavailable while the gate of a packet's lane is not open
+// (rule R9): what Redis says of the packet may be less than was told. A lane without
+// a row was never in use behind a gate.
+func (tx tx) gateOpen(packetID string, lanes int) error {
+	if lanes == 0 {
+		return nil
+	}
+	var state string
+	if err := tx.Raw("SELECT state FROM pool_lanes WHERE lane = ?", packet.Lane(packetID, lanes)).Scan(&state).Error; err != nil {
+		return err
+	}
+	if state != "" && state != string(packet.LaneOpen) {
+		return fmt.Errorf("packet %s: its lane is %s: %w", packetID, state, ErrUnavailable)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// What a rebuild reads to make a lane's pools again (rule R9): pages in the order of
+// an index, of one lane alone.
+
+// idsOfLane selects packets of a lane by the two characters with which their ids begin.
+const idsOfLane = "SUBSTRING(id, 1, 2) IN ?"
+
+// PoolsOfLane lists packets of a lane in one stored status that have a pool, the
+// oldest first, after the given place (time of creation and id). What was claimed is
+// filled in. Errors: ErrUnavailable.
+func (s *Store) PoolsOfLane(ctx context.Context, lane, lanes int, status packet.Status, after packet.Place, limit int) ([]packet.Restored,
+	error) {
+	rows, err := s.laneRows(ctx, "*", lane, lanes, status, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]packet.Restored, len(rows))
+	for i, r := range rows {
+		if out[i], err = s.restored(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Store) laneRows(ctx context.Context, columns string, lane, lanes int, status packet.Status, after packet.Place,
+	limit int) ([]packetRow, error) {
+	var rows []packetRow
+	err := s.read(ctx).Raw("SELECT "+columns+" FROM packets FORCE INDEX (packets_any_status) WHERE status = ? AND created_at >= ? AND "+
+		"(created_at > ? OR id > ?) AND "+idsOfLane+
+		" ORDER BY created_at, id LIMIT ?", string(status), epoch(after.At), epoch(after.At), after.ID, packet.Prefixes(lane, lanes),
+		limit).Scan(&rows).Error
+	return rows, classify(err)
+}
+
+// PoolOf reads one of them; found is false when it has no pool (any more).
+func (s *Store) PoolOf(ctx context.Context, id string) (r packet.Restored, found bool, err error) {
+	var rows []packetRow
+	err = s.read(ctx).Raw("SELECT * FROM packets WHERE id = ? AND status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return r, false, classify(err)
+	}
+	r, err = s.restored(ctx, rows[0])
+	return r, err == nil, err
+}
+
+func (s *Store) restored(ctx context.Context, row packetRow) (packet.Restored, error) {
+	rec, err := row.record()
+	r := packet.Restored{Record: rec}
+	if err != nil {
+		return r, err
+	}
+	var claimed struct {
+		N    int
+		Sum  int64
+		Last *time.Time
+	}
+	// Nobody has a share behind the last one that was claimed: those need no look.
+	err = s.read(ctx).Raw(`SELECT COUNT(*) AS n, COALESCE(SUM(amount), 0) AS sum, MAX(claimed_at) AS last FROM shares
+		WHERE packet_id = ? AND share_index <= (SELECT MAX(share_index) FROM claims WHERE packet_id = ?)
+		AND user_id IS NOT NULL`, r.ID, r.ID).Scan(&claimed).Error
+	if err != nil {
+		return r, classify(err)
+	}
+	r.ClaimedCount, r.ClaimedAmount, r.LastClaimedAt, r.BestShare = claimed.N, money.Fen(claimed.Sum), orZero(claimed.Last), nil
+	if claimed.N > 0 {
+		if r.BestShare, err = bestShare(s.read(ctx), r.ID); err != nil || r.BestShare == nil {
+			return r, classify(err)
+		}
+		var amount int64
+		if err := s.read(ctx).Raw("SELECT amount FROM shares WHERE packet_id = ? AND share_index = ?", r.ID,
+			*r.BestShare).Scan(&amount).Error; err != nil {
+			return r, classify(err)
+		}
+		r.BestAmount = money.Fen(amount)
+	}
+	if r.Promised, err = s.promisedClaims(ctx, r.ID); err != nil {
+		return r, err
+	}
+	r.Withheld, err = s.Undecided(ctx, r.ID)
+	return r, err
+}
+
+// promisedClaims are what users of a packet were told who have no share of it. Of one who
+// has a share too, that is what counts, here as in every other list.
+func (s *Store) promisedClaims(ctx context.Context, packetID string) ([]packet.Claim, error) {
+	var rows []promisedRow
+	err := s.read(ctx).Raw(`SELECT m.*, y.amount, y.status FROM promises m JOIN payments y ON y.id = m.payment_id
+		WHERE m.packet_id = ? AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.packet_id = m.packet_id
+		AND c.user_id = m.user_id)`, packetID).Scan(&rows).Error
+	var out []packet.Claim
+	for _, r := range rows {
+		out = append(out, r.paid().Claim)
+	}
+	return out, classify(err)
+}
+
+// SharesAfter lists shares of a packet behind an index, in order, claimed or not.
+// Errors: ErrUnavailable.
+func (s *Store) SharesAfter(ctx context.Context, packetID string, index, limit int) ([]packet.Share, error) {
+	var rows []shareRow
+	err := s.read(ctx).Raw("SELECT * FROM shares WHERE packet_id = ? AND share_index > ? ORDER BY share_index LIMIT ?", packetID, index,
+		limit).Scan(&rows).Error
+	out := make([]packet.Share, len(rows))
+	for i, r := range rows {
+		out[i] = packet.Share{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
+		if r.UserID != nil {
+			claim := claimRow{Share: r}.paid().Claim
+			out[i].Claim = &claim
+		}
+	}
+	return out, classify(err)
+}
+
+// TombstonesOfLane lists what stays of packets of a lane that are closed or rejected
+// and ended after the given time, the oldest first, after the given place. A packet
+// that was created more than two months before it ended may be missing: a late repeat
+// of its create request is answered from its row. Errors: ErrUnavailable.
+func (s *Store) TombstonesOfLane(ctx context.Context, lane, lanes int, status packet.Status, ended time.Time, life time.Duration,
+	after packet.Place, limit int) (stones []packet.Tombstone, last packet.Place, err error) {
+	states := map[packet.Status]packet.PoolState{packet.StatusClosed: packet.PoolClosed, packet.StatusRejected: packet.PoolRejected}
+	state, ok := states[status]
+	if !ok {
+		return nil, last, fmt.Errorf("a packet that is %s has no tombstone", status)
+	}
+	if after.At.IsZero() {
+		after.At = ended.Add(-60 * 24 * time.Hour)
+	}
+	rows, err := s.laneRows(ctx, "id, app_id, body_hash, first_status, first_request_id, created_at, closed_at, updated_at", lane, lanes,
+		status, after, limit)
+	for _, r := range rows {
+		last = r.place()
+		at := r.UpdatedAt
+		if r.ClosedAt != nil {
+			at = *r.ClosedAt
+		}
+		if at.Before(ended) {
+			continue
+		}
+		t := packet.Tombstone{ID: r.ID, App: r.AppID, BodyHash: r.BodyHash, State: state, Until: at.Add(life).UTC()}
+		if r.FirstStatus != nil {
+			t.First = &packet.FirstAnswer{HTTPStatus: *r.FirstStatus, RequestID: orEmpty(r.FirstRequestID)}
+		}
+		stones = append(stones, t)
+	}
+	return stones, last, err
+}
+
+// behindPage is how many claims one statement of ClaimsBehind reads, but for those of one
+// packet: some hundredths of a second.
+const behindPage = 50_000
+
+// ClaimsBehind counts the claims of a lane that were won in an epoch behind a seq. It
+// reads every claim of the lane, in pages of whole packets. Errors: ErrUnavailable.
+func (s *Store) ClaimsBehind(ctx context.Context, lane, lanes int, epoch, seq int64) (int64, error) {
+	var n int64
+	for _, prefix := range packet.Prefixes(lane, lanes) {
+		end := prefix + "~"
+		for from := prefix; from != end; {
+			next, err := s.nextClaims(ctx, from, end)
+			if err != nil {
+				return 0, err
+			}
+			var some int64
+			err = s.read(ctx).Raw("SELECT COUNT(*) FROM claims WHERE packet_id >= ? AND packet_id < ? AND epoch = ? AND seq > ?", from, next, epoch,
+				seq).Scan(&some).Error
+			if err != nil {
+				return 0, classify(err)
+			}
+			from, n = next, n+some
+		}
+	}
+	return n, nil
+}
+
+// nextClaims is the packet with which the page behind the one from a packet on begins, or
+// end.
+func (s *Store) nextClaims(ctx context.Context, from, end string) (string, error) {
+	for _, page := range []struct {
+		after  string
+		offset int
+	}{{">=", behindPage}, {">", 0}} { // the second: one packet has more claims than a page
+		var ids []string
+		err := s.read(ctx).Raw("SELECT packet_id FROM claims WHERE packet_id "+page.after+" ? AND packet_id < ? ORDER BY packet_id LIMIT 1 "+
+			"OFFSET ?", from, end, page.offset).Scan(&ids).Error
+		switch {
+		case err != nil:
+			return "", classify(err)
+		case len(ids) == 0:
+			return end, nil
+		case ids[0] > from:
+			return ids[0], nil
+		}
+	}
+	return end, nil
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// PlanRecall notes that staff recalls a packet, with the audit entry in the same
+// transaction, before Redis is told: nothing is recalled that nobody is known to have
+// wanted. look reads the packet, and is not asked when the key was used before. An
+// answer of status 0 says to go on, recall, and end with EndRecall, which a repeat
+// after a crash does too; any other is the first answer, or what look has refused.
+// Errors: what look returns, access.ErrActorEnded, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) PlanRecall(ctx context.Context, w payout.StaffWrite, packetID string, look func(context.Context) (payout.Recall, error)) (
+	payout.StaffAnswer, error) {
+	var out payout.StaffAnswer
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return out, err
+	}
+	before := tx{DB: s.read(ctx), now: now}
+	if err := before.actor(w); err != nil {
+		return out, classify(err)
+	}
+	found, err := before.remembered(w, &out)
+	if err != nil || found {
+		return begun(out), classify(err)
+	}
+	seen, err := look(ctx)
+	if err != nil {
+		return out, err
+	}
+	run := func(tx tx) error {
+		out = payout.StaffAnswer{}
+		if err := tx.actor(w); err != nil {
+			return err
+		}
+		found, err := tx.remembered(w, &out)
+		if err != nil || found {
+			return err
+		}
+		if out = seen.Refused; out.Status != planned {
+			return tx.remember(w, out)
+		}
+		if err := tx.believed(packetID); err != nil {
+			if !errors.Is(err, payout.ErrUndecided) {
+				return err
+			}
+			out = seen.Undecided
+			return tx.remember(w, out)
+		}
+		if err := tx.audit(w, "recall", "packet/"+packetID, map[string]string{"status": seen.Before},
+			map[string]string{"status": seen.After}); err != nil {
+			return err
+		}
+		return tx.remember(w, payout.StaffAnswer{Status: planned, Body: []byte("{}")})
+	}
+	write := func() error { return s.inTx(ctx, failpoint.RecallPlan, run) }
+	err = write()
+	if duplicate(err) { // the same key at the same time: the other one's plan stands
+		err = write()
+	}
+	return begun(out), err
+}
+
+// begun leaves out what a plan keeps in the place of its answer.
+func begun(a payout.StaffAnswer) payout.StaffAnswer {
+	if a.Status == planned {
+		return payout.StaffAnswer{}
+	}
+	return a
+}
+
+// EndRecall remembers the answer of a recall and returns the one that counts: the
+// first. Errors: ErrUnavailable.
+func (s *Store) EndRecall(ctx context.Context, w payout.StaffWrite, a payout.StaffAnswer) (payout.StaffAnswer, error) {
+	return s.endPlanned(ctx, failpoint.RecallEnd, w, a)
+}

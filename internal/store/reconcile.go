@@ -1,0 +1,262 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// finding is a break that reconciliation is about to note.
+type finding struct {
+	payout.Break
+	amount money.Fen
+	// evidence is when that was first seen which the break follows from. What a
+	// person has resolved after it stays resolved; newer evidence opens it again.
+	evidence time.Time
+}
+
+// noteFinding stores a break that a run has found. Found again by the same run
+// it changes nothing; one that reconciliation itself had resolved is opened again.
+func (tx tx) noteFinding(r payout.Reconciliation, ours *payout.Booked, f finding) error {
+	var packetID, paymentID string
+	if parts, err := payout.Parse(f.OrderNo); err == nil && ours != nil {
+		packetID, paymentID = parts.PacketID, parts.PaymentID
+	}
+	f.OrderNo = key(f.OrderNo, 64)
+	about, err := tx.breaksOfOrder(paymentID, f.Break)
+	if err != nil {
+		return err
+	}
+	if more := about.more; more.ID != 0 {
+		if more.ResolvedAt != nil && more.ReconciliationID != nil && !more.ResolvedAt.Before(f.evidence) {
+			return nil // a person has dealt with the order since, and with what its statement says
+		}
+		if more.ResolvedAt == nil {
+			return tx.Exec(`UPDATE breaks SET seen = seen + IF(reconciliation_id <=> ?, 0, 1), last_seen = ?, detail = ?, provider = ?,
+				amount = GREATEST(COALESCE(amount, 0), ?), reconciliation_id = ? WHERE id = ?`, r.ID, tx.now, joined(more.Detail, f.Detail),
+				r.Provider, int64(f.amount), r.ID, more.ID).Error
+		}
+	}
+	err = tx.Exec(`INSERT INTO breaks (kind, packet_id, payment_id, order_no, user_id, detail, provider, amount, reconciliation_id,
+		created_at, last_seen)
+		VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?)
+		ON DUPLICATE KEY UPDATE seen = seen + IF(reconciliation_id = VALUES(reconciliation_id), 0, 1), last_seen = VALUES(last_seen),
+		detail = VALUES(detail), provider = VALUES(provider), amount = VALUES(amount), reconciliation_id = VALUES(reconciliation_id),
+		resolved_at = IF(resolved_by = ? OR resolved_at < ?, NULL, resolved_at)`,
+		string(f.Kind), packetID, paymentID, f.OrderNo, clip(f.Detail, 255), r.Provider, int64(f.amount), r.ID, tx.now, tx.now,
+		payout.ByReconciliation, f.evidence).Error
+	if err != nil {
+		return err
+	}
+	return tx.closeLess(about.less, f.Kind)
+}
+
+// askAbout has the provider asked about an order number, as a notification does:
+// it moves nothing by itself. unless says of which attempts it need not be.
+func (s *Store) askAbout(ctx context.Context, orderNo, source, why string,
+	unless func(tx tx, p payout.Payment, a payout.Attempt) bool) error {
+	parts, err := payout.Parse(orderNo)
+	if err != nil {
+		return fmt.Errorf("ask about %q: %w", orderNo, err)
+	}
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		p, attempts, err := tx.load(parts.PaymentID, true)
+		if err != nil || parts.Attempt < 1 || parts.Attempt > len(attempts) || attempts[parts.Attempt-1].AskRequested ||
+			unless(tx, p.payment(), attempts[parts.Attempt-1]) {
+			return err
+		}
+		if err := tx.Exec("UPDATE attempts SET ask_requested = TRUE, next_at = ? WHERE order_no = ?", tx.now, orderNo).Error; err != nil {
+			return err
+		}
+		if err := tx.addEvent(parts.PaymentID, payout.Event{Source: source, OrderNo: orderNo, What: why}); err != nil {
+			return err
+		}
+		return tx.putOutbox(parts.PaymentID, outboxAsk)
+	})
+}
+
+// CompareLines compares a part of a day's statement with the books, from behind
+// the line after on: it notes breaks and has the provider asked about what
+// asking can settle. With unsettled, only lines that did not agree when they
+// were compared last. Returns the last line it saw, 0 at the end. It may be
+// repeated. Errors: ErrUnavailable.
+func (s *Store) CompareLines(ctx context.Context, r payout.Reconciliation, after int64, unsettled bool, limit int) (int64, error) {
+	text := "SELECT * FROM statement_lines FORCE INDEX (statement_lines_day) WHERE provider = ? AND day = ? AND id > ?"
+	args := []any{r.Provider, string(r.Day), after}
+	if unsettled {
+		text, args = text+" AND verdict <> ?", append(args, verdictMatched)
+	}
+	var rows []lineRow
+	if err := s.read(ctx).Raw(text+" ORDER BY id LIMIT ?", append(args, limit)...).Scan(&rows).Error; err != nil {
+		return 0, classify(err)
+	}
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	var numbers []string
+	seen := map[string]bool{}
+	page := map[int64]bool{}
+	for _, l := range rows {
+		page[l.ID] = true
+		if !seen[l.OrderNo] {
+			seen[l.OrderNo] = true
+			numbers = append(numbers, l.OrderNo)
+		}
+	}
+	both, err := tx{DB: s.read(ctx)}.loadOrders(r.Provider, numbers)
+	if err != nil {
+		return 0, classify(err)
+	}
+	var all []judged
+	for _, no := range numbers {
+		for _, j := range both.judge(r.Provider, no, r.StartedAt) {
+			if page[j.line.ID] {
+				all = append(all, j)
+			}
+		}
+	}
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error { return tx.writeJudged(r, both, all, unsettled) })
+	if err != nil {
+		return 0, err
+	}
+	for _, j := range all {
+		if j.verdict.Ask {
+			why := fmt.Sprintf("the statement of %s shows a %s the books do not have: asked", r.Day, j.line.Op)
+			if err := s.askAbout(ctx, j.line.OrderNo, payout.ByReconciliation, why,
+				func(tx, payout.Payment, payout.Attempt) bool { return false }); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return rows[len(rows)-1].ID, nil
+}
+
+// writeJudged stores verdicts and breaks. Lines that agree, nearly all, go in one
+// statement. again: they were compared before by this run.
+func (tx tx) writeJudged(r payout.Reconciliation, both orders, all []judged, again bool) error {
+	var agree []int64
+	for _, j := range all {
+		verdict := j.text()
+		if was := j.line.Verdict; again && verdict == verdictMatched && (was == verdictAsked || was == verdictRepaired) {
+			verdict = verdictRepaired
+		}
+		if verdict == verdictMatched {
+			agree = append(agree, j.line.ID)
+			continue
+		}
+		err := tx.Exec("UPDATE statement_lines SET verdict = ?, booked = ? WHERE id = ?", verdict, int64(j.verdict.Booked), j.line.ID).Error
+		if err != nil {
+			return err
+		}
+		for _, b := range j.verdict.Breaks {
+			if err := tx.noteFinding(r, both.booked[b.OrderNo], j.finding(b)); err != nil {
+				return err
+			}
+		}
+	}
+	if len(agree) == 0 {
+		return nil
+	}
+	return tx.Exec("UPDATE statement_lines SET verdict = ?, booked = amount WHERE id IN ?", verdictMatched, agree).Error
+}
+
+// ComparePostings looks in the statements for the movements that a part of a
+// day's postings says there were, from behind the posting after on. Days that
+// have to be read first are told; nothing is noted of their postings. It may be
+// repeated. Errors: ErrUnavailable.
+func (s *Store) ComparePostings(ctx context.Context, r payout.Reconciliation, zone *time.Location, after payout.PostingPlace,
+	limit int) (payout.PostingPage, error) {
+	var page payout.PostingPage
+	from, to := r.Day.Span(zone)
+	if r.StartedAt.Before(to) {
+		to = r.StartedAt // what comes later is for a later run
+	}
+	if after.At.Before(from) {
+		after.At = from
+	}
+	var posts []transferRow
+	err := s.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
+		AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, limit).Scan(&posts).Error
+	if err != nil || len(posts) == 0 {
+		return page, classify(err)
+	}
+	last := posts[len(posts)-1]
+	page.Next = &payout.PostingPlace{At: last.CreatedAt.UTC(), ID: last.ID}
+	var numbers []string
+	for _, p := range posts {
+		numbers = append(numbers, p.OrderNo)
+	}
+	t := tx{DB: s.read(ctx)}
+	both, err := t.loadOrders(r.Provider, numbers)
+	if err != nil {
+		return page, classify(err)
+	}
+	read, err := t.readDays(r.Provider, r.Day.Add(1)) // clocks differ
+	if err != nil {
+		return page, classify(err)
+	}
+	var found []finding
+	for _, row := range posts {
+		p, ours := both.posted(row, r.Provider)
+		if !ours {
+			continue
+		}
+		var lines []payout.StatementLine
+		for _, l := range both.lines[row.OrderNo] {
+			lines = append(lines, l.line())
+		}
+		j := payout.JudgePosting(p, lines, read, zone, r.StartedAt)
+		page.Unread = append(page.Unread, j.Unread...)
+		if j.Break != nil {
+			page.Miss(p.Op(), p.Amount)
+			if !both.found(r.Provider, row.OrderNo, payout.BreakOpDiffers, r.StartedAt) { // which tells that it is missing
+				found = append(found, finding{Break: *j.Break, amount: p.Amount, evidence: p.At})
+			}
+		}
+	}
+	if len(found) == 0 {
+		return page, nil
+	}
+	return page, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		for _, f := range found {
+			if err := tx.noteFinding(r, both.booked[f.OrderNo], f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// posted is a posting with its payment, and whether it is about the provider. A
+// posting whose payment is gone is taken for what its number says.
+func (o orders) posted(row transferRow, provider string) (payout.Posted, bool) {
+	p := payout.Posted{At: row.CreatedAt.UTC(), Posting: payout.Posting{Kind: payout.PostingKind(row.Kind), Debit: payout.Account(row.Debit),
+		Credit: payout.Account(row.Credit), Amount: money.Fen(row.Amount), OrderNo: row.OrderNo}}
+	if b := o.booked[row.OrderNo]; b != nil {
+		p.Payment, p.FirstSent = b.Payment, b.Attempt.StartedAt
+		return p, b.Payment.Provider == provider
+	}
+	parts, err := payout.Parse(row.OrderNo)
+	p.Payment.Kind = parts.Kind
+	return p, err == nil
+}
+
+// readDays tells up to when each day of a provider's statement was read, up to a last one
+// and back for longer than any provider knows an order.
+func (tx tx) readDays(provider string, last payout.Day) (func(payout.Day) time.Time, error) {
+	var rows []struct {
+		Day    string
+		ReadAt time.Time
+	}
+	err := tx.Raw("SELECT day, read_at FROM statements WHERE provider = ? AND day <= ? ORDER BY day DESC LIMIT 100", provider,
+		string(last)).Scan(&rows).Error
+	read := make(map[payout.Day]time.Time, len(rows))
+	for _, row := range rows {
+		read[payout.Day(row.Day)] = row.ReadAt.UTC()
+	}
+	return func(d payout.Day) time.Time { return read[d] }, err
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+// uncovered are the reconciliations of days whose statement could not be read, and which
+// none has compared since, or before. One that failed while its day lasted is none: the
+// schedule asks for that day when it is over.
+const uncovered = ` FROM reconciliations f FORCE INDEX (reconciliations_created)
+	WHERE f.created_at >= ? AND f.status = 'failed' AND NOT f.provisional AND NOT EXISTS
+		(SELECT 1 FROM reconciliations d WHERE d.provider = f.provider AND d.day = f.day AND d.status = 'done' AND NOT d.provisional)`
+
+// RepeatReconciliations leaves the wish for another reconciliation of each day that was
+// never compared because its statement could not be read, when its pause is over
+// (payout.ReconcileAgain), and returns how many. Days whose reconciliations were asked
+// for more than tieDays ago are left to people. Errors: ErrUnavailable.
+func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var rows []struct {
+		Day  string
+		N    int
+		Last time.Time
+	}
+	err = s.read(ctx).Raw("SELECT f.day, COUNT(*) AS n, MAX(f.ended_at) AS last"+uncovered+` AND f.provider = ? AND NOT EXISTS
+		(SELECT 1 FROM reconciliations a WHERE a.provider = f.provider AND a.day = f.day AND a.active = TRUE) GROUP BY f.day`,
+		now.AddDate(0, 0, -tieDays), provider).Scan(&rows).Error
+	if err != nil {
+		return 0, classify(err)
+	}
+	asked := 0
+	for _, row := range rows {
+		if now.Before(row.Last.Add(payout.ReconcileAgain(row.N))) {
+			continue
+		}
+		if _, err := s.RequestDay(ctx, provider, payout.Day(row.Day), payout.BySchedule); err != nil {
+			return asked, err
+		}
+		asked++
+	}
+	return asked, nil
+}
+
+// reconciled reads which days were not compared, and when the last one was.
+func (r *Vitals) reconciled(ctx context.Context, v *observe.Vitals) error {
+	now, err := r.store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	var days backlogRow
+	err = r.store.read(ctx).Raw("SELECT COUNT(*) AS n, MIN(since) AS oldest FROM (SELECT MIN(f.ended_at) AS since"+uncovered+
+		" GROUP BY f.provider, f.day) days",
+		now.AddDate(0, 0, -tieDays)).Scan(&days).Error
+	if err != nil {
+		return err
+	}
+	v.Unreconciled = days.backlog()
+	var last struct{ EndedAt *time.Time }
+	err = r.store.read(ctx).Raw("SELECT ended_at FROM reconciliations FORCE INDEX (reconciliations_created) WHERE status = 'done' ORDER BY " +
+		"created_at DESC, id DESC LIMIT 1").Scan(&last).Error
+	if v.Reconciled = orZero(last.EndedAt); err == nil && last.EndedAt == nil {
+		v.Reconciled, err = r.store.Installed(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	v.ReturnsSeen, err = r.store.returnsSeen(ctx)
+	return err
+}

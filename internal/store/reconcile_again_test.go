@@ -1,0 +1,115 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+// TestFailedReconciliationIsAskedForAgain: a day whose statement could not be read is
+// told, and reconciled again after a pause that grows, until one has compared it.
+func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	const day, other = payout.Day("2026-02-17"), payout.Day("2026-02-18")
+	over, lasts := s.Now().Add(-time.Hour), s.Now().Add(time.Hour)
+	fails := func(day payout.Day, end time.Time) payout.Reconciliation {
+		t.Helper()
+		r := made(s.RequestDay(ctx, provider, day, payout.BySchedule))(t)
+		made(s.BeginReconciliation(ctx, r.ID, end))(t)
+		must(t, s.FailReconciliation(ctx, r.ID, "no statement"))
+		return made(s.Reconciliation(ctx, r.ID))(t)
+	}
+	older := func(by time.Duration) {
+		t.Helper()
+		must(t, s.db.Exec("UPDATE reconciliations SET ended_at = ended_at - INTERVAL ? SECOND WHERE ended_at IS NOT NULL",
+			int(by.Seconds())).Error)
+	}
+	again := func(want int) {
+		t.Helper()
+		if got := made(s.RepeatReconciliations(ctx, provider))(t); got != want {
+			t.Fatalf("%d days asked for, want %d", got, want)
+		}
+	}
+	told := func(days int64, oldest time.Duration) {
+		t.Helper()
+		v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		must(t, NewVitals(s).Read(ctx, &v))
+		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
+			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
+			t.Fatalf("told %+v, want %d days since %v", v.Unreconciled, days, oldest)
+		}
+	}
+	told(0, 0)
+	fails(day, lasts) // while the day lasts: that is the schedule's
+	older(100 * time.Hour)
+	again(0)
+	told(0, 0)
+
+	fails(day, over)
+	told(1, 0)
+	for n, pause := range []time.Duration{2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 16 * time.Hour, 16 * time.Hour} {
+		older(pause - time.Minute)
+		again(0)
+		older(time.Minute)
+		again(1)
+		again(0) // it is active
+		if n < 4 {
+			fails(day, over)
+		}
+	}
+	told(1, 46*time.Hour)
+	if got := made(s.RepeatReconciliations(ctx, "another"))(t); got != 0 {
+		t.Errorf("%d days of another provider", got)
+	}
+	fails(other, over)
+	told(2, 46*time.Hour)
+
+	r := made(s.RequestDay(ctx, provider, day, payout.BySchedule))(t)
+	made(s.BeginReconciliation(ctx, r.ID, over))(t)
+	must(t, s.FinishReconciliation(ctx, r.ID, nil))
+	told(1, 0)
+	fails(day, over) // by a person, later: the day was compared
+	older(48 * time.Hour)
+	told(1, 48*time.Hour)
+	again(1)
+	if r := made(s.RequestDay(ctx, provider, other, "x"))(t); r.RequestedBy != payout.BySchedule {
+		t.Errorf("asked for by %q", r.RequestedBy)
+	}
+	must(t, s.db.Exec("UPDATE reconciliations SET created_at = created_at - INTERVAL ? DAY", tieDays+1).Error)
+	told(0, 0)
+}
+
+// TestLastReconciliationIsTold: when one was carried out last; before the first, since when
+// the installation is there.
+func TestLastReconciliationIsTold(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	last := func() time.Time {
+		t.Helper()
+		v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		must(t, NewVitals(s).Read(ctx, &v))
+		return v.Reconciled
+	}
+	if got, want := last(), made(s.Installed(ctx))(t); !got.Equal(want) || got.IsZero() {
+		t.Errorf("%v, installed %v", got, want)
+	}
+	var ended []time.Time
+	for i, fail := range []bool{false, false, true} {
+		r := made(s.RequestDay(ctx, provider, payout.Day("2026-02-17").Add(i), "x"))(t)
+		made(s.BeginReconciliation(ctx, r.ID, s.Now()))(t)
+		if fail {
+			must(t, s.FailReconciliation(ctx, r.ID, "no statement"))
+		} else {
+			must(t, s.FinishReconciliation(ctx, r.ID, nil))
+		}
+		ended = append(ended, made(s.Reconciliation(ctx, r.ID))(t).EndedAt)
+	}
+	if got := last(); !got.Equal(ended[1]) {
+		t.Errorf("%v, want %v of %v", got, ended[1], ended)
+	}
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// TestReconcileOfLongAgo: a day is compared from both sides also when more than a
+// hundred later ones were read since, as when an auditor asks for one of last quarter.
+func TestReconcileOfLongAgo(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	for n := 1; n <= 130; n++ {
+		must(t, x.s.SealStatement(t.Context(), "sx", adapter, day.Add(n), x.s.Now()))
+	}
+	x.c.pass(131 * 24 * time.Hour)
+	r := x.reconcile(day)
+	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
+	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Books != (payout.Sum{Count: 1, Amount: 100}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestStatementReadByTwo: two reconciliations that read one day at the same time, as
+// that of the day and that of the next one do when days are made up for, take no lines
+// from each other; what neither has read goes.
+func TestStatementReadByTwo(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	x.paid(x.owing(), 100, "u")
+	ctx, day := t.Context(), payout.DayOf(x.s.Now(), time.UTC)
+	x.add(payout.OpTransfer, "taken-back", "stranger", 77, x.s.Now())
+	x.reconcile(day)
+	x.lines[day] = x.lines[day][:2]
+	x.c.pass(48 * time.Hour)
+	begin := func(of payout.Day) payout.Reconciliation {
+		asked, err := x.s.RequestDay(ctx, provider, of, "tester")
+		must(t, err)
+		_, end := of.Span(time.UTC)
+		r, err := x.s.BeginReconciliation(ctx, asked.ID, end)
+		must(t, err)
+		return r
+	}
+	own, next := begin(day), begin(day.Add(1))
+	must(t, x.s.SaveStatement(ctx, own.ID, adapter, day, x.lines[day]))
+	x.read(next, day)
+	must(t, x.s.FinishReconciliation(ctx, next.ID, nil))
+	must(t, x.s.SealStatement(ctx, own.ID, adapter, day, own.StartedAt))
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+	must(t, x.s.FinishReconciliation(ctx, own.ID, nil))
+	x.c.pass(time.Hour)
+	x.lines[day] = x.lines[day][:1]
+	x.reconcile(day)
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
+		t.Errorf("%d lines, want the one that is still there", n)
+	}
+}

@@ -1,0 +1,671 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// statement is what a provider would say, written down by the test.
+type statement struct {
+	t     *testing.T
+	s     *Store
+	c     *clock
+	lines map[payout.Day][]payout.StatementLine
+	refs  int
+	// missing is what the last run found that the books have and no statement.
+	missing map[payout.Op]payout.Sum
+}
+
+func newStatement(t *testing.T) *statement {
+	s, c := newStore(t)
+	// Noon, so that no test runs over a midnight it does not mean.
+	c.pass(c.at.Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(c.at))
+	return &statement{t: t, s: s, c: c, lines: map[payout.Day][]payout.StatementLine{}}
+}
+
+func (x *statement) add(op payout.Op, orderNo, account string, amount money.Fen, at time.Time) {
+	x.refs++
+	day := payout.DayOf(at, time.UTC)
+	x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint(x.refs), Op: op, OrderNo: orderNo, Account: account,
+		Amount: amount, At: at})
+}
+
+// paid is a payout that was sent and booked, moved at the provider right before.
+func (x *statement) paid(p payout.Order, amount money.Fen, account string) {
+	x.add(p.Op, p.OrderNo, account, amount, x.s.Now())
+	settle(x.t, x.s, payout.SourceSend, p.OrderNo, payout.ObsSucceeded)
+}
+
+// owing is a claimed share of 100 fen, its request sent.
+func (x *statement) owing() payout.Order {
+	x.t.Helper()
+	p := samplePacket(100, 1)
+	recorded(x.t, x.s, p)
+	charge := begin(x.t, x.s, chargeID(p))
+	x.paid(charge, 100, p.SenderID)
+	_, err := x.s.Fund(x.t.Context(), p.ID, even(p))
+	must(x.t, err)
+	claim(x.t, x.s, p, 0, "u")
+	return begin(x.t, x.s, payoutID(p, 0))
+}
+
+func (x *statement) read(r payout.Reconciliation, day payout.Day) {
+	x.t.Helper()
+	for part := range slices.Chunk(x.lines[day], 2) {
+		must(x.t, x.s.SaveStatement(x.t.Context(), r.ID, adapter, day, part))
+	}
+	must(x.t, x.s.SealStatement(x.t.Context(), r.ID, adapter, day, r.StartedAt))
+}
+
+// reconcile does what the workflow does, two rows at a time, each step twice.
+func (x *statement) reconcile(day payout.Day) payout.Reconciliation {
+	x.t.Helper()
+	ctx := x.t.Context()
+	asked, err := x.s.RequestDay(ctx, provider, day, "tester")
+	must(x.t, err)
+	_, end := day.Span(time.UTC)
+	r, err := x.s.BeginReconciliation(ctx, asked.ID, end)
+	must(x.t, err)
+	x.read(r, day)
+	for range 2 {
+		x.inBatches(func(after int64) (int64, error) { return x.s.CompareLines(ctx, r, after, false, 2) })
+		if unread := x.comparePostings(r); len(unread) > 0 {
+			for _, d := range unread {
+				x.read(r, d)
+			}
+			if left := x.comparePostings(r); len(left) > 0 {
+				x.t.Errorf("read, and still not: %v", left)
+			}
+		}
+		x.inBatches(func(after int64) (int64, error) { return x.s.CompareLines(ctx, r, after, true, 2) })
+		x.inBatches(func(after int64) (int64, error) { return x.s.ReviewBreaks(ctx, r, after, 2) })
+	}
+	must(x.t, x.s.FinishReconciliation(ctx, r.ID, x.missing))
+	must(x.t, x.s.FinishReconciliation(ctx, r.ID, nil)) // a repeat changes nothing
+	r, err = x.s.Reconciliation(ctx, r.ID)
+	must(x.t, err)
+	if r.Status != payout.ReconciliationDone || r.EndedAt.IsZero() {
+		x.t.Errorf("%+v", r)
+	}
+	return r
+}
+
+func (x *statement) inBatches(do func(after int64) (int64, error)) {
+	x.t.Helper()
+	for after, rounds := int64(0), 0; ; rounds++ {
+		next, err := do(after)
+		must(x.t, err)
+		if next == 0 {
+			return
+		}
+		if next <= after || rounds > 1000 {
+			x.t.Fatalf("%d after %d", next, after)
+		}
+		after = next
+	}
+}
+
+func (x *statement) comparePostings(r payout.Reconciliation) (unread []payout.Day) {
+	x.t.Helper()
+	x.missing = map[payout.Op]payout.Sum{}
+	for at := (payout.PostingPlace{}); ; {
+		page, err := x.s.ComparePostings(x.t.Context(), r, time.UTC, at, 2)
+		must(x.t, err)
+		unread = append(unread, page.Unread...)
+		for op, sum := range page.Missing {
+			x.missing[op] = payout.Sum{Count: x.missing[op].Count + sum.Count, Amount: x.missing[op].Amount + sum.Amount}
+		}
+		if page.Next == nil {
+			slices.Sort(unread)
+			return slices.Compact(unread)
+		}
+		at = *page.Next
+	}
+}
+
+// breaks are the open breaks as "kind number", sorted.
+func (x *statement) breaks(resolved bool) (out []string) {
+	x.t.Helper()
+	rows, err := x.s.Breaks(x.t.Context(), payout.BreakFilter{Resolved: &resolved, Limit: 100})
+	must(x.t, err)
+	for _, b := range rows {
+		out = append(out, string(b.Kind)+" "+b.OrderNo)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (x *statement) want(got []string, want ...string) {
+	x.t.Helper()
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		x.t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func (x *statement) sums(r payout.Reconciliation, op payout.Op) payout.OpSum {
+	i := slices.IndexFunc(r.Sums, func(s payout.OpSum) bool { return s.Op == op })
+	return r.Sums[max(i, 0)]
+}
+
+// TestReconcileAgrees: what is in both counts as matched, on both sides.
+func TestReconcileAgrees(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	for range 3 {
+		o := x.owing()
+		x.paid(o, 100, "u")
+		x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+		settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsReturned)
+	}
+	x.c.pass(2 * payout.InFlight)
+	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false))
+	if r.Lines != 9 || r.Matched != 9 || r.InFlight+r.Breaks+r.Repaired != 0 || !r.Provisional {
+		t.Errorf("%+v", r)
+	}
+	for _, op := range []payout.Op{payout.OpCharge, payout.OpTransfer, payout.OpReturn} {
+		if got := x.sums(r, op); got.Provider != got.Books || got.Books != (payout.Sum{Count: 3, Amount: 300}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestReconcileHugeAmounts: a statement may hold any amounts, of orders that are not ours
+// too. The day comes to its end all the same: no other run of it could be started.
+func TestReconcileHugeAmounts(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	const lines = 3 // of amounts that stand for those of hundreds
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	for i := range lines {
+		x.lines[day] = append(x.lines[day], payout.StatementLine{Ref: fmt.Sprint("foreign", i), Op: payout.OpTransfer, OrderNo: "foreign",
+			Account: "a", Amount: 1 << 62, At: x.s.Now()})
+	}
+	r := x.reconcile(day)
+	for _, sum := range r.Sums {
+		if sum.Op == payout.OpTransfer && (sum.Provider.Count != lines || sum.Provider.Amount != money.Full) {
+			t.Errorf("%+v", sum)
+		}
+	}
+	if r.Lines != lines {
+		t.Errorf("%+v", r)
+	}
+	// And the books may have what it lacks, of as many large packets as there are.
+	var page payout.PostingPage
+	for range 2000 {
+		page.Miss(payout.OpCharge, money.Max)
+	}
+	asked, err := x.s.RequestDay(t.Context(), provider, day, "tester")
+	must(t, err)
+	_, end := day.Span(time.UTC)
+	again, err := x.s.BeginReconciliation(t.Context(), asked.ID, end)
+	must(t, err)
+	x.add(payout.OpCharge, "foreign charge", "a", 1, x.s.Now())
+	x.read(again, day)
+	_, err = x.s.CompareLines(t.Context(), again, 0, false, 100)
+	must(t, err)
+	page.Missing[payout.OpTransfer] = payout.Sum{Count: 2, Amount: 2 * money.Max}
+	must(t, x.s.FinishReconciliation(t.Context(), again.ID, page.Missing))
+	r, err = x.s.Reconciliation(t.Context(), again.ID)
+	must(t, err)
+	for op, want := range map[payout.Op]payout.Sum{payout.OpCharge: {Count: 2000, Amount: money.Full},
+		payout.OpTransfer: {Count: 2, Amount: 2 * money.Max}} {
+		if got := x.sums(r, op).Books; got != want {
+			t.Errorf("missing: %+v", got)
+		}
+	}
+}
+
+// TestReconcileRepairsByAsking: the machine books what the provider says when
+// asked; the break is resolved without a person.
+func TestReconcileRepairsByAsking(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsNoAnswer)
+	young := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	if x.want(x.breaks(false)); young.InFlight != 1 || young.Breaks != 0 {
+		t.Errorf("in flight: %+v", young)
+	}
+	x.c.pass(2 * payout.InFlight)
+	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false), "not_booked "+o.OrderNo)
+	if sum := x.sums(first, payout.OpTransfer); first.Breaks != 1 || first.Repaired != 0 || sum.Provider.Amount != 100 ||
+		sum.Books.Amount != 0 {
+		t.Errorf("%+v", first)
+	}
+	id := parse(t, o.OrderNo).PaymentID
+	if d := due(t, x.s, 10); len(d) != 1 || d[0] != id {
+		t.Errorf("to be run: %+v", d)
+	}
+	if st, err := x.s.PaymentState(t.Context(), id); err != nil || st.Step.Do != payout.ActionAsk || st.Step.OrderNo != o.OrderNo {
+		t.Errorf("%+v, %v", st, err)
+	}
+	detail, err := x.s.Payment(t.Context(), id)
+	must(t, err)
+	if last := detail.Events[len(detail.Events)-1]; last.Source != payout.ByReconciliation || last.What == "" {
+		t.Errorf("%+v", last)
+	}
+	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	second := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false))
+	x.want(x.breaks(true), "not_booked "+o.OrderNo)
+	if second.Matched != 2 || second.Breaks != 0 {
+		t.Errorf("%+v", second)
+	}
+	// Gone from the books again, which refuse to forget: the same break, open again.
+	must(t, x.s.db.Exec("DROP TRIGGER transfers_no_delete").Error)
+	must(t, x.s.db.Exec("DELETE FROM transfers WHERE reference = ?", o.OrderNo+":paid").Error)
+	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false), "not_booked "+o.OrderNo)
+	if n := query[int](t, x.s, "SELECT seen FROM breaks"); n != 2 {
+		t.Errorf("seen %d times, want 2: by the two runs that found it", n)
+	}
+}
+
+// TestReconcileAsksAboutReturnInFlight: nobody else would ask about a payout that is paid.
+func TestReconcileAsksAboutReturnInFlight(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	x.paid(o, 100, "u")
+	x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false))
+	if n, err := x.s.Unsettled(t.Context(), r); err != nil || n != 1 || r.InFlight != 1 || r.Matched != 2 {
+		t.Errorf("%d unsettled, %v, %+v", n, err, r)
+	}
+	if d := due(t, x.s, 10); len(d) != 1 {
+		t.Errorf("to be run: %+v", d)
+	}
+	// The answer comes while a run looks on.
+	next, err := x.s.RequestDay(t.Context(), provider, r.Day, "tester")
+	must(t, err)
+	next, err = x.s.BeginReconciliation(t.Context(), next.ID, x.s.Now())
+	must(t, err)
+	_, err = x.s.CompareLines(t.Context(), next, 0, false, 10)
+	must(t, err)
+	settle(t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsReturned)
+	for range 2 {
+		_, err = x.s.CompareLines(t.Context(), next, 0, true, 10)
+		must(t, err)
+	}
+	must(t, x.s.FinishReconciliation(t.Context(), next.ID, nil))
+	if next, err = x.s.Reconciliation(t.Context(), next.ID); err != nil || next.Repaired != 1 || next.Matched != 3 || next.InFlight != 0 {
+		t.Errorf("%+v, %v", next, err)
+	}
+	if last := x.reconcile(r.Day); last.Repaired != 0 || last.Matched != 3 {
+		t.Errorf("a further run: %+v", last)
+	}
+}
+
+// TestReconcileMoneyUnderOtherNumbers: numbers nobody knows, numbers used twice,
+// numbers given up.
+func TestReconcileMoneyUnderOtherNumbers(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	x.paid(o, 100, "u")
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.add(o.Op, "NotOurs4711", "v", 5, x.s.Now())
+	other := payout.OrderNo(payoutID(samplePacket(1, 1), 0), 1)
+	x.add(o.Op, other, "v", 6, x.s.Now())
+	later := parse(t, o.OrderNo).PaymentID
+	x.add(o.Op, payout.OrderNo(later, 2), "u", 100, x.s.Now())
+	x.add(payout.OpRefund, chargeOf(o.OrderNo), "sender", 100, x.s.Now())
+	old := x.superseded()
+	x.c.pass(2 * payout.InFlight)
+	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false), "moved_twice "+o.OrderNo, "foreign_order NotOurs4711", "foreign_order "+other, "foreign_order "+
+		payout.OrderNo(later, 2),
+		"op_differs "+chargeOf(o.OrderNo), "superseded "+old)
+	if r.Breaks != 6 {
+		t.Errorf("%+v", r)
+	}
+	settle(t, x.s, payout.SourceAsk, old, payout.ObsSucceeded)
+	x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(true), "superseded "+old)
+	if n := len(x.breaks(false)); n != 6 { // the machine's second_success instead of it
+		t.Errorf("%q", x.breaks(false))
+	}
+}
+
+func chargeOf(orderNo string) string {
+	parts, _ := payout.Parse(orderNo)
+	return payout.OrderNo(payout.ID(payout.KindCharge, parts.PacketID, 0), 1)
+}
+
+// superseded is a number that failed, was retried under a later one, which was
+// paid; its money moved after all.
+func (x *statement) superseded() string {
+	x.t.Helper()
+	o := x.owing()
+	settle(x.t, x.s, payout.SourceSend, o.OrderNo, payout.ObsDeclined)
+	settle(x.t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined)
+	id := parse(x.t, o.OrderNo).PaymentID
+	decide(x.t, x.s, id)
+	settle(x.t, x.s, payout.SourceAsk, o.OrderNo, payout.ObsDeclined)
+	second := begin(x.t, x.s, id)
+	if second.OrderNo == o.OrderNo {
+		x.t.Fatal("the same number again")
+	}
+	x.paid(second, 100, "u")
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	return o.OrderNo
+}
+
+// TestReconcileCutAtMidnight: the provider moved before midnight what we booked
+// after it, and the other way round for clocks that differ.
+func TestReconcileCutAtMidnight(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]time.Duration{"booked after midnight": -3 * time.Second,
+		"the provider's clock is ahead": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			x := newStatement(t)
+			midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+			o := x.owing()
+			x.c.pass(midnight.Add(-moved).Sub(x.c.at)) // booked on the other side of midnight
+			x.add(o.Op, o.OrderNo, "u", 100, midnight.Add(moved))
+			settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+			x.c.pass(5 * time.Hour)
+			yesterday, booked := payout.DayOf(midnight.Add(-1), time.UTC), payout.DayOf(midnight.Add(-moved), time.UTC)
+			r := x.reconcile(booked)
+			x.want(x.breaks(false))
+			if booked == yesterday && r.Provisional {
+				t.Errorf("%+v", r)
+			}
+			if n := query[int](t, x.s, "SELECT COUNT(*) FROM statements"); n != 2 {
+				t.Errorf("%d days were read, want both", n)
+			}
+			// The day with the line counts it, on both sides.
+			if r := x.reconcile(payout.DayOf(midnight.Add(moved), time.UTC)); r.Breaks != 0 ||
+				x.sums(r, payout.OpTransfer).Books != (payout.Sum{Count: 1, Amount: 100}) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestReconcileBookedAndNotInStatement: found once, and no more when a corrected
+// statement has it.
+func TestReconcileBookedAndNotInStatement(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	settle(t, x.s, payout.SourceSend, o.OrderNo, payout.ObsSucceeded)
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	if x.reconcile(day); len(x.breaks(false)) != 0 {
+		t.Errorf("in flight: %q", x.breaks(false))
+	}
+	x.c.pass(2 * payout.InFlight)
+	r := x.reconcile(day)
+	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
+	if sum := x.sums(r, payout.OpTransfer); r.Breaks != 1 || sum.Provider.Count != 0 || sum.Books != (payout.Sum{Count: 1, Amount: 100}) {
+		t.Errorf("%+v", r)
+	}
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	if r := x.reconcile(day); r.Breaks != 0 || r.Repaired != 0 && r.Repaired != 1 {
+		t.Errorf("%+v", r)
+	}
+	x.want(x.breaks(true), "not_in_statement "+o.OrderNo)
+	// The provider takes the line back.
+	x.lines[day] = x.lines[day][:1]
+	x.reconcile(day)
+	x.want(x.breaks(false), "not_in_statement "+o.OrderNo)
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM statement_lines"); n != 1 {
+		t.Errorf("%d lines, want the one that is still there", n)
+	}
+}
+
+// TestResolvedBreakStaysResolved: what a person has dealt with is not found again
+// by reading the same statement again; new money under the number is new.
+func TestResolvedBreakStaysResolved(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	x.paid(o, 100, "u")
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.c.pass(2 * payout.InFlight)
+	day := payout.DayOf(x.s.Now(), time.UTC)
+	x.reconcile(day)
+	rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Kind: payout.BreakMovedTwice, Limit: 10})
+	must(t, err)
+	w := by(t, x.s, payout.StaffWrite{Owner: "li.na", Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h",
+		Reason: "they paid it back by bank"})
+	render := func(b payout.BreakRow) (int, []byte) { return 200, []byte(b.ResolvedBy + ": " + b.Reason) }
+	for try := range 3 {
+		a, err := x.s.ResolveBreak(t.Context(), w, rows[0].ID, render)
+		must(t, err)
+		if string(a.Body) != "li.na: they paid it back by bank" || a.Replayed != (try > 0) {
+			t.Errorf("%+v", a)
+		}
+	}
+	other := w
+	other.Key, other.Owner = "k2", "somebody else"
+	other = by(t, x.s, other)
+	if a, err := x.s.ResolveBreak(t.Context(), other, rows[0].ID, render); err != nil || string(a.Body) != "li.na: they paid it back by bank" {
+		t.Errorf("%s, %v", a.Body, err)
+	}
+	other = w
+	other.BodyHash = "other"
+	_, err = x.s.ResolveBreak(t.Context(), other, rows[0].ID, render)
+	wantErr(t, err, payout.ErrKeyReused)
+	w.Key = "k3"
+	_, err = x.s.ResolveBreak(t.Context(), w, 1<<40, render)
+	wantErr(t, err, ErrNotFound)
+	if n := query[int](t, x.s, "SELECT COUNT(*) FROM audit WHERE action = 'resolve_break' AND actor = 'li.na' AND reason = 'they paid it "+
+		"back by bank'"); n != 1 {
+		t.Errorf("%d audit entries", n)
+	}
+	if r := x.reconcile(day); r.Breaks != 0 {
+		t.Errorf("%+v", r)
+	}
+	x.want(x.breaks(false))
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	x.c.pass(2 * payout.InFlight)
+	if r := x.reconcile(day); r.Breaks != 1 {
+		t.Errorf("%+v", r)
+	}
+	x.want(x.breaks(false), "moved_twice "+o.OrderNo)
+}
+
+// TestOneActiveReconciliationADay: whoever asks how often at once, one is made;
+// after its end another one is.
+func TestOneActiveReconciliationADay(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	const day = payout.Day("2026-02-17")
+	render := func(r payout.Reconciliation) (int, []byte) { return 202, []byte(r.ID) }
+	ids := make([]string, 12)
+	for _, err := range together(len(ids), func(i int) error {
+		if i%2 == 0 {
+			r, err := s.RequestDay(ctx, provider, day, payout.BySchedule)
+			ids[i] = r.ID
+			return err
+		}
+		w := by(t, s, payout.StaffWrite{Owner: fmt.Sprint(i), Role: "finance", Route: "POST /x", Key: "k", BodyHash: "h", Reason: "now"})
+		a, err := s.RequestReconciliation(ctx, w, provider, day, render)
+		ids[i] = string(a.Body)
+		return err
+	}) {
+		must(t, err)
+	}
+	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) != 1 || ids[0] == "" {
+		t.Errorf("%q", ids)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM audit WHERE action = 'reconcile' AND subject = ?", ids[0]); n != 6 {
+		t.Errorf("%d audit entries, want one each", n)
+	}
+	if r, err := s.RequestDay(ctx, provider, "2026-02-18", "x"); err != nil || r.ID == ids[0] {
+		t.Errorf("another day: %+v, %v", r, err)
+	}
+	wanted, err := s.WantedReconciliations(ctx, time.Minute, 10)
+	if err != nil || len(wanted) != 2 || wanted[0].Status != payout.ReconciliationRequested {
+		t.Errorf("%+v, %v", wanted, err)
+	}
+	if again, err := s.WantedReconciliations(ctx, time.Minute, 10); err != nil || len(again) != 0 {
+		t.Errorf("put off: %+v, %v", again, err)
+	}
+	end := s.Now().Add(-payout.InFlight)
+	for range 2 {
+		r, err := s.BeginReconciliation(ctx, ids[0], end)
+		if err != nil || r.Status != payout.ReconciliationRunning || r.Provisional || !r.StartedAt.After(r.CreatedAt) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		end = s.Now().Add(time.Hour) // has begun: nothing changes
+	}
+	must(t, s.FailReconciliation(ctx, ids[0], "no statement"))
+	must(t, s.FinishReconciliation(ctx, ids[0], nil))
+	r, err := s.Reconciliation(ctx, ids[0])
+	if err != nil || r.Status != payout.ReconciliationFailed || r.Error != "no statement" || r.EndedAt.IsZero() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if next, err := s.RequestDay(ctx, provider, day, "x"); err != nil || next.ID == ids[0] || next.Status != payout.ReconciliationRequested {
+		t.Errorf("%+v, %v", next, err)
+	}
+	_, err = s.Reconciliation(ctx, "nobody's")
+	wantErr(t, err, ErrNotFound)
+	list, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Day: day, Limit: 10})
+	if err != nil || len(list) != 2 || list[1].ID != ids[0] {
+		t.Errorf("%+v, %v", list, err)
+	}
+	rest, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Day: day, Limit: 10, AfterTime: list[0].CreatedAt, AfterID: list[0].ID})
+	if err != nil || len(rest) != 1 || rest[0].ID != ids[0] {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	if failed, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Status: payout.ReconciliationFailed, Provider: provider,
+		Limit: 10}); err != nil || len(failed) != 1 {
+		t.Errorf("%+v, %v", failed, err)
+	}
+}
+
+// TestBreakList: filters and pages.
+func TestBreakList(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	for n := range 5 {
+		x.add(payout.OpTransfer, fmt.Sprintf("Foreign%d", n), "v", money.Fen(n+1), x.s.Now())
+	}
+	r := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	var got []string
+	f := payout.BreakFilter{ReconciliationID: r.ID, Limit: 2}
+	for range 5 {
+		rows, err := x.s.Breaks(t.Context(), f)
+		must(t, err)
+		for _, b := range rows {
+			got = append(got, b.OrderNo)
+			f.AfterTime, f.AfterID = b.CreatedAt, b.ID
+			if b.Amount == 0 || b.Provider != provider || b.PacketID != "" || b.Seen != 1 || b.Detail == "" {
+				t.Errorf("%+v", b)
+			}
+		}
+	}
+	slices.SortFunc(got, func(a, b string) int { return cmp.Compare(a, b) })
+	if fmt.Sprint(got) != "[Foreign0 Foreign1 Foreign2 Foreign3 Foreign4]" {
+		t.Errorf("%q", got)
+	}
+	yes := true
+	for want, f := range map[int]payout.BreakFilter{
+		0: {Resolved: &yes}, 5: {Kind: payout.BreakForeignOrder, CreatedTo: x.s.Now()},
+	} {
+		f.Limit = 10
+		if rows, err := x.s.Breaks(t.Context(), f); err != nil || len(rows) != want {
+			t.Errorf("%+v: %d, %v", f, len(rows), err)
+		}
+	}
+	for _, f := range []payout.BreakFilter{{PacketID: "x"}, {Kind: "x"}, {ReconciliationID: "x"}, {CreatedTo: x.s.Now().Add(-time.Hour)}} {
+		f.Limit = 10
+		if rows, err := x.s.Breaks(t.Context(), f); err != nil || len(rows) != 0 {
+			t.Errorf("%+v: %d, %v", f, len(rows), err)
+		}
+	}
+}
+
+// TestReconcileJudgesItsOwnDay: a number with lines on two days has each judged
+// by the reconciliation of its day.
+func TestReconcileJudgesItsOwnDay(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	midnight := x.c.at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	o := x.owing()
+	x.c.pass(midnight.Add(-30 * time.Second).Sub(x.c.at))
+	x.add(o.Op, o.OrderNo, "u", 100, x.s.Now())
+	first := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	if first.InFlight != 1 || first.Breaks != 0 {
+		t.Errorf("%+v", first)
+	}
+	x.c.pass(time.Hour)
+	x.add(payout.OpReturn, o.OrderNo, "u", 100, x.s.Now())
+	x.c.pass(time.Hour)
+	second := x.reconcile(payout.DayOf(x.s.Now(), time.UTC))
+	x.want(x.breaks(false), "return_not_booked "+o.OrderNo)
+	if second.Lines != 1 || second.Breaks != 1 {
+		t.Errorf("%+v", second)
+	}
+	if v := query[string](t, x.s, "SELECT verdict FROM statement_lines WHERE op = 'transfer'"); v != verdictInFlight {
+		t.Errorf("the other day's line is %s now", v)
+	}
+}
+
+// TestBreakOfManyLines: what several lines say under one number is one break, of all of
+// them together, however they lie in pages and runs.
+func TestBreakOfManyLines(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	o := x.owing()
+	x.paid(o, 100, "u")
+	for _, fen := range []money.Fen{100, 100} { // beside the one that is booked
+		x.add(o.Op, o.OrderNo, "u", fen, x.s.Now())
+	}
+	for _, fen := range []money.Fen{5, 70, 600} {
+		x.add(o.Op, "NotOurs4711", "v", fen, x.s.Now())
+		x.add(payout.OpRefund, "NotOurs4712", "v", 1, x.s.Now())
+	}
+	x.c.pass(2 * payout.InFlight)
+	first := payout.DayOf(x.s.Now(), time.UTC)
+	amounts := func(want map[string]money.Fen) {
+		t.Helper()
+		open := false
+		rows, err := x.s.Breaks(t.Context(), payout.BreakFilter{Resolved: &open, Limit: 100})
+		must(t, err)
+		got := map[string]money.Fen{}
+		for _, b := range rows {
+			got[string(b.Kind)+" "+b.OrderNo] = b.Amount
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	want := map[string]money.Fen{"moved_twice " + o.OrderNo: 200, "foreign_order NotOurs4711": 675, "foreign_order NotOurs4712": 3}
+	for range 2 {
+		x.reconcile(first)
+		amounts(want)
+	}
+	if text := query[string](t, x.s, "SELECT detail FROM breaks WHERE order_no = 'NotOurs4711'"); !strings.HasPrefix(text,
+		"3 lines, 675 fen together; one: transfer of ") {
+		t.Errorf("%q", text)
+	}
+	x.c.pass(24 * time.Hour)
+	x.add(o.Op, "NotOurs4711", "v", 4000, x.s.Now())
+	x.c.pass(2 * payout.InFlight)
+	x.reconcile(first.Add(1))
+	want["foreign_order NotOurs4711"] = 4675
+	amounts(want)
+	x.reconcile(first)
+	amounts(want)
+	x.lines[first] = slices.DeleteFunc(x.lines[first], func(l payout.StatementLine) bool { return l.Amount == 70 })
+	x.reconcile(first) // restated
+	want["foreign_order NotOurs4711"] = 4605
+	amounts(want)
+}

@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+type reconciliationRow struct {
+	ID          string
+	Provider    string
+	Day         string
+	Status      string
+	Provisional bool
+	RequestedBy string
+	Reason      string
+	CreatedAt   time.Time
+	StartedAt   *time.Time
+	EndedAt     *time.Time
+	LineCount   int64
+	Matched     int64
+	InFlight    int64
+	Repaired    int64
+	BreakCount  int64
+	Sums        []byte
+	Error       string
+}
+
+func (r reconciliationRow) reconciliation() (payout.Reconciliation, error) {
+	out := payout.Reconciliation{
+		ID: r.ID, Provider: r.Provider, Day: payout.Day(r.Day), Status: payout.ReconciliationStatus(r.Status), Provisional: r.Provisional,
+		RequestedBy: r.RequestedBy, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), StartedAt: orZero(r.StartedAt), EndedAt: orZero(r.EndedAt),
+		Lines: r.LineCount, Matched: r.Matched, InFlight: r.InFlight, Repaired: r.Repaired, Breaks: r.BreakCount, Error: r.Error,
+	}
+	if len(r.Sums) > 0 {
+		if err := json.Unmarshal(r.Sums, &out.Sums); err != nil {
+			return out, fmt.Errorf("sums of reconciliation %s: %w", r.ID, err)
+		}
+	}
+	return out, nil
+}
+
+// RequestReconciliation leaves the wish for a reconciliation of a day, which the
+// worker carries out, with its audit entry; one that is active already is the
+// answer to both. The same key and body get the first answer again. Errors:
+// payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) RequestReconciliation(ctx context.Context, w payout.StaffWrite, provider string, day payout.Day,
+	render func(payout.Reconciliation) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		r, made, err := tx.wantReconciliation(provider, day, w.Owner, w.Reason)
+		if err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "reconcile", r.ID, map[string]bool{"active": !made},
+			map[string]string{"provider": provider, "day": string(day)}); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(r)
+		return out, nil
+	})
+}
+
+// RequestDay leaves the wish for a reconciliation without a person, as the
+// schedule does. It may be repeated while the reconciliation is active. Errors: ErrUnavailable.
+func (s *Store) RequestDay(ctx context.Context, provider string, day payout.Day, by string) (payout.Reconciliation, error) {
+	var out payout.Reconciliation
+	run := func(tx tx) (err error) {
+		out, _, err = tx.wantReconciliation(provider, day, by, "")
+		return err
+	}
+	err := s.inTx(ctx, failpoint.Administration, run)
+	if duplicate(err) {
+		err = s.inTx(ctx, failpoint.Administration, run)
+	}
+	return out, err
+}
+
+func (tx tx) wantReconciliation(provider string, day payout.Day, by, reason string) (r payout.Reconciliation, made bool, err error) {
+	const active = "SELECT * FROM reconciliations WHERE provider = ? AND day = ? AND active = TRUE"
+	var row reconciliationRow
+	if err := tx.Raw(active, provider, string(day)).Scan(&row).Error; err != nil {
+		return r, false, err
+	}
+	if row.ID == "" {
+		row.ID, made = "s"+rand.Text()[:25], true
+		err := tx.Exec(`INSERT INTO reconciliations (id, provider, day, status, active, requested_by, reason, created_at, due_at)
+			VALUES (?, ?, ?, 'requested', TRUE, ?, ?, ?, ?)`, row.ID, provider, string(day), by, clip(reason, 500), tx.now, tx.now).Error
+		if err != nil {
+			return r, false, err
+		}
+		if err := tx.Raw("SELECT * FROM reconciliations WHERE id = ?", row.ID).Scan(&row).Error; err != nil {
+			return r, false, err
+		}
+	}
+	r, err = row.reconciliation()
+	return r, made, err
+}
+
+// WantedReconciliations returns active reconciliations whose run has to be
+// started, or looked after, and puts them off, so that a second worker does not
+// do the same at once. Starting the run of one that runs is harmless.
+func (s *Store) WantedReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error) {
+	var out []payout.Reconciliation
+	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		out = out[:0]
+		var rows []reconciliationRow
+		err := tx.Raw("SELECT * FROM reconciliations WHERE active = TRUE AND "+isDue+" ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED", tx.now,
+			tx.now.Add(longestTurn), limit).Scan(&rows).Error
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			r, err := row.reconciliation()
+			if err != nil {
+				return err
+			}
+			if err := tx.Exec("UPDATE reconciliations SET due_at = ? WHERE id = ?", tx.now.Add(again), r.ID).Error; err != nil {
+				return err
+			}
+			out = append(out, r)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// BeginReconciliation sets a requested reconciliation to running and returns it
+// as it is then; one that runs or has ended stays as it is. Its day is over at
+// dayEnd: before that the run is provisional. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) BeginReconciliation(ctx context.Context, id string, dayEnd time.Time) (payout.Reconciliation, error) {
+	err := s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		began := tx.Exec("UPDATE reconciliations SET status = 'running', started_at = ?, provisional = ? WHERE id = ? AND status = 'requested'",
+			tx.now, tx.now.Before(dayEnd.Add(payout.InFlight)), id)
+		if began.Error == nil && began.RowsAffected == 0 {
+			slog.InfoContext(ctx, "Reconciliation had begun before.", slog.String("reconciliation_id", id))
+		}
+		return began.Error
+	})
+	if err != nil {
+		return payout.Reconciliation{}, err
+	}
+	return s.Reconciliation(ctx, id)
+}
+
+// Reconciliation reads one. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) Reconciliation(ctx context.Context, id string) (payout.Reconciliation, error) {
+	var row reconciliationRow
+	if err := s.read(ctx).Raw("SELECT * FROM reconciliations WHERE id = ?", id).Scan(&row).Error; err != nil {
+		return payout.Reconciliation{}, classify(err)
+	}
+	if row.ID == "" {
+		return payout.Reconciliation{}, fmt.Errorf("reconciliation %s: %w", id, ErrNotFound)
+	}
+	return row.reconciliation()
+}
+
+// Reconciliations lists them, newest first. Errors: ErrUnavailable.
+func (s *Store) Reconciliations(ctx context.Context, f payout.ReconciliationFilter) ([]payout.Reconciliation, error) {
+	index := " FORCE INDEX (reconciliations_created)"
+	if f.Provider != "" && f.Day != "" {
+		index = "" // those of a provider's day are few
+	}
+	q := s.read(ctx).Table("reconciliations" + index)
+	for _, eq := range []struct{ column, value string }{{"provider", f.Provider}, {"day", string(f.Day)}, {"status", string(f.Status)}} {
+		if eq.value != "" {
+			q = q.Where(eq.column+" = ?", eq.value)
+		}
+	}
+	if f.AfterID != "" {
+		q = q.Where("created_at <= ? AND (created_at < ? OR id < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []reconciliationRow
+	if err := q.Order("created_at DESC, id DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]payout.Reconciliation, 0, len(rows))
+	for _, row := range rows {
+		r, err := row.reconciliation()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// FinishReconciliation ends a running reconciliation with what was found:
+// missing are movements that the books have and no statement. One that has
+// ended stays as it is. Errors: ErrUnavailable.
+func (s *Store) FinishReconciliation(ctx context.Context, id string, missing map[payout.Op]payout.Sum) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		var row reconciliationRow
+		err := tx.Raw("SELECT * FROM reconciliations WHERE id = ? AND status = 'running' FOR UPDATE", id).Scan(&row).Error
+		if err != nil || row.ID == "" {
+			return err
+		}
+		sums, lines, err := tx.lineSums(row)
+		if err != nil {
+			return err
+		}
+		for i := range sums {
+			sums[i].Books = sums[i].Books.Plus(missing[sums[i].Op])
+		}
+		text, err := json.Marshal(sums)
+		if err != nil {
+			return fmt.Errorf("encode sums: %w", err)
+		}
+		var found struct{ Open, Repaired int64 }
+		err = tx.Raw(`SELECT COALESCE(SUM(resolved_at IS NULL), 0) AS open,
+			COALESCE(SUM(resolved_by = ? AND resolved_at >= ?), 0) AS repaired FROM breaks WHERE reconciliation_id = ?`,
+			payout.ByReconciliation, row.StartedAt, id).Scan(&found).Error
+		if err != nil {
+			return err
+		}
+		ended := tx.Exec(`UPDATE reconciliations SET status = 'done', active = NULL, ended_at = ?, line_count = ?, matched = ?, in_flight = ?,
+			repaired = ?, break_count = ?, sums = ? WHERE id = ? AND status = 'running'`,
+			tx.now, lines.all, lines.matched, lines.inFlight, found.Repaired+lines.repaired, found.Open, text, id)
+		if ended.Error == nil && ended.RowsAffected != 1 {
+			return fmt.Errorf("reconciliation %s: %w", id, ErrMoved)
+		}
+		return ended.Error
+	})
+}
+
+type lineCounts struct{ all, matched, inFlight, repaired int64 }
+
+// lineSums adds up the lines of a reconciliation's day, by operation and verdict.
+func (tx tx) lineSums(r reconciliationRow) ([]payout.OpSum, lineCounts, error) {
+	var rows []struct {
+		Op, Verdict    string
+		N, Amount      int64
+		Known, Entered int64
+	}
+	// A statement may hold any amounts, foreign ones too: together they may be more than 64 bits hold.
+	err := tx.Raw(`SELECT op, verdict, COUNT(*) AS n, LEAST(COALESCE(SUM(amount), 0), ?) AS amount, COALESCE(SUM(booked > 0), 0) AS known,
+		LEAST(COALESCE(SUM(booked), 0), ?) AS entered FROM statement_lines WHERE provider = ? AND day = ? GROUP BY op, verdict`,
+		int64(money.Full), int64(money.Full), r.Provider, r.Day).Scan(&rows).Error
+	var counts lineCounts
+	sums := []payout.OpSum{{Op: payout.OpCharge}, {Op: payout.OpTransfer}, {Op: payout.OpRefund}, {Op: payout.OpReturn}}
+	for _, row := range rows {
+		counts.all += row.N
+		switch row.Verdict {
+		case verdictMatched:
+			counts.matched += row.N
+		case verdictRepaired:
+			counts.matched += row.N
+			counts.repaired += row.N
+		case verdictInFlight, verdictAsked:
+			counts.inFlight += row.N
+		}
+		for i := range sums {
+			if one := &sums[i]; one.Op == payout.Op(row.Op) {
+				one.Provider = one.Provider.Plus(payout.Sum{Count: row.N, Amount: money.Fen(row.Amount)})
+				one.Books = one.Books.Plus(payout.Sum{Count: row.Known, Amount: money.Fen(row.Entered)})
+			}
+		}
+	}
+	return sums, counts, err
+}
+
+// FailReconciliation ends a reconciliation that cannot be carried out. Errors: ErrUnavailable.
+func (s *Store) FailReconciliation(ctx context.Context, id, why string) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		failed := tx.Exec(`UPDATE reconciliations SET status = 'failed', active = NULL, ended_at = ?, error = ?
+			WHERE id = ? AND status IN ('requested', 'running')`, tx.now, clip(why, 255), id)
+		if failed.Error == nil && failed.RowsAffected == 0 {
+			slog.InfoContext(ctx, "Reconciliation had ended before.", slog.String("reconciliation_id", id))
+		}
+		return failed.Error
+	})
+}

@@ -1,0 +1,340 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// The steps of a recovery of books that were restored (rule R13). They are about
+// what has happened already, so they move no money; each may be repeated, and each
+// refuses with ErrMoved when the books are normal.
+
+// restoredOnly keeps a step of the recovery from books that are normal.
+func (tx tx) restoredOnly() error {
+	var row booksRow
+	err := tx.Raw("SELECT * FROM books WHERE id = 1 LOCK IN SHARE MODE").Scan(&row).Error
+	if b := row.books(); err == nil && b.State != payout.BooksRestored {
+		err = fmt.Errorf("the books are %s: %w", b.State, ErrMoved)
+	}
+	return err
+}
+
+// chargeRecovered is charged for books that are being recovered.
+func (tx tx) chargeRecovered(packetID string) error {
+	if err := tx.restoredOnly(); err != nil {
+		return err
+	}
+	err := tx.charged(packetID)
+	if errors.Is(err, payout.ErrBooksRestored) {
+		return nil
+	}
+	return err
+}
+
+// KnownOrders tells what the books have of order numbers; those they do not know
+// are missing from the map. Errors: ErrUnavailable.
+func (s *Store) KnownOrders(ctx context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
+	out := make(map[string]payout.KnownOrder, len(numbers))
+	if len(numbers) == 0 {
+		return out, nil
+	}
+	var rows []struct {
+		OrderNo      string
+		Booked       bool
+		ReturnBooked bool
+	}
+	err := s.read(ctx).Raw("SELECT order_no, booked, return_booked FROM attempts WHERE order_no IN ?", numbers).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.OrderNo] = payout.KnownOrder{Booked: r.Booked, ReturnBooked: r.ReturnBooked}
+	}
+	return out, classify(err)
+}
+
+// UnsettledPayments lists the payments of a packet of which more may have happened
+// than the books know: all that are not paid, cancelled or paid by other means. The
+// charge comes first. Errors: ErrUnavailable.
+func (s *Store) UnsettledPayments(ctx context.Context, packetID string) ([]payout.Payment, error) {
+	var rows []paymentRow
+	err := s.read(ctx).Raw(`SELECT * FROM payments FORCE INDEX (payments_packet) WHERE packet_id = ? AND kind IN ('c', 'p', 'r', 'h')
+		AND status IN ('pending', 'sending', 'unknown', 'awaiting_recipient', 'failed', 'returned') ORDER BY id`, packetID).Scan(&rows).Error
+	out := make([]payout.Payment, len(rows))
+	for i, r := range rows {
+		out[i] = r.payment()
+	}
+	return out, classify(err)
+}
+
+// SharesLeft lists shares of a packet that nobody has, by index, after the given
+// one. Errors: ErrUnavailable.
+func (s *Store) SharesLeft(ctx context.Context, packetID string, after, limit int) ([]payout.ShareLeft, error) {
+	var rows []shareRow
+	err := s.read(ctx).Raw("SELECT packet_id, share_index, amount FROM shares WHERE packet_id = ? AND share_index > ? AND user_id IS NULL "+
+		"ORDER BY share_index LIMIT ?",
+		packetID, after, limit).Scan(&rows).Error
+	out := make([]payout.ShareLeft, len(rows))
+	for i, r := range rows {
+		out[i] = payout.ShareLeft{Index: r.ShareIndex, Amount: money.Fen(r.Amount)}
+	}
+	return out, classify(err)
+}
+
+// RecoverAttempt puts number no of a payment back, which was sent at sentAt or
+// later, with its exact request; its outcome is unknown and to be asked for. A
+// number that the books have stays as it is, but for the one that counts when the
+// provider had never received it by the time of the backup: it was sent again.
+// put says whether anything changed. Errors: ErrNotFound, ErrMoved when it is not
+// the next number, payout.ErrUndecided, payout.ErrOtherProvider, ErrUnavailable, what encode returns.
+func (s *Store) RecoverAttempt(ctx context.Context, id string, no int, sentAt time.Time, limits payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
+	err = s.inTx(ctx, failpoint.RecoverNumber, func(tx tx) error {
+		put = false
+		if err := tx.restoredOnly(); err != nil {
+			return err
+		}
+		row, attempts, err := tx.load(id, true)
+		if err != nil || no < len(attempts) {
+			return err
+		}
+		p, deciding := row.payment(), row.payment().Deciding
+		if err := limits.Adapter.Take(&p); err != nil {
+			return err
+		}
+		var a payout.Attempt
+		switch no - len(attempts) {
+		case 0:
+			a = attempts[no-1]
+			if put, err = payout.NoteResent(&p, &a, limits, tx.now); err != nil || !put {
+				return err
+			}
+		case 1:
+			if a, err = newAttempt(p, no, encode); err != nil {
+				return err
+			}
+			if err := payout.NoteRecovered(&p, &a, limits, sentAt.UTC(), tx.now); err != nil {
+				return err
+			}
+			put = true
+		default:
+			return fmt.Errorf("payment %s: number %d after %d: %w", id, no, len(attempts), ErrMoved)
+		}
+		arow := newAttemptRow(a)
+		write := tx.Save
+		if no > len(attempts) {
+			write = tx.Create
+		}
+		if err := write(&arow).Error; err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		if deciding != "" {
+			if err := tx.endOpenDecision(id, payout.DecisionOvertaken); err != nil {
+				return err
+			}
+		}
+		return tx.recovered(id, a.OrderNo, "the provider knows this number, and the restored books did not know that it was sent")
+	})
+	return put, err
+}
+
+func (tx tx) recovered(paymentID, orderNo, what string) error {
+	return tx.addEvent(paymentID, payout.Event{Source: "ledger", OrderNo: orderNo, Outcome: "recovered", What: what})
+}
+
+// RecoverCancel cancels a payout whose cancel's refund the provider knows: the money
+// is owed to the sender then, and the refund a payment of its own. Returns the
+// refund's id. Errors: ErrNotFound, payout.ErrUndecided, ErrUnavailable.
+func (s *Store) RecoverCancel(ctx context.Context, id string) (refund string, err error) {
+	err = s.inTx(ctx, failpoint.RecoverCancel, func(tx tx) error {
+		if err := tx.restoredOnly(); err != nil {
+			return err
+		}
+		row, _, err := tx.load(id, true)
+		if err != nil {
+			return err
+		}
+		p := row.payment()
+		refund = payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
+		if p.Status == payout.StatusCancelled {
+			return nil
+		}
+		if err := payout.CancelRecovered(&p, tx.now); err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		if err := tx.post(p.PacketID, payout.NewPosting(payout.PostCancel, p.ID, p.Amount)); err != nil {
+			return err
+		}
+		if err := tx.refundOfCancel(p); err != nil {
+			return err
+		}
+		if err := tx.endOpenDecision(id, payout.DecisionCarriedOut); err != nil {
+			return err
+		}
+		return tx.recovered(id, "", "cancelled after the backup: its refund is known to the provider")
+	})
+	return refund, err
+}
+
+// RecoverRejected rejects a packet of which Redis remembers that it was, and whose charge
+// the provider has never received, or has refused; or has carried out after all: then all of it
+// goes back to the sender, as giveBack has it. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) RecoverRejected(ctx context.Context, id string, f packet.Failure) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.restoredOnly(); err != nil {
+			return err
+		}
+		prow, err := tx.lockPacket(id)
+		if err != nil || prow.Status != string(packet.StatusFunding) {
+			return err
+		}
+		row, _, err := tx.load(payout.ID(payout.KindCharge, id, 0), true)
+		if err != nil {
+			return err
+		}
+		p, failure := row.payment(), payout.NewFailure(f.Code, f.Message)
+		reject := func() error {
+			return tx.movePacket(id, packet.StatusFunding, packet.StatusRejected,
+				map[string]any{"failure_code": code(failure.Code), "failure_message": clip(failure.Message, 255)})
+		}
+		if p.Status == payout.StatusPaid {
+			if err := reject(); err != nil {
+				return err
+			}
+			return tx.owedRefund(prow, p.Amount)
+		}
+		if err := payout.RefuseRecovered(&p, failure, tx.now); err != nil {
+			return err
+		}
+		if err := tx.casPayment(row, p); err != nil {
+			return err
+		}
+		if err := tx.recovered(p.ID, "", "its packet was rejected after the backup; the provider has not carried it out"); err != nil {
+			return err
+		}
+		return reject()
+	})
+}
+
+// RecoverRemainder closes the books of a packet whose remainder the provider knows
+// as refunded, or which was closed without one (amount 0): the remainder is what
+// the books say is left, and has to be amount.
+// Errors: ErrNotFound, ErrMoved while the charge is not paid, payout.ErrUndecided
+// when another amount is left, ErrUnavailable.
+func (s *Store) RecoverRemainder(ctx context.Context, id string, amount money.Fen, reason packet.CloseReason) error {
+	return s.inTx(ctx, failpoint.RecoverRemainder, func(tx tx) error {
+		if err := tx.restoredOnly(); err != nil {
+			return err
+		}
+		row, err := tx.lockPacket(id)
+		if err != nil || row.BooksClosedAt != nil {
+			return err
+		}
+		if from := packet.Status(row.Status); from != packet.StatusClosing {
+			if err := tx.chargeRecovered(id); err != nil {
+				return err
+			}
+			if err := tx.movePacket(id, from, packet.StatusClosing, map[string]any{"close_reason": string(reason)}); err != nil {
+				return err
+			}
+		}
+		left, err := tx.closeBooks(row)
+		if err != nil {
+			return err
+		}
+		if left != amount {
+			return fmt.Errorf("packet %s: %d fen were refunded, the books leave %d: %w", id, amount, left, payout.ErrUndecided)
+		}
+		if left == 0 {
+			return nil
+		}
+		return tx.owedRefund(row, left)
+	})
+}
+
+// NoteUndecided keeps what the recovery could not decide about a packet as a break:
+// until it is resolved nothing of the packet is sent, closed or decided. subject is
+// an order number or a payment id. Errors: ErrUnavailable.
+func (s *Store) NoteUndecided(ctx context.Context, packetID, subject, detail string) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		res := tx.Exec("UPDATE books SET guarded = TRUE WHERE id = 1 AND state = 'restored'")
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected == 0 { // they are normal, or it is set already
+			if err := tx.restoredOnly(); err != nil {
+				return err
+			}
+		}
+		payment := subject[:min(len(subject), payout.IDLen)]
+		return tx.addBreak(packetID, payment, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
+	})
+}
+
+// DeclareRestored says of books that are normal that they were restored, and hold
+// what had happened until then: what nobody could notice, because the copy of their
+// number was lost too. With the audit entry; repeatable. Errors: ErrUnavailable.
+func (s *Store) DeclareRestored(ctx context.Context, w payout.StaffWrite, known int64, until time.Time) (payout.Books, error) {
+	var out payout.Books
+	err := s.inTx(ctx, failpoint.RecoverDeclare, func(tx tx) error {
+		b, err := tx.lockBooks()
+		if out = b; err != nil || b.State == payout.BooksRestored {
+			return err
+		}
+		out.State, out.Known, out.RestoredAt, out.BeatAt = payout.BooksRestored, max(known, b.Number), tx.now, until.UTC()
+		if err := tx.saveBooks(out); err != nil {
+			return err
+		}
+		return tx.audit(w, "books_restored", "books", booksNote(b), booksNote(out))
+	})
+	return out, err
+}
+
+// EndRestored makes restored books normal again, at a number above all that is
+// known, and lets the payments of a provider go on. With the audit entry, which
+// keeps report. found is how the recovery found them: books that were restored once more
+// since do not have what it has put back. Books that are normal stay as they are. Errors:
+// ErrMoved when these are other books, ErrUnavailable.
+func (s *Store) EndRestored(ctx context.Context, w payout.StaffWrite, found payout.Books, known int64, provider string,
+	report any) (payout.Books, error) {
+	var out payout.Books
+	err := s.inTx(ctx, failpoint.RecoverEnd, func(tx tx) error {
+		b, err := tx.lockBooks()
+		out = b
+		switch {
+		case err != nil:
+			return err
+		case !b.RestoredAt.Equal(found.RestoredAt):
+			return fmt.Errorf("the books were restored once more while they were recovered: %w", ErrMoved)
+		case b.State == payout.BooksNormal:
+			return nil
+		}
+		out = b.Recovered(max(known, s.sight.number.Load()), tx.now)
+		if err := tx.saveBooks(out); err != nil {
+			return err
+		}
+		// Payments that are parked go on when their provider is let go; it is as if it were.
+		err = tx.Exec("INSERT INTO providers (name, released_at) VALUES (?, ?) ON DUPLICATE KEY UPDATE released_at = IF(held_at IS NULL, "+
+			"VALUES(released_at), released_at)",
+			provider, tx.now).Error
+		if err != nil {
+			return err
+		}
+		return tx.audit(w, "books_recovered", "books", booksNote(b), map[string]any{"books": booksNote(out), "report": report})
+	})
+	return out, err
+}
+
+func booksNote(b payout.Books) map[string]any {
+	return map[string]any{"number": b.Number, "state": string(b.State), "known": b.Known, "until": b.BeatAt}
+}

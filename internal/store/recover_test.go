@@ -1,0 +1,230 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// The writes of a recovery on real rows; package simulate has them in memory.
+
+// declared declares MySQL restored.
+func declared(t *testing.T, s *Store) payout.Books {
+	t.Helper()
+	b, err := s.DeclareRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, 0, s.Now())
+	must(t, err)
+	return b
+}
+
+// ended ends the recovery.
+func ended(t *testing.T, s *Store, found payout.Books) {
+	t.Helper()
+	must(t, errOnly(s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, found, 0, provider, nil)))
+}
+
+// leaves ends a recovery without an outcome of an order; staff resolves the break.
+func leaves(t *testing.T, s *Store, p packet.Packet, orderNo string) {
+	t.Helper()
+	found := declared(t, s)
+	must(t, s.NoteUndecided(t.Context(), p.ID, orderNo, "no usable answer"))
+	ended(t, s, found)
+	must(t, errOnly(s.ResolveBreak(t.Context(), staff(t, s, "resolve", "h"),
+		query[int64](t, s, "SELECT id FROM breaks WHERE kind = 'restored'"),
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })))
+}
+
+// TestR13_ListIsLost: only books that are being recovered take a packet whose list of users is
+// lost, and every reader knows that it is not for everybody. Its shares take the claims that were
+// won before; it does not open, and closes in full.
+func TestR13_ListIsLost(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p, later := samplePacket(1000, 2), samplePacket(500, 1)
+	p.EligibleCount, later.EligibleCount = 2, 1
+	wantErr(t, errOnly(s.RecordPacket(ctx, p, []byte("sealed"), nil, provider)), ErrMoved)
+	found := declared(t, s)
+	for _, one := range []packet.Packet{p, later} {
+		must(t, errOnly(s.RecordPacket(ctx, one, []byte("sealed"), nil, provider)))
+	}
+	ended(t, s, found)
+	pay(t, s, chargeID(p))
+	found = declared(t, s)
+	if status, err := s.RecoverFund(ctx, p.ID, even(p)); err != nil || status != packet.StatusClosing {
+		t.Errorf("recovered as %s: %v", status, err)
+	}
+	must(t, errOnly(s.RecoverClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "guest", Amount: 500, ClaimedAt: s.Now()}, provider)))
+	ended(t, s, found)
+	pay(t, s, chargeID(later))
+	for _, one := range []packet.Packet{p, later} {
+		if status, err := s.Fund(ctx, one.ID, even(one)); err != nil || status != packet.StatusClosing {
+			t.Errorf("funded as %s: %v", status, err)
+		}
+		rec, err := s.Packet(ctx, one.ID)
+		must(t, err)
+		pool, _, err := s.PoolOf(ctx, one.ID)
+		must(t, err)
+		listed, err := s.Packets(ctx, packet.RecordFilter{App: one.App, Limit: 10})
+		must(t, err)
+		unfinished, _, err := s.UnfinishedPacket(ctx, one.ID)
+		must(t, err)
+		counts := []int{rec.EligibleCount, pool.EligibleCount, unfinished.EligibleCount}
+		for _, l := range listed {
+			if l.ID == one.ID {
+				counts = append(counts, l.EligibleCount)
+			}
+		}
+		if want := slices.Repeat([]int{one.EligibleCount}, 4); !slices.Equal(counts, want) || !rec.ListLost() || !pool.ListLost() ||
+			rec.Reason != packet.CloseUnopened {
+			t.Errorf("for %v users, closed as %s", counts, rec.Reason)
+		}
+	}
+	if remainder, err := s.CloseBooks(ctx, p.ID); err != nil || remainder != 500 {
+		t.Errorf("remainder %d: %v", remainder, err)
+	}
+	if remainder, err := s.CloseBooks(ctx, later.ID); err != nil || remainder != 500 {
+		t.Errorf("remainder %d: %v", remainder, err)
+	}
+}
+
+// TestR13_RejectedAgain: Redis remembers that a packet was rejected. One that was charged all
+// the same is refunded in full, one that was not is not. A repeat changes nothing.
+func TestR13_RejectedAgain(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	charged, refused := recorded(t, s, samplePacket(100, 1)), recorded(t, s, samplePacket(100, 1))
+	pay(t, s, chargeID(charged))
+	fail(t, s, chargeID(refused))
+	why := packet.Failure{Code: "declined", Message: "y"}
+	wantErr(t, s.RecoverRejected(ctx, charged.ID, why), ErrMoved)
+	found := declared(t, s)
+	for range 2 {
+		for _, p := range []packet.Packet{charged, refused} {
+			must(t, s.RecoverRejected(ctx, p.ID, why))
+			rec, err := s.Packet(ctx, p.ID)
+			must(t, err)
+			if rec.Stored != packet.StatusRejected || rec.Failure == nil || *rec.Failure != why {
+				t.Errorf("%s, %+v", rec.Stored, rec.Failure)
+			}
+		}
+	}
+	ended(t, s, found)
+	back, err := s.PaymentOf(ctx, refundID(charged))
+	if err != nil || back.Status != payout.StatusPending || back.Amount != 100 {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if n := query[int](t, s, "SELECT COUNT(*) FROM payments WHERE kind = 'r'"); n != 1 {
+		t.Errorf("%d refunds", n)
+	}
+	pay(t, s, back.ID)
+	if _, wrong := verified(t, s); len(wrong) != 0 {
+		t.Errorf("%+v", wrong)
+	}
+}
+
+// TestR13_RemainderAsRefunded: a packet is closed with the remainder that was refunded. Another
+// amount is undecided and changes nothing.
+func TestR13_RemainderAsRefunded(t *testing.T) {
+	s, _ := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 2)
+	claim(t, s, p, 0, "u")
+	found := declared(t, s)
+	wantErr(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled), payout.ErrUndecided)
+	if rec, err := s.Packet(ctx, p.ID); err != nil || rec.Stored != packet.StatusOpen || !rec.BooksClosedAt.IsZero() {
+		t.Errorf("%s, %s, %v", rec.Stored, rec.BooksClosedAt, err)
+	}
+	for range 2 {
+		must(t, s.RecoverRemainder(ctx, p.ID, 50, packet.CloseRecalled))
+	}
+	rec, err := s.Packet(ctx, p.ID)
+	if err != nil || rec.Stored != packet.StatusClosing || rec.Reason != packet.CloseRecalled || rec.Remainder != 50 {
+		t.Errorf("%+v, %v", rec, err)
+	}
+	_, err = s.RecoverClaim(ctx, claimOf(p, 1, "late"), provider)
+	wantErr(t, err, packet.ErrBooksClosed)
+	ended(t, s, found)
+	pay(t, s, refundID(p))
+	if _, wrong := verified(t, s); len(wrong) != 0 {
+		t.Errorf("%+v", wrong)
+	}
+}
+
+// TestR13_OtherBooksAreNotComplete: MySQL was restored once more during its recovery. The end of
+// that recovery is refused.
+func TestR13_OtherBooksAreNotComplete(t *testing.T) {
+	s, c := newStore(t)
+	first := declared(t, s)
+	ended(t, s, first)
+	c.pass(time.Minute)
+	again := declared(t, s)
+	_, err := s.EndRestored(t.Context(), payout.StaffWrite{Owner: "op", Role: "operator", Reason: "r"}, first, 0, provider, nil)
+	wantErr(t, err, ErrMoved)
+	wantErr(t, s.BooksBelieved(t.Context()), payout.ErrBooksRestored)
+	ended(t, s, again)
+	must(t, s.BooksBelieved(t.Context()))
+}
+
+// TestR13_LeftCancelIsNotPaidAgain: it is unknown whether a payout was cancelled: the recovery had
+// no answer about its refund. A retry is refused, a cancel is not. After a further recovery, with
+// an answer, both are allowed.
+func TestR13_LeftCancelIsNotPaidAgain(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 1)
+	claim(t, s, p, 0, "u")
+	id := payoutID(p, 0)
+	fail(t, s, id)
+	leaves(t, s, p, payout.OrderNo(payout.ID(payout.KindRefund, p.ID, 1), 1))
+	_, err := s.PreviewDecision(ctx, id, retryCommand)
+	wantErr(t, err, payout.ErrCancelLeft)
+	_, err = s.PreviewDecision(ctx, id, payout.Command{Kind: payout.DecisionCancel})
+	must(t, err)
+	retry := func(key string) (refused error) {
+		_, err := s.Decide(ctx, staff(t, s, key, "h"), id, retryCommand, func(_ *payout.Decision, _ payout.Row, err error) (int, []byte) {
+			refused = err
+			return 200, []byte("{}")
+		})
+		must(t, err)
+		return refused
+	}
+	wantErr(t, retry("again"), payout.ErrCancelLeft)
+	c.pass(time.Minute)
+	ended(t, s, declared(t, s))
+	must(t, retry("after a further recovery"))
+}
+
+// TestR13_LeftChargeOpensNothing: a recovery had no answer about a charge, which proves to be paid
+// later. The payouts of its packet were not searched for, so it is neither opened nor closed (which
+// would refund it in full) before a further recovery.
+func TestR13_LeftChargeOpensNothing(t *testing.T) {
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := recorded(t, s, samplePacket(100, 2))
+	o := begin(t, s, chargeID(p))
+	leaves(t, s, p, o.OrderNo)
+	settle(t, s, payout.SourceAsk, o.OrderNo, payout.ObsSucceeded)
+	refused := func(name string, err error) {
+		t.Helper()
+		if !errors.Is(err, payout.ErrBooksRestored) || !strings.Contains(err.Error(), "recover again") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := s.Fund(ctx, p.ID, even(p))
+	refused("opened", err)
+	_, err = s.BeginClosing(ctx, p.ID, packet.CloseUnopened)
+	refused("closed", err)
+	c.pass(time.Minute)
+	found := declared(t, s)
+	must(t, s.NoteUndecided(ctx, p.ID, o.OrderNo, "no usable answer, again"))
+	must(t, errOnly(s.RecoverFund(ctx, p.ID, even(p))))
+	must(t, s.RecoverRemainder(ctx, p.ID, 100, packet.CloseRecalled))
+	ended(t, s, found)
+	if n, back := query[int](t, s, "SELECT COUNT(*) FROM shares"), statusOf(t, s, refundID(p)); n != 2 || back != payout.StatusPending {
+		t.Errorf("%d shares, the refund is %s", n, back)
+	}
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/observe"
+	"hongbao/internal/payout"
+)
+
+// retainedBatch is how many rows one transaction looks at.
+const retainedBatch = 500
+
+// repeatedFor is how long a staff write may be repeated after its packet has ended.
+const repeatedFor = 7 * 24 * time.Hour
+
+// atEnd is true of payments at their end since before a time. What failed or came back
+// waits for staff; only of a charge nothing more is to come.
+const atEnd = "COALESCE((p.status IN ('paid', 'paid_outside', 'cancelled') OR p.kind = 'c' AND p.status = 'failed') " +
+	"AND p.settled_at < @before, FALSE)"
+
+// noneOrEnded is atEnd also without a payment of ours.
+const noneOrEnded = "(p.id IS NULL OR " + atEnd + ")"
+
+// retained is how a table is read, oldest rows first, and by what a row is removed.
+type retained struct {
+	from   string   // the table as b, with its index, and what it is joined to
+	id, at string   // its number, "" where its rows have none, and its age
+	key    []string // columns of the primary key
+	gone   string   // which rows may be removed, beside their age
+}
+
+// retainedTables are the tables of payout.Retentions.
+var retainedTables = map[payout.Retained]retained{
+	payout.RetainedNotifications: {key: []string{"provider", "event_id"}, at: "received_at", gone: noneOrEnded,
+		from: "notifications b FORCE INDEX (notifications_received) LEFT JOIN attempts a ON a.order_no = b.order_no " +
+			"LEFT JOIN payments p ON p.id = a.payment_id"},
+	payout.RetainedEvents: {key: []string{"id"}, id: "id", at: "at", gone: atEnd,
+		from: "payment_events b FORCE INDEX (PRIMARY) LEFT JOIN payments p ON p.id = b.payment_id"},
+	payout.RetainedLines: {key: []string{"id"}, id: "id", at: "created_at",
+		gone: noneOrEnded + " AND NOT EXISTS (SELECT 1 FROM breaks k FORCE INDEX (breaks_subject) WHERE k.payment_id = COALESCE(p.id, '') " +
+			"AND k.order_no = b.order_no AND k.resolved_at IS NULL)",
+		from: "statement_lines b FORCE INDEX (PRIMARY) LEFT JOIN attempts a ON a.order_no = b.order_no " +
+			"LEFT JOIN payments p ON p.id = a.payment_id"},
+	payout.RetainedStaffIdempotency: {key: []string{"owner", "route", "idem_key"}, at: "created_at", gone: "TRUE",
+		from: "staff_idempotency b FORCE INDEX (staff_idempotency_created)"},
+	payout.RetainedDecisions: {key: []string{"id"}, at: "created_at",
+		gone: atEnd + " AND b.status <> 'open' AND COALESCE(b.ended_at, b.expires_at) < @before",
+		from: "decisions b FORCE INDEX (decisions_created) LEFT JOIN payments p ON p.id = b.payment_id"},
+	payout.RetainedBreaks: {key: []string{"id"}, at: "resolved_at", gone: noneOrEnded,
+		from: "breaks b FORCE INDEX (breaks_open) LEFT JOIN payments p ON p.id = b.payment_id"},
+	payout.RetainedQuarantine: {key: []string{"lane", "entry_id"}, at: "created_at", gone: "TRUE",
+		from: "quarantine b FORCE INDEX (quarantine_created)"},
+}
+
+// retainedRow is a row that may be removed, or stays.
+type retainedRow struct {
+	ID         int64
+	K1, K2, K3 []byte
+	At         time.Time
+	Gone       bool
+}
+
+// TurnToRemove takes the next turn of the removal of old rows of a table; no other turn
+// begins for every. ok is false when none is due. Errors: ErrUnavailable.
+func (s *Store) TurnToRemove(ctx context.Context, table payout.Retained, every time.Duration) (ok bool, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
+		if err := tx.Raw("SELECT COUNT(*) FROM retention WHERE name = ?", string(table)).Scan(&known).Error; err != nil {
+			return err
+		}
+		if known == 0 {
+			if err := tx.Exec("INSERT IGNORE INTO retention (name, due_at) VALUES (?, ?)", string(table), tx.now).Error; err != nil {
+				return err
+			}
+		}
+		res := tx.Exec("UPDATE retention SET due_at = ? WHERE name = ? AND "+isDue, tx.now.Add(every), string(table), tx.now,
+			tx.now.Add(longestTurn))
+		ok = res.RowsAffected == 1
+		return res.Error
+	})
+	return ok, err
+}
+
+// RemoveOld looks at the next rows of a table behind a place, oldest first, and removes
+// those that are older than keep and about nothing that is still going on. more: rows as
+// old are left behind next. Errors: payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) RemoveOld(ctx context.Context, table payout.Retained, keep time.Duration, after payout.RetainedPlace) (
+	removed int64, next payout.RetainedPlace, more bool, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		removed, next, more = 0, after, false
+		if err := tx.trusted(); err != nil { // what a restored MySQL says of payments may be wrong
+			return err
+		}
+		before := tx.now.Add(-keep)
+		rows, err := tx.oldest(retainedTables[table], before, after)
+		if err != nil {
+			return err
+		}
+		if table == payout.RetainedStaffIdempotency {
+			if err := tx.keepRepeatable(rows); err != nil {
+				return err
+			}
+		}
+		more = len(rows) == retainedBatch
+		var gone []retainedRow
+		for _, r := range rows {
+			switch {
+			case !r.At.Before(before): // rows in the order of their numbers: what follows is younger
+				more = false
+			case r.Gone:
+				gone = append(gone, r)
+				continue
+			}
+			next = retainedBehind(next, r)
+		}
+		if removed, err = tx.remove(table, gone); err != nil || removed == 0 {
+			return err
+		}
+		return tx.Exec("UPDATE retention SET removed = removed + ? WHERE name = ?", removed, string(table)).Error
+	})
+	return removed, next, more, err
+}
+
+// oldest reads the next rows behind a place.
+func (tx tx) oldest(t retained, before time.Time, after payout.RetainedPlace) (rows []retainedRow, err error) {
+	columns := "b." + t.at + " AS at, " + t.gone + " AS gone"
+	for i, name := range t.key {
+		columns += fmt.Sprintf(", b.%s AS k%d", name, i+1)
+	}
+	from := after.At
+	if from.IsZero() {
+		from = everBefore
+	}
+	rest := " FROM " + t.from + " WHERE b." + t.at + " >= @at AND b." + t.at + " < @before ORDER BY b." + t.at + " LIMIT @batch OFFSET @kept"
+	if t.id != "" {
+		columns += ", b." + t.id + " AS id"
+		rest = " FROM " + t.from + " WHERE b." + t.id + " > @id ORDER BY b." + t.id + " LIMIT @batch"
+	}
+	err = tx.Raw("SELECT "+columns+rest, map[string]any{"id": after.ID, "at": from.UTC(), "before": before, "batch": retainedBatch,
+		"kept": after.Kept}).Scan(&rows).Error
+	return rows, err
+}
+
+// retainedBehind is the place behind a row that stays.
+func retainedBehind(p payout.RetainedPlace, r retainedRow) payout.RetainedPlace {
+	if !r.At.Equal(p.At) {
+		p.At, p.Kept = r.At.UTC(), 0
+	}
+	p.Kept++
+	p.ID = r.ID
+	return p
+}
+
+// remove deletes rows by their primary keys.
+func (tx tx) remove(table payout.Retained, rows []retainedRow) (int64, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	key := retainedTables[table].key
+	one := "(" + strings.Join(key, " = ? AND ") + " = ?)"
+	args := make([]any, 0, len(rows)*len(key))
+	for _, r := range rows {
+		for _, value := range [][]byte{r.K1, r.K2, r.K3}[:len(key)] {
+			args = append(args, value)
+		}
+	}
+	res := tx.Exec("DELETE FROM "+string(table)+" WHERE "+strings.Repeat(one+" OR ", len(rows)-1)+one, args...)
+	return res.RowsAffected, res.Error
+}
+
+// routePayment, routePacket and routeApproval find in the path of a staff write what it is about.
+var (
+	routePayment  = regexp.MustCompile(`/([cprh][0-9a-v]{24})(?:/|$)`)
+	routePacket   = regexp.MustCompile(`/packets/([0-9a-v]{20})(?:/|$)`)
+	routeApproval = regexp.MustCompile(`/approvals/(a[0-9A-Z]{25})(?:/|$)`)
+)
+
+// keepRepeatable lets those answers stay whose packet has not ended for repeatedFor. One
+// about no single packet is old enough.
+func (tx tx) keepRepeatable(rows []retainedRow) error {
+	for i, r := range rows {
+		packetID := ""
+		switch route := r.K2; {
+		case routePayment.Match(route):
+			packetID = string(routePayment.FindSubmatch(route)[1][1:21])
+		case routePacket.Match(route):
+			packetID = string(routePacket.FindSubmatch(route)[1])
+		case routeApproval.Match(route):
+			err := tx.Raw("SELECT SUBSTRING(payment_id, 2, 20) FROM decisions WHERE approval_id = ?",
+				routeApproval.FindSubmatch(route)[1]).Scan(&packetID).Error
+			if err != nil {
+				return err
+			}
+		}
+		if packetID == "" {
+			continue
+		}
+		var lives int64
+		err := tx.Raw("SELECT COUNT(*) FROM packets WHERE id = ? AND (status NOT IN ('closed', 'rejected') OR COALESCE(closed_at, "+
+			"expires_at) > ?)", packetID, tx.now.Add(-repeatedFor)).Scan(&lives).Error
+		if err != nil {
+			return err
+		}
+		rows[i].Gone = lives == 0
+	}
+	return nil
+}
+
+// retention reads what was removed of each table, and how old its oldest row is.
+func (r *Vitals) retention(ctx context.Context, v *observe.Vitals) error {
+	var rows []struct {
+		Name    string
+		Removed int64
+	}
+	if err := r.store.read(ctx).Raw("SELECT name, removed FROM retention").Scan(&rows).Error; err != nil {
+		return err
+	}
+	removed := map[string]int64{}
+	for _, row := range rows {
+		removed[row.Name] = row.Removed
+	}
+	for _, one := range payout.Retentions {
+		t := retainedTables[one.Table]
+		order, from := t.at, any(everBefore)
+		if t.id != "" {
+			order, from = t.id, 0
+		}
+		index := t.from[:strings.Index(t.from, ")")+1]
+		var oldest struct{ At *time.Time }
+		err := r.store.read(ctx).Raw("SELECT b."+t.at+" AS at FROM "+index+" WHERE b."+order+" > ? ORDER BY b."+order+" LIMIT 1",
+			from).Scan(&oldest).Error
+		if err != nil {
+			return err
+		}
+		v.Retention = append(v.Retention, observe.Retained{Table: string(one.Table), Removed: removed[string(one.Table)],
+			Oldest: orZero(oldest.At)})
+	}
+	return nil
+}

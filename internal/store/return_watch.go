@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+type returnWatchRow struct {
+	Provider string
+	Day      *string
+	Place    string
+	UntilAt  *time.Time
+}
+
+// TurnToWatchReturns takes the next turn of the search for returned payments and returns its
+// position. No other turn begins for every. ok is false when none is due, because another
+// worker has the turn: then nothing changes. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) TurnToWatchReturns(ctx context.Context, by payout.Adapter, every time.Duration) (w payout.ReturnWatch, ok bool, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.ofAdapter(by); err != nil {
+			return err
+		}
+		var known int64 // read first: INSERT IGNORE of an existing row locks it, and two workers would deadlock
+		if err := tx.Raw("SELECT COUNT(*) FROM return_watches WHERE provider = ?", by.Provider).Scan(&known).Error; err != nil {
+			return err
+		}
+		if known == 0 {
+			if err := tx.Exec("INSERT IGNORE INTO return_watches (provider, due_at) VALUES (?, ?)", by.Provider, tx.now).Error; err != nil {
+				return err
+			}
+		}
+		res := tx.Exec("UPDATE return_watches SET due_at = ? WHERE provider = ? AND "+isDue, tx.now.Add(every), by.Provider, tx.now,
+			tx.now.Add(longestTurn))
+		if ok = res.RowsAffected == 1; res.Error != nil || !ok {
+			return res.Error
+		}
+		var row returnWatchRow
+		err := tx.Raw("SELECT provider, day, place, until_at FROM return_watches WHERE provider = ?", by.Provider).Scan(&row).Error
+		if err != nil {
+			return err
+		}
+		w = payout.ReturnWatch{Provider: by.Provider, Day: payout.Day(orEmpty(row.Day)), After: row.Place, Until: orZero(row.UntilAt)}
+		return nil
+	})
+	return w, ok, err
+}
+
+// returnsSeen is the time up to which returns were searched, of the provider that is furthest
+// behind; zero when none lists the current day.
+func (s *Store) returnsSeen(ctx context.Context) (time.Time, error) {
+	var seen struct{ UntilAt *time.Time }
+	err := s.read(ctx).Raw("SELECT MIN(until_at) AS until_at FROM return_watches").Scan(&seen).Error
+	return orZero(seen.UntilAt), err
+}
+
+// KeepReturnWatch moves the position from was to now and makes the next turn due after next.
+// ok is false when another worker has moved it: then nothing changes. Errors: ErrUnavailable.
+func (s *Store) KeepReturnWatch(ctx context.Context, was, now payout.ReturnWatch, next time.Duration) (ok bool, err error) {
+	err = s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		res := tx.Exec("UPDATE return_watches SET day = ?, place = ?, until_at = ?, due_at = ? WHERE provider = ? AND COALESCE(day, '') = ? "+
+			"AND place = ?",
+			optString(string(now.Day)), now.After, optTime(now.Until), tx.now.Add(next), was.Provider, string(was.Day), was.After)
+		ok = res.RowsAffected == 1
+		return res.Error
+	})
+	return ok, err
+}

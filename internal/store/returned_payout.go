@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// AskReturned requests a query of an order number that the provider lists as returned and whose
+// return is not booked. Like a notification it moves nothing. An answer younger than stands
+// counts against the list. Not queried are unknown numbers, numbers that ended without moving
+// money, and charges: a returned charge is decided by staff (payout.BreakContradiction).
+// Errors: ErrUnavailable.
+func (s *Store) AskReturned(ctx context.Context, orderNo string, stands time.Duration) (payout.ReturnAsk, error) {
+	was := payout.ReturnLeft
+	err := s.askAbout(ctx, orderNo, "provider", "returned without a notification: query requested",
+		func(tx tx, p payout.Payment, a payout.Attempt) bool {
+			switch {
+			case p.Kind == payout.KindCharge, a.ReturnBooked, !a.Booked && !p.Status.Open():
+				was = payout.ReturnLeft
+			case tx.now.Sub(a.AskedAt).Abs() < stands:
+				was = payout.ReturnAnswered
+			default:
+				was = payout.ReturnAsked
+			}
+			return was != payout.ReturnAsked
+		})
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, payout.ErrBadOrderNo): // not of ours: a difference
+		return payout.ReturnLeft, nil
+	case err != nil:
+		return payout.ReturnLeft, err
+	}
+	return was, nil
+}
+
+// ReturnsKnown tells what the books know of order numbers whose money has come back. A
+// number that they do not have is left out. Errors: ErrUnavailable.
+func (s *Store) ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error) {
+	if len(orderNos) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		OrderNo      string
+		Booked       bool
+		ReturnBooked bool
+		AskRequested bool
+		Status       string
+	}
+	err := s.read(ctx).Raw(`SELECT a.order_no, a.booked, a.return_booked, a.ask_requested, p.status FROM attempts a
+		JOIN payments p ON p.id = a.payment_id
+		WHERE a.order_no IN ?`, orderNos).Scan(&rows).Error
+	if err != nil {
+		return nil, classify(err)
+	}
+	out := make(map[string]payout.ReturnKnown, len(rows))
+	for _, r := range rows {
+		out[r.OrderNo] = payout.ReturnKnown{Booked: r.ReturnBooked, Waiting: !r.Booked && payout.Status(r.Status).Open(), Asked: r.AskRequested}
+	}
+	return out, nil
+}

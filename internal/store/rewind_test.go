@@ -1,0 +1,170 @@
+package store
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// The clock of MySQL is ahead for as long as clockAhead, and then set right.
+const clockAhead = 30 * 24 * time.Hour
+
+// meanwhile does something while the clock is ahead.
+func (c *clock) meanwhile(do func()) {
+	c.pass(clockAhead)
+	do()
+	c.pass(-clockAhead)
+}
+
+// TestDueOnceTheClockIsSetRight: what was put off by a clock ahead is due at once. The rest
+// of the step would be waited for otherwise.
+func TestDueOnceTheClockIsSetRight(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	retried, told := failedPayment(t, s), owing(t, s)
+	order := begin(t, s, told)
+	settle(t, s, payout.SourceSend, order.OrderNo, payout.ObsPending)
+	bulk := staff(t, s, "bulk", "h")
+	turns := map[string]func() bool{
+		"return watch": func() bool {
+			_, ok, err := s.TurnToWatchReturns(ctx, adapter, time.Second)
+			must(t, err)
+			return ok
+		},
+		"retention": func() bool {
+			ok, err := s.TurnToRemove(ctx, payout.RetainedBreaks, time.Hour)
+			must(t, err)
+			return ok
+		},
+		"reconciliation": func() bool {
+			r, err := s.WantedReconciliations(ctx, 5*time.Second, 10)
+			must(t, err)
+			return len(r) == 1
+		},
+		"lane": func() bool {
+			_, taken, err := s.BeginRebuild(ctx, 3, rand.Text(), time.Minute, packet.LaneSeen{})
+			must(t, err)
+			return taken
+		},
+	}
+	c.meanwhile(func() {
+		decide(t, s, retried)
+		notify(t, s, order.OrderNo)
+		if got := due(t, s, 10); len(got) != 2 {
+			t.Fatalf("due %v while the clock is ahead", got)
+		}
+		_, err := s.RequestDay(ctx, provider, "2026-01-01", "schedule")
+		must(t, err)
+		must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 3, Epoch: 1, State: packet.LaneOpen}}))
+		_, err = s.ShutPoolLane(ctx, 3, 1, packet.LaneKeyMissing)
+		must(t, err)
+		_, _, err = s.PlanBulk(ctx, bulk, []string{"a"})
+		must(t, err)
+		for what, turn := range turns {
+			if !turn() || turn() {
+				t.Fatalf("%s: not one turn while the clock is ahead", what)
+			}
+		}
+	})
+	if got := due(t, s, 10); len(got) != 2 {
+		t.Errorf("due %v once the clock is right", got)
+	}
+	if got := due(t, s, 10); len(got) != 0 {
+		t.Errorf("due %v again at once", got)
+	}
+	for what, turn := range turns {
+		if !turn() || turn() {
+			t.Errorf("%s: not one turn once the clock is right", what)
+		}
+	}
+	if _, _, err := s.PlanBulk(ctx, bulk, []string{"a"}); err != nil {
+		t.Errorf("a bulk decision that broke off is under way for ever: %v", err)
+	}
+	for _, id := range []string{retried, told} {
+		if st, err := s.PaymentState(ctx, id); err != nil || st.Step.Do != payout.ActionAsk || st.Wait() > 0 {
+			t.Errorf("%s: %+v, %v", id, st, err)
+		}
+	}
+	for range 2 { // the first answer may be to a question put before the decision
+		settle(t, s, payout.SourceAsk, payout.OrderNo(retried, 1), payout.ObsDeclined)
+	}
+	pay(t, s, retried)
+}
+
+// TestRewindIsKept: what was read as of now is written so, before time comes to what was
+// written: a number that was sent by a clock ahead is not sent when the provider has
+// forgotten it.
+func TestRewindIsKept(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := owing(t, s)
+	c.meanwhile(func() { failAs(t, s, id, "account_frozen") })
+	page, err := s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Place{}, 10)
+	if must(t, err); len(page) != 1 || !page[0].Ahead(c.now()) {
+		t.Fatalf("the watch does not see it: %+v", page)
+	}
+	must(t, s.Rewind(ctx, id))
+	page, err = s.WaitingPayments(ctx, payout.KindPayout, payout.StatusFailed, packet.Place{}, 10)
+	if must(t, err); len(page) != 1 || page[0].Ahead(c.now()) {
+		t.Errorf("it is seen again: %+v", page)
+	}
+	if until := query[time.Time](t, s, "SELECT ask_until FROM attempts WHERE payment_id = ?", id); until.After(c.now()) {
+		t.Errorf("its number may be sent until %v", until)
+	}
+}
+
+// TestClockSetBackIsCounted once by each set back, whatever else it concerned.
+func TestClockSetBackIsCounted(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	beat := func() {
+		_, err := s.BeatBooks(t.Context(), 0)
+		must(t, err)
+	}
+	beat()
+	for n := range 2 {
+		c.meanwhile(beat)
+		if got := query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n {
+			t.Errorf("%d counted while the clock was ahead, want %d", got, n)
+		}
+		beat()
+		beat()
+		if got := query[int](t, s, "SELECT COALESCE(SUM(made), 0) FROM repairs WHERE kind = ?", payout.ClockSetBack); got != n+1 {
+			t.Errorf("%d counted, want %d", got, n+1)
+		}
+	}
+}
+
+// TestApprovalAskedForByAClockAhead has ended once the clock is right: nobody knows for how
+// long it has waited. Another can be asked for at once.
+func TestApprovalAskedForByAClockAhead(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	id := failedPayment(t, s)
+	cancel := payout.Command{Kind: payout.DecisionCancel}
+	var approval string
+	c.meanwhile(func() { approval = proposed(t, s, id, cancel) })
+	for status, want := range map[payout.DecisionStatus]int{payout.DecisionWaiting: 0, payout.DecisionExpired: 1} {
+		f := payout.ApprovalFilter{Status: status, Limit: 10}
+		list, err := s.Approvals(ctx, f)
+		must(t, err)
+		sum, err := s.ApprovalTally(ctx, f)
+		if must(t, err); len(list) != want || sum.Count != int64(want) {
+			t.Errorf("%s: %d listed, %d counted, want %d", status, len(list), sum.Count, want)
+		}
+	}
+	a, err := s.AnswerApproval(ctx, second(t, s, "late"), approval, true, render)
+	if must(t, err); a.Status != 409 || statusOf(t, s, id) != payout.StatusFailed {
+		t.Errorf("approved all the same: %d %s", a.Status, a.Body)
+	}
+	v, err := s.PreviewDecision(ctx, id, cancel)
+	if err != nil || !v.Second {
+		t.Errorf("another cannot be asked for: %+v, %v", v, err)
+	}
+}

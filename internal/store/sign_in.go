@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+)
+
+// forgottenSignIns is how many rows of the past one transaction takes away.
+const forgottenSignIns = 1000
+
+// EndSignIn ends a sign-in to the console for every process. It is remembered until
+// its cookie has ended by itself. A repeat changes nothing. Errors: ErrUnavailable.
+func (s *Store) EndSignIn(ctx context.Context, e access.EndedSignIn) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.Exec("DELETE FROM ended_sign_ins WHERE until_at < ? ORDER BY until_at LIMIT ?", tx.now, forgottenSignIns).Error; err != nil {
+			return err
+		}
+		// Bytes right after a parenthesis would be taken for a list.
+		return tx.Exec("INSERT IGNORE INTO ended_sign_ins (key_id, id, ended_at, until_at) VALUES (?, ?, ?, ?)", e.KeyID, e.ID, tx.now,
+			e.Until.UTC()).Error
+	})
+}
+
+// EndedSignIns reads the sign-ins that were ended and whose cookies have not ended
+// by themselves yet. Errors: ErrUnavailable.
+func (s *Store) EndedSignIns(ctx context.Context) ([]access.EndedSignIn, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		ID      []byte
+		KeyID   string
+		UntilAt time.Time
+	}
+	if err := s.read(ctx).Raw("SELECT id, key_id, until_at FROM ended_sign_ins FORCE INDEX (ended_sign_ins_until) WHERE until_at >= ?",
+		now).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]access.EndedSignIn, len(rows))
+	for i, r := range rows {
+		out[i] = access.EndedSignIn{ID: r.ID, KeyID: r.KeyID, Until: r.UntilAt.UTC()}
+	}
+	return out, nil
+}

@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// What the comparison of its day says of a line.
+const (
+	verdictMatched  = "matched"
+	verdictInFlight = "in_flight"
+	verdictAsked    = "asked"    // in flight, and the provider is being asked
+	verdictRepaired = "repaired" // it was asked, and the books agree now
+	verdictBreak    = "break"
+)
+
+type lineRow struct {
+	ID        int64
+	Ref       string
+	Op        string
+	OrderNo   string
+	Account   string
+	Amount    int64
+	MovedAt   time.Time
+	CreatedAt time.Time
+	Verdict   string
+}
+
+func (r lineRow) line() payout.StatementLine {
+	return payout.StatementLine{Ref: r.Ref, Op: payout.Op(r.Op), OrderNo: r.OrderNo, Account: r.Account, Amount: money.Fen(r.Amount),
+		At: r.MovedAt.UTC()}
+}
+
+var errLineRef = errors.New("statement line has no usable reference")
+
+// SaveStatement stores a part of a day's statement, as an adapter has read it. The last
+// reading of a line counts; it may be repeated. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) SaveStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, lines []payout.StatementLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	text.WriteString(`INSERT INTO statement_lines (provider, ref, day, op, order_no, account, amount, moved_at, created_at, reconciliation_id)
+		VALUES `)
+	args := make([]any, 0, 10*len(lines))
+	for i, l := range lines {
+		if l.Ref == "" || len(l.Ref) > 64 {
+			return fmt.Errorf("%w: %d bytes", errLineRef, len(l.Ref))
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		args = append(args, by.Provider, l.Ref, string(day), code(string(l.Op)), key(l.OrderNo, 64), key(l.Account, 255),
+			int64(l.Amount), l.At.UTC(), now, runID)
+	}
+	text.WriteString(` ON DUPLICATE KEY UPDATE
+		created_at = IF(op <> VALUES(op) OR order_no <> VALUES(order_no) OR account <> VALUES(account)
+			OR amount <> VALUES(amount), VALUES(created_at), created_at),
+		day = VALUES(day), op = VALUES(op), order_no = VALUES(order_no), account = VALUES(account),
+		amount = VALUES(amount), moved_at = VALUES(moved_at), reconciliation_id = VALUES(reconciliation_id)`)
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.statementOf(runID, by); err != nil {
+			return err
+		}
+		return tx.Exec(text.String(), args...).Error
+	})
+}
+
+// statementOf refuses the statement of another provider, or of another account there, than
+// the reconciliation and the installation are about.
+func (tx tx) statementOf(runID string, by payout.Adapter) error {
+	var provider string
+	if err := tx.Raw("SELECT provider FROM reconciliations WHERE id = ?", runID).Scan(&provider).Error; err != nil {
+		return err
+	}
+	if provider != "" && provider != by.Provider {
+		return fmt.Errorf("reconciliation %s is of provider %q, not of %s: %w", runID, provider, by, payout.ErrOtherProvider)
+	}
+	return tx.ofAdapter(by)
+}
+
+// SealStatement notes that a day's statement was read to its end: it says what
+// had moved by readAt, when its run began. Lines that an earlier reading had and this
+// one has not are gone; those of a run beside this one stay, which reads the same day
+// for its own: its are as new. Errors: payout.ErrOtherProvider, ErrUnavailable.
+func (s *Store) SealStatement(ctx context.Context, runID string, by payout.Adapter, day payout.Day, readAt time.Time) error {
+	return s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		if err := tx.statementOf(runID, by); err != nil {
+			return err
+		}
+		err := tx.Exec(`DELETE FROM statement_lines WHERE provider = ? AND day = ? AND reconciliation_id <> ? AND reconciliation_id NOT IN
+			(SELECT id FROM reconciliations WHERE active OR ended_at > ?)`,
+			by.Provider, string(day), runID, readAt.Add(time.Millisecond).UTC()).Error
+		if err != nil {
+			return err
+		}
+		return tx.Exec(`INSERT INTO statements (provider, day, read_at, reconciliation_id) VALUES (?, ?, ?, ?)
+			ON DUPLICATE KEY UPDATE read_at = VALUES(read_at), reconciliation_id = VALUES(reconciliation_id)`,
+			by.Provider, string(day), readAt.UTC(), runID).Error
+	})
+}
+
+// orders is what the books and the statements have about some order numbers.
+type orders struct {
+	booked map[string]*payout.Booked
+	lines  map[string][]lineRow // in the order in which they came
+}
+
+// loadOrders reads both sides of some order numbers.
+func (tx tx) loadOrders(provider string, numbers []string) (orders, error) {
+	o := orders{booked: map[string]*payout.Booked{}, lines: map[string][]lineRow{}}
+	var ids, ours []string
+	for _, no := range numbers {
+		if parts, err := payout.Parse(no); err == nil && parts.Attempt > 0 {
+			ids, ours = append(ids, parts.PaymentID), append(ours, no)
+		}
+	}
+	if len(ours) > 0 {
+		if err := tx.loadBooked(&o, ids, ours); err != nil {
+			return o, err
+		}
+	}
+	if len(numbers) == 0 {
+		return o, nil
+	}
+	var lines []lineRow
+	err := tx.Raw("SELECT * FROM statement_lines WHERE provider = ? AND order_no IN ? ORDER BY moved_at, id", provider,
+		numbers).Scan(&lines).Error
+	for _, l := range lines {
+		o.lines[l.OrderNo] = append(o.lines[l.OrderNo], l)
+	}
+	return o, err
+}
+
+func (tx tx) loadBooked(o *orders, ids, numbers []string) error {
+	var payments []paymentRow
+	if err := tx.Raw("SELECT * FROM payments WHERE id IN ?", ids).Scan(&payments).Error; err != nil {
+		return err
+	}
+	byID := make(map[string]payout.Payment, len(payments))
+	for _, p := range payments {
+		byID[p.ID] = p.payment()
+	}
+	var attempts []attemptRow
+	if err := tx.Raw("SELECT * FROM attempts WHERE order_no IN ?", numbers).Scan(&attempts).Error; err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if p, ok := byID[a.PaymentID]; ok {
+			o.booked[a.OrderNo] = &payout.Booked{Payment: p, Attempt: a.attempt()}
+		}
+	}
+	var posts []transferRow
+	if err := tx.Raw("SELECT * FROM transfers WHERE order_no IN ?", numbers).Scan(&posts).Error; err != nil {
+		return err
+	}
+	for _, post := range posts {
+		b := o.booked[post.OrderNo]
+		if b == nil {
+			continue
+		}
+		switch (payout.Posted{Posting: payout.Posting{Kind: payout.PostingKind(post.Kind)}, Payment: b.Payment}).Op() {
+		case "":
+		case payout.OpReturn:
+			b.Returned += money.Fen(post.Amount)
+		default:
+			b.Moved += money.Fen(post.Amount)
+		}
+	}
+	return nil
+}
+
+// judged is a line with what the comparison says of it.
+type judged struct {
+	line    lineRow
+	verdict payout.Verdict
+	// same are all lines of the number that leave the break too, this one among them.
+	same map[payout.BreakKind]payout.Sum
+}
+
+// judge compares all lines of one order number with the books.
+func (o orders) judge(provider, orderNo string, asOf time.Time) []judged {
+	var before []payout.StatementLine
+	var out []judged
+	same := map[payout.BreakKind]payout.Sum{}
+	for _, row := range o.lines[orderNo] {
+		l := row.line()
+		v := payout.JudgeLine(provider, l, before, o.booked[orderNo], asOf)
+		out = append(out, judged{row, v, same})
+		before = append(before, l)
+		for _, b := range v.Breaks {
+			sum := same[b.Kind]
+			same[b.Kind] = sum.Plus(payout.Sum{Count: 1, Amount: l.Amount})
+		}
+	}
+	return out
+}
+
+// finding is a break that the line leaves. Other lines of its number may leave the same
+// one: it is of all of them together, whichever is noted last, and however often.
+func (j judged) finding(b payout.Break) finding {
+	all := j.same[b.Kind]
+	if all.Count > 1 {
+		b.Detail = fmt.Sprintf("%d lines, %d fen together; one: %s", all.Count, all.Amount, b.Detail)
+	}
+	return finding{Break: b, amount: all.Amount, evidence: j.line.CreatedAt}
+}
+
+func (j judged) text() string {
+	switch {
+	case len(j.verdict.Breaks) > 0:
+		return verdictBreak
+	case j.verdict.InFlight && j.verdict.Ask:
+		return verdictAsked
+	case j.verdict.InFlight:
+		return verdictInFlight
+	}
+	return verdictMatched
+}

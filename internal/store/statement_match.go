@@ -1,0 +1,347 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/failpoint"
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+const (
+	// tieStep is how many lines, or postings, are put beside each other at once.
+	tieStep = 2000
+	// tieDays is how many days back a day is tied again by itself: as long as the provider
+	// knows its orders. One before them is when it is among as many last reconciliations.
+	tieDays = 40
+	// tiePatience is the shortest time between two looks at the same day and the same
+	// statement; a large day is looked at less often.
+	tiePatience = time.Minute
+	tieShare    = 30
+)
+
+// tying is a day that is being put beside its statement.
+type tying struct {
+	store *Store
+	tie   *payout.Tie
+	zone  *time.Location
+	open  map[int64]bool // breaks
+}
+
+// tieDay puts a day beside the statement that the reconciliation has read, number by
+// number and from both sides. It reads only.
+func (s *Store) tieDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.Tie, error) {
+	t := &tying{store: s, tie: payout.NewTie(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
+	t.tie.ReconciliationID = r.ID
+	var read struct{ ReadAt *time.Time }
+	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider,
+		string(r.Day)).Scan(&read).Error; err != nil {
+		return nil, classify(err)
+	}
+	t.tie.ReadAt = orZero(read.ReadAt)
+	for _, pass := range []func(context.Context) error{t.lines, t.postings, t.foundByRun} {
+		if err := pass(ctx); err != nil {
+			return nil, classify(err)
+		}
+	}
+	t.tie.OpenBreaks = int64(len(t.open))
+	t.tie.Sort()
+	return t.tie, nil
+}
+
+type tieLineRow struct {
+	ID      int64
+	Day     string
+	Op      string
+	OrderNo string
+	Amount  int64
+	MovedAt time.Time
+	Verdict string
+}
+
+func (r tieLineRow) line() payout.DatedLine {
+	return payout.DatedLine{ID: r.ID, Day: payout.Day(r.Day), Broken: r.Verdict == verdictBreak, StatementLine: payout.StatementLine{
+		Op: payout.Op(r.Op), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount), At: r.MovedAt.UTC()}}
+}
+
+func (r transferRow) dated() payout.DatedPosting {
+	kind := payout.PostingKind(r.Kind)
+	return payout.DatedPosting{ID: r.ID, Kind: kind, Op: kind.Op(payout.Kind(r.OrderNo[0])), OrderNo: r.OrderNo, Amount: money.Fen(r.Amount),
+		At: r.CreatedAt.UTC()}
+}
+
+// lines goes through the lines of the day.
+func (t *tying) lines(ctx context.Context) error {
+	for after := int64(0); ; {
+		var rows []tieLineRow
+		err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
+			FROM statement_lines FORCE INDEX (statement_lines_day)
+			WHERE provider = ? AND day = ? AND id > ? ORDER BY id LIMIT ?`, t.tie.Provider, string(t.tie.Day), after, tieStep).Scan(&rows).Error
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		here, numbers := map[int64]bool{}, []string{}
+		for _, r := range rows {
+			after, here[r.ID] = r.ID, true
+			t.tie.Theirs(r.line())
+			numbers = append(numbers, r.OrderNo)
+		}
+		if err := t.compare(ctx, numbers, func(m payout.Movement) bool { return m.Line != nil && here[m.Line.ID] }); err != nil {
+			return err
+		}
+	}
+}
+
+// postings goes through the postings of the day. What has a line of the day was seen before.
+func (t *tying) postings(ctx context.Context) error {
+	from, to := t.tie.Day.Span(t.zone)
+	after := payout.PostingPlace{At: from}
+	for {
+		var rows []transferRow
+		err := t.store.read(ctx).Raw(`SELECT * FROM transfers FORCE INDEX (transfers_created) WHERE created_at >= ? AND created_at < ?
+			AND (created_at > ? OR id > ?) ORDER BY created_at, id LIMIT ?`, after.At, to, after.At, after.ID, tieStep).Scan(&rows).Error
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		here, numbers := map[int64]bool{}, []string{}
+		for _, r := range rows {
+			after = payout.PostingPlace{At: r.CreatedAt.UTC(), ID: r.ID}
+			p := r.dated()
+			t.tie.Ours(p)
+			if p.Op != "" {
+				here[r.ID] = true
+				numbers = append(numbers, r.OrderNo)
+			}
+		}
+		elsewhere := func(m payout.Movement) bool {
+			return m.Post != nil && here[m.Post.ID] && (m.Line == nil || m.Line.Day != t.tie.Day)
+		}
+		if err := t.compare(ctx, numbers, elsewhere); err != nil {
+			return err
+		}
+	}
+}
+
+// compare notes the differences of order numbers, of the movements that are meant.
+func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout.Movement) bool) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	var lineRows []tieLineRow
+	err := t.store.read(ctx).Raw(`SELECT id, day, op, order_no, amount, moved_at, verdict
+		FROM statement_lines FORCE INDEX (statement_lines_order)
+		WHERE provider = ? AND order_no IN ?`, t.tie.Provider, numbers).Scan(&lineRows).Error
+	if err != nil {
+		return err
+	}
+	var postRows []transferRow
+	if err := t.store.read(ctx).Raw("SELECT * FROM transfers FORCE INDEX (transfers_order) WHERE order_no IN ?",
+		numbers).Scan(&postRows).Error; err != nil {
+		return err
+	}
+	lines, posts := make([]payout.DatedLine, len(lineRows)), make([]payout.DatedPosting, len(postRows))
+	for i, r := range lineRows {
+		lines[i] = r.line()
+	}
+	for i, r := range postRows {
+		posts[i] = r.dated()
+	}
+	var found []payout.Difference
+	for _, m := range payout.Pair(lines, posts) {
+		if !meant(m) {
+			continue
+		}
+		if d, differs := m.Differ(t.tie.Day, t.zone); differs {
+			found = append(found, d)
+		}
+	}
+	breaks, err := t.breaks(ctx, found)
+	for _, d := range found {
+		d.Breaks = breaks[d.OrderNo]
+		t.tie.Add(d)
+	}
+	return err
+}
+
+// breaks reads those about the numbers of differences.
+func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.TieBreak, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	payments, numbers := []string{""}, []string{} // breaks about numbers that are none of ours are about no payment
+	for _, d := range of {
+		numbers = append(numbers, d.OrderNo)
+		if parts, err := payout.Parse(d.OrderNo); err == nil {
+			payments = append(payments, parts.PaymentID)
+		}
+	}
+	var rows []breakRow
+	err := t.store.read(ctx).Raw(`SELECT id, kind, order_no, resolved_at FROM breaks FORCE INDEX (breaks_subject)
+		WHERE payment_id IN ? AND order_no IN ? ORDER BY id`, payments, numbers).Scan(&rows).Error
+	out := map[string][]payout.TieBreak{}
+	for _, b := range rows {
+		t.note(b)
+		out[b.OrderNo] = append(out[b.OrderNo], payout.TieBreak{ID: b.ID, Kind: payout.BreakKind(b.Kind), Open: b.ResolvedAt == nil})
+	}
+	return out, err
+}
+
+func (t *tying) note(b breakRow) {
+	if b.ResolvedAt == nil {
+		t.open[b.ID] = true
+	}
+}
+
+// foundByRun counts the breaks, too, that the reconciliation saw last.
+func (t *tying) foundByRun(ctx context.Context) error {
+	var rows []breakRow
+	err := t.store.read(ctx).Raw(`SELECT id, resolved_at FROM breaks FORCE INDEX (breaks_reconciliation) WHERE reconciliation_id = ?
+		AND resolved_at IS NULL
+		LIMIT 10000`, t.tie.ReconciliationID).Scan(&rows).Error
+	for _, b := range rows {
+		t.note(b)
+	}
+	return err
+}
+
+// TieDays puts the days that are over and not final beside the statements that were
+// read of them, and writes down those that are final now: they stay as they are from
+// here. Returns how many days it has written. Errors: ErrUnavailable.
+func (s *Store) TieDays(ctx context.Context, provider string, zone *time.Location) (int, error) {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	days, err := s.daysToTie(ctx, provider, payout.DayOf(now, zone))
+	written := 0
+	for _, day := range days {
+		r, err := s.readDay(ctx, provider, day)
+		if err != nil {
+			return written, err
+		}
+		if r.ID == "" || r.Provisional {
+			continue
+		}
+		done, err := s.tieOnce(ctx, r, zone, now)
+		if err != nil {
+			return written, err
+		}
+		if done {
+			written++
+		}
+	}
+	return written, err
+}
+
+// daysToTie are the days before today that may become final: the last ones, and of those
+// before them the ones that were reconciled again lately.
+func (s *Store) daysToTie(ctx context.Context, provider string, today payout.Day) ([]payout.Day, error) {
+	var days []payout.Day
+	for n := 1; n <= tieDays; n++ {
+		days = append(days, today.Add(-n))
+	}
+	lately, err := s.Reconciliations(ctx, payout.ReconciliationFilter{Provider: provider, Limit: tieDays})
+	for _, r := range lately {
+		if r.Day < days[tieDays-1] && !slices.Contains(days, r.Day) {
+			days = append(days, r.Day)
+		}
+	}
+	return days, err
+}
+
+// readDay returns the reconciliation of a day that has ended last; its id is empty
+// where none has.
+func (s *Store) readDay(ctx context.Context, provider string, day payout.Day) (payout.Reconciliation, error) {
+	var row reconciliationRow
+	err := s.read(ctx).Raw(`SELECT * FROM reconciliations FORCE INDEX (reconciliations_active) WHERE provider = ? AND day = ?
+		AND active IS NULL
+		AND status = 'done' ORDER BY started_at DESC, id LIMIT 1`, provider, string(day)).Scan(&row).Error
+	if err != nil || row.ID == "" {
+		return payout.Reconciliation{}, classify(err)
+	}
+	return row.reconciliation()
+}
+
+// tieOnce ties a day, unless it is final, its sums are not written down yet, or it was
+// tied to the same reading a short time ago.
+func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time.Location, now time.Time) (bool, error) {
+	before, err := s.tieOf(ctx, r.Day, zone)
+	if err != nil || before.ClosedTo.IsZero() || before.kept {
+		return false, err
+	}
+	if t := before.tie; t != nil && t.ReconciliationID == r.ID && now.Sub(orZero(before.TiedAt)) < max(tiePatience, tieShare*before.took) {
+		return false, nil
+	}
+	tie, err := s.tieDay(ctx, r, zone)
+	if err != nil {
+		return false, err
+	}
+	c, err := s.closeOf(ctx, r.Day, zone, now)
+	if err != nil {
+		return false, err
+	}
+	done, err := s.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
+	tie.TiedAt, c.Tie = now, tie
+	text, err := json.Marshal(storedTie{Zone: zone.String(), Took: done.Sub(now), Tie: tie})
+	if err != nil {
+		return false, fmt.Errorf("encode tie of %s: %w", r.Day, err)
+	}
+	var final *time.Time
+	if len(c.Waits(false)) == 0 {
+		final = &now
+	}
+	return true, s.inTx(ctx, failpoint.Administration, func(tx tx) error {
+		return tx.Exec("UPDATE ledger_closes SET tie = ?, tied_at = ?, final_at = ? WHERE closed_to = ? AND final_at IS NULL", text, now, final,
+			before.ClosedTo).Error
+	})
+}
+
+// storedTie is a tie as it is kept.
+type storedTie struct {
+	Zone string        `json:"zone"` // of the day: in another one the row ends another day, or none
+	Took time.Duration `json:"took"`
+	*payout.Tie
+}
+
+type tieRow struct {
+	ClosedTo time.Time
+	TiedAt   *time.Time
+	FinalAt  *time.Time
+	Tie      []byte
+
+	tie  *payout.Tie
+	took time.Duration
+	kept bool // the row does not change any more, whatever day it ends
+}
+
+// tieOf reads what is kept about the end of a day. ClosedTo is zero where nothing is.
+func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) (tieRow, error) {
+	var row tieRow
+	_, to := day.Span(zone)
+	if err := s.read(ctx).Raw("SELECT closed_to, tie, tied_at, final_at FROM ledger_closes WHERE closed_to = ?",
+		to).Scan(&row).Error; err != nil {
+		return row, classify(err)
+	}
+	row.ClosedTo = row.ClosedTo.UTC()
+	if row.kept = row.FinalAt != nil; row.Tie == nil {
+		return row, nil
+	}
+	var kept storedTie
+	if err := json.Unmarshal(row.Tie, &kept); err != nil {
+		return row, fmt.Errorf("tie of %s: %w", day, err)
+	}
+	if kept.Tie == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
+		row.FinalAt = nil // of a day in another zone that ended at the same moment
+		return row, nil
+	}
+	row.tie, row.took = kept.Tie, kept.Took
+	return row, nil
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+type ticketKeyRow struct {
+	Kid       string
+	AppID     string
+	Name      *string
+	PublicKey []byte
+	CreatedAt time.Time
+	RevokedAt *time.Time
+}
+
+func (r ticketKeyRow) record() access.TicketKeyRecord {
+	return access.TicketKeyRecord{TicketKey: access.TicketKey{ID: r.Kid, AppID: r.AppID, Public: r.PublicKey}, Name: orEmpty(r.Name),
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: orZero(r.RevokedAt)}
+}
+
+const selectTicketKeys = "SELECT kid, app_id, name, public_key, created_at, revoked_at FROM app_ticket_keys"
+
+// TicketKeysInUse reads every key of tickets that was not revoked, in the order of their
+// ids. Errors: ErrUnavailable.
+func (s *Store) TicketKeysInUse(ctx context.Context) ([]access.TicketKey, error) {
+	var rows []ticketKeyRow
+	if err := s.read(ctx).Raw(selectTicketKeys + " WHERE revoked_at IS NULL ORDER BY kid").Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	var out []access.TicketKey
+	for _, r := range rows {
+		out = append(out, r.record().TicketKey)
+	}
+	return out, nil
+}
+
+// TicketKeys lists keys of tickets, revoked ones too, the newest first; the role of the
+// filter says nothing here. Errors: ErrUnavailable.
+func (s *Store) TicketKeys(ctx context.Context, f access.KeyFilter) ([]access.TicketKeyRecord, error) {
+	q := s.read(ctx).Table("app_ticket_keys")
+	if f.AppID != "" {
+		q = q.Where("app_id = ?", f.AppID)
+	}
+	if f.AfterID != "" {
+		q = q.Where("created_at <= ? AND (created_at < ? OR kid < ?)", f.AfterTime.UTC(), f.AfterTime.UTC(), f.AfterID)
+	}
+	var rows []ticketKeyRow
+	if err := q.Order("created_at DESC, kid DESC").Limit(f.Limit).Scan(&rows).Error; err != nil {
+		return nil, classify(err)
+	}
+	out := make([]access.TicketKeyRecord, len(rows))
+	for i, r := range rows {
+		out[i] = r.record()
+	}
+	return out, nil
+}
+
+// AddTicketKey stores the public key with which an app signs tickets, with the audit entry
+// in the same transaction. The same Idempotency-Key
+// and body get the first answer again. Errors: ErrNotFound (its app),
+// access.ErrTicketKeyTaken, access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) AddTicketKey(ctx context.Context, w payout.StaffWrite, k access.TicketKeyRecord,
+	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		if _, err := tx.administrators(w); err != nil { // their lock lets one be added after the other
+			return out, err
+		}
+		var apps, taken int64
+		if err := tx.Raw("SELECT COUNT(*) FROM apps WHERE id = ?", k.AppID).Scan(&apps).Error; err != nil {
+			return out, err
+		}
+		if apps == 0 {
+			return out, fmt.Errorf("app %s: %w", k.AppID, ErrNotFound)
+		}
+		if err := tx.Raw("SELECT COUNT(*) FROM app_ticket_keys WHERE public_key = ?", []byte(k.Public)).Scan(&taken).Error; err != nil {
+			return out, err
+		}
+		if taken > 0 {
+			return out, access.ErrTicketKeyTaken
+		}
+		k.CreatedAt = tx.now.Truncate(time.Millisecond)
+		// Bytes right after a parenthesis would be taken for a list.
+		err = tx.Exec("INSERT INTO app_ticket_keys (kid, public_key, app_id, name, created_at) VALUES (?, ?, ?, ?, ?)",
+			k.ID, []byte(k.Public), k.AppID, optString(k.Name), k.CreatedAt).Error
+		if err != nil {
+			return out, err
+		}
+		if err := tx.audit(w, "add_ticket_key", "ticket_key/"+k.ID, map[string]any{}, ticketKeyNote(k)); err != nil {
+			return out, err
+		}
+		out.Status, out.Body = render(k)
+		return out, nil
+	})
+}
+
+// EndTicketKey revokes a key of tickets for ever, with the audit entry in the same
+// transaction; one that was revoked before stays as it is. Errors: ErrNotFound,
+// access.ErrActorEnded, payout.ErrKeyReused, ErrUnavailable.
+func (s *Store) EndTicketKey(ctx context.Context, w payout.StaffWrite, id string,
+	render func(access.TicketKeyRecord) (status int, body []byte)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.Administration, w, func(tx tx) (out payout.StaffAnswer, err error) {
+		if _, err := tx.administrators(w); err != nil {
+			return out, err
+		}
+		var rows []ticketKeyRow
+		if err := tx.Raw(selectTicketKeys+" WHERE kid = ? FOR UPDATE", id).Scan(&rows).Error; err != nil {
+			return out, err
+		}
+		if len(rows) == 0 {
+			return out, fmt.Errorf("ticket key %s: %w", id, ErrNotFound)
+		}
+		k := rows[0].record()
+		if k.RevokedAt.IsZero() {
+			before := ticketKeyNote(k)
+			k.RevokedAt = tx.now.Truncate(time.Millisecond)
+			if err := tx.Exec("UPDATE app_ticket_keys SET revoked_at = ? WHERE kid = ?", k.RevokedAt, id).Error; err != nil {
+				return out, err
+			}
+			if err := tx.audit(w, "revoke_ticket_key", "ticket_key/"+id, before, ticketKeyNote(k)); err != nil {
+				return out, err
+			}
+		}
+		out.Status, out.Body = render(k)
+		return out, nil
+	})
+}
+
+// ticketKeyNote is what the audit keeps of a key of tickets: all of it is public.
+func ticketKeyNote(k access.TicketKeyRecord) map[string]any {
+	note := map[string]any{"app_id": k.AppID, "public_key": []byte(k.Public)}
+	if k.Name != "" {
+		note["name"] = k.Name
+	}
+	if !k.RevokedAt.IsZero() {
+		note["revoked_at"] = k.RevokedAt.UTC()
+	}
+	return note
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+// TestDayOfLongAgoBecomesFinal: a day whose last break was dealt with after weeks is
+// final once it was reconciled again.
+func TestDayOfLongAgoBecomesFinal(t *testing.T) {
+	t.Parallel()
+	x := newStatement(t)
+	x.packet("app", 500, 5)
+	x.add(payout.OpTransfer, "nobody-sent-this", "stranger", 77, x.s.Now())
+	day := x.midnight(2 * payout.LedgerSettled)
+	x.reconcile(day)
+	x.closing()
+	waits := func(want ...payout.Pending) {
+		t.Helper()
+		if c := x.close(day); !slices.Equal(c.Pending, want) || c.FinalAt.IsZero() != (len(want) > 0) {
+			t.Errorf("pending %v, want %v", c.Pending, want)
+		}
+	}
+	waits(payout.PendingBreaks)
+	x.c.pass((tieDays + 5) * 24 * time.Hour)
+	id := query[int64](t, x.s, "SELECT id FROM breaks")
+	_, err := x.s.ResolveBreak(t.Context(), staff(t, x.s, "resolve", "h"), id,
+		func(payout.BreakRow) (int, []byte) { return 200, []byte("resolved") })
+	must(t, err)
+	x.reconcile(day)
+	x.closing()
+	waits()
+}

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/payout"
+)
+
+const (
+	// shownNotices is how many notifications of one payment are told, the newest.
+	shownNotices = 100
+	// askedNumbers bounds the order numbers whose notifications are looked for.
+	askedNumbers = 100
+)
+
+// Passage reads how a payment came to the books and what was told about it. Each
+// statement reads a few rows by an index. Errors: ErrUnavailable.
+func (s *Store) Passage(ctx context.Context, d payout.Detail) (payout.Passage, error) {
+	t := tx{DB: s.read(ctx)}
+	out, err := t.acknowledged(d.Payment)
+	if err != nil {
+		return out, classify(err)
+	}
+	if out.Notices, err = t.notices(d.Provider, d.Attempts); err != nil {
+		return out, classify(err)
+	}
+	var rows []struct {
+		Kind             string
+		CreatedAt, DueAt time.Time
+		Tries            int
+	}
+	if err := t.Raw("SELECT kind, created_at, due_at, tries FROM outbox WHERE payment_id = ? ORDER BY kind",
+		d.ID).Scan(&rows).Error; err != nil {
+		return out, classify(err)
+	}
+	for _, r := range rows {
+		out.Errands = append(out.Errands, payout.Errand{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
+	}
+	return out, nil
+}
+
+// acknowledged reads when Redis took what the payment is about.
+func (tx tx) acknowledged(p payout.Payment) (out payout.Passage, err error) {
+	var row struct {
+		At         *time.Time
+		Epoch, Seq *int64
+	}
+	switch p.Kind {
+	case payout.KindPayout:
+		err = tx.Raw("SELECT claimed_at AS at, epoch, seq FROM claims WHERE packet_id = ? AND user_id = ?", p.PacketID, p.UserID).Scan(&row).Error
+	case payout.KindHonour:
+		err = tx.Raw("SELECT claimed_at AS at FROM promises WHERE payment_id = ?", p.ID).Scan(&row).Error
+	case payout.KindCharge:
+		err = tx.Raw("SELECT created_at AS at FROM packets WHERE id = ?", p.PacketID).Scan(&row).Error
+	}
+	out.AcknowledgedAt = orZero(row.At)
+	if row.Epoch != nil && row.Seq != nil {
+		out.Epoch, out.Seq = *row.Epoch, *row.Seq
+	}
+	return out, err
+}
+
+// notices reads what the provider has told by itself about order numbers, oldest
+// first; of very many, the newest.
+func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notice, error) {
+	if len(attempts) == 0 {
+		return nil, nil
+	}
+	var numbers []string
+	for _, a := range attempts[max(0, len(attempts)-askedNumbers):] {
+		numbers = append(numbers, a.OrderNo)
+	}
+	var rows []struct {
+		EventID, OrderNo string
+		ReceivedAt       time.Time
+	}
+	err := tx.Raw(`SELECT event_id, order_no, received_at FROM notifications FORCE INDEX (notifications_order)
+		WHERE order_no IN ? AND provider = ? ORDER BY received_at DESC, event_id DESC LIMIT ?`, numbers, provider, shownNotices).Scan(&rows).Error
+	out := make([]payout.Notice, len(rows))
+	for i, r := range rows {
+		out[len(rows)-1-i] = payout.Notice{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}
+	}
+	return out, err
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// TestPassage: a payment's way is told from the acknowledgment in Redis on, with what
+// the provider told by itself and with the runs that are still to be started.
+func TestPassage(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	ctx := t.Context()
+	p := funded(t, s, 100, 2)
+	at := c.now().Add(-3 * time.Second).Truncate(time.Millisecond)
+	_, err := s.RecordClaim(ctx, packet.Claim{PacketID: p.ID, UserID: "u", ShareIndex: 0, Amount: 50, ClaimedAt: at, Epoch: 3, Seq: 17},
+		"sandbox")
+	must(t, err)
+	id := payoutID(p, 0)
+	of := func(id string) payout.Passage {
+		t.Helper()
+		d, err := s.Payment(ctx, id)
+		must(t, err)
+		way, err := s.Passage(ctx, d)
+		must(t, err)
+		return way
+	}
+	if got := of(id); !got.AcknowledgedAt.Equal(at) || got.Epoch != 3 || got.Seq != 17 || len(got.Notices)+len(got.Errands) != 0 {
+		t.Errorf("%+v", got)
+	}
+	order := fail(t, s, id).OrderNo
+	must(t, s.NoteNotification(ctx, adapter, "evt-1", order, []byte("{}")))
+	must(t, s.NoteNotification(ctx, payout.Adapter{Provider: "another", Account: adapter.Account}, "evt-2", order, []byte("{}")))
+	must(t, s.NoteNotification(ctx, adapter, "evt-3", payout.OrderNo(id, 2), []byte("{}")))
+	c.pass(time.Second)
+	must(t, s.NoteNotification(ctx, adapter, "evt-0", order, []byte("{}")))
+	got := of(id)
+	if n := got.Notices; len(n) != 2 || n[0].EventID != "evt-1" || n[1].EventID != "evt-0" || n[0].OrderNo != order || n[1].OrderNo != order ||
+		n[1].At.Sub(n[0].At) < time.Second {
+		t.Fatalf("notices %+v", n)
+	}
+	first := got.Notices[0].At
+	if len(got.Errands) != 1 || got.Errands[0].Kind != outboxAsk || got.Errands[0].Tries != 0 || !got.Errands[0].Since.Equal(first) ||
+		got.Errands[0].DueAt.Before(first) {
+		t.Errorf("errands %+v", got.Errands)
+	}
+	if _, err := s.DueOutbox(ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	if got := of(id); len(got.Errands) != 1 || got.Errands[0].Tries != 1 {
+		t.Errorf("errands after a try: %+v", got.Errands)
+	}
+	if got := of(payout.ID(payout.KindCharge, p.ID, 0)); !got.AcknowledgedAt.Equal(p.CreatedAt) || got.Seq != 0 {
+		t.Errorf("charge: %+v, packet created %v", got, p.CreatedAt)
+	}
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+type ledgerPaymentRow struct {
+	ID          string
+	PacketID    string
+	Kind        string
+	UserID      string
+	ShareIndex  int
+	Amount      int64
+	Status      string
+	SettledAt   *time.Time
+	ShareUser   *string
+	ShareAmount *int64
+	cancelled   money.Fen // the refund of it
+}
+
+func (r ledgerPaymentRow) payment() payout.LedgerPayment {
+	p := payout.LedgerPayment{ID: r.ID, PacketID: r.PacketID, Kind: payout.Kind(r.Kind[0]), UserID: r.UserID, Amount: money.Fen(r.Amount),
+		Status: payout.Status(r.Status), SettledAt: orZero(r.SettledAt), ShareUser: orEmpty(r.ShareUser), CancelRefund: r.cancelled}
+	if r.ShareAmount != nil {
+		p.ShareAmount = money.Fen(*r.ShareAmount)
+	}
+	return p
+}
+
+func (c *ledgerCheck) payments() *pages[ledgerPaymentRow] {
+	return &pages[ledgerPaymentRow]{size: verifyPayments, read: func(last *ledgerPaymentRow) (rows []ledgerPaymentRow, err error) {
+		after := ""
+		if last != nil {
+			after = last.ID
+		}
+		err = c.db.Raw(`SELECT p.id, p.packet_id, p.kind, p.user_id, p.share_index, p.amount, p.status, p.settled_at,
+			s.user_id AS share_user, s.amount AS share_amount FROM payments p
+			LEFT JOIN shares s ON s.packet_id = p.packet_id AND s.share_index = p.share_index AND p.kind = 'p'
+			WHERE p.id > ? ORDER BY p.id LIMIT ?`, after, verifyPayments).Scan(&rows).Error
+		if err != nil {
+			return rows, err
+		}
+		return rows, c.refundsOf(rows)
+	}}
+}
+
+// refundsOf fills in the refunds by which cancelled payouts went back.
+func (c *ledgerCheck) refundsOf(rows []ledgerPaymentRow) error {
+	of := map[string]*ledgerPaymentRow{}
+	var ids []string
+	for i, r := range rows {
+		if r.Kind == string(payout.KindPayout) {
+			id := payout.ID(payout.KindRefund, r.PacketID, r.ShareIndex+1)
+			of[id] = &rows[i]
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var refunds []struct {
+		ID     string
+		Amount int64
+	}
+	err := c.db.Raw("SELECT id, amount FROM payments WHERE id IN ?", ids).Scan(&refunds).Error
+	for _, r := range refunds {
+		of[r.ID].cancelled = money.Fen(r.Amount)
+	}
+	return err
+}
+
+type ledgerAttemptRow struct {
+	OrderNo      string
+	PaymentID    string
+	No           int
+	Booked       bool
+	ReturnBooked bool
+}
+
+func (c *ledgerCheck) attempts() *pages[ledgerAttemptRow] {
+	return &pages[ledgerAttemptRow]{size: verifyRows, read: func(last *ledgerAttemptRow) (rows []ledgerAttemptRow, err error) {
+		const query, order = "SELECT order_no, payment_id, no, booked, return_booked FROM attempts ", " ORDER BY order_no LIMIT ?"
+		if last == nil {
+			err = c.db.Raw(query+order, verifyRows).Scan(&rows).Error
+			return rows, err
+		}
+		err = c.db.Raw(query+"WHERE order_no > ?"+order, last.OrderNo, verifyRows).Scan(&rows).Error
+		return rows, err
+	}}
+}
+
+// byPayment goes through the payments and, beside them, attempts and ledger in
+// their order: an order number begins with the id of its payment.
+func (c *ledgerCheck) byPayment() error {
+	payments, attempts := c.payments(), c.attempts()
+	transfers := c.transfersBy("order_no", "transfers_order", func(r transferRow) string { return r.OrderNo })
+	for {
+		row, err := payments.peek()
+		if err != nil {
+			return err
+		}
+		if err := c.strangers(transfers, func(r transferRow) bool { return row == nil || beforePayment(r.OrderNo, row.ID) },
+			"its payment is not there"); err != nil {
+			return err
+		}
+		if err := c.lostAttempts(attempts, row); err != nil || row == nil {
+			return err
+		}
+		p := row.payment()
+		for {
+			a, err := attempts.peek()
+			if err != nil {
+				return err
+			}
+			if a == nil || a.PaymentID != p.ID {
+				break
+			}
+			p.Attempts = append(p.Attempts, payout.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
+			c.out.Attempts++
+			attempts.skip()
+		}
+		for {
+			t, err := transfers.peek()
+			if err != nil {
+				return err
+			}
+			if t == nil || !strings.HasPrefix(t.OrderNo, p.ID) {
+				break
+			}
+			p.Postings = append(p.Postings, t.transfer())
+			transfers.skip()
+		}
+		if err := c.tell(payout.VerifyPayment(p)); err != nil {
+			return err
+		}
+		c.out.Payments++
+		payments.skip()
+	}
+}
+
+// beforePayment reports whether an order number comes before all those of a payment.
+func beforePayment(orderNo, paymentID string) bool {
+	return orderNo < paymentID && !strings.HasPrefix(orderNo, paymentID)
+}
+
+// lostAttempts tells of attempts whose payment is not there, up to the next payment.
+func (c *ledgerCheck) lostAttempts(attempts *pages[ledgerAttemptRow], next *ledgerPaymentRow) error {
+	for {
+		a, err := attempts.peek()
+		if err != nil || a == nil || next != nil && a.PaymentID >= next.ID {
+			return err
+		}
+		parts, _ := payout.Parse(a.OrderNo) // of a number that is not ours the packet stays empty
+		v := payout.Violation{Rule: payout.RuleUnknown, PacketID: parts.PacketID, Subject: a.OrderNo,
+			Detail: "an attempt, and its payment is not there"}
+		if err := c.tell([]payout.Violation{v}); err != nil {
+			return err
+		}
+		attempts.skip()
+	}
+}

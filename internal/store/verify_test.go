@@ -1,0 +1,301 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// verified runs the verification and returns what it found.
+func verified(t testing.TB, s *Store) (payout.Verified, []payout.Violation) {
+	t.Helper()
+	var found []payout.Violation
+	v, err := s.VerifyLedger(t.Context(), func(f payout.Violation) error {
+		found = append(found, f)
+		return nil
+	})
+	must(t, err)
+	if v.Found() != int64(len(found)) {
+		t.Errorf("%d violations counted, %d told", v.Found(), len(found))
+	}
+	return v, found
+}
+
+// manyLives leaves packets at every stage, with payouts that ended in every way.
+func manyLives(t testing.TB, s *Store) {
+	t.Helper()
+	ctx := t.Context()
+	recorded(t, s, samplePacket(100, 1)) // funding
+	rejected := recorded(t, s, samplePacket(100, 1))
+	fail(t, s, payout.ID(payout.KindCharge, rejected.ID, 0))
+	must(t, s.RejectPacket(ctx, rejected.ID, packet.Failure{Code: "declined", Message: "y"}))
+	funded(t, s, 100, 1) // open
+	p := funded(t, s, 1000, 5)
+	for i := range 4 {
+		claim(t, s, p, i, fmt.Sprint("u", i))
+	}
+	one := pay(t, s, payoutID(p, 0))
+	settle(t, s, payout.SourceAsk, one.OrderNo, payout.ObsReturned)
+	fail(t, s, payoutID(p, 1))
+	decide(t, s, payoutID(p, 1))
+	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsDeclined)
+	pay(t, s, payoutID(p, 1))
+	settle(t, s, payout.SourceAsk, payout.OrderNo(payoutID(p, 1), 1), payout.ObsSucceeded) // paid twice
+	pay(t, s, payoutID(p, 2))
+	_, err := s.BeginClosing(ctx, p.ID, "expired")
+	must(t, err)
+	_, err = s.CloseBooks(ctx, p.ID)
+	must(t, err)
+	pay(t, s, refundID(p))
+	_, err = s.FinishPacket(ctx, p.ID, nil)
+	must(t, err)
+}
+
+func TestR12_VerifyLedger(t *testing.T) {
+	t.Parallel()
+	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
+	for range 3 {
+		manyLives(t, s)
+	}
+	v, found := verified(t, s)
+	if len(found) != 0 || v.Packets != 12 || v.Payments == 0 || v.Attempts == 0 || v.Suspense != 600 ||
+		v.OpenBreaks[payout.BreakSecondSuccess] != 3 {
+		t.Fatalf("%+v, found %v", v, found)
+	}
+	var rows int64
+	must(t, raw.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM transfers").Scan(&rows))
+	if v.Transfers != rows {
+		t.Errorf("%d of %d transfers read", v.Transfers, rows)
+	}
+	var paid string
+	must(t, raw.QueryRowContext(t.Context(), "SELECT id FROM payments WHERE kind = 'p' AND status = 'paid' ORDER BY id LIMIT 1").Scan(&paid))
+	// Each is undone by the next statement; what guards the tables is off meanwhile.
+	for _, tc := range []struct {
+		name, do, undo string
+		want           payout.Rule
+	}{
+		{"paid row without posting", "UPDATE payments SET status = 'paid', version = version + 1000, failure_code = NULL WHERE status = " +
+			"'returned'",
+			"UPDATE payments SET status = 'returned', version = version - 1000, failure_code = 'returned' WHERE version >= 1000",
+			payout.RulePayment},
+		{"claim lost", "UPDATE shares SET amount = amount + 1 WHERE user_id = 'u0'", "UPDATE shares SET amount = amount - 1 WHERE user_id = 'u0'",
+			payout.RuleClaims},
+		{"claim not listed", "UPDATE claims SET packet_id = CONCAT('z', SUBSTRING(packet_id, 2)) WHERE user_id = 'u0'",
+			"UPDATE claims c JOIN shares s USING (user_id, share_index, claimed_at) SET c.packet_id = s.packet_id WHERE c.packet_id LIKE 'z%'",
+			payout.RuleClaims},
+		{"claim listed with another share", "UPDATE claims SET share_index = share_index + 1000 WHERE user_id = 'u0'",
+			"UPDATE claims SET share_index = share_index - 1000 WHERE share_index >= 1000", payout.RuleClaims},
+		{"remainder changed", "UPDATE packets SET remainder = remainder + 1 WHERE remainder IS NOT NULL",
+			"UPDATE packets SET remainder = remainder - 1 WHERE remainder IS NOT NULL", payout.RuleRemainder},
+		{"booked without posting", "UPDATE attempts SET booked = 1, asks = asks + 1000 WHERE booked = 0",
+			"UPDATE attempts SET booked = 0, asks = asks - 1000 WHERE asks >= 1000", payout.RuleAttempt},
+		{"payment deleted", "UPDATE payments SET id = CONCAT('z', SUBSTRING(id, 2)) WHERE id = '" + paid + "'",
+			"UPDATE payments SET id = CONCAT('p', SUBSTRING(id, 2)) WHERE id LIKE 'z%'", payout.RuleUnknown},
+		{"attempt of nobody", "INSERT INTO attempts SELECT 'x', 'x', 1, op, request, sends, asks, noted_until, open_until, statement, " +
+			"refused, booked, return_booked, next_action, next_at, asked_at, ask_requested, observed, code, message, provider_ref, token, " +
+			"started_at, ask_until, ended_at, forgotten FROM attempts LIMIT 1",
+			"DELETE FROM attempts WHERE order_no = 'x'", payout.RuleUnknown},
+		{"status without time", "UPDATE payments SET settled_at = NULL WHERE id = '" + paid + "'",
+			"UPDATE payments SET settled_at = updated_at WHERE id = '" + paid + "'", payout.RuleSettled},
+	} {
+		tamper(t, raw, tc.do)
+		if _, found := verified(t, s); !slices.ContainsFunc(found, func(v payout.Violation) bool { return v.Rule == tc.want }) {
+			t.Errorf("%s: found %v, want %s", tc.name, found, tc.want)
+		}
+		tamper(t, raw, tc.undo)
+		if _, found := verified(t, s); len(found) != 0 {
+			t.Fatalf("%s is not undone: %v", tc.name, found)
+		}
+	}
+	// A posting can only be added: nobody owed it, and its packet is not there.
+	tamper(t, raw, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		VALUES ('nobody', 'paid', 'owed', 'provider', 5, 'p-nobody', 'p-nobody:paid', NOW(3))`)
+	if _, found := verified(t, s); len(found) != 2 || found[0].Rule != payout.RuleUnknown {
+		t.Errorf("found %v", found)
+	}
+}
+
+// tamper changes rows with the checks of the tables switched off.
+func tamper(t testing.TB, raw *sql.DB, statement string) {
+	t.Helper()
+	conn, err := raw.Conn(t.Context())
+	must(t, err)
+	defer func() { must(t, conn.Close()) }()
+	_, err = conn.ExecContext(t.Context(), "SET SESSION check_constraint_checks = 0")
+	must(t, err)
+	res, err := conn.ExecContext(t.Context(), statement)
+	must(t, err)
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("%s: %d rows, %v", statement, n, err)
+	}
+	_, err = conn.ExecContext(t.Context(), "SET SESSION check_constraint_checks = 1")
+	must(t, err)
+}
+
+// TestVerifyPages: pages meet without a gap, also within one packet.
+func TestVerifyPages(t *testing.T) {
+	t.Parallel()
+	p := &pages[int]{size: 3, read: func(last *int) ([]int, error) {
+		from := 0
+		if last != nil {
+			from = *last + 1
+		}
+		var out []int
+		for n := from; n < 10 && len(out) < 3; n++ {
+			out = append(out, n)
+		}
+		return out, nil
+	}}
+	for want := range 10 {
+		got, err := p.peek()
+		if err != nil || got == nil || *got != want {
+			t.Fatalf("%v, %v, want %d", got, err, want)
+		}
+		p.skip()
+	}
+	if got, err := p.peek(); got != nil || err != nil {
+		t.Errorf("%v, %v after the end", got, err)
+	}
+}
+
+func newVitals() *observe.Vitals {
+	return &observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+}
+
+// TestVitals: what is left of many lives.
+func TestVitals(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(t)
+	manyLives(t, s)
+	c.pass(48 * time.Hour)
+	must(t, s.NoteRepair(t.Context(), "packet_without_run", "x"))
+	must(t, s.NoteRepair(t.Context(), "packet_without_run", "y"))
+	tamper(t, s.sql, "INSERT INTO providers (name, held_by, held_role, reason, held_at) VALUES ('x', 'o', 'ops', 'r', '2026-01-01'), ('y', "+
+		"NULL, NULL, NULL, NULL)")
+	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
+		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
+	r := NewVitals(s)
+	v := newVitals()
+	must(t, r.Read(t.Context(), v))
+	found := map[string]int64{}
+	for _, p := range v.Payments {
+		found[p.Kind+" "+p.Status] = p.Waiting
+		if (p.Waiting == 0) != p.Oldest.IsZero() {
+			t.Errorf("%+v", p)
+		}
+	}
+	if found["charge pending"] != 1 || found["charge failed"] != 0 || found["payout pending"] != 1 || found["payout returned"] != 1 ||
+		len(found) != 24 {
+		t.Errorf("payments %v", found)
+	}
+	if len(v.Overdue) != 3 || v.Overdue[0].Waiting != 1 || v.Overdue[1].Waiting != 1 || v.Overdue[2].Waiting != 0 {
+		t.Errorf("overdue %+v", v.Overdue)
+	}
+	open := map[string]int64{}
+	for _, b := range v.Breaks {
+		if open[b.Kind] = b.Waiting; (b.Waiting == 0) != b.Oldest.IsZero() {
+			t.Errorf("%+v", b)
+		}
+	}
+	if len(open) != len(payout.MachineBreaks)+len(payout.StatementBreaks) || open[string(payout.BreakSecondSuccess)] != 1 {
+		t.Errorf("breaks %v", open)
+	}
+	if since, known := v.Held["x"]; !known || since.IsZero() || !v.Held["y"].IsZero() || len(v.Held) != 2 {
+		t.Errorf("held %v", v.Held)
+	}
+	if v.Repairs["packet_without_run"] != 2 || v.Imbalanced != 0 || v.Suspense != 200 {
+		t.Errorf("%+v", v)
+	}
+	if len(v.Gates) != 3 || v.Gates[0].Waiting != 1 || v.Gates[1].Waiting != 1 || v.Gates[1].Oldest.IsZero() || !v.Gates[0].Oldest.IsZero() ||
+		v.Gates[2].Waiting != 0 || v.LostGrabs != 0 {
+		t.Errorf("gates %+v, %d lost", v.Gates, v.LostGrabs)
+	}
+	tamper(t, s.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
+	for range 2 { // it stays wrong, whether or not it is posted to again
+		v = newVitals()
+		must(t, r.Read(t.Context(), v))
+		if v.Imbalanced != 1 {
+			t.Errorf("%d packets out of balance", v.Imbalanced)
+		}
+	}
+}
+
+// TestR13_VitalsOfRestoredBooks: a process that lives through a restore of MySQL looks at
+// what is posted to from then on, although it had come farther before.
+func TestR13_VitalsOfRestoredBooks(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	older, _ := newStore(t)
+	funded(t, older, 300, 2)
+	tamper(t, older.sql, `INSERT INTO transfers (packet_id, kind, debit, credit, amount, order_no, reference, created_at)
+		SELECT packet_id, 'paid', 'owed', 'provider', 5000, order_no, CONCAT(order_no, ':x'), created_at FROM transfers ORDER BY id DESC LIMIT 1`)
+	for range 5 {
+		funded(t, s, 1000, 4)
+		_, err := s.BeatBooks(t.Context(), 0)
+		must(t, err)
+	}
+	r, v := NewVitals(s), newVitals()
+	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 0 || r.posted == 0 {
+		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
+	}
+	s.db, s.sql, older.db, older.sql = older.db, older.sql, s.db, s.sql
+	if b, err := s.CompareBooks(t.Context(), 0); err != nil || b.State != payout.BooksRestored {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 1 {
+		t.Errorf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
+	}
+}
+
+// TestVitalsReadIndexes: none of the statements reads what is finished.
+func TestVitalsReadIndexes(t *testing.T) {
+	t.Parallel()
+	s, _, raw := newStoreAt(t, stacktest.MariaDB(t))
+	manyLives(t, s)
+	for query, index := range map[string]string{
+		"SELECT kind, status, COUNT(*) FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
+			" GROUP BY kind, status": "payments_status",
+		"SELECT COUNT(*), MIN(expires_at) FROM packets FORCE INDEX (packets_status) WHERE status = 'open' AND expires_at < NOW() + INTERVAL 9 " +
+			"DAY": "packets_status",
+		"SELECT id, packet_id FROM transfers WHERE id > 5 ORDER BY id DESC LIMIT " +
+			"2000": "PRIMARY",
+		selectTransfers + "FORCE INDEX (transfers_packet) WHERE (packet_id = 'a' AND id > 5) OR packet_id > 'a' ORDER BY packet_id, id LIMIT " +
+			"5000": "transfers_packet",
+		selectTransfers + "FORCE INDEX (transfers_order) WHERE (order_no = 'a' AND id > 5) OR order_no > 'a' ORDER BY order_no, id LIMIT " +
+			"5000": "transfers_order",
+		selectUnfinished + " WHERE k.status = 'open' AND (k.expires_at > '2026-01-01' OR (k.expires_at = '2026-01-01' AND k.id > 'a')) ORDER " +
+			"BY k.expires_at, k.id LIMIT 100": "packets_status",
+	} {
+		rows, err := raw.QueryContext(t.Context(), "EXPLAIN "+query)
+		must(t, err)
+		columns, err := rows.Columns()
+		must(t, err)
+		if !rows.Next() {
+			t.Fatal("nothing explained")
+		}
+		values := make([]sql.NullString, len(columns))
+		to := make([]any, len(columns))
+		for i := range values {
+			to[i] = &values[i]
+		}
+		must(t, rows.Scan(to...))
+		must(t, rows.Err())
+		must(t, rows.Close())
+		plan := map[string]string{}
+		for i, name := range columns {
+			plan[name] = values[i].String
+		}
+		if plan["key"] != index || plan["type"] != "range" {
+			t.Errorf("%s\n%v", query, plan)
+		}
+		t.Log(plan["type"], plan["key"], plan["Extra"])
+	}
+}

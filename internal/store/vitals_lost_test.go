@@ -1,0 +1,57 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// TestR9_LostGrabsWaitForPeople: how many grabs may be lost is told until somebody has dealt
+// with that, and no longer, whatever the next rebuilds of the lane have lost.
+func TestR9_LostGrabsWaitForPeople(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ctx := t.Context()
+	epoch := int64(1)
+	must(t, s.AddPoolLanes(ctx, []packet.LaneRow{{Lane: 7, Epoch: epoch, State: packet.LaneOpen}}))
+	rebuilt := func(lost int64) {
+		t.Helper()
+		if shut, err := s.ShutPoolLane(ctx, 7, epoch, packet.LaneKeyMissing); err != nil || !shut {
+			t.Fatal(shut, err)
+		}
+		b, taken, err := s.BeginRebuild(ctx, 7, "h", time.Minute, packet.LaneSeen{})
+		if err != nil || !taken {
+			t.Fatal(taken, err)
+		}
+		b.Lost, epoch = lost, b.Epoch
+		must(t, s.EndRebuild(ctx, b))
+	}
+	told := func(want int64) {
+		t.Helper()
+		v := newVitals()
+		must(t, NewVitals(s).Read(ctx, v))
+		if v.LostGrabs != want {
+			t.Errorf("%d grabs may be lost, want %d", v.LostGrabs, want)
+		}
+	}
+	told(0)
+	rebuilt(3)
+	told(3)
+	rebuilt(0) // as when a claim turns up that was in somebody's hands
+	told(3)
+	rebuilt(2)
+	told(5)
+	resolve := func(order string) {
+		t.Helper()
+		id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakPoolLost), order)
+		w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Reason: "told the users", Key: order})
+		_, err := s.ResolveBreak(ctx, w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+		must(t, err)
+	}
+	resolve("epoch/1")
+	told(2)
+	resolve("epoch/3")
+	told(0)
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"testing"
+
+	"hongbao/internal/payout"
+)
+
+// TestVitalsOfSuspense: money that moved twice is told by every process, whenever it was
+// started and whatever was posted since, until it came back or somebody has dealt with
+// its break: what a recipient gives back by other means is never posted.
+func TestVitalsOfSuspense(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	old := NewVitals(s)
+	told := func(want int64) {
+		t.Helper()
+		for _, r := range []*Vitals{old, NewVitals(s)} {
+			v := newVitals()
+			if must(t, r.Read(t.Context(), v)); v.Suspense != want || v.Imbalanced != 0 {
+				t.Errorf("%d fen moved twice, want %d; %d packets out of balance", v.Suspense, want, v.Imbalanced)
+			}
+		}
+	}
+	twice := func() (orderNo string) {
+		id := owing(t, s)
+		fail(t, s, id)
+		decide(t, s, id)
+		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsDeclined)
+		pay(t, s, id)
+		settle(t, s, payout.SourceAsk, payout.OrderNo(id, 1), payout.ObsSucceeded)
+		return payout.OrderNo(id, 1)
+	}
+	told(0)
+	first, second := twice(), twice()
+	told(200)
+	for range vitalsPackets + 1 {
+		funded(t, s, 100, 1)
+	}
+	told(200)
+	settle(t, s, payout.SourceAsk, first, payout.ObsReturned)
+	told(100)
+	w := by(t, s, payout.StaffWrite{Owner: "f", Role: "finance", Route: "r", BodyHash: "h", Key: "k",
+		Reason: "the recipient has paid it back by bank"})
+	id := query[int64](t, s, "SELECT id FROM breaks WHERE kind = ? AND order_no = ?", string(payout.BreakSecondSuccess), second)
+	_, err := s.ResolveBreak(t.Context(), w, id, func(payout.BreakRow) (int, []byte) { return 200, []byte("{}") })
+	must(t, err)
+	told(0)
+}

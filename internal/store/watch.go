@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// What the watch reads: pages in the order of an index, so that a round costs
+// the same whatever the tables hold.
+
+type waitingRow struct {
+	Payment    paymentRow `gorm:"embedded"`
+	NextAt     *time.Time
+	NextAction *string
+}
+
+// WaitingPayments lists payments of one kind in one status, the oldest first,
+// after the given place (time of creation and id). Errors: ErrUnavailable.
+func (s *Store) WaitingPayments(ctx context.Context, kind payout.Kind, status payout.Status, after packet.Place,
+	limit int) ([]payout.Waiting, error) {
+	var rows []waitingRow
+	err := s.read(ctx).Raw(`SELECT p.*, a.next_at, a.next_action FROM payments p FORCE INDEX (payments_status) LEFT
+		JOIN attempts a ON a.order_no = p.order_no
+		WHERE p.kind = ? AND p.status = ? AND (p.created_at > ? OR (p.created_at = ? AND p.id > ?))
+		ORDER BY p.created_at, p.id LIMIT ?`, string(kind), string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
+	out := make([]payout.Waiting, len(rows))
+	for i, r := range rows {
+		out[i] = payout.Waiting{Payment: r.Payment.payment(), OrderNo: orEmpty(r.Payment.OrderNo), NextAt: orZero(r.NextAt),
+			Next: payout.Action(orEmpty(r.NextAction))}
+	}
+	return out, classify(err)
+}
+
+// epoch is t, or a time before all others that DATETIME can hold for the zero time.
+func epoch(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
+	}
+	return t.UTC()
+}
+
+type unfinishedRow struct {
+	Packet       packetRow `gorm:"embedded"`
+	RefundStatus *string
+}
+
+func (r unfinishedRow) unfinished() (packet.Unfinished, error) {
+	rec, err := r.Packet.record()
+	return packet.Unfinished{Record: rec, RefundStatus: orEmpty(r.RefundStatus), UpdatedAt: r.Packet.UpdatedAt.UTC()}, err
+}
+
+// The refund of the remainder has number 0: its id is the packet's between two constants.
+const selectUnfinished = "SELECT k.*, r.status AS refund_status FROM packets k LEFT JOIN payments r ON r.id = CONCAT('r', k.id, '0000')"
+
+// UnfinishedPackets lists packets in one stored status, those that expire first
+// at the beginning, after the given place (expiry and id). Errors: ErrUnavailable.
+func (s *Store) UnfinishedPackets(ctx context.Context, status packet.Status, after packet.Place, limit int) ([]packet.Unfinished, error) {
+	var rows []unfinishedRow
+	err := s.read(ctx).Raw(selectUnfinished+` WHERE k.status = ? AND (k.expires_at > ? OR (k.expires_at = ? AND k.id > ?))
+		ORDER BY k.expires_at, k.id LIMIT ?`, string(status), epoch(after.At), epoch(after.At), after.ID, limit).Scan(&rows).Error
+	if err != nil {
+		return nil, classify(err)
+	}
+	out := make([]packet.Unfinished, len(rows))
+	for i, r := range rows {
+		if out[i], err = r.unfinished(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// UnfinishedPacket reads one of them; found is false for a packet that is closed,
+// rejected or not there. Errors: ErrUnavailable.
+func (s *Store) UnfinishedPacket(ctx context.Context, id string) (u packet.Unfinished, found bool, err error) {
+	var rows []unfinishedRow
+	err = s.read(ctx).Raw(selectUnfinished+" WHERE k.id = ? AND k.status IN ('funding', 'open', 'closing')", id).Scan(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return packet.Unfinished{}, false, classify(err)
+	}
+	u, err = rows[0].unfinished()
+	return u, err == nil, err
+}
+
+// PacketStates reads the rows of packets; those without a row are missing from
+// the map. Errors: ErrUnavailable.
+func (s *Store) PacketStates(ctx context.Context, ids []string) (map[string]packet.RowState, error) {
+	out := make(map[string]packet.RowState, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	var rows []struct {
+		ID, Status string
+		UpdatedAt  time.Time
+	}
+	err := s.read(ctx).Raw("SELECT id, status, updated_at FROM packets WHERE id IN ?", ids).Scan(&rows).Error
+	for _, r := range rows {
+		out[r.ID] = packet.RowState{Stored: packet.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
+	}
+	return out, classify(err)
+}
+
+// PayoutOf reads the payout of a user's claim. Errors: ErrNotFound, ErrUnavailable.
+func (s *Store) PayoutOf(ctx context.Context, packetID, userID string) (payout.Payment, error) {
+	paid, err := s.Claim(ctx, packetID, userID)
+	if err != nil {
+		return payout.Payment{}, err
+	}
+	return s.PaymentOf(ctx, paid.PayoutID)
+}
+
+// NoteRepair counts a repair of the watch by kind, for good. Errors: ErrUnavailable.
+func (s *Store) NoteRepair(ctx context.Context, kind, subject string) error {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	return classify(tx{DB: s.read(ctx), now: now}.noteRepair(kind, subject))
+}
+
+func (tx tx) noteRepair(kind, subject string) error {
+	return tx.Exec(`INSERT INTO repairs (kind, made, subject, last_at) VALUES (?, 1, ?, ?)
+		ON DUPLICATE KEY UPDATE made = made + 1, subject = VALUES(subject), last_at = VALUES(last_at)`, kind,
+		key(subject, 128), tx.now).Error
+}

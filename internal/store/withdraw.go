@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"hongbao/internal/access"
+	"hongbao/internal/failpoint"
+	"hongbao/internal/payout"
+)
+
+// WithdrawApproval ends a decision that waits for a second person, by the one who asked
+// for it: nothing has moved, and something else can be decided about the payment. A
+// decision that was answered, or has expired, is refused. Errors: ErrNotFound,
+// payout.ErrNotAsker, payout.ErrKeyReused, payout.ErrBooksRestored, ErrUnavailable.
+func (s *Store) WithdrawApproval(ctx context.Context, w payout.StaffWrite, approvalID string,
+	render payout.DecisionAnswer) (payout.StaffAnswer, error) {
+	return s.onDecision(ctx, w, approvalID, func(tx tx, row paymentRow, attempts []payout.Attempt, d payout.Decision) (payout.StaffAnswer,
+		error) {
+		if !access.SamePerson(d.By, w.Owner) {
+			return payout.StaffAnswer{}, payout.ErrNotAsker
+		}
+		if err := tx.trusted(); err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		err := tx.withdraw(w, row, &d)
+		return answerDecision(row, attempts, row.payment(), &d, err, render)
+	})
+}
+
+func (tx tx) withdraw(w payout.StaffWrite, row paymentRow, d *payout.Decision) error {
+	if d.Status != payout.DecisionWaiting {
+		return fmt.Errorf("decision %s is %s: %w", d.ID, d.Status, payout.ErrNotRetryable)
+	}
+	d.Status, d.EndedAt, d.ApproveKeyID, d.ApproveReason = payout.DecisionWithdrawn, tx.now, w.KeyID, w.Reason
+	if err := tx.casDecision(payout.DecisionWaiting, *d); err != nil {
+		return err
+	}
+	return tx.noteDecision(w, "withdraw_"+string(d.Kind), row, row.payment(), *d)
+}
+
+// onDecision carries out a staff write about a decision that may wait for a second person.
+// do has its payment and the decision locked.
+func (s *Store) onDecision(ctx context.Context, w payout.StaffWrite, approvalID string, do func(tx, paymentRow, []payout.Attempt,
+	payout.Decision) (payout.StaffAnswer, error)) (payout.StaffAnswer, error) {
+	return s.staffWrite(ctx, failpoint.DecideAnswer, w, func(tx tx) (payout.StaffAnswer, error) {
+		row, attempts, d, err := tx.lockDecision(approvalID)
+		if err != nil {
+			return payout.StaffAnswer{}, err
+		}
+		return do(tx, row, attempts, d)
+	})
+}
+
+// lockDecision locks the payment of a decision first and then the decision, as every
+// transaction does that decides.
+func (tx tx) lockDecision(approvalID string) (row paymentRow, attempts []payout.Attempt, d payout.Decision, err error) {
+	if d, err = tx.decisionOf(approvalID, false); err != nil {
+		return row, nil, d, err
+	}
+	if row, attempts, err = tx.load(d.PaymentID, true); err != nil {
+		return row, nil, d, err
+	}
+	d, err = tx.decisionOf(approvalID, true)
+	return row, attempts, d, err
+}

@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hongbao/internal/devstack/stacktest"
+	"hongbao/internal/packet"
+	"hongbao/internal/store"
+)
+
+const (
+	// crowdUser begins the names of those who have one claim each.
+	crowdUser = "crowd"
+	// regular sent most packets, and grabbed the only share of each himself.
+	regular = "regular"
+	// rejected is how many of his packets were never charged: a status that
+	// hardly any row has, and yet more than a page.
+	rejected = pageSize + 1
+	// filledYear has all that is only in MySQL; what is in Redis is of today.
+	filledYear = 2020
+)
+
+// archive is a house that has seen much:
+//
+//   - a closed packet of `rows` shares, each claimed and paid; MySQL has it alone;
+//   - a packet of as many shares, all claimed, that is still in Redis, and of
+//     which MySQL has nothing but the packet;
+//   - packets of one sender, of one share each.
+type archive struct {
+	*house
+	db         *sql.DB
+	rows, sent int
+	closed     string // packet that MySQL has
+	live       string // packet that Redis has
+	took       time.Duration
+	reader     *asker
+}
+
+// sentFor is how many packets go with so many rows. Never fewer than some pages:
+// a page has to be full also of a small archive, or it would be faster for that.
+func sentFor(rows int) int { return max(rows/50, 4*pageSize) }
+
+// newArchive fills a new house. The closed packet's rows come in two statements,
+// so that a million of them need half a minute and not a day; those of Redis are
+// grabbed.
+func newArchive(tb testing.TB, rows int) *archive {
+	tb.Helper()
+	a := &archive{house: newHouse(tb, stacktest.FreshRedis(tb, "--auto-aof-rewrite-percentage", "0").Addr), rows: rows, sent: sentFor(rows)}
+	a.reader = newAsker(a.addr, a.token)
+	tb.Cleanup(a.reader.close)
+	began := time.Now()
+	var err error
+	if a.db, err = store.OpenSQL(a.dsn); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = a.db.Close() })
+	a.fill(tb)
+	a.grabAll(tb)
+	a.took = time.Since(began)
+	return a
+}
+
+// row is a packet with what differs among those of an archive. All give 1 yuan a share.
+type row struct {
+	id, sender string
+	status     packet.Status
+	shares     int
+	created    time.Time
+}
+
+// fill writes to MySQL what the worker would have left there.
+func (a *archive) fill(tb testing.TB) {
+	tb.Helper()
+	start := time.Date(filledYear, time.January, 2, 0, 0, 0, 0, time.UTC)
+	a.closed = packet.NewID([]byte(a.app), "closed")
+	rows := []row{{a.closed, "company", packet.StatusClosed, a.rows, start}}
+	for i := range a.sent {
+		r := row{packet.NewID([]byte(a.app), strconv.Itoa(i)), regular, packet.StatusClosed, 1, start.Add(time.Duration(i) * time.Minute)}
+		if every := a.sent / rejected; i%every == 0 && i/every < rejected {
+			r.status = packet.StatusRejected
+		}
+		rows = append(rows, r)
+	}
+	a.addPackets(tb, rows)
+	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
+		SELECT ?, seq, ?, ?, CONCAT(?, seq), ? + INTERVAL seq * 1000 MICROSECOND FROM seq_0_to_`+strconv.Itoa(a.rows-1), a.closed, int64(share),
+		a.app, crowdUser, start)
+	a.exec(tb, `INSERT INTO shares (packet_id, share_index, amount, app_id, user_id, claimed_at)
+		SELECT id, 0, total_amount, app_id, sender_id, created_at + INTERVAL 1 SECOND FROM packets
+		WHERE sender_id = ? AND status = 'closed'`, regular)
+	a.exec(tb, `INSERT INTO claims (packet_id, user_id, share_index, app_id, claimed_at)
+		SELECT packet_id, user_id, share_index, app_id, claimed_at FROM shares WHERE user_id IS NOT NULL`)
+	a.exec(tb, `INSERT INTO payments (id, kind, packet_id, app_id, user_id, share_index, account, amount, currency, remark, provider, status,
+		version, attempt, order_no, created_at, updated_at, settled_at)
+		SELECT CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0'))), 'p', packet_id, app_id, user_id, share_index, user_id,
+		amount, 'CNY', '', 'sandbox', 'paid', 2, 1,
+			CONCAT('p', packet_id, LOWER(LPAD(CONV(share_index, 10, 32), 4, '0')), '01'), claimed_at, claimed_at, claimed_at
+		FROM shares ORDER BY packet_id, share_index`)
+}
+
+// addPackets inserts packets, as they are after their end or, when open, at their
+// beginning. Seeds are sealed one by one: every page opens those it shows.
+func (a *archive) addPackets(tb testing.TB, rows []row) {
+	tb.Helper()
+	const chunk = 500
+	for ; len(rows) > 0; rows = rows[min(chunk, len(rows)):] {
+		some := rows[:min(chunk, len(rows))]
+		var args []any
+		for _, r := range some {
+			seed := packet.DeriveSeed(seedKey, r.id)
+			sealed, err := packet.SealSeed(seedKey, r.id, seed)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			var reason, failure, ended, none, best any
+			switch r.status {
+			case packet.StatusClosed:
+				reason, ended, none, best = string(packet.CloseSoldOut), r.created.Add(time.Hour), 0, 0
+			case packet.StatusRejected:
+				failure = "declined"
+			}
+			var claimed, last any
+			if ended != nil {
+				claimed, last = r.shares, r.shares-1
+			}
+			args = append(args, r.id, a.app, r.sender, int64(share)*int64(r.shares), r.shares, packet.Commitment(seed), sealed, string(r.status),
+				reason, failure,
+				r.created, r.created, r.created.Add(24*time.Hour), ended, none, claimed, best, last, ended, r.created)
+		}
+		a.exec(tb, `INSERT INTO packets (id, app_id, sender_id, currency, total_amount, share_count, split, min_share, max_share, greeting,
+			metadata, body_hash, commitment, sealed_seed,
+			status, close_reason, failure_code, created_at, opens_at, expires_at, books_closed_at, remainder, claimed_count, best_share, last_share,
+			closed_at, updated_at) VALUES `+
+			strings.Repeat(", (?, ?, ?, 'CNY', ?, ?, 'equal', 1, 0, '', '{}', 'body', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", len(some))[2:],
+			args...)
+	}
+}
+
+// grabAll lets everybody grab from a packet until all is gone.
+func (a *archive) grabAll(tb testing.TB) {
+	tb.Helper()
+	a.live = openPackets(tb, a.pool, a.app, 1, a.rows)[0]
+	view, err := a.pool.View(tb.Context(), a.live)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a.addPackets(tb, []row{{a.live, view.Packet.SenderID, packet.StatusOpen, a.rows, view.Packet.CreatedAt}})
+	ctx, cancel := context.WithCancelCause(tb.Context())
+	defer cancel(nil)
+	var callers sync.WaitGroup
+	var last atomic.Int64
+	for range 512 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				n := last.Add(1) - 1
+				if n >= int64(a.rows) {
+					return
+				}
+				got, err := a.pool.Grab(ctx, a.live, crowdUser+strconv.FormatInt(n, 10), packet.Profile{})
+				if err == nil && got.Result != packet.GrabWon {
+					err = errors.New(got.Result.String())
+				}
+				if err != nil {
+					cancel(fmt.Errorf("grab %d: %w", n, err))
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		tb.Fatal(err)
+	}
+	a.exec(tb, "ANALYZE TABLE packets, shares, claims, payments")
+}
+
+func (a *archive) exec(tb testing.TB, statement string, args ...any) {
+	tb.Helper()
+	if _, err := a.db.ExecContext(tb.Context(), statement, args...); err != nil {
+		tb.Fatalf("%.60s...: %v", statement, err)
+	}
+}

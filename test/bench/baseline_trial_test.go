@@ -1,0 +1,513 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"hongbao/internal/devstack/stacktest"
+)
+
+// offence is something that must not happen to those who grab.
+type offence string
+
+const (
+	lostShare  offence = "a share is nobody's, and nobody can have it"
+	unrecorded offence = "a user was told of a share that is not booked for him"
+	twice      offence = "a share is booked for two users"
+	refused    offence = "a user leaves with nothing although shares are left"
+	waits      offence = "nobody gets through while a process is dead or stopped"
+	noAmount   offence = "who asks again is not told what he has"
+	sameAnswer offence = "who has a share and who came too late get the same answer"
+	lockedOut  offence = "who only ever met empty packets may not try any more"
+	byHand     offence = "a person has to find out what happened"
+)
+
+// trial is a packet that is grabbed while something goes wrong, and what went
+// wrong with it.
+type trial struct {
+	testing.TB
+	design
+	packet string
+	shares int
+	heard  map[string]int // what users were told that they have
+	found  map[offence]bool
+}
+
+func newTrial(tb testing.TB, d design, shares int) *trial {
+	tb.Helper()
+	t := &trial{TB: tb, design: d, packet: newPacketID(tb), shares: shares, heard: map[string]int{}, found: map[offence]bool{}}
+	d.load(tb, t.packet, shares)
+	return t
+}
+
+func (t *trial) must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask lets a user grab.
+func (t *trial) ask(user string) answer {
+	t.Helper()
+	a, err := t.grab(t.Context(), t.packet, user)
+	t.must(err)
+	t.hear(user, a)
+	return a
+}
+
+func (t *trial) hear(user string, a answer) {
+	t.Helper()
+	if a.outcome != won && a.outcome != had || a.share < 0 {
+		return
+	}
+	if before, ok := t.heard[user]; ok && before != a.share {
+		t.Fatalf("%s was told of share %d and then of share %d", user, before, a.share)
+	}
+	t.heard[user] = a.share
+}
+
+// askAll lets each user grab and returns those who did not get through.
+func (t *trial) askAll(users ...string) (busyOnes []string) {
+	t.Helper()
+	for _, user := range users {
+		if t.ask(user).outcome == busy {
+			busyOnes = append(busyOnes, user)
+		}
+	}
+	return busyOnes
+}
+
+// judge looks at what is booked in the end, after at least as many users as there
+// are shares have asked.
+func (t *trial) judge() {
+	t.Helper()
+	booked := t.booked(t, t.packet)
+	holders := map[int]string{}
+	for user, seq := range booked {
+		if _, ok := holders[seq]; ok {
+			t.found[twice] = true
+		}
+		holders[seq] = user
+	}
+	for user, seq := range t.heard {
+		if got, ok := booked[user]; !ok || got != seq {
+			t.found[unrecorded] = true
+			holders[seq] = user // it is somebody's, though
+		}
+	}
+	if len(holders) < t.shares {
+		t.found[lostShare] = true
+	}
+	if p, ok := t.design.(interface {
+		forPersons(tb testing.TB, packet string) int
+	}); ok && p.forPersons(t, t.packet) > 0 {
+		t.found[byHand] = true
+	}
+}
+
+// expect fails unless exactly these offences were found.
+func (t *trial) expect(want []offence) {
+	t.Helper()
+	for o := range t.found {
+		if !slices.Contains(want, o) {
+			t.Errorf("%s", o)
+		}
+	}
+	for _, o := range want {
+		if !t.found[o] {
+			t.Errorf("expected, and did not happen: %s", o)
+		}
+	}
+}
+
+// TestBaselines lets all nine go through the same trials: each of the eight goes
+// wrong as it is known to, and in no other way; ours does not.
+func TestBaselines(t *testing.T) {
+	server := stacktest.FreshRedis(t)
+	p := newPlace(t, server.Addr)
+	t.Run("killed", func(t *testing.T) { killedTrials(t, p) })
+	t.Run("stalled", func(t *testing.T) { stalledTrials(t, p) })
+	t.Run("asks again", func(t *testing.T) { asksAgainTrials(t, p) })
+	t.Run("emptied", func(t *testing.T) { emptiedTrials(t, p) })
+	t.Run("crowded", func(t *testing.T) { crowdedTrials(t, p) })
+	t.Run("redis killed", func(t *testing.T) { redisKilledTrials(t, p, server) })
+}
+
+// newPlace has a database of its own with the tables of all designs.
+func newPlace(tb testing.TB, redisAddr string) place {
+	tb.Helper()
+	p := place{redis: redisAddr, dsn: stacktest.MariaDB(tb), rows: true, process: "w1"}
+	db, err := sql.Open("mysql", p.dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stacktest.Migrate(tb, p.dsn)
+	for _, table := range baselineSchema {
+		if err == nil {
+			_, err = db.ExecContext(tb.Context(), table)
+		}
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// apart is the place for a trial that has nothing to do with others.
+func (p place) apart(tb testing.TB) place {
+	tb.Helper()
+	p.space = newPacketID(tb)
+	return p
+}
+
+// opened opens a design there until the test ends.
+func (p place) opened(tb testing.TB, k kind) design {
+	tb.Helper()
+	d, err := k.open(tb.Context(), p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
+
+// victim is a process that grabs once, does the background work, and is killed by
+// itself at a step of it.
+type victim struct{ Design, Step, Redis, DSN, Space, Packet, User string }
+
+// victimVar is the variable that makes the test binary a victim.
+const victimVar = "HONGBAO_BENCH_VICTIM"
+
+// TestVictim is not a test: it is the process that killedTrials kills.
+func TestVictim(t *testing.T) {
+	text := os.Getenv(victimVar)
+	if text == "" {
+		t.Skip("only as a process of its own, which TestBaselines starts")
+	}
+	var v victim
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	k, err := kindOf(v.Design)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := k.open(t.Context(), place{redis: v.Redis, dsn: v.DSN, space: v.Space, process: "w0", at: func(step string) {
+		if step == v.Step {
+			_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+			select {} // the signal is on its way
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.grab(t.Context(), v.Packet, v.User)
+	t.Fatal("still alive", errors.Join(err, d.work(t.Context(), v.Packet)))
+}
+
+// killVictim runs a victim to its end.
+func killVictim(tb testing.TB, v victim) {
+	tb.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.CommandContext(tb.Context(), program, "-test.run=^TestVictim$")
+	cmd.Env = append(os.Environ(), victimVar+"="+string(text))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		tb.Fatalf("it was not killed: %v\n%s", err, out)
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		tb.Fatalf("it was not killed: %v\n%s", err, out)
+	}
+}
+
+// killedTrials kills the process that serves alice, with SIGKILL, at every
+// step between which a design can be cut. She asks again; bob and carol ask for
+// what is left, dave is one too many. Then leases run out and the background work
+// is done.
+func killedTrials(t *testing.T, p place) {
+	for _, k := range kinds() {
+		for _, c := range k.dies {
+			t.Run(k.number+"/"+c.step, func(t *testing.T) {
+				p := p.apart(t)
+				if !k.released {
+					p.tries = 3
+				}
+				tr := newTrial(t, p.opened(t, k), 3)
+				killVictim(t, victim{k.number, c.step, p.redis, p.dsn, p.space, tr.packet, "alice"})
+				again := tr.ask("alice")
+				late := tr.askAll("bob", "carol", "dave")
+				switch again.outcome {
+				case busy:
+					late = append([]string{"alice"}, late...)
+				case nothing:
+					tr.found[noAmount] = true
+				}
+				tr.found[waits] = len(late) > 0
+				tr.must(tr.lapse(t.Context(), tr.packet))
+				tr.found[refused] = len(tr.askAll(late...)) > 0
+				tr.must(tr.work(t.Context(), tr.packet))
+				tr.judge()
+				tr.drop()
+				tr.expect(c.want)
+			})
+		}
+	}
+}
+
+// drop forgets what was looked for and not found.
+func (t *trial) drop() {
+	for o, is := range t.found {
+		if !is {
+			delete(t.found, o)
+		}
+	}
+}
+
+// stalledTrials stops the process that serves alice at every step, as a long
+// pause or a cut cable does: its connections stay, and nothing comes. Others ask,
+// leases run out, others ask again. Then it wakes up and goes on where it was.
+func stalledTrials(t *testing.T, p place) {
+	for _, k := range kinds() {
+		for _, c := range k.stalls {
+			t.Run(k.number+"/"+c.step, func(t *testing.T) {
+				p := p.apart(t)
+				p.tries = 3
+				tr := newTrial(t, p.opened(t, k), 3)
+				s := putToSleep(t, p, k, c.step, tr.packet, "alice")
+				late := tr.askAll("bob", "carol", "dave")
+				tr.found[waits] = len(late) > 0
+				tr.must(tr.lapse(t.Context(), tr.packet))
+				late = tr.askAll(late...)
+				tr.must(tr.work(t.Context(), tr.packet))
+				tr.hear("alice", s.wake())
+				tr.found[refused] = len(tr.askAll(late...)) > 0
+				tr.must(tr.work(t.Context(), tr.packet))
+				tr.judge()
+				tr.drop()
+				tr.expect(c.want)
+			})
+		}
+	}
+}
+
+// sleeper is a process that has stopped in the middle.
+type sleeper struct {
+	testing.TB
+	wakes  chan struct{}
+	ended  chan error
+	answer answer
+}
+
+// putToSleep grabs and does the background work in another process, as far as the step.
+func putToSleep(tb testing.TB, p place, k kind, step, packet, user string) *sleeper {
+	tb.Helper()
+	s := &sleeper{TB: tb, wakes: make(chan struct{}), ended: make(chan error, 1)}
+	reached := make(chan struct{})
+	asleep := false
+	p.process = "w0"
+	p.at = func(at string) {
+		if at == step && !asleep { // it is one goroutine
+			asleep = true
+			close(reached)
+			<-s.wakes
+		}
+	}
+	d := p.opened(tb, k)
+	ctx := context.WithoutCancel(tb.Context())
+	go func() {
+		var err error
+		s.answer, err = d.grab(ctx, packet, user)
+		s.ended <- errors.Join(err, d.work(ctx, packet))
+	}()
+	select {
+	case <-reached:
+	case err := <-s.ended:
+		tb.Fatalf("it never came to %q: %v", step, err)
+	}
+	return s
+}
+
+// wake lets it go on to its end and returns what its user was told.
+func (s *sleeper) wake() answer {
+	s.Helper()
+	close(s.wakes)
+	if err := <-s.ended; err != nil {
+		s.Fatal(err)
+	}
+	return s.answer
+}
+
+// asksAgainTrials: alice, whose answer was lost, asks again and has to be
+// told the same; and carol, for whom nothing is left, something else.
+func asksAgainTrials(t *testing.T, p place) {
+	for _, k := range kinds() {
+		t.Run(k.number, func(t *testing.T) {
+			tr := newTrial(t, p.apart(t).opened(t, k), 2)
+			if a := tr.ask("alice"); a.outcome != won {
+				t.Fatalf("alice: %v", a.outcome)
+			}
+			again := tr.ask("alice")
+			tr.found[noAmount] = again.outcome != had || again.share != tr.heard["alice"]
+			if a := tr.ask("bob"); a.outcome != won {
+				t.Fatalf("bob: %v", a.outcome)
+			}
+			later := tr.ask("alice")
+			tr.found[sameAnswer] = later.outcome == tr.ask("carol").outcome
+			if later.outcome != again.outcome {
+				t.Errorf("alice: %v, and after the last share %v", again.outcome, later.outcome)
+			}
+			tr.must(tr.work(t.Context(), tr.packet))
+			tr.judge()
+			tr.drop()
+			tr.expect(k.asksAgain)
+		})
+	}
+}
+
+// emptiedTrials: alice meets an empty packet and asks again and again. Then
+// there is a packet with a share for her.
+func emptiedTrials(t *testing.T, p place) {
+	for _, k := range kinds() {
+		t.Run(k.number, func(t *testing.T) {
+			d := p.apart(t).opened(t, k)
+			empty := newTrial(t, d, 1)
+			empty.ask("bob")
+			for range s3Limit {
+				if a := empty.ask("alice"); a.outcome != none && a.outcome != nothing {
+					t.Fatalf("alice: %v", a.outcome)
+				}
+			}
+			tr := newTrial(t, d, 1)
+			a := tr.ask("alice")
+			tr.found[lockedOut] = a.outcome == barred
+			if a.outcome != barred && a.outcome != won {
+				t.Fatalf("alice: %v", a.outcome)
+			}
+			tr.drop()
+			tr.expect(k.emptied)
+		})
+	}
+}
+
+// redisKilledTrials kills Redis while a crowd grabs, and starts it again:
+// what was acknowledged before is there. With appendfsync always that holds for all
+// nine: what is lost is lost by processes.
+func redisKilledTrials(t *testing.T, p place, server *stacktest.Server) {
+	for _, k := range kinds() {
+		t.Run(k.number, func(t *testing.T) {
+			const users, before = 60, 20
+			p := p.apart(t)
+			tr := newTrial(t, p.opened(t, k), users)
+			type told struct {
+				user string
+				answer
+				err error
+			}
+			answers := make(chan told, users)
+			for i := range users {
+				user := fmt.Sprint("u", i)
+				go func() {
+					ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+					defer cancel()
+					a, err := tr.grab(ctx, tr.packet, user)
+					answers <- told{user, a, err}
+				}()
+			}
+			for n := range users {
+				if a := <-answers; a.err == nil {
+					tr.hear(a.user, a.answer)
+				}
+				if n == before {
+					server.Kill()
+					server.Restart(t)
+				}
+			}
+			if len(tr.heard) == 0 {
+				t.Fatal("nothing was acknowledged")
+			}
+			fresh := p.opened(t, k) // the connections of the old one may be dead
+			tr.must(fresh.lapse(t.Context(), tr.packet))
+			tr.must(fresh.work(t.Context(), tr.packet))
+			tr.judge()
+			delete(tr.found, lostShare) // who got an error may ask again: it is not asked here
+			tr.expect(nil)
+		})
+	}
+}
+
+// TestBaselineOffences: each offence is seen in books that have it.
+func TestBaselineOffences(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		heard, booked map[string]int
+		repairs       int
+		want          []offence
+	}{
+		{"fine", map[string]int{"a": 0}, map[string]int{"a": 0, "b": 1}, 0, nil},
+		{"lost", map[string]int{"a": 0}, map[string]int{"a": 0}, 0, []offence{lostShare}},
+		{"not booked", map[string]int{"a": 0, "b": 1}, map[string]int{"b": 1}, 0, []offence{unrecorded}},
+		{"another", map[string]int{"a": 0}, map[string]int{"a": 1, "b": 0}, 0, []offence{unrecorded}},
+		{"twice", map[string]int{"a": 0, "c": 0}, map[string]int{"a": 0, "b": 1, "c": 0}, 0, []offence{twice}},
+		{"left to people", nil, map[string]int{"a": 0, "b": 1}, 1, []offence{byHand}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := &trial{TB: t, design: writtenBooks{books: c.booked, repairs: c.repairs}, shares: 2, heard: c.heard, found: map[offence]bool{}}
+			tr.judge()
+			tr.expect(c.want)
+		})
+	}
+}
+
+// writtenBooks is a design that has nothing but its end.
+type writtenBooks struct {
+	design
+	books   map[string]int
+	repairs int
+}
+
+func (w writtenBooks) booked(testing.TB, string) map[string]int { return w.books }
+func (w writtenBooks) forPersons(testing.TB, string) int        { return w.repairs }
+
+// TestBaselineKinds: the table is whole, and of ours nothing is excused.
+func TestBaselineKinds(t *testing.T) {
+	var numbers []string
+	for _, k := range kinds() {
+		numbers = append(numbers, k.number)
+		if k.name == "" || k.loses == "" || len(k.dies) == 0 || len(k.stalls) == 0 {
+			t.Errorf("%s: %+v", k.number, k)
+		}
+	}
+	if got := strings.Join(numbers, " "); got != "S0 S1.1 S1.2 S1.3 S1.4 S1.5 S1.6 S3 ours" {
+		t.Error(got)
+	}
+	for _, c := range slices.Concat(oursKind.dies, oursKind.stalls) {
+		if len(c.want) > 0 {
+			t.Errorf("excused at %s: %q", c.step, c.want)
+		}
+	}
+	if n := len(oursKind.asksAgain) + len(oursKind.crowded) + len(oursKind.emptied); n > 0 {
+		t.Errorf("%d offences are excused", n)
+	}
+}

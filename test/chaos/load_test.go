@@ -1,0 +1,277 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hongbao/client"
+	"hongbao/internal/money"
+)
+
+// claim is what a user was told.
+type claim struct {
+	index    int
+	amount   money.Fen
+	payoutID string
+}
+
+// told is everything the load was told with an answer that counts.
+type told struct {
+	mu       sync.Mutex
+	creates  map[int]string              // script -> packet id, of 201, 202 and 402
+	rejected map[int]bool                // 402
+	claims   map[string]map[string]claim // packet -> user -> claim
+	tried    map[string]map[string]grabber
+	wrong    []violation // answers that should not be, whatever goes on behind them
+	asked    map[int]bool
+
+	grabs, acknowledged, unanswered, refused atomic.Int64
+}
+
+// violation is one promise that was not kept. Final ones cannot heal.
+type violation struct {
+	what  string
+	final bool
+}
+
+func newTold() *told {
+	return &told{creates: map[int]string{}, rejected: map[int]bool{}, claims: map[string]map[string]claim{},
+		tried: map[string]map[string]grabber{}, asked: map[int]bool{}}
+}
+
+func (t *told) violate(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wrong = append(t.wrong, violation{fmt.Sprintf(format, args...), true})
+}
+
+// created notes the answer to a create; a key has one packet for ever.
+func (t *told) created(n int, id string, rejected bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.creates[n]; ok && old != id {
+		t.wrong = append(t.wrong, violation{fmt.Sprintf("create %d made packet %s, then %s", n, old, id), true})
+	}
+	t.creates[n] = id
+	t.rejected[n] = t.rejected[n] || rejected
+}
+
+// claimed notes a 2xx to a grab; a user has one claim of a packet for ever.
+func (t *told) claimed(packetID, user string, c claim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.acknowledged.Add(1)
+	of := t.claims[packetID]
+	if of == nil {
+		of = map[string]claim{}
+		t.claims[packetID] = of
+	}
+	if old, ok := of[user]; ok && old != c {
+		t.wrong = append(t.wrong, violation{fmt.Sprintf("packet %s: %q was told %+v, then %+v", packetID, user, old, c), true})
+	}
+	of[user] = c
+}
+
+func (t *told) has(packetID, user string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.claims[packetID][user]
+	return ok
+}
+
+func (t *told) trying(packetID string, g grabber) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tried[packetID] == nil {
+		t.tried[packetID] = map[string]grabber{}
+	}
+	t.tried[packetID][g.user] = g
+}
+
+// load puts scripts on the stack.
+type load struct {
+	app   *client.Client
+	told  *told
+	seed  uint64
+	rate  int           // grabs a second
+	life  time.Duration // of a packet, the longest
+	busy  chan struct{}
+	ended sync.WaitGroup
+}
+
+// patience of a caller of the load: he asks again after a broken connection or
+// 503 for some seconds and then gives up without an answer.
+var patience = client.Retry{Tries: 100, MinPause: 50 * time.Millisecond, MaxPause: time.Second, TryTimeout: 4 * time.Second}
+
+const (
+	createPatience = 25 * time.Second
+	grabPatience   = 12 * time.Second
+	callers        = 300 // at once
+)
+
+func newLoad(s *stack, p plan) (*load, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}
+	app, err := client.New(s.env("HONGBAO_URL"), s.env("HONGBAO_APP_KEY"), client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithRetry(patience))
+	return &load{app: app, told: newTold(), seed: p.seed, rate: p.rate, life: p.life, busy: make(chan struct{}, callers)}, err
+}
+
+// run begins packets until the time is over, each when the grabs of those before
+// it have had their time at the rate wanted, and waits until all have ended.
+func (l *load) run(ctx context.Context, length time.Duration) {
+	began := time.Now()
+	grabs := 0
+	for n := 0; ; n++ {
+		due := began.Add(time.Duration(grabs) * time.Second / time.Duration(l.rate))
+		if due.Sub(began) >= length {
+			break
+		}
+		if !wait(ctx, time.Until(due)) {
+			break
+		}
+		s := newScript(l.seed, n, l.life)
+		for _, g := range s.grabbers {
+			grabs += len(g.at)
+		}
+		l.ended.Go(func() { l.play(ctx, s) })
+	}
+	l.ended.Wait()
+}
+
+// wait pauses; false: ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// call makes one call among at most so many, with a deadline.
+func (l *load) call(ctx context.Context, within time.Duration, do func(context.Context)) {
+	l.busy <- struct{}{}
+	defer func() { <-l.busy }()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	do(ctx)
+}
+
+// play lives one script.
+func (l *load) play(ctx context.Context, s script) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	l.told.mu.Lock()
+	l.told.asked[s.number] = true
+	l.told.mu.Unlock()
+	for _, after := range s.createAgain {
+		wg.Go(func() {
+			if wait(ctx, after) {
+				l.create(ctx, s)
+			}
+		})
+	}
+	id := l.create(ctx, s)
+	if id == "" {
+		return
+	}
+	for _, g := range s.grabbers {
+		for _, at := range g.at {
+			wg.Go(func() {
+				if wait(ctx, at) {
+					l.grab(ctx, id, g)
+				}
+			})
+		}
+	}
+	if s.recallAfter > 0 && wait(ctx, s.recallAfter) {
+		l.call(ctx, grabPatience, func(ctx context.Context) {
+			if _, err := l.app.ClosePacket(ctx, id); err != nil && !client.IsCode(err, client.CodeNotOpenYet) {
+				l.unanswered(err, "recall of packet %s", id)
+			}
+		})
+	}
+}
+
+// create asks for a packet and returns its id, "" when there was no answer or no packet.
+func (l *load) create(ctx context.Context, s script) (id string) {
+	l.call(ctx, createPatience, func(ctx context.Context) {
+		p, err := l.app.Create(ctx, s.request)
+		switch {
+		case err == nil:
+			id = p.ID
+			l.told.created(s.number, p.ID, p.Status == client.StatusRejected)
+		case client.IsCode(err, client.CodeFundingDeclined):
+			l.told.created(s.number, problem(err).PacketID, true)
+		default:
+			l.unanswered(err, "create %d", s.number)
+		}
+	})
+	return id
+}
+
+// Pauses of one who grabs from a packet that is not open yet; after the longest
+// he gives up.
+const (
+	firstNotOpen = 500 * time.Millisecond
+	lastNotOpen  = 8 * time.Second
+)
+
+// grab lets one user grab once, which is repeated while the packet is not open.
+// A user who has been told of his claim names another account from then on,
+// which must not change where his money goes.
+func (l *load) grab(ctx context.Context, id string, g grabber) {
+	request := client.GrabRequest{UserID: g.user, Recipient: g.recipient}
+	if l.told.has(id, g.user) {
+		request.Recipient = "thief-of-" + g.user
+	} else {
+		l.told.trying(id, g)
+	}
+	for pause := firstNotOpen; ; pause *= 2 {
+		var err error
+		var c *client.Claim
+		l.told.grabs.Add(1)
+		had := l.told.has(id, g.user)
+		l.call(ctx, grabPatience, func(ctx context.Context) { c, err = l.app.Grab(ctx, id, request) })
+		switch {
+		case err == nil:
+			l.told.claimed(id, g.user, claim{c.ShareIndex, c.Amount, c.Payout.ID})
+		case had && problem(err) != nil && problem(err).Code != client.CodeUnavailable:
+			l.told.violate("packet %s: %q has a claim and is told: %v", id, g.user, err)
+		case client.IsCode(err, client.CodeNotOpenYet) && pause <= lastNotOpen && wait(ctx, pause):
+			continue
+		case client.IsCode(err, client.CodeSoldOut, client.CodeExpired, client.CodeNotEligible, client.CodeNotOpenYet):
+			l.told.refused.Add(1)
+		default:
+			l.unanswered(err, "grab of %q in packet %s", g.user, id)
+		}
+		return
+	}
+}
+
+// unanswered counts calls that ended without an answer. What the contract does
+// not allow as one, such as 404 for a packet that was acknowledged, is wrong.
+func (l *load) unanswered(err error, what string, args ...any) {
+	p := problem(err)
+	if p == nil || p.Code == client.CodeUnavailable || p.Code == client.CodeRequestInProgress {
+		l.told.unanswered.Add(1)
+		return
+	}
+	l.told.violate("%s: %v", fmt.Sprintf(what, args...), err)
+}
+
+// problem is the API's own answer in an error, nil when there is none.
+func problem(err error) *client.Problem {
+	p, _ := errors.AsType[*client.Problem](err)
+	return p
+}

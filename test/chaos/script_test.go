@@ -1,0 +1,130 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"hongbao/client"
+	"hongbao/internal/money"
+)
+
+// script is what happens to one packet, all of it decided beforehand.
+type script struct {
+	number      int
+	request     client.CreateRequest
+	createAgain []time.Duration // further creates with the same key; 0: at the same moment
+	grabbers    []grabber
+	recallAfter time.Duration // 0: never
+}
+
+// grabber is one user of one packet.
+type grabber struct {
+	user      string
+	recipient string          // the account to pay; "": the user id
+	at        []time.Duration // when he grabs, since the packet was created; equal ones: at once
+}
+
+// account is what the provider pays.
+func (g grabber) account() string {
+	if g.recipient != "" {
+		return g.recipient
+	}
+	return g.user
+}
+
+// Suffixes of accounts that make the provider behave. Most people have none. A
+// sender whose charge comes back (~returned) is a chargeback, which the platform
+// does not promise to survive without a person: it is only among the recipients.
+var (
+	recipientSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~returned",
+		"~broke"}
+	senderSuffixes = []string{"~declined", "~frozen", "~flaky", "~lost_reply", "~lost_request", "~pending", "~confirm", "~broke"}
+)
+
+// toldLater begins the accounts about which a notification may be missing: all
+// but those whose money comes back, of which nothing but a notification, or the
+// day's statement, tells once a payout is paid.
+const toldLater = "u"
+
+func named(account string) string {
+	if suffix(account) == "~returned" {
+		return "back-" + account
+	}
+	return account
+}
+
+// Packets live for 10 s at the least, which is also the least the API allows.
+const (
+	shortestLife = 10 * time.Second
+	longestLife  = 40 * time.Second
+)
+
+// newScript derives packet number n of a run from its seed. No packet of the run
+// lives longer than life.
+func newScript(seed uint64, n int, life time.Duration) script {
+	d := throw(seed, 1000+uint64(n))
+	shares := 1 + d.IntN(16)
+	s := script{number: n, request: client.CreateRequest{
+		IdempotencyKey: fmt.Sprintf("chaos-%d-%d", seed, n), GroupID: groupOf(n),
+		SenderID: fmt.Sprintf("sender-%d", d.IntN(40)), ShareCount: shares,
+		TotalAmount:      money.Fen(shares * (1 + d.IntN(2000))),
+		Split:            pick(d, []client.Split{client.SplitRandom, client.SplitEqual, client.SplitEven, client.SplitNormal}),
+		ExpiresInSeconds: int((shortestLife + time.Duration(d.Int64N(int64(life-shortestLife)+1))) / time.Second),
+	}}
+	r := &s.request
+	if r.Split == client.SplitEqual {
+		r.TotalAmount -= r.TotalAmount % money.Fen(shares)
+	}
+	if d.chance(25) {
+		r.SenderID += pick(d, senderSuffixes)
+	}
+	for d.chance(20) && len(s.createAgain) < 3 {
+		s.createAgain = append(s.createAgain, pick(d, []time.Duration{0, time.Second, life / 4, life / 2}))
+	}
+	if d.chance(15) {
+		s.recallAfter = d.between(time.Second, 12*time.Second)
+	}
+	people := max(1, shares*(70+d.IntN(80))/100)
+	for i := range people {
+		g := grabber{user: fmt.Sprintf("u%d-%d", n, i)}
+		if d.chance(30) {
+			g.user = named(g.user + pick(d, recipientSuffixes))
+		} else if d.chance(15) {
+			g.recipient = named(fmt.Sprintf("u-acct-%d-%d%s", n, i, pick(d, append([]string{"", ""}, recipientSuffixes...))))
+		}
+		first := d.between(0, 8*time.Second)
+		g.at = append(g.at, first)
+		if d.chance(20) { // twice at once
+			g.at = append(g.at, first)
+		}
+		for d.chance(25) && len(g.at) < 4 {
+			g.at = append(g.at, first+d.between(0, life/2))
+		}
+		s.grabbers = append(s.grabbers, g)
+	}
+	if d.chance(10) {
+		for _, g := range s.grabbers[:1+d.IntN(len(s.grabbers))] {
+			r.EligibleUserIDs = append(r.EligibleUserIDs, g.user)
+		}
+	}
+	return s
+}
+
+// groupOf marks the packets of one script, so that a packet nobody was told of
+// is found too.
+func groupOf(n int) string { return fmt.Sprintf("chaos-%d", n) }
+
+// suffix of an account, "" for most.
+func suffix(account string) string {
+	if i := strings.LastIndexByte(account, '~'); i >= 0 {
+		return account[i:]
+	}
+	return ""
+}
+
+// String shows all of a script.
+func (s script) String() string {
+	type plain script // without this method
+	return fmt.Sprintf("%+v", plain(s))
+}

@@ -1,0 +1,284 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"hongbao/client"
+	"hongbao/internal/money"
+	"hongbao/test/wait"
+)
+
+// crashTotal is what the packets of the stories hold, in fen.
+const crashTotal = 1000
+
+// recalled is an ordinary life: three shares, two winners, the sender takes the
+// rest back.
+func recalled(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	l.grabbed(t, name+"-a", name+"-b")
+	l.recall(t)
+	l.settled(t)
+}
+
+// recalledByStaff is stopped by a person who may, in place of its sender.
+func recalledByStaff(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	l.grabbed(t, name+"-a", name+"-b")
+	c.decided(t, "OPS", "/packets/"+l.id+"/recall", name, 202, map[string]any{"reason": "the sender was deceived"})
+	l.settled(t)
+	if n := count(t, c.mysql(t), "SELECT COUNT(*) FROM audit WHERE action = 'recall' AND subject = ?", "packet/"+l.id); n != 1 {
+		t.Errorf("%d entries of the recall in the audit", n)
+	}
+}
+
+// soldOut closes because its last share is gone.
+func soldOut(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 2)
+	l.grabbed(t, name+"-a", name+"-b")
+	l.settled(t)
+}
+
+// notified pays somebody whose provider answers later, by a notification.
+func notified(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 2)
+	l.grabbed(t, name+"~pending", name+"-b")
+	l.settled(t)
+}
+
+// declined is a packet whose sender cannot pay: no money, no shares, and the
+// same answer at every repeat.
+func declined(t *testing.T, c *crashes, name string) {
+	r := client.CreateRequest{IdempotencyKey: name, SenderID: name + "~broke", TotalAmount: crashTotal, ShareCount: 3}
+	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	defer cancel()
+	var ids []string
+	for range 2 {
+		_, err := c.app.CreateAndWait(ctx, r)
+		problem, ok := errors.AsType[*client.Problem](err)
+		if !ok || problem.Code != client.CodeFundingDeclined {
+			t.Fatalf("create: %v", err)
+		}
+		ids = append(ids, problem.PacketID)
+	}
+	if ids[0] != ids[1] || ids[0] == "" {
+		t.Errorf("one key made the packets %q", ids)
+	}
+	if moved := c.movements(t, ids[0]); len(moved) != 0 {
+		t.Errorf("money moved for a rejected packet: %v", moved)
+	}
+	c.awaitStatus(t, ids[0], client.StatusRejected)
+}
+
+// refused is a packet with a winner whose account is frozen, and another one; the
+// frozen one's payout has failed.
+func refused(t *testing.T, c *crashes, name string) (l *packetLife, user, payoutID string) {
+	l = c.born(t, name, 3)
+	user = name + "~frozen"
+	l.grabbed(t, user, name+"-b")
+	return l, user, l.payoutOf(t, user, client.PayoutFailed)
+}
+
+func (c *crashes) unfreeze(t *testing.T, account string) {
+	t.Helper()
+	if a := c.post(t, c.env("HONGBAO_PROVIDER_URL")+"/_unfreeze/"+account, "", nil); a.status/100 != 2 {
+		t.Fatalf("unfreeze: %d %s", a.status, a.raw)
+	}
+}
+
+// retried pays a frozen account after finance's retry.
+func retried(t *testing.T, c *crashes, name string) {
+	l, user, id := refused(t, c, name)
+	c.unfreeze(t, user)
+	c.decided(t, "FINANCE", "/payouts/"+id+"/retry", name, 202, map[string]any{"reason": "account was unfrozen"})
+	l.recall(t)
+	l.settled(t)
+}
+
+// bulkRetried is retried by one decision about all payouts of the packet.
+func bulkRetried(t *testing.T, c *crashes, name string) {
+	l, user, _ := refused(t, c, name)
+	c.unfreeze(t, user)
+	filter := map[string]any{"packet_id": l.id, "status": "failed"}
+	a := c.decided(t, "FINANCE", "/payouts/retry", name, 200, map[string]any{"filter": filter, "reason": "accounts were unfrozen",
+		"dry_run": false})
+	if a.num("count") != 1 {
+		t.Errorf("bulk retry: %s", a.raw)
+	}
+	l.recall(t)
+	l.settled(t)
+}
+
+// cancelled gives a refused payout back to the sender: one person decides, a
+// second one agrees.
+func cancelled(t *testing.T, c *crashes, name string) {
+	l, user, id := refused(t, c, name)
+	a := c.decided(t, "FINANCE", "/payouts/"+id+"/cancel", name, 202, map[string]any{"reason": "the account stays frozen"})
+	c.decided(t, "FINANCE2", "/approvals/"+a.str("approval", "id")+"/approve", name+"-2", 202, map[string]any{"reason": "agreed"})
+	l.payoutOf(t, user, client.PayoutCancelled)
+	l.cancelled = user
+	l.recall(t)
+	l.settled(t)
+}
+
+// held pays somebody who won while nothing was sent to the provider.
+func held(t *testing.T, c *crashes, name string) {
+	l := c.born(t, name, 3)
+	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
+	c.decided(t, "OPS", "/providers/sandbox/hold", name, 200, map[string]any{"reason": "the provider is down"})
+	l.grabbed(t, name+"-a", name+"-b")
+	c.decided(t, "OPS", "/providers/sandbox/release", name+"-2", 200, map[string]any{"reason": "the provider is back"})
+	l.recall(t)
+	l.settled(t)
+}
+
+// bookedWhileHeld books a claim that nothing is sent with, because the provider is
+// held. Other stories release it whenever they like: users win until one of them
+// was seen waiting for his first send.
+func bookedWhileHeld(t *testing.T, c *crashes, name string) {
+	const most = 25
+	l := c.born(t, name, most+1)
+	db := c.mysql(t)
+	defer c.decided(t, "OPS", "/providers/sandbox/release", name+"-last", 200, map[string]any{"reason": "the end of the test"})
+	for n := range most {
+		user := fmt.Sprintf("%s-%d", name, n)
+		c.decided(t, "OPS", "/providers/sandbox/hold", user, 200, map[string]any{"reason": "the provider is down"})
+		l.grabbed(t, user)
+		booked, waits := "SELECT COUNT(*) FROM payments WHERE kind = 'p' AND packet_id = ? AND user_id = ?", " AND attempt = 0"
+		waited := 0
+		wait.Until(t, "the claim is booked", func() bool {
+			waited = count(t, db, booked+waits, l.id, user)
+			return count(t, db, booked, l.id, user) == 1
+		})
+		if waited == 1 {
+			break
+		}
+	}
+	c.decided(t, "OPS", "/providers/sandbox/release", name+"-2", 200, map[string]any{"reason": "the provider is back"})
+	l.recall(t)
+	l.settled(t)
+}
+
+// decided makes a decision, repeating until it has an answer, and once more: the
+// answer to one key never changes.
+func (c *crashes) decided(t *testing.T, who, path, key string, status int, body any) answer {
+	t.Helper()
+	var first answer
+	for try := range 2 {
+		a := c.post(t, c.env("HONGBAO_STAFF_URL")+"/v1/staff"+path, c.env("HONGBAO_"+who+"_KEY"), body, "Idempotency-Key", key)
+		if a.status != status {
+			t.Fatalf("%s: %d %s", path, a.status, a.raw)
+		}
+		if try == 0 {
+			first = a
+		} else if string(a.raw) != string(first.raw) {
+			t.Errorf("%s was answered %s, then %s", path, first.raw, a.raw)
+		}
+	}
+	return first
+}
+
+// packetLife is a packet of a story.
+type packetLife struct {
+	*crashes
+	id     string
+	create client.CreateRequest
+	won    map[string]claim
+	// cancelled has won and is not paid: his money goes back to the sender.
+	cancelled string
+}
+
+// born creates a packet, repeating as a client does, and waits until it is open.
+func (c *crashes) born(t *testing.T, name string, shares int, change ...func(*client.CreateRequest)) *packetLife {
+	t.Helper()
+	r := client.CreateRequest{IdempotencyKey: name, SenderID: "sender-" + name, TotalAmount: crashTotal, ShareCount: shares}
+	for _, f := range change {
+		f(&r)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), reachWithin)
+	defer cancel()
+	p, err := c.app.CreateAndWait(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &packetLife{crashes: c, id: p.ID, create: r, won: map[string]claim{}}
+}
+
+// grabbed lets users grab one after the other; each of them wins.
+func (l *packetLife) grabbed(t *testing.T, users ...string) {
+	t.Helper()
+	for _, user := range users {
+		c, ok := l.grab(t, l.id, user)
+		if !ok {
+			t.Fatalf("%s won nothing", user)
+		}
+		l.won[user] = c
+	}
+}
+
+// recall asks for the remainder until that has an answer.
+func (l *packetLife) recall(t *testing.T) {
+	t.Helper()
+	a := l.post(t, l.api("/v1/packets/"+l.id+"/close"), l.env("HONGBAO_APP_KEY"), nil)
+	if a.status != 202 {
+		t.Fatalf("recall: %d %s", a.status, a.raw)
+	}
+}
+
+// settled repeats every request of the packet, which must be answered as it was,
+// and checks that the packet came to its end.
+func (l *packetLife) settled(t *testing.T) {
+	t.Helper()
+	for user, told := range l.won {
+		if again, ok := l.grab(t, l.id, user); !ok || again != told {
+			t.Errorf("%s was told %+v, then %+v", user, told, again)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), healWithin)
+	defer cancel()
+	if p, err := l.app.Create(ctx, l.create); err != nil || p.ID != l.id {
+		t.Errorf("the repeated create made %+v, not %s: %v", p, l.id, err)
+	}
+	var proof *client.Proof
+	wait.Until(t, "all money of "+l.id+" has come to its end", func() bool {
+		proof, _ = l.app.Proof(ctx, l.id)
+		return proof != nil && proof.Balanced && proof.InFlight == 0 && proof.Remaining == 0 && proof.Owed == 0 && proof.Refunding == 0
+	})
+	if len(proof.Differences) != 0 || proof.Paid+proof.Refunded != crashTotal {
+		t.Errorf("proof: %+v", proof)
+	}
+	delete(l.won, l.cancelled)
+	l.stack.settled(t, l.id, crashTotal, l.won)
+	var sum money.Fen
+	for _, w := range l.won {
+		sum += w.amount
+	}
+	if p := l.packet(t, l.id); p.RefundedAmount != crashTotal-sum {
+		t.Errorf("refunded %d of %d, %d were won", p.RefundedAmount, crashTotal, sum)
+	}
+}
+
+// payoutOf waits until the payout of a user has a status and returns its id.
+func (l *packetLife) payoutOf(t *testing.T, user string, status client.PayoutStatus) (id string) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("payout of %s is %s", user, status), func() bool {
+		a, err := l.try(t.Context(), "GET", l.api("/v1/packets/"+l.id+"/grabs/"+user), l.env("HONGBAO_APP_KEY"), nil)
+		id = a.str("payout", "id")
+		return err == nil && a.str("payout", "status") == string(status)
+	})
+	return id
+}
+
+// post repeats a request until somebody answers it with something else than 503.
+func (c *crashes) post(t *testing.T, url, key string, body any, header ...string) answer {
+	t.Helper()
+	var a answer
+	wait.Until(t, "an answer of "+url, func() bool {
+		var err error
+		a, err = c.stack.try(t.Context(), "POST", url, key, body, header...)
+		return err == nil && a.status != 503 && a.str("code") != "request_in_progress"
+	})
+	return a
+}

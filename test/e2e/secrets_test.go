@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"hongbao/client"
+	"hongbao/internal/packet"
+	"hongbao/test/wait"
+)
+
+// keepers are the files of a home that hold secrets, for their owner only: the
+// stack's own, what it tells its user, and how MariaDB learns its password.
+var keepers = []string{"secrets.json", "dev.env", "data/mysql.init.sql"}
+
+// watch looks for secrets in what a stack shows: all its answers, the command
+// lines of its processes and, once it has ended, everything it has written.
+type watch struct {
+	mu      sync.Mutex
+	secrets map[string][]byte // by name
+	found   map[string]bool
+	marker  string // no secret, and in every store
+}
+
+// watched is the transport of a stack's clients.
+type watched struct {
+	next  http.RoundTripper
+	watch *watch
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := w.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var head bytes.Buffer
+	_ = res.Header.Write(&head) // a buffer takes everything
+	what := fmt.Sprintf("answer to %s %s: %d", req.Method, req.URL.Path, res.StatusCode)
+	w.watch.look(what, head.Bytes())
+	w.watch.look(what, body)
+	return res, nil
+}
+
+// look notes which secrets are in a text.
+func (w *watch) look(what string, text []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, secret := range w.secrets {
+		if bytes.Contains(text, secret) {
+			w.found[name+" in "+what] = true
+		}
+	}
+}
+
+// learn reads the secrets of a home, and what they are made of.
+func (w *watch) learn(home string) error {
+	text, err := os.ReadFile(filepath.Join(home, "secrets.json"))
+	if err != nil {
+		return err
+	}
+	var members map[string]any
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets = map[string][]byte{}
+	w.add("", members)
+	seedKey, err := hex.DecodeString(string(w.secrets["seed_key"]))
+	if err != nil {
+		return err
+	}
+	w.secrets["seed_key as bytes"] = seedKey
+	encoded := bytes.TrimPrefix(w.secrets["sandbox_webhook_secret"], []byte("whsec_"))
+	w.secrets["webhook secret without prefix"] = encoded
+	if w.secrets["webhook secret as bytes"], err = base64.StdEncoding.DecodeString(string(encoded)); err != nil {
+		return err
+	}
+	if len(w.secrets) < 13 {
+		return fmt.Errorf("only %d secrets in %s", len(w.secrets), home)
+	}
+	for name, secret := range w.secrets {
+		if len(secret) < 16 {
+			return fmt.Errorf("%s is too short to be looked for", name)
+		}
+	}
+	return nil
+}
+
+func (w *watch) add(name string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for inner, v := range value {
+			w.add(strings.TrimPrefix(name+"."+inner, "."), v)
+		}
+	case string:
+		w.secrets[name] = []byte(value)
+	}
+}
+
+// plant leaves a packet that stays open: its seed, which decides the shares, is a
+// secret for as long, and its sender's name has to be found wherever it is looked
+// for secrets, or nothing is looked at.
+func (s *stack) plant() error {
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit())
+	defer cancel()
+	marker := rand.Text()
+	p, err := s.app.CreateAndWait(ctx, client.CreateRequest{SenderID: marker, TotalAmount: 300, ShareCount: 3, ExpiresInSeconds: 604800})
+	if err != nil {
+		return err
+	}
+	if _, err := s.app.Grab(ctx, p.ID, client.GrabRequest{UserID: "nobody-" + marker}); err != nil {
+		return err
+	}
+	var proof *client.Proof
+	wait.Reached(wait.Limit(), func() bool { // what Temporal and MySQL know of it is written by then
+		proof, err = s.app.Proof(ctx, p.ID)
+		return err != nil || proof.Balanced && proof.InFlight == 0 && proof.Owed == 0
+	})
+	if err != nil || proof.InFlight > 0 || proof.Owed > 0 {
+		return fmt.Errorf("packet %s is not paid: %w", p.ID, err)
+	}
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	s.watch.marker = marker
+	seed := packet.DeriveSeed([32]byte(s.watch.secrets["seed_key as bytes"]), p.ID)
+	s.watch.secrets["seed of an open packet as bytes"] = seed[:]
+	s.watch.secrets["seed of an open packet in hex"] = []byte(hex.EncodeToString(seed[:]))
+	s.watch.secrets["seed of an open packet in base64"] = []byte(base64.StdEncoding.EncodeToString(seed[:]))
+	return nil
+}
+
+// lookAtCommands looks at the command lines, which every user of the machine can read.
+func (s *stack) lookAtCommands() {
+	for _, child := range []string{"API", "WORKER", "PROVIDER", "REDIS", "MYSQL", "TEMPORAL"} {
+		line, err := os.ReadFile(filepath.Join("/proc", s.env("HONGBAO_PID_"+child), "cmdline"))
+		if err == nil { // it may be down, and not every system has them
+			s.watch.look("command line of "+child, line)
+		}
+	}
+}
+
+// leaks looks at everything that a stack has written: logs, Redis, MariaDB,
+// Temporal with every payload and history, the provider. The error names what was
+// found, never a secret.
+func (s *stack) leaks() error {
+	var marked []string
+	err := filepath.WalkDir(s.home, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(s.home, path)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(keepers, name) {
+			info, err := entry.Info()
+			if err == nil && info.Mode().Perm() != 0o600 {
+				err = fmt.Errorf("%s holds secrets and is %v", name, info.Mode())
+			}
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		s.watch.look(name, content)
+		if bytes.Contains(content, []byte(s.watch.marker)) {
+			marked = append(marked, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{"redis", "mysql", "temporal", "provider"} {
+		if s.watch.marker != "" && !slices.ContainsFunc(marked, func(name string) bool { return strings.HasPrefix(name, "data/"+part+"/") }) {
+			err = errors.Join(err, fmt.Errorf("%s was not looked at: what is there was not found", part))
+		}
+	}
+	for found := range s.watch.found {
+		err = errors.Join(err, errors.New("secret "+found))
+	}
+	return err
+}

@@ -1,0 +1,185 @@
+package house
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	code     = regexp.MustCompile("`([^`\n]+)`")
+	makeCall = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]*)\b`)
+	target   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
+	lineRef  = regexp.MustCompile(`:\d+(-\d+)?$`)
+)
+
+// deadPaths returns the paths a document names that are not there: targets of
+// links, from the document's folder, and words in code that begin with one of
+// the top folders, from the root. Words with <, *, {, $ or ... are patterns.
+func deadPaths(doc file, top []string, exists func(string) bool) (dead []string) {
+	for _, m := range link.FindAllStringSubmatch(doc.text, -1) {
+		to, _, _ := strings.Cut(m[1], "#")
+		if to == "" || strings.Contains(to, ":") {
+			continue
+		}
+		if to = path.Join(path.Dir(doc.path), to); !exists(to) {
+			dead = append(dead, to)
+		}
+	}
+	for _, m := range code.FindAllStringSubmatch(doc.text, -1) {
+		for _, word := range strings.Fields(m[1]) {
+			word = strings.TrimSuffix(lineRef.ReplaceAllString(strings.TrimPrefix(strings.Trim(word, ",;'\"()"), "./"), ""), "/")
+			first, _, nested := strings.Cut(word, "/")
+			if strings.ContainsAny(word, "<*{$|[") || strings.Contains(word, "...") {
+				continue
+			}
+			if !nested && !strings.HasSuffix(word, "_test.go") || nested && !slices.Contains(top, first) {
+				continue
+			}
+			if !exists(word) {
+				dead = append(dead, word)
+			}
+		}
+	}
+	return dead
+}
+
+// documents are what readers are told to read.
+func documents(t *testing.T) (out []file) {
+	t.Helper()
+	for _, f := range files(t, ".md") {
+		if !strings.Contains(f.path, "/") || strings.HasPrefix(f.path, "docs/") {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestDocsNameWhatIsThere: every path and make target named in README.md and docs exists.
+func TestDocsNameWhatIsThere(t *testing.T) {
+	var top []string
+	for _, dir := range folders(t) {
+		if filepath.Dir(dir) == "." && dir != "." {
+			top = append(top, dir)
+		}
+	}
+	exists := func(p string) bool { _, err := os.Stat(filepath.FromSlash(p)); return err == nil }
+	for _, doc := range documents(t) {
+		for _, p := range deadPaths(doc, top, exists) {
+			t.Errorf("%s names %s, which is not there", doc.path, p)
+		}
+	}
+
+	doc := file{"docs/x.md", "See [a](gone.md), [b](../internal/money/fen.go#x), [c](https://x.y/z), `pool/gone.lua`, `packet/<id>`, `go test " +
+		"./gone ./pool/gone.go:12`, `internal/pool/*.lua`, `GET /v1/x`."}
+	there := func(p string) bool { return p == "internal/money/fen.go" }
+	if got, want := deadPaths(doc, []string{"pool", "packet"}, there),
+		[]string{"docs/gone.md", "pool/gone.lua", "pool/gone.go"}; !slices.Equal(got, want) {
+		t.Errorf("dead paths %q, want %q", got, want)
+	}
+}
+
+func TestDocsNameTargetsThatAreThere(t *testing.T) {
+	var targets []string
+	for _, m := range target.FindAllStringSubmatch(readText(t, "Makefile"), -1) {
+		targets = append(targets, m[1])
+	}
+	for _, doc := range documents(t) {
+		for _, block := range commands(doc.text) {
+			for _, m := range makeCall.FindAllStringSubmatch(block, -1) {
+				if !slices.Contains(targets, m[1]) {
+					t.Errorf("%s calls make %s, which is not a target", doc.path, m[1])
+				}
+			}
+		}
+	}
+	if got := commands("make sense\n`make a`\n```sh\nmake b\n```\n"); !slices.Equal(got, []string{"\nmake b\n", "make a"}) {
+		t.Errorf("commands found: %q", got)
+	}
+}
+
+// hardWired finds where the processes name the sandbox instead of choosing a provider.
+var hardWired = regexp.MustCompile(`NewSandbox\(|"sandbox"|"/[^"]*/sandbox"`)
+
+// TestDocsNameTheSandboxsPlaces: docs/providers.md names each place that somebody who adds
+// an adapter has to change.
+func TestDocsNameTheSandboxsPlaces(t *testing.T) {
+	told := readText(t, "docs/providers.md")
+	found := 0
+	for _, f := range files(t, ".go") {
+		path, inCmd := strings.CutPrefix(f.path, "cmd/hongbao/")
+		if strings.HasSuffix(path, "_test.go") || !inCmd && f.path != "api/routes.go" || !hardWired.MatchString(f.text) {
+			continue
+		}
+		found++
+		if !strings.Contains(told, "`"+f.path+"`") {
+			t.Errorf("%s names the sandbox; docs/providers.md does not say so", f.path)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d places were found", found)
+	}
+}
+
+var fence = regexp.MustCompile("(?s)```\\w*(.*?)```")
+
+// commands returns the code of a document: fenced blocks, then inline.
+func commands(text string) (out []string) {
+	for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	for _, m := range code.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// elsewhere are folders of somebody's machine, and foreign what speaks of how
+// this was written instead of what it is. Written in two halves, so that this
+// file does not offend itself.
+var (
+	elsewhere = regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(wo` + `rk|ro` + `ot|Us` + `ers|ho` + `me)/`)
+	foreign   = regexp.MustCompile(`(?i)\b(chat` + `bot|chat` + `gpt|open` + `ai|anth` + `ropic|cla` + `ude|copi` + `lot|ll` +
+		`m|language mo` + `del|ai assis` + `tant|coding ag` + `ent|(this|previous|earlier) sess` + `ion)\b`)
+)
+
+// TestNothingFromElsewhere: no file names a folder of the machine it was written on, nor its writers.
+func TestNothingFromElsewhere(t *testing.T) {
+	for _, f := range files(t) {
+		if !utf8.ValidString(f.text) {
+			continue
+		}
+		for i, line := range strings.Split(f.text, "\n") {
+			if offends(line) {
+				t.Errorf("%s:%d: %.120s", f.path, i+1, line)
+			}
+		}
+	}
+	for _, bad := range []string{`cd "/wo` + `rk/x"`, `// as an AI assis` + `tant`, `see the previous sess` + `ion`} {
+		if !offends(bad) {
+			t.Errorf("not caught: %s", bad)
+		}
+	}
+	for _, good := range []string{"https://x.y/work/", "SET SESSION x", "t.Helper()", "the OpenAPI document", "/v1/home"} {
+		if offends(good) {
+			t.Errorf("refused without reason: %s", good)
+		}
+	}
+}
+
+func offends(line string) bool { return elsewhere.MatchString(line) || foreign.MatchString(line) }

@@ -1,0 +1,322 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// order is what the provider knows under one order number.
+type order struct {
+	no     string
+	ins    payout.Instruction
+	raw    []byte
+	kind   payout.ObservationKind // where it stands
+	then   payout.ObservationKind // what it turns into at the time at; "": it stays
+	at     time.Time
+	turned bool // it was refused, and carried out after all
+	moved  bool // the money left, whether or not it came back
+	// movedAt and backAt are when, for the statement.
+	movedAt, backAt time.Time
+	first           time.Time
+}
+
+// landing is a request that is still under way.
+type landing struct {
+	at time.Time
+	o  payout.Order
+	// refused: it was refused at the door, and is carried out all the same.
+	refused bool
+}
+
+// bank is the provider: it remembers order numbers, and carries out each once.
+type bank struct {
+	world   *world
+	orders  map[string]*order
+	numbers []string // in the order of their arrival
+	late    []landing
+	notices []string          // order numbers to notify about
+	told    map[string]answer // the last answer to a question, by number
+	// asks counts the queries of a recovery.
+	asks int
+	// silent are orders about which a recovery gets no usable answer.
+	silent map[string]bool
+	// mute: until then nothing is answered, and nothing taken.
+	mute time.Time
+	// broke: until then our balance covers nothing.
+	broke time.Time
+}
+
+// mostAsks is more than the queries of any recovery of one packet.
+const mostAsks = 100_000
+
+// answer is what a question got, and when it was put.
+type answer struct {
+	at   time.Time
+	kind payout.ObservationKind
+}
+
+func (b *bank) Name() string            { return "bank" }
+func (b *bank) Adapter() payout.Adapter { return payout.Adapter{Provider: b.Name()} }
+func (b *bank) Limits() payout.Limits   { return b.world.limits }
+
+func (b *bank) EncodeRequest(in payout.Instruction) ([]byte, error) { return json.Marshal(in) }
+
+// Send carries an order out, unless request or answer are lost.
+func (b *bank) Send(_ context.Context, o payout.Order) (seen payout.Observation) {
+	w := b.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	seen = payout.Observation{Source: payout.SourceSend, OrderNo: o.OrderNo, Kind: payout.ObsNoAnswer, StartedAt: now, EndedAt: now}
+	how := 0
+	if !w.calm && w.hit("network", 2*w.faults) {
+		how = 1 + w.dice.n("how", 8)
+	}
+	b.advance()
+	w.judgeLeaves(o.OrderNo)
+	w.judgeSendOfLeft(o.OrderNo)
+	if w.books.restored() || w.books.guarded() {
+		w.violated("%s was sent on books that are older than reality, or about a packet that is left to a person", o.OrderNo)
+	}
+	switch {
+	case now.Before(b.mute):
+		how = 2
+	case now.Before(b.broke) && o.Op != payout.OpCharge && b.orders[o.OrderNo] == nil:
+		how = 9
+	}
+	switch how {
+	case 1: // the answer is lost
+		b.arrive(o, now)
+	case 2: // the request is lost
+	case 3: // the request is slow; it lands while the send is open
+		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
+	case 4: // the answer says nothing
+		b.arrive(o, now)
+		seen.Kind = payout.ObsUnknown
+	case 5:
+		seen.Kind = payout.ObsRetryAfter
+	case 6:
+		seen.Kind = payout.ObsNotSent
+	case 7: // refused at the door: nothing is stored under the number
+		if b.orders[o.OrderNo] == nil {
+			seen.Kind, seen.Code = payout.ObsDeclined, "declined_by_rule"
+			if o.Op == payout.OpCharge && w.hit("and yet", 40) {
+				b.late = append(b.late, landing{now.Add(b.later()), o, true})
+			}
+		} else {
+			b.answer(&seen, b.orders[o.OrderNo])
+		}
+	case 8: // the answer says nothing, and the request lands while the send is open
+		seen.Kind = payout.ObsUnknown
+		b.late = append(b.late, landing{at: now.Add(time.Duration(1+w.dice.n("late", 9999)) * time.Millisecond), o: o})
+	case 9:
+		seen.Kind, seen.Code = payout.ObsRetryAfter, payout.CodeLowBalance
+	default:
+		b.answer(&seen, b.arrive(o, now))
+	}
+	w.note("sent %s: %s (%d)", o.OrderNo, seen.Kind, how)
+	w.judge("send")
+	return seen
+}
+
+// Ask tells where an order stands.
+func (b *bank) Ask(_ context.Context, _ payout.Op, no string) (seen payout.Observation) {
+	w := b.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.advance()
+	if b.asks++; w.recovering && b.asks > mostAsks {
+		panic("the recovery queries " + no + " without end")
+	}
+	now := w.now()
+	seen = payout.Observation{Source: payout.SourceAsk, OrderNo: no, Kind: payout.ObsNeverReceived, StartedAt: now, EndedAt: now}
+	o := b.orders[no]
+	if now.Before(b.mute) {
+		seen.Kind = payout.ObsNoAnswer
+	} else if w.recovering && b.silent[no] {
+		seen.Kind = payout.ObsUnknown // ten times, and the recovery says so
+		return seen
+	} else if o != nil && b.forgot(o) {
+		w.reached["asked about what is forgotten"]++
+	} else if !w.calm && !w.recovering && w.hit("ask", w.faults) {
+		seen.Kind = []payout.ObservationKind{payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter}[w.dice.n("silence", 3)]
+	} else if o != nil {
+		b.answer(&seen, o)
+	}
+	switch seen.Kind {
+	case payout.ObsNoAnswer, payout.ObsUnknown, payout.ObsRetryAfter:
+	default:
+		told := b.told[no]
+		if o == nil || !b.forgot(o) || told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned {
+			told.kind = seen.Kind // what it said last when it still knew stands
+		}
+		b.told[no] = answer{now, told.kind}
+	}
+	w.note("asked %s: %s", no, seen.Kind)
+	return seen
+}
+
+func (b *bank) answer(seen *payout.Observation, o *order) {
+	seen.Kind, seen.ProviderRef, seen.Account, seen.Amount = o.kind, "ref-"+o.no, o.ins.Account, o.ins.Amount
+	if o.kind == payout.ObsDeclined {
+		seen.Code = "payee_declined"
+	}
+}
+
+// forgot reports whether the provider knows nothing of an order any more: it would
+// carry it out again.
+func (b *bank) forgot(o *order) bool { return b.forgotAt(o, b.world.now()) }
+
+func (b *bank) forgotAt(o *order, at time.Time) bool {
+	return !at.Before(o.first.Add(b.world.limits.Remembers))
+}
+
+// arrive carries an order out once, whatever happens to the answer.
+func (b *bank) arrive(sent payout.Order, at time.Time) *order {
+	w := b.world
+	if o := b.orders[sent.OrderNo]; o != nil {
+		if !bytes.Equal(o.raw, sent.Request) {
+			w.violated("order %s was sent with other bytes", o.no)
+		}
+		if b.forgotAt(o, at) {
+			w.violated("order %s was sent again, and the provider had forgotten it", o.no)
+		}
+		return o
+	}
+	o := &order{first: at, no: sent.OrderNo, raw: slices.Clone(sent.Request), kind: payout.ObsSucceeded}
+	if err := json.Unmarshal(sent.Request, &o.ins); err != nil || o.ins.OrderNo != o.no {
+		w.violated("request of %s: %v, about %q", o.no, err, o.ins.OrderNo)
+	}
+	b.orders[o.no], b.numbers = o, append(b.numbers, o.no)
+	w.judgeNewNumber(o.no)
+	b.fate(o)
+	b.moves(o)
+	return o
+}
+
+// later draws after which time the provider does something by itself.
+func (b *bank) later() time.Duration {
+	d := []time.Duration{time.Second, time.Minute, 10 * time.Minute, 3 * time.Hour}
+	if b.world.briefly {
+		d = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
+	}
+	return d[b.world.dice.n("when", len(d))]
+}
+
+// fate draws what becomes of a new order.
+func (b *bank) fate(o *order) {
+	w := b.world
+	later := func(now, then payout.ObservationKind) { o.kind, o.then, o.at = now, then, w.now().Add(b.later()) }
+	charge := o.ins.Op == payout.OpCharge
+	if w.calm || charge && w.dice.n("charged", 2) == 0 { // without money there is no story
+		return
+	}
+	switch w.dice.n("fate", 12) {
+	case 6:
+		if o.kind = payout.ObsDeclined; charge && w.hit("turns", 60) {
+			later(payout.ObsDeclined, payout.ObsSucceeded)
+		}
+	case 7:
+		later(payout.ObsPending, payout.ObsSucceeded)
+	case 8:
+		later(payout.ObsPending, payout.ObsDeclined)
+	case 9:
+		if !charge {
+			later(payout.ObsNeedsRecipient, []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("confirms", 2)])
+		}
+	case 10:
+		if !charge {
+			later(payout.ObsSucceeded, payout.ObsReturned)
+		}
+	case 11:
+		if w.hit("turns", 60) { // refused, and yet carried out, or under way again
+			into := []payout.ObservationKind{payout.ObsSucceeded, payout.ObsPending, payout.ObsNeedsRecipient}
+			later(payout.ObsDeclined, into[w.dice.n("into", len(into))])
+		} else {
+			o.kind = payout.ObsDeclined
+		}
+	}
+}
+
+func (b *bank) moves(o *order) {
+	switch {
+	case o.kind == payout.ObsSucceeded && !o.moved:
+		o.moved, o.movedAt = true, b.world.now()
+	case o.kind == payout.ObsReturned && o.backAt.IsZero():
+		o.backAt = b.world.now()
+	}
+}
+
+// advance lets the time that has passed take effect. The lock is held.
+func (b *bank) advance() {
+	w, now := b.world, b.world.now()
+	for len(b.late) > 0 {
+		i := 0
+		for j := range b.late {
+			if b.late[j].at.Before(b.late[i].at) {
+				i = j
+			}
+		}
+		l := b.late[i]
+		if l.at.After(now) {
+			break
+		}
+		b.late = slices.Delete(b.late, i, i+1)
+		w.note("landed late: %s", l.o.OrderNo)
+		fresh := b.orders[l.o.OrderNo] == nil
+		if o := b.arrive(l.o, l.at); l.refused && fresh {
+			if o.turned = true; !w.hit("notice lost", 20) {
+				b.notices = append(b.notices, o.no)
+			}
+		}
+	}
+	for _, no := range b.numbers {
+		o := b.orders[no]
+		if o.then == "" || o.at.After(now) {
+			continue
+		}
+		o.turned = o.turned || o.kind == payout.ObsDeclined
+		o.kind, o.then = o.then, ""
+		if o.kind == payout.ObsPending || o.kind == payout.ObsNeedsRecipient {
+			o.then, o.at = []payout.ObservationKind{payout.ObsSucceeded, payout.ObsDeclined}[w.dice.n("ends", 2)], now.Add(b.later())
+			w.reached["under way after a refusal"]++
+		}
+		b.moves(o)
+		w.note("the provider: %s is %s", no, o.kind)
+		if !w.hit("notice lost", 20) {
+			b.notices = append(b.notices, no)
+		}
+	}
+}
+
+// net is what an order has moved and what has not come back.
+func (o *order) net() money.Fen {
+	if o.kind == payout.ObsSucceeded {
+		return o.ins.Amount
+	}
+	return 0
+}
+
+// next is when the provider does something by itself; zero: never.
+func (b *bank) next() (at time.Time) {
+	earlier := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	for _, l := range b.late {
+		earlier(l.at)
+	}
+	for _, no := range b.numbers {
+		if o := b.orders[no]; o.then != "" {
+			earlier(o.at)
+		}
+	}
+	return at
+}

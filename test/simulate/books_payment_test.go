@@ -1,0 +1,301 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+func (b *books) newAttempt(p payout.Payment, no int, encode encoder) (payout.Attempt, error) {
+	in := payout.Instruction{Op: payout.OpOf(p.Kind), OrderNo: payout.OrderNo(p.ID, no), Account: p.Account, Amount: p.Amount,
+		Currency: p.Currency, Remark: p.Remark}
+	if p.Kind == payout.KindRefund {
+		in.ChargeOrderNo = payout.OrderNo(payout.ID(payout.KindCharge, p.PacketID, 0), 1)
+	}
+	request, err := encode(in)
+	return payout.NewAttempt(p, no, request), err
+}
+
+func orderOf(a payout.Attempt) *payout.Order {
+	return &payout.Order{Op: a.Op, OrderNo: a.OrderNo, Request: a.Request, Send: a.Sends}
+}
+
+// Clock is the world's time; it is read alone, and changes nothing.
+func (b *books) Clock(context.Context) (now time.Time, err error) {
+	b.world.look(func() { now = b.world.now() })
+	return now, nil
+}
+
+func (b *books) BeginAsk(ctx context.Context, _ string, _ payout.Adapter) (time.Time, error) {
+	return b.Clock(ctx)
+}
+
+func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err error) {
+	b.world.look(func() {
+		if r := b.rows[id]; r != nil {
+			st = r.state(b.world.now())
+		} else {
+			err = packet.ErrNotFound
+		}
+	})
+	return st, err
+}
+
+func (b *books) Lapse(_ context.Context, id string) (st payout.State, err error) {
+	err = b.world.do("lapse", func() error {
+		r, now := b.rows[id], b.world.now()
+		if r == nil {
+			return packet.ErrNotFound
+		}
+		restored := !b.state.RestoredAt.IsZero() && !b.rec.CreatedAt.After(b.state.RestoredAt)
+		believed := !restored && b.believed() == nil && !b.leftBehind(b.chargeNo())
+		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && believed {
+			p := r.Payment
+			if err := payout.Lapse(&p, now); err != nil {
+				return err
+			}
+			b.save(r, p)
+			b.world.reached["charge lapsed"]++
+		}
+		st = r.state(now)
+		return nil
+	})
+	return st, err
+}
+
+func (b *books) BeginSend(_ context.Context, id string, l payout.Limits, encode encoder) (out payout.Begun, err error) {
+	err = b.world.do("note send", func() error {
+		r, now := b.rows[id], b.world.now()
+		if out = (payout.Begun{}); r == nil { // it was in books that are lost
+			return packet.ErrNotFound
+		}
+		p, attempts := r.Payment, slices.Clone(r.attempts)
+		numbering := payout.Begin(p, attempts, now)
+		if numbering != payout.NumberNone && b.holds() != nil {
+			out.State, out.Held = r.state(now), b.holds()
+			b.world.reached["parked: held"]++
+			return nil
+		}
+		if of := b.cancelled(p); numbering != payout.NumberNone && of != nil && payout.Holds(of.attempts) {
+			out.State, out.Held = r.state(now), &payout.Hold{By: "ledger", Since: now}
+			b.world.reached["a refund waits for its payout"]++
+			return nil
+		}
+		switch numbering {
+		case payout.NumberNone:
+			b.world.waits(p, attempts)
+			if len(attempts) > 0 && payout.NextDue(p, attempts, now).Do == payout.ActionSend {
+				if err := payout.BackToUnknown(&p, &attempts[len(attempts)-1], now); err != nil {
+					return err
+				}
+			}
+			r.attempts = attempts
+			b.save(r, p)
+			out.State = r.state(b.world.now())
+			return nil
+		case payout.NumberNew:
+			next, err := b.newAttempt(p, len(attempts)+1, encode)
+			if err != nil {
+				return err
+			}
+			if b.leftToPeople(next.OrderNo) {
+				if err := payout.NoteLeft(&p, &next, l, b.rec.CreatedAt, now); err != nil {
+					return err
+				}
+				r.attempts = append(attempts, next)
+				b.save(r, p)
+				out.State = r.state(now)
+				b.world.reached["asked about what was left to people"]++
+				return nil
+			}
+			attempts = append(attempts, next)
+		}
+		cur := &attempts[len(attempts)-1]
+		if err := payout.NoteSend(&p, cur, l, now); err != nil {
+			return err
+		}
+		r.attempts = attempts
+		b.save(r, p)
+		b.world.judgeUnderWay(r)
+		out.State, out.Order = r.state(b.world.now()), orderOf(*cur)
+		return nil
+	})
+	return out, err
+}
+
+// cancelled is the payout whose money a refund gives back; nil: it is no such refund.
+func (b *books) cancelled(p payout.Payment) *row {
+	parts, _ := payout.Parse(p.ID)
+	if p.Kind != payout.KindRefund || parts.Number == 0 {
+		return nil
+	}
+	return b.rows[payout.ID(payout.KindPayout, p.PacketID, parts.Number-1)]
+}
+
+// underWay reports whether the provider's last booked answer about a number was that its money
+// may still move. Once two persons may decide without the provider it counts no more.
+func (b *books) underWay(a payout.Attempt) bool {
+	kind := b.heard[a.OrderNo]
+	return (kind == payout.ObsPending || kind == payout.ObsNeedsRecipient) && !a.Forgotten && (!a.Booked || a.ReturnBooked)
+}
+
+// waits counts sends that wait for an earlier number.
+func (w *world) waits(p payout.Payment, attempts []payout.Attempt) {
+	if n := len(attempts); n > 1 && attempts[n-1].Next == payout.ActionSend && p.Status != payout.StatusPending &&
+		slices.ContainsFunc(attempts[:n-1], w.books.underWay) {
+		w.reached["a number waits for an earlier one"]++
+	}
+}
+
+func (b *books) Settle(_ context.Context, o payout.Observation, asked string) (st payout.State, err error) {
+	err = b.world.do("settle "+string(o.Kind), func() error {
+		parts, err := payout.Parse(asked)
+		if err != nil {
+			return err
+		}
+		r := b.rows[parts.PaymentID]
+		if r == nil || parts.Attempt > len(r.attempts) {
+			return packet.ErrNotFound
+		}
+		set, err := payout.Settle(r.Payment, r.attempts[parts.Attempt-1], o, b.world.now())
+		if err != nil {
+			b.world.violated("settle %s as %s: %v", asked, o.Kind, err)
+			return err
+		}
+		if set.Changed {
+			b.hear(asked, o)
+			r.attempts = slices.Clone(r.attempts)
+			r.attempts[parts.Attempt-1] = set.Attempt
+			was := r.Status
+			b.save(r, set.Payment)
+			b.post(set.Postings...)
+			b.giveBack(was, set.Payment)
+			b.breaks = append(b.breaks, set.Breaks...)
+			if set.Overtaken != "" {
+				b.endOpen(r.ID, payout.DecisionOvertaken)
+			}
+		}
+		st = r.state(b.world.now())
+		return nil
+	})
+	return st, err
+}
+
+// hear keeps what the provider said of a number when it was asked. That it knows
+// nothing of one does not take back its last word.
+func (b *books) hear(no string, o payout.Observation) {
+	switch was := b.heard[no]; {
+	case o.Source != payout.SourceAsk, o.Kind == payout.ObsNoAnswer, o.Kind == payout.ObsUnknown, o.Kind == payout.ObsRetryAfter:
+	case o.Kind == payout.ObsNeverReceived && (was == payout.ObsDeclined || was == payout.ObsReturned):
+	case o.Kind == payout.ObsSucceeded && was == payout.ObsReturned: // the answer to an earlier question came late
+	default:
+		b.heard[no] = o.Kind
+	}
+}
+
+func (b *books) CarryOut(_ context.Context, id string) (st payout.State, err error) {
+	err = b.world.do("carry out", func() error {
+		r := b.rows[id]
+		if r == nil {
+			return packet.ErrNotFound
+		}
+		p := r.Payment
+		effect, ok, err := payout.CarryOut(&p, r.attempts, b.world.now())
+		if err != nil {
+			return err
+		}
+		if ok {
+			if err := b.believed(); err != nil {
+				return err
+			}
+			b.save(r, p)
+			b.post(effect.Postings...)
+			b.world.note("cancel of %s: %s", id, effect.Status)
+			b.endOpen(id, effect.Status)
+			if effect.Status == payout.DecisionCarriedOut && p.Kind == payout.KindPayout {
+				refund := payout.CancelRefund(p, b.rec.SenderID, b.world.now())
+				b.insert(refund)
+				b.wants(refund.ID, wantBegin)
+			}
+		}
+		st = r.state(b.world.now())
+		return nil
+	})
+	return st, err
+}
+
+func (b *books) askFor(r *row, i int) {
+	r.attempts[i].AskRequested, r.attempts[i].NextAt = true, b.world.now()
+	b.wants(r.ID, wantAsk)
+}
+
+// notify is a notification of the provider: it moves nothing, it has the provider asked.
+func (b *books) notify(orderNo string) error {
+	return b.world.do("notification", func() error {
+		parts, err := payout.Parse(orderNo)
+		if err != nil {
+			return err
+		}
+		r := b.rows[parts.PaymentID]
+		if r == nil || parts.Attempt > len(r.attempts) {
+			return fmt.Errorf("notification about %s, which nobody sent: %w", orderNo, packet.ErrNotFound)
+		}
+		r.attempts = slices.Clone(r.attempts)
+		b.askFor(r, parts.Attempt-1)
+		return nil
+	})
+}
+
+// due returns the payments that the outbox wants a run for, and forgets what has moved.
+func (b *books) due() (ids []string) {
+	b.world.look(func() {
+		b.outbox = slices.DeleteFunc(b.outbox, b.moved)
+		for _, w := range b.outbox {
+			if !slices.Contains(ids, w.payment) {
+				ids = append(ids, w.payment)
+			}
+		}
+	})
+	return ids
+}
+
+func (b *books) moved(w want) bool {
+	r := b.rows[w.payment]
+	switch w.kind {
+	case wantBegin:
+		return r.Status != payout.StatusPending
+	case wantDecide:
+		return r.Deciding == ""
+	case wantFinish:
+		return b.rec.Stored == packet.StatusClosed || b.rec.Stored == packet.StatusRejected
+	}
+	return !slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
+}
+
+// lost returns what the watch starts again: payments that wait for a step, the
+// refund of a packet that is not closed, winners without a payout, and the packet.
+func (b *books) lost() (payments []string, winners []packet.Claim, life bool) {
+	b.world.look(func() {
+		for _, id := range b.ids {
+			r := b.rows[id]
+			if r.Kind != payout.KindCharge && !b.stuck(id) && (r.state(b.world.now()).Step.Do != payout.ActionEnd || !r.Status.Open() &&
+				id == payout.ID(payout.KindRefund, b.rec.ID, 0) &&
+				(r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside) && b.rec.Stored == packet.StatusClosing) {
+				payments = append(payments, id)
+			}
+		}
+		for _, c := range b.world.pool.winners {
+			if !b.world.pool.retired && !b.accountedFor(c) { // a retired one tells of nobody
+				winners = append(winners, c)
+			}
+		}
+		life = b.rec.Stored != packet.StatusClosed && b.rec.Stored != packet.StatusRejected &&
+			(b.rec.BooksClosedAt.IsZero() || b.rec.Remainder == 0) &&
+			!b.stuck(payout.ID(payout.KindCharge, b.rec.ID, 0))
+	})
+	return payments, winners, life
+}

@@ -1,0 +1,467 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// errMoved: a compare-and-set found another state.
+var errMoved = errors.New("moved")
+
+// row is a payment with its attempts.
+type row struct {
+	payout.Payment
+	attempts []payout.Attempt
+	settled  time.Time
+}
+
+func (r *row) state(now time.Time) payout.State {
+	return payout.State{PaymentID: r.ID, Status: r.Status, Failure: r.Failure, Step: payout.NextDue(r.Payment, r.attempts, now), Clock: now}
+}
+
+type share struct {
+	amount money.Fen
+	user   string
+}
+
+// What an outbox row wants, as in the store.
+const (
+	wantBegin  = "begin"
+	wantAsk    = "ask"
+	wantDecide = "decide"
+	wantFinish = "finish"
+)
+
+type want struct{ payment, kind string }
+
+// books are what MySQL keeps: each method that changes something is one transaction
+// of package store, and makes of its rows what that one does.
+type books struct {
+	world     *world
+	rec       packet.Record
+	recorded  bool
+	noted     int // claims noted when the books were closed
+	shares    []share
+	rows      map[string]*row
+	ids       []string // of rows, in the order they were made
+	transfers []payout.Transfer
+	posted    map[string]bool
+	sums           // of the packet
+	honours   sums // of promises that could not be booked
+	breaks    []payout.Break
+	outbox    []want
+	promises  []promise
+	decisions []*decision
+	hold      *payout.Hold
+	state     payout.Books                      // rule R13
+	left      map[string]leftOrder              // what a recovery has left to people
+	heard     map[string]payout.ObservationKind // the last answer to a question that was booked, by number
+}
+
+// sums are what postings come to.
+type sums struct {
+	balance map[payout.Account]money.Fen
+	byKind  map[payout.PostingKind]money.Fen
+}
+
+func newSums() sums {
+	return sums{map[payout.Account]money.Fen{}, map[payout.PostingKind]money.Fen{}}
+}
+
+func newBooks(w *world) *books {
+	return &books{world: w, rows: map[string]*row{}, posted: map[string]bool{}, sums: newSums(), honours: newSums(),
+		heard: map[string]payout.ObservationKind{}, left: map[string]leftOrder{}}
+}
+
+func (b *books) insert(p payout.Payment, attempts ...payout.Attempt) {
+	if b.rows[p.ID] != nil {
+		b.world.violated("payment %s made twice", p.ID)
+	}
+	b.rows[p.ID] = &row{Payment: p, attempts: attempts}
+	b.ids = append(b.ids, p.ID)
+}
+
+// save keeps what was decided of a row, the time of its end too.
+func (b *books) save(r *row, p payout.Payment) {
+	if p.Status != r.Status && !payout.CanMove(r.Status, p.Status) {
+		b.world.violated("payment %s: %s to %s", p.ID, r.Status, p.Status)
+	}
+	switch {
+	case p.Status.Open():
+		r.settled = time.Time{}
+	case r.settled.IsZero() || r.Status != p.Status:
+		r.settled = b.world.now()
+	}
+	if r.Status != p.Status {
+		b.world.note("%s: %s -> %s", p.ID, r.Status, p.Status)
+	}
+	r.Payment = p
+}
+
+func (b *books) post(postings ...payout.Posting) {
+	for _, p := range postings {
+		if b.posted[p.Reference()] {
+			b.world.violated("%s posted twice", p.Reference())
+		}
+		b.posted[p.Reference()] = true
+		b.transfers = append(b.transfers, payout.Transfer{ID: int64(len(b.transfers) + 1), PacketID: b.world.packet.ID, Posting: p,
+			Reference: p.Reference()})
+		to := b.sums
+		if p.OrderNo[0] == byte(payout.KindHonour) {
+			to = b.honours
+		}
+		to.balance[p.Debit] -= p.Amount
+		to.balance[p.Credit] += p.Amount
+		to.byKind[p.Kind] += p.Amount
+	}
+}
+
+func (b *books) wants(payment, kind string) {
+	if !slices.Contains(b.outbox, want{payment, kind}) {
+		b.outbox = append(b.outbox, want{payment, kind})
+	}
+}
+
+func (b *books) RecordPacket(_ context.Context, p packet.Packet, sealed []byte, guests []string, provider string) (status packet.Status,
+	err error) {
+	err = b.world.do("record packet", func() error {
+		if !b.recorded {
+			b.recorded, b.rec = true, packet.Record{Packet: p, Stored: packet.StatusFunding, SealedSeed: sealed, Eligible: guests}
+			if b.rec.ListLost() {
+				b.world.reached["a list was lost"]++
+			}
+			now := b.world.now()
+			b.insert(payout.Payment{ID: payout.ID(payout.KindCharge, p.ID, 0), Kind: payout.KindCharge, PacketID: p.ID, App: p.App,
+				UserID:     p.SenderID,
+				ShareIndex: -1, Account: p.SenderID, Amount: p.TotalAmount, Currency: p.Currency, Provider: provider, Status: payout.StatusPending,
+				CreatedAt: now, UpdatedAt: now})
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) Packet(context.Context, string) (rec packet.Record, err error) {
+	b.world.look(func() { rec = b.rec })
+	return rec, nil
+}
+
+// move is the compare-and-set of the packet's status.
+func (b *books) move(to packet.Status) {
+	b.world.note("packet: %s -> %s", b.rec.Stored, to)
+	b.rec.Stored = to
+}
+
+func (b *books) charged() error {
+	if s := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)].Status; s != payout.StatusPaid {
+		return fmt.Errorf("charge is %s: %w", s, errMoved)
+	}
+	if b.leftBehind(b.chargeNo()) {
+		b.world.reached["neither funded nor closed, its charge was left"]++
+		return payout.ErrBooksRestored
+	}
+	return nil
+}
+
+// chargeRecovered is charged for books that are being recovered.
+func (b *books) chargeRecovered() error {
+	if err := b.charged(); !errors.Is(err, payout.ErrBooksRestored) {
+		return err
+	}
+	return nil
+}
+
+func (b *books) Fund(_ context.Context, _ string, amounts []money.Fen) (status packet.Status, err error) {
+	return b.fund(amounts, func() error { return errors.Join(b.charged(), b.believed()) })
+}
+
+// fund writes the shares; only their recovery does so on restored books.
+func (b *books) fund(amounts []money.Fen, allowed func() error) (status packet.Status, err error) {
+	err = b.world.do("fund", func() error {
+		if b.rec.Stored == packet.StatusFunding {
+			if err := allowed(); err != nil {
+				return err
+			}
+			if b.move(packet.StatusOpen); b.rec.ListLost() {
+				b.rec.Reason = packet.CloseUnopened
+				b.move(packet.StatusClosing)
+			}
+			for _, a := range amounts {
+				b.shares = append(b.shares, share{amount: a})
+			}
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) RejectPacket(_ context.Context, _ string, f packet.Failure) error {
+	return b.world.do("reject", func() error {
+		switch b.rec.Stored {
+		case packet.StatusRejected:
+			return nil
+		case packet.StatusFunding:
+			charge := b.rows[payout.ID(payout.KindCharge, b.rec.ID, 0)]
+			if charge.Status == payout.StatusFailed && charge.Failure.Code == f.Code {
+				if err := b.believed(); err != nil {
+					return err
+				}
+				if b.leftBehind(b.chargeNo()) {
+					b.world.reached["not rejected, its charge was left"]++
+					return payout.ErrBooksRestored
+				}
+				b.rec.Failure = &f
+				b.move(packet.StatusRejected)
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: %w", packet.ErrNotDeclined, errMoved)
+	})
+}
+
+func (b *books) BeginClosing(_ context.Context, _ string, reason packet.CloseReason) (status packet.Status, err error) {
+	err = b.world.do("begin closing", func() error {
+		if s := b.rec.Stored; s == packet.StatusOpen || s == packet.StatusFunding {
+			if err := b.charged(); err != nil && (s == packet.StatusFunding || !errors.Is(err, payout.ErrBooksRestored)) {
+				return err // one that is open was funded in spite of that: by a recovery
+			}
+			if s == packet.StatusFunding {
+				if err := b.believed(); err != nil {
+					return err
+				}
+			}
+			if s == packet.StatusFunding {
+				b.world.reached["charged when it was too late to open"]++
+			}
+			b.rec.Reason = reason
+			b.move(packet.StatusClosing)
+		}
+		status = b.rec.Stored
+		return nil
+	})
+	return status, err
+}
+
+func (b *books) CorrectReason(_ context.Context, _ string, reason packet.CloseReason) error {
+	return b.world.do("correct reason", func() error { b.rec.Reason = reason; return nil })
+}
+
+func (b *books) claimed() (n int, sum money.Fen) {
+	for _, s := range b.shares {
+		if s.user != "" {
+			n++
+			sum += s.amount
+		}
+	}
+	return n, sum
+}
+
+func (b *books) CloseBooks(_ context.Context, _ string) (remainder money.Fen, err error) {
+	err = b.world.do("close books", func() error {
+		if !b.rec.BooksClosedAt.IsZero() {
+			remainder = b.rec.Remainder
+			return nil
+		}
+		if b.rec.Stored != packet.StatusClosing {
+			return fmt.Errorf("%w: %w", packet.ErrNotClosing, errMoved)
+		}
+		if err := b.believed(); err != nil {
+			return err
+		}
+		if b.world.pool.shut { // what Redis says may be less than was told (rule R9)
+			return errAway
+		}
+		n, sum := b.claimed()
+		now := b.world.now()
+		remainder = b.rec.TotalAmount - sum
+		b.noted, b.rec.ClaimedCount, b.rec.ClaimedAmount, b.rec.Remainder, b.rec.BooksClosedAt = n, n, sum, remainder, now
+		b.world.note("books closed, %d fen remain", remainder)
+		if remainder == 0 {
+			return nil
+		}
+		b.owesRefund(remainder)
+		return nil
+	})
+	return remainder, err
+}
+
+// owesRefund makes what goes back to the sender a payment. The lock is held.
+func (b *books) owesRefund(amount money.Fen) {
+	id, now := payout.ID(payout.KindRefund, b.rec.ID, 0), b.world.now()
+	b.insert(payout.Payment{ID: id, Kind: payout.KindRefund, PacketID: b.rec.ID, App: b.rec.App, UserID: b.rec.SenderID, ShareIndex: -1,
+		Account: b.rec.SenderID,
+		Amount:  amount, Currency: b.rec.Currency, Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now})
+	b.post(payout.NewPosting(payout.PostClose, id, amount))
+	b.wants(id, wantBegin)
+}
+
+// giveBack sends a sender's money home whose charge went through after its packet had been
+// rejected (rule R2). The lock is held.
+func (b *books) giveBack(was payout.Status, now payout.Payment) {
+	if !payout.LateCharge(was, now) {
+		return
+	}
+	_, known := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)]
+	switch rejected := b.rec.Stored == packet.StatusRejected; {
+	case !rejected && was == payout.StatusFailed:
+		b.world.reached["charged late, and not rejected yet"]++
+	case rejected && !known:
+		b.owesRefund(now.Amount)
+		b.world.note("charged after it was rejected: all of it goes back")
+		b.world.reached["charged after it was rejected"]++
+		if b.restored() {
+			b.world.reached["charged after it was rejected, recovered"]++
+		}
+	}
+}
+
+func (b *books) FinishPacket(context.Context, string, *packet.FirstAnswer) (closed bool, err error) {
+	err = b.world.do("finish packet", func() error {
+		closed = b.rec.Stored == packet.StatusClosed
+		if closed || b.rec.Stored != packet.StatusClosing || b.rec.BooksClosedAt.IsZero() {
+			return nil
+		}
+		if b.rec.Remainder > 0 {
+			if s := b.rows[payout.ID(payout.KindRefund, b.rec.ID, 0)].Status; s != payout.StatusPaid && s != payout.StatusPaidOutside {
+				return nil
+			}
+		}
+		closed = true
+		b.rec.ClosedAt = b.world.now()
+		b.move(packet.StatusClosed)
+		return nil
+	})
+	return closed, err
+}
+
+func (b *books) AccountedFor(context.Context, string) (n int, err error) {
+	b.world.look(func() {
+		n, _ = b.claimed()
+		n += len(b.promises)
+	})
+	return n, nil
+}
+
+func (b *books) Unrecorded(_ context.Context, _ string, claims []packet.Claim) (left []packet.Claim, _ error) {
+	b.world.look(func() {
+		left = slices.DeleteFunc(slices.Clone(claims), b.accountedFor)
+	})
+	return left, nil
+}
+
+func (b *books) PromisedUsers(context.Context, string) (users []string, err error) {
+	b.world.look(func() {
+		for _, p := range b.promises {
+			users = append(users, p.claim.UserID)
+		}
+	})
+	return users, nil
+}
+
+// claim gives a share to its user; nil when it is his already.
+func (b *books) claim(c packet.Claim, provider string) (*payout.Payment, error) {
+	if !b.recorded || c.ShareIndex >= len(b.shares) {
+		return nil, packet.ErrNotFound
+	}
+	s := &b.shares[c.ShareIndex]
+	switch {
+	case s.amount != c.Amount, s.user != "" && s.user != c.UserID:
+		return nil, packet.ErrConflict
+	case s.user == c.UserID:
+		return nil, nil
+	case !b.rec.BooksClosedAt.IsZero():
+		return nil, packet.ErrBooksClosed
+	}
+	for _, other := range b.shares {
+		if other.user == c.UserID {
+			return nil, packet.ErrConflict
+		}
+	}
+	s.user = c.UserID
+	now := b.world.now()
+	return &payout.Payment{ID: payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), Kind: payout.KindPayout, PacketID: c.PacketID,
+		App: b.rec.App, UserID: c.UserID,
+		ShareIndex: c.ShareIndex, Account: c.Account(), Amount: c.Amount, Currency: b.rec.Currency, Provider: provider,
+		Status: payout.StatusPending, CreatedAt: now, UpdatedAt: now}, nil
+}
+
+func (b *books) RecordClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return b.recordClaim(c, provider, false)
+}
+
+// recordClaim books a claim; only their recovery does so on restored books.
+func (b *books) recordClaim(c packet.Claim, provider string, recovery bool) (st payout.State, err error) {
+	err = b.world.do("book claim", func() error {
+		p, err := b.claim(c, provider)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			if b.restored() != recovery {
+				b.shares[c.ShareIndex].user = ""
+				return payout.ErrBooksRestored
+			}
+			b.insert(*p)
+			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+		}
+		st = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())
+		return nil
+	})
+	return st, err
+}
+
+// Late: nobody asks here, the pool of the world is made again with every run waited for.
+func (b *books) Late(context.Context, packet.Claim) (bool, error) { return false, nil }
+
+type encoder = func(payout.Instruction) ([]byte, error)
+
+func (b *books) BeginClaim(_ context.Context, c packet.Claim, provider string, l payout.Limits, encode encoder) (out payout.Begun,
+	err error) {
+	err = b.world.do("book claim, note send", func() error {
+		if out = (payout.Begun{Held: b.holds()}); out.Held != nil {
+			return nil
+		}
+		p, err := b.claim(c, provider)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			out.State = b.rows[payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)].state(b.world.now())
+			return nil
+		}
+		first, err := b.newAttempt(*p, 1, encode)
+		if err != nil {
+			return err
+		}
+		if b.leftToPeople(first.OrderNo) {
+			b.insert(*p)
+			b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+			out.State = b.rows[p.ID].state(b.world.now())
+			return nil
+		}
+		if err := payout.NoteSend(p, &first, l, b.world.now()); err != nil {
+			return err
+		}
+		b.insert(*p, first)
+		b.post(payout.NewPosting(payout.PostClaim, p.ID, p.Amount))
+		out.State, out.Order = b.rows[p.ID].state(b.world.now()), orderOf(first)
+		return nil
+	})
+	return out, err
+}
+
+func (b *books) KeepFirst(_ context.Context, _ string, first packet.FirstAnswer) error {
+	if b.rec.First == nil {
+		b.rec.First = &first
+	}
+	return nil
+}

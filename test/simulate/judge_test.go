@@ -1,0 +1,592 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// figures are where the money of a packet is, by the ledger, as its proof tells them.
+type figures struct{ total, paid, owed, remaining, refunding, refunded, suspense money.Fen }
+
+func (b *books) figures() figures {
+	k, of := b.byKind, b.balance
+	return figures{
+		total: k[payout.PostCharge], paid: k[payout.PostPaid] - k[payout.PostReturned] + k[payout.PostPaidOutside], owed: of[payout.AccountOwed],
+		remaining: of[payout.AccountHolding], refunding: of[payout.AccountRefunding],
+		refunded: k[payout.PostRefunded] - k[payout.PostRefundReturned] + k[payout.PostRefundPaidOutside],
+		suspense: -of[payout.AccountSuspense],
+	}
+}
+
+// judge is what has to be true after every step. The lock is held.
+func (w *world) judge(after string) {
+	b, f := w.books, w.books.figures()
+	if parts := f.paid + f.owed + f.remaining + f.refunding + f.refunded; parts != f.total {
+		w.violated("after %s: total %d, but its parts are %d: %+v", after, f.total, parts, f)
+	}
+	if f.owed < 0 || f.remaining < 0 || f.refunding < 0 || f.suspense < 0 {
+		w.violated("after %s: below zero: %+v", after, f)
+	}
+	if f.suspense > 0 && !slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakSecondSuccess }) {
+		w.violated("after %s: %d fen in suspense and no break", after, f.suspense)
+	}
+	w.judgeStatuses(after, f)
+	w.judgeRejected(after, f)
+	w.judgeLeft(after)
+	w.judgeClaims(after)
+	w.judgePromises(after)
+	if !b.restored() { // until they are recovered they know less than the provider
+		w.judgeAttempts(after)
+		w.judgeGiven(after)
+		w.judgeFailed(after)
+	}
+	w.judgeDecisions(after)
+	w.judgeHold(after)
+}
+
+// judgeStatuses: what the rows say is what the ledger says.
+func (w *world) judgeStatuses(after string, f figures) {
+	b := w.books
+	var owed, refunding, charged money.Fen
+	for _, id := range b.ids {
+		r := b.rows[id]
+		switch done := r.Status == payout.StatusPaid || r.Status == payout.StatusPaidOutside; {
+		case r.Kind == payout.KindCharge:
+			if done {
+				charged += r.Amount
+			}
+		case r.Kind == payout.KindPayout && !done && r.Status != payout.StatusCancelled:
+			owed += r.Amount
+		case r.Kind == payout.KindRefund && !done:
+			refunding += r.Amount
+		}
+		if (r.Failure != nil) != (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned) {
+			w.violated("after %s: %s is %s with failure %v", after, id, r.Status, r.Failure)
+		}
+		if r.Kind == payout.KindCharge && r.Status == payout.StatusFailed && b.state.RestoredAt.IsZero() &&
+			(len(r.attempts) == 0) != (r.Failure.Code == payout.FailureLapsed) {
+			w.violated("after %s: the charge has failed as %s, with %d numbers", after, r.Failure.Code, len(r.attempts))
+		}
+	}
+	if owed != f.owed || refunding != f.refunding || charged != f.total {
+		w.violated("after %s: the rows say owed %d, refunding %d, charged %d; the ledger %+v", after, owed, refunding, charged, f)
+	}
+	if _, claimed := b.claimed(); b.byKind[payout.PostClaim] != claimed {
+		w.violated("after %s: %d fen posted as claimed, %d claimed", after, b.byKind[payout.PostClaim], claimed)
+	}
+}
+
+// judgeRejected: of a packet that was rejected nobody gets anything, and it stays rejected.
+// What was charged all the same goes back at once and as a whole (rule R2).
+func (w *world) judgeRejected(after string, f figures) {
+	stored, pool := w.books.rec.Stored, w.pool.state
+	w.refused = w.refused || pool == packet.PoolRejected
+	if w.refused && (stored != "" && stored != packet.StatusFunding && stored != packet.StatusRejected || pool == packet.PoolOpen ||
+		pool == packet.PoolClosing) {
+		w.violated("after %s: the sender was told that nothing is taken, and the packet is %s, its pool %s", after, stored, pool)
+	}
+	if stored == packet.StatusRejected && (pool == packet.PoolOpen || pool == packet.PoolClosing) {
+		w.violated("after %s: the packet is rejected, and its pool is %s", after, pool)
+	}
+	if stored == packet.StatusRejected && (f.refunding+f.refunded != f.total || len(w.books.shares) > 0) {
+		w.violated("after %s: rejected, and what was charged does not go back: %+v, %d shares", after, f, len(w.books.shares))
+	}
+}
+
+// judgeClaims: each share is booked for whom was told that he has it, and for nobody
+// who is not on the packet's list.
+func (w *world) judgeClaims(after string) {
+	for i, s := range w.books.shares {
+		won := slices.ContainsFunc(w.told, func(c packet.Claim) bool { return c.ShareIndex == i && c.UserID == s.user && c.Amount == s.amount })
+		if s.user != "" && !won {
+			w.violated("after %s: share %d of %d fen is booked as claimed by %s, who has not won it", after, i, s.amount, s.user)
+		}
+		if s.user != "" && w.guests != nil && !w.guests[s.user] {
+			w.violated("after %s: share %d is booked for %s, who is not on the list", after, i, s.user)
+		}
+	}
+}
+
+// judgePromises: what could not be booked is the house's money, or nobody's (rule R10):
+// honoured = paid + owed, by the ledger, and the rows say the same.
+func (w *world) judgePromises(after string) {
+	honoured, paid, owed := w.books.house()
+	if honoured != paid+owed || owed < 0 {
+		w.violated("after %s: the house honoured %d of promises; paid %d, owed %d", after, honoured, paid, owed)
+	}
+	var rows money.Fen
+	for _, p := range w.books.promises {
+		r := w.books.rows[p.payment]
+		switch r.Status {
+		case payout.StatusPaid, payout.StatusPaidOutside, payout.StatusCancelled:
+		default:
+			if len(r.attempts) > 0 || r.Status != payout.StatusFailed {
+				rows += r.Amount
+			}
+		}
+		if r.Amount != p.claim.Amount || r.UserID != p.claim.UserID {
+			w.violated("after %s: %s was promised %d fen, and %s is of %d to %s", after, p.claim.UserID, p.claim.Amount, r.ID, r.Amount, r.UserID)
+		}
+	}
+	if rows != owed {
+		w.violated("after %s: the rows of promises say owed %d, the ledger %d", after, rows, owed)
+	}
+}
+
+// judgeDecisions: what takes two persons was decided by two, in time; and what is
+// being carried out is known to its payment.
+func (w *world) judgeDecisions(after string) {
+	deciding := map[string]payout.DecisionKind{}
+	for _, d := range w.books.decisions {
+		r := w.books.rows[d.PaymentID]
+		if d.Status == payout.DecisionOpen {
+			deciding[r.ID] = d.Kind
+		}
+		if d.at.IsZero() {
+			continue
+		}
+		takes := d.Kind == payout.DecisionCancel || d.Kind == payout.DecisionMarkPaid ||
+			d.Kind == payout.DecisionRetry && (d.amount >= approveFrom || r.Kind == payout.KindHonour || d.status == payout.StatusUnknown || d.blind)
+		if takes && (d.ApprovedBy == "" || d.ApprovedBy == d.By) {
+			w.violated("after %s: %s of %s by %s was carried out, agreed to by %q", after, d.Kind, r.ID, d.By, d.ApprovedBy)
+		}
+		if d.ApprovedBy != "" && !d.at.Before(d.ExpiresAt) {
+			w.violated("after %s: %s of %s was carried out after it had expired", after, d.Kind, r.ID)
+		}
+	}
+	for _, id := range w.books.ids {
+		if r := w.books.rows[id]; r.Deciding != deciding[id] {
+			w.violated("after %s: %s is deciding %q, and %q is open", after, id, r.Deciding, deciding[id])
+		}
+	}
+}
+
+// judgeHold: while a person holds the provider no send is noted.
+func (w *world) judgeHold(after string) {
+	sent := 0
+	for _, id := range w.books.ids {
+		for _, a := range w.books.rows[id].attempts {
+			sent += a.Sends
+		}
+	}
+	held := w.books.hold != nil
+	if held && w.held && sent > w.sent && !w.recovering { // a number that is put back was sent before
+		w.violated("after %s: a send was noted while the provider was held", after)
+	}
+	w.held, w.sent = held, sent
+}
+
+// judgeLeaves: from a day before the provider forgets a number nothing is sent under
+// it any more (rule R5).
+func (w *world) judgeLeaves(no string) {
+	parts, _ := payout.Parse(no)
+	if r := w.books.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
+		if a := r.attempts[parts.Attempt-1]; !w.now().Before(a.AskUntil.Add(payout.LeaveWithin)) {
+			w.violated("%s was sent after %s, when the provider is about to forget it", no, a.AskUntil)
+		}
+	}
+}
+
+// judgeAttempts: nothing is booked that the provider has not done, and nothing is
+// with the provider that was not noted before.
+func (w *world) judgeAttempts(after string) {
+	for _, id := range w.books.ids {
+		for _, a := range w.books.rows[id].attempts {
+			o := w.bank.orders[a.OrderNo]
+			if a.Booked && (o == nil || !o.moved) {
+				w.violated("after %s: %s is booked, and never moved", after, a.OrderNo)
+			}
+			if a.ReturnBooked && o.kind != payout.ObsReturned {
+				w.violated("after %s: %s is booked as returned, and is %s", after, a.OrderNo, o.kind)
+			}
+		}
+	}
+	for _, no := range w.bank.numbers {
+		o := w.bank.orders[no]
+		parts, _ := payout.Parse(no)
+		r := w.books.rows[parts.PaymentID]
+		known := r != nil && r.Amount == o.ins.Amount && r.Account == o.ins.Account
+		if known && (parts.Attempt <= len(r.attempts) || w.bookedAgain(r, o)) || w.explained(no) {
+			continue
+		}
+		w.violated("after %s: the provider has %s of %d fen to %s, the books do not", after, no, o.ins.Amount, o.ins.Account)
+	}
+}
+
+// bookedAgain reports whether an order that moved nothing is the one that a payment's
+// next number will be, in books that were restored: it is the same request, and the
+// provider answers it as before.
+func (w *world) bookedAgain(r *row, o *order) bool {
+	parts, _ := payout.Parse(o.ins.OrderNo)
+	return !w.books.state.RestoredAt.IsZero() && !o.moved && parts.Attempt == len(r.attempts)+1
+}
+
+// explained reports whether people are told of an order that the books do not know, or
+// need not be told of it.
+func (w *world) explained(no string) bool {
+	parts, _ := payout.Parse(no)
+	return w.books.told(no) || !w.bank.orders[no].moved && (w.books.toldOf(parts.PaymentID) || w.cancelledInVain(parts)) || w.toGoBack(no) ||
+		w.charged(no) || w.behind(no) || w.unheard(no)
+}
+
+// unheard reports whether an order is a later number of a payment that had come back so long
+// before the backup that the recovery did not read of it, and of which the books of the backup
+// had not heard; or of one that is paid by a number which the provider had refused and carried
+// out. It has moved nothing by the time of the recovery, which would have read of it; it is sent
+// again by the same number and request, or the statement tells of it.
+func (w *world) unheard(no string) bool {
+	parts, _ := payout.Parse(no)
+	b, r := w.books, w.books.rows[parts.PaymentID]
+	if o := w.bank.orders[no]; r == nil || !b.lacks(no) || b.state.RestoredAt.IsZero() || !o.movedAt.IsZero() &&
+		!o.movedAt.After(b.state.RecoveredAt) {
+		return false
+	}
+	return slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool {
+		o := w.bank.orders[a.OrderNo]
+		return o != nil && (o.turned || !o.backAt.IsZero() && o.backAt.Before(w.complete.Add(-statementMargin)))
+	})
+}
+
+// charged reports whether an order is a charge of which the provider had said that there was
+// none, or that it was refused, when books were recovered that know no send of it. It is sent
+// by the same number and request if it is pending; if its packet was rejected again, only the
+// statement says that it went through after all.
+func (w *world) charged(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := w.books.rows[parts.PaymentID]
+	return parts.Kind == payout.KindCharge && w.bank.orders[no].turned && len(r.attempts) == 0 && !w.books.state.RestoredAt.IsZero() &&
+		(r.Status == payout.StatusPending || w.books.rec.Stored == packet.StatusRejected)
+}
+
+// statementMargin is how much earlier than the backup a recovery reads the statement.
+const statementMargin = time.Hour
+
+// toGoBack reports whether an order is what a charge goes back by that went through after its
+// packet was rejected, so long before the backup that the recovery did not read of it: the
+// books were about to hear of it, and hear of it again. The refund is sent again then, by the
+// same number and request. What has moved since the backup the recovery has to find.
+func (w *world) toGoBack(no string) bool {
+	b, refund := w.books, payout.ID(payout.KindRefund, w.packet.ID, 0)
+	charge, o := w.bank.orders[payout.OrderNo(payout.ID(payout.KindCharge, w.packet.ID, 0), 1)], w.bank.orders[no]
+	return strings.HasPrefix(no, refund) && b.rows[refund] == nil && b.rec.Stored == packet.StatusRejected && !b.state.RestoredAt.IsZero() &&
+		charge != nil && charge.movedAt.Before(w.complete.Add(-statementMargin)) && (o.movedAt.IsZero() || o.movedAt.After(b.state.RecoveredAt))
+}
+
+// cancelledInVain reports whether an order is the refund of a cancelled payout that the
+// provider had refused and carried out after all: books that were restored take it as paid,
+// and need no refund.
+func (w *world) cancelledInVain(refund payout.Parts) bool {
+	if refund.Kind != payout.KindRefund || refund.Number == 0 || w.books.state.RestoredAt.IsZero() {
+		return false
+	}
+	_, lied := w.given(payout.ID(payout.KindPayout, refund.PacketID, refund.Number-1))
+	return lied
+}
+
+// told reports whether a break tells people of an order, or of its payment: the provider has
+// it with another account or amount, or the last recovery has left it to them.
+func (b *books) told(no string) bool {
+	return b.tells(func(of string) bool { return strings.HasPrefix(no, of) })
+}
+
+// toldOf reports whether a break tells people of a payment, by whichever number: about one
+// that moved nothing there is nothing more to tell.
+func (b *books) toldOf(payment string) bool {
+	return b.tells(func(of string) bool { return strings.HasPrefix(of, payment) })
+}
+
+func (b *books) tells(about func(of string) bool) bool {
+	for no := range b.left {
+		if b.leftBehind(no) && about(no) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakMismatch && about(x.OrderNo) })
+}
+
+// given is what has left for an obligation and not come back: through the provider,
+// by other means, or to the sender in its stead. lied: the provider has refused an
+// order of it and carried it out after all, or two persons took it on themselves that
+// an order which it had forgotten moved nothing.
+func (w *world) given(id string) (sum money.Fen, lied bool) {
+	r := w.books.rows[id]
+	if r == nil {
+		return 0, false
+	}
+	for _, no := range w.bank.numbers { // also those that the books do not know
+		if strings.HasPrefix(no, id) {
+			o := w.bank.orders[no]
+			sum += o.net()
+			lied = lied || o.turned
+		}
+	}
+	if r.Status == payout.StatusPaidOutside {
+		sum += r.Amount
+	}
+	lied = lied || w.books.risked(id)
+	if r.Kind == payout.KindPayout {
+		back, also := w.given(payout.ID(payout.KindRefund, r.PacketID, r.ShareIndex+1))
+		sum, lied = sum+back, lied || also
+	}
+	return sum, lied
+}
+
+// judgeGiven: nobody gets anything twice, unless the provider carries out what it
+// has refused twice.
+func (w *world) judgeGiven(after string) {
+	for _, id := range w.books.ids {
+		if sum, lied := w.given(id); sum > w.books.rows[id].Amount && !lied && !w.books.told(payout.OrderNo(id, 1)) {
+			w.violated("after %s: %d fen were given for %s of %d", after, sum, id, w.books.rows[id].Amount)
+		}
+	}
+}
+
+// judgeFailed: failed means that no money has moved, and none is under way (rule R4),
+// unless the provider lies, or two persons took it for unmoved.
+func (w *world) judgeFailed(after string) {
+	for _, id := range w.books.ids {
+		r := w.books.rows[id]
+		if r.Status != payout.StatusFailed {
+			continue
+		}
+		for _, a := range r.attempts {
+			if o := w.bank.orders[a.OrderNo]; o != nil && !o.turned && !w.books.risked(id) && o.kind != payout.ObsDeclined &&
+				o.kind != payout.ObsReturned {
+				w.violated("after %s: %s has failed, and the provider says %s of %s", after, id, o.kind, a.OrderNo)
+			}
+			for _, l := range w.bank.late {
+				if l.o.OrderNo == a.OrderNo && !l.refused && w.bank.orders[a.OrderNo] == nil {
+					w.violated("after %s: %s has failed, and a send of %s is under way", after, id, a.OrderNo)
+				}
+			}
+		}
+	}
+}
+
+// judgeNewNumber: when another number of an obligation comes to the provider, it has
+// been asked about every earlier one since the decision, and said that no money moves
+// under it (rule R5). So it is for the refund of a cancelled payout; but what is
+// cancelled had failed for good, or come back, while the provider still knew, and two
+// persons said so, that it may have forgotten since.
+func (w *world) judgeNewNumber(no string) {
+	parts, _ := payout.Parse(no)
+	r := w.books.rows[parts.PaymentID]
+	if r == nil || w.books.restored() {
+		return // told by judgeAttempts
+	}
+	earlier := r.attempts[:min(parts.Attempt-1, len(r.attempts))]
+	if parts.Kind == payout.KindRefund && parts.Number > 0 && parts.Attempt == 1 {
+		r = w.books.rows[payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1)]
+		earlier = r.attempts
+	}
+	for _, a := range earlier {
+		switch told := w.bank.told[a.OrderNo]; {
+		case !told.at.After(r.DecidedAt):
+			w.violated("%s came to the provider; %s was not asked about since the decision", no, a.OrderNo)
+		case w.bank.orders[a.OrderNo] != nil && w.bank.orders[a.OrderNo].turned: // it said so later
+		case told.kind == payout.ObsNeverReceived && !told.at.Before(a.AskUntil) && !w.books.risked(r.ID) && r.Status != payout.StatusCancelled:
+			w.violated("%s came to the provider, which may have forgotten %s, and no two persons said so", no, a.OrderNo)
+		case told.kind != payout.ObsDeclined && told.kind != payout.ObsReturned && told.kind != payout.ObsNeverReceived:
+			w.violated("%s came to the provider, which had said %s of %s", no, told.kind, a.OrderNo)
+		}
+	}
+}
+
+// judgeUnderWay: nothing is sent while the provider says of an earlier number of the obligation,
+// or of the cancelled payout that a refund gives back, that it is under way (rule R5).
+func (w *world) judgeUnderWay(r *row) {
+	earlier := r.attempts[:len(r.attempts)-1]
+	if of := w.books.cancelled(r.Payment); of != nil {
+		earlier = slices.Concat(earlier, of.attempts)
+	}
+	for _, a := range earlier {
+		if w.books.underWay(a) {
+			w.violated("a send of %s was noted, and the provider says %s of %s", r.ID, w.books.heard[a.OrderNo], a.OrderNo)
+		}
+	}
+}
+
+// settled reports whether nothing has to happen any more by itself. What is due waits
+// while the run that its workflow has is taken: that of another payment of the same
+// user, about which people have to decide.
+func (w *world) settled(taken func(payment string) bool) (done bool) {
+	w.look(func() {
+		w.bank.advance()
+		done = len(w.bank.notices) == 0 && w.bank.next().IsZero() && w.books.recorded
+	})
+	free := func(id string) bool { return !taken(id) }
+	if !done || slices.ContainsFunc(w.books.due(), free) {
+		return false
+	}
+	payments, winners, life := w.books.lost()
+	return !slices.ContainsFunc(payments, free) && len(winners) == 0 && !life
+}
+
+// reconciliations is how many statements a lifetime gets: should they not be enough,
+// the end says so.
+const reconciliations = 4
+
+// reconcile is the provider's daily statement: what it says otherwise than the books
+// is asked about, because a notification of it may have been lost. It reports
+// whether there was anything.
+func (w *world) reconcile() (asked bool) {
+	w.look(func() {
+		if w.statements++; w.statements > reconciliations {
+			return
+		}
+		for _, no := range w.bank.numbers {
+			parts, _ := payout.Parse(no)
+			row := w.books.rows[parts.PaymentID]
+			if row == nil || len(row.attempts) < parts.Attempt {
+				if (w.charged(no) || w.unheard(no) && w.bank.orders[no].moved) && !w.books.known(no) {
+					w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+					w.reached["lost with the books, the statement tells"]++
+				}
+				if w.books.known(no) || w.explained(no) || row != nil && w.bookedAgain(row, w.bank.orders[no]) {
+					continue // people are told, or need not be
+				}
+				w.violated("the provider has %s (%s), which the books do not know", no, w.bank.orders[no].kind)
+				continue
+			}
+			a := row.attempts[parts.Attempt-1]
+			if (a.Booked && !a.ReturnBooked) != (w.bank.orders[no].kind == payout.ObsSucceeded) {
+				if w.bank.forgot(w.bank.orders[no]) { // asking tells nothing: people have to look
+					if !w.books.known(no) {
+						w.books.breaks = append(w.books.breaks, payout.Break{Kind: payout.BreakNotBooked, OrderNo: no})
+						w.reached["forgotten, and in the statement"]++
+					}
+					continue
+				}
+				w.note("the statement: %s is %s", no, w.bank.orders[no].kind)
+				w.bank.notices, asked = append(w.bank.notices, no), true
+			}
+		}
+	})
+	return asked
+}
+
+// end is what has to be true once everything has come to its end.
+func (w *world) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judge("the end")
+	b, rec := w.books, w.books.rec
+	for _, c := range w.told {
+		r := b.kept(c)
+		switch {
+		case w.missed[c.UserID] && !b.accounted(c.UserID):
+			w.reached["told, and lost with redis"]++
+			continue
+		case w.lost[toldOf(c)] && !b.booked(c):
+			continue
+		case !b.booked(c) && b.leftToPeople(payout.ID(payout.KindRefund, rec.ID, 0)):
+			w.reached["told, and how it was closed was left to people"]++ // nobody else knew him any more, and they resolved it without more
+			continue
+		case !b.booked(c) && slices.ContainsFunc(w.told, func(x packet.Claim) bool {
+			return x.UserID == c.UserID && w.lost[toldOf(x)] &&
+				b.booked(x)
+		}):
+			w.reached["told again, and the first is booked"]++ // late, after it was reported as lost; and then his second run was lost
+			continue
+		}
+		if r == nil || r.UserID != c.UserID || r.Amount != c.Amount || r.Status.Open() && !b.stuck(r.ID) {
+			w.violated("at the end: %s won %d fen, and the row says %+v", c.UserID, c.Amount, r)
+			continue
+		}
+		given, lied := w.given(r.ID)
+		if b.stuck(r.ID) || w.unseen(r.ID) || slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return b.known(a.OrderNo) }) {
+			continue // people are told
+		}
+		if open := r.Status == payout.StatusFailed || r.Status == payout.StatusReturned; !lied && open != (given == 0) &&
+			r.Status != payout.StatusCancelled {
+			w.violated("at the end: %s is %s, and %d fen were given", r.ID, r.Status, given)
+		}
+	}
+	w.judgeTies()
+	refund := b.rows[payout.ID(payout.KindRefund, rec.ID, 0)]
+	waits := refund != nil && (refund.Status == payout.StatusFailed || refund.Status == payout.StatusReturned || b.stuck(refund.ID)) ||
+		b.stuck(payout.ID(payout.KindCharge, rec.ID, 0))
+	if ended := rec.Stored == packet.StatusClosed || rec.Stored == packet.StatusRejected; !ended && !waits {
+		w.violated("at the end: the packet is %s", rec.Stored)
+	}
+	w.verify()
+}
+
+// judgeTies: at the end the provider's own sums are those of the ledger, but for what
+// people know of from its statement.
+func (w *world) judgeTies() {
+	b := w.books
+	var net money.Fen // what the provider has of ours
+	for _, no := range w.bank.numbers {
+		o := w.bank.orders[no]
+		parts, _ := payout.Parse(no)
+		var a payout.Attempt // of a number that the books do not know: nothing is booked
+		if !b.lacks(no) {
+			a = b.rows[parts.PaymentID].attempts[parts.Attempt-1]
+		}
+		moved, booked := o.net(), a.Booked && !a.ReturnBooked
+		switch {
+		case booked == (o.kind == payout.ObsSucceeded):
+		// what the recovery left to people, they resolved without more
+		case b.known(no), b.lacks(no) && w.behind(no), b.told(no) && w.cancelledInVain(parts):
+			if moved = 0; booked {
+				moved = o.ins.Amount
+			}
+		default:
+			w.violated("at the end: the provider says %s is %s; booked %t, its return %t", no, o.kind, a.Booked, a.ReturnBooked)
+		}
+		if o.ins.Op != payout.OpCharge {
+			moved = -moved
+		}
+		net += moved
+	}
+	if ledger := -b.balance[payout.AccountProvider] - b.honours.balance[payout.AccountProvider]; net != ledger {
+		w.violated("at the end: the provider holds %d for us, the ledger says %d", net, ledger)
+	}
+}
+
+// verify asks the product's own verifier, which `hongbao ledger verify` runs.
+func (w *world) verify() {
+	b, rec := w.books, w.books.rec
+	n, sum := b.claimed()
+	var all money.Fen
+	for _, s := range b.shares {
+		all += s.amount
+	}
+	v := payout.NewPacketVerifier(payout.LedgerPacket{ID: rec.ID, Total: rec.TotalAmount, Shares: rec.ShareCount, Status: string(rec.Stored),
+		BooksClosedAt: rec.BooksClosedAt,
+		ClosedAt:      rec.ClosedAt, Remainder: rec.Remainder, NotedClaims: b.noted, ShareRows: len(b.shares), ShareSum: all, ClaimedCount: n,
+		ClaimedAmount: sum, ClaimRows: n})
+	for _, t := range b.transfers {
+		v.Transfer(t)
+	}
+	found := v.End()
+	for _, id := range b.ids {
+		r := b.rows[id]
+		lp := payout.LedgerPayment{ID: id, PacketID: rec.ID, Kind: r.Kind, UserID: r.UserID, Amount: r.Amount, Status: r.Status,
+			SettledAt: r.settled}
+		if r.Kind == payout.KindPayout {
+			lp.ShareUser, lp.ShareAmount = b.shares[r.ShareIndex].user, b.shares[r.ShareIndex].amount
+			if c := b.rows[payout.ID(payout.KindRefund, rec.ID, r.ShareIndex+1)]; c != nil {
+				lp.CancelRefund = c.Amount
+			}
+		}
+		for _, a := range r.attempts {
+			lp.Attempts = append(lp.Attempts, payout.LedgerAttempt{OrderNo: a.OrderNo, Booked: a.Booked, ReturnBooked: a.ReturnBooked})
+		}
+		for _, t := range b.transfers {
+			if parts, err := payout.Parse(t.OrderNo); err == nil && parts.PaymentID == id {
+				lp.Postings = append(lp.Postings, t)
+			}
+		}
+		found = append(found, payout.VerifyPayment(lp)...)
+	}
+	for _, x := range found {
+		w.violated("the verifier: %+v", x)
+	}
+}

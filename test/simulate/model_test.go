@@ -1,0 +1,571 @@
+package simulate
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hongbao/activities"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+var (
+	lifetimes = flag.Int("lifetimes", 2000, "lifetimes that TestModel draws")
+	seed      = flag.Uint64("seed", 1, "seed of the lifetimes; 0: a random one, which is printed")
+	progress  = flag.Bool("progress", false, "print how far TestModel has come")
+)
+
+// drawn is the dice of a lifetime that rapid draws and, should it fail, shrinks.
+type drawn struct{ t *rapid.T }
+
+func (d drawn) n(what string, sides int) int {
+	if sides == 1 {
+		return 0
+	}
+	return fair(sides).Draw(d.t, what)
+}
+
+// fairs are the generators by their number of sides.
+var fairs = map[int]*rapid.Generator[int]{}
+
+// fair draws each side as often as the others: rapid's own ranges prefer small
+// numbers by far, and little would ever happen.
+func fair(sides int) *rapid.Generator[int] {
+	if fairs[sides] == nil {
+		fairs[sides] = rapid.Custom(func(t *rapid.T) int {
+			v := 0
+			for most := sides - 1; most > 0; most >>= 1 {
+				v <<= 1
+				if rapid.Bool().Draw(t, "bit") {
+					v++
+				}
+			}
+			return v % sides
+		})
+	}
+	return fairs[sides]
+}
+
+// model takes the steps of one lifetime, one after the other.
+type model struct {
+	*world
+	clock time.Time
+	runs  []*run
+	lives []*life
+	made  int // runs
+	asked map[string]bool
+	kept  []*backup // of the books, the oldest first
+	// lossy: a lifetime whose books are lost more often, and again after they were recovered.
+	lossy bool
+	t     *testing.T // of the test; nil: the provider answers every recovery
+	// firstLoss is when they were lost first, recovered how far all had come when they were
+	// recovered last.
+	firstLoss time.Time
+	began     time.Time // the last run of a recovery
+	recovered marks
+	// emptied: Temporal was lost, with all that it knew of runs.
+	emptied bool
+}
+
+func newModel(d dice) *model {
+	m := &model{clock: born, asked: map[string]bool{}}
+	m.world = newWorld(d, func() time.Time { return m.clock }, "key")
+	m.lives = append(m.lives, m.newLife())
+	m.lossy = m.dice.n("lossy", 4) == 3
+	return m
+}
+
+func (m *model) runID() string {
+	m.made++
+	return fmt.Sprintf("run%d", m.made)
+}
+
+func (m *model) newLife() *life { return &life{w: m.world, id: m.runID()} }
+
+// open reports whether a payment has a run, by its user: his claims share one.
+func (m *model) open(payment string) bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == m.books.runKey(payment) })
+}
+
+// openClaim reports whether a user's claim has a run.
+func (m *model) openClaim(c packet.Claim) bool {
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.key == c.UserID })
+}
+
+// start starts a run of a payment, for a claim too, whatever other runs there are.
+func (m *model) start(payment string, c *packet.Claim) {
+	r := &run{w: m.world, id: m.runID(), payment: payment, claim: c, payNow: c != nil}
+	if r.key = m.books.runKey(payment); c != nil {
+		r.key = c.UserID
+	}
+	m.runs = append(m.runs, r)
+	delete(m.ended, payment)
+}
+
+func (m *model) startClaim(c packet.Claim) {
+	m.world.started = append(m.world.started, c)
+	m.start(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), &c)
+}
+
+// startClaims starts the runs of claims. One whose user has another share is booked where
+// the run of that is open, as the watch and a rebuild do it (worker.restartPayout).
+func (m *model) startClaims(claims []packet.Claim) {
+	for _, c := range claims {
+		switch {
+		case !m.openClaim(c):
+			m.startClaim(c)
+		case m.books.hasOther(c):
+			m.take(func() error { _, err := activities.BookClaim(ctx, m.books, c, m.bank.Name()); return err })
+		}
+	}
+}
+
+// take takes a step of a run. A process that dies in it leaves the step to be
+// repeated, or ends the run for good. An error is a step to be repeated.
+func (m *model) take(step func() error) (ended bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if _, ok := cause.(crashed); !ok {
+				panic(cause)
+			}
+			ended = m.hit("run ended by hand", 30)
+		}
+	}()
+	m.pass(time.Millisecond) // every step takes time
+	_ = step()
+	return false
+}
+
+// ready are the indexes of runs and lives that have something to do now.
+func (m *model) ready() (out []func()) {
+	for _, r := range m.runs {
+		if !r.due().After(m.clock) && !m.rests(r) {
+			out = append(out, func() {
+				if m.take(r.step) || r.over {
+					m.runs = slices.DeleteFunc(m.runs, func(x *run) bool { return x == r })
+				}
+			})
+		}
+	}
+	for _, l := range m.lives {
+		if !l.due().After(m.clock) && !l.waits() && !m.rests(l.charge) {
+			out = append(out, func() {
+				if m.take(l.step) || l.over {
+					m.lives = slices.DeleteFunc(m.lives, func(x *life) bool { return x == l })
+				}
+			})
+		}
+	}
+	return out
+}
+
+// rests reports whether a run goes on asking about what only people can move, in
+// the time when everything has to come to its end by itself.
+func (m *model) rests(r *run) bool {
+	if m.calm && r != nil && r.claim == nil && m.books.rows[r.payment] == nil {
+		return true // it waits for a row that is lost, of a cancel that nobody has decided again
+	}
+	return m.calm && r != nil && r.st != nil && m.books.stuck(r.payment)
+}
+
+// resting reports whether no run has anything to do.
+func (m *model) resting() bool {
+	return !slices.ContainsFunc(m.runs, func(r *run) bool { return !m.rests(r) })
+}
+
+// watch starts what has no run.
+func (m *model) watch() {
+	payments, winners, alive := m.books.lost()
+	for _, id := range payments {
+		if !m.open(id) {
+			m.start(id, nil)
+		}
+	}
+	m.startClaims(winners)
+	if alive && len(m.lives) == 0 {
+		m.lives = append(m.lives, m.newLife())
+	}
+}
+
+func (m *model) dispatch() {
+	for _, id := range m.books.due() {
+		if !m.open(id) {
+			m.start(id, nil)
+		} else if !m.calm {
+			m.wake(id)
+		}
+	}
+}
+
+// wake has the runs of a payment read its row again.
+func (m *model) wake(id string) {
+	for _, r := range m.runs {
+		if r.payment == id && r.due().After(m.clock) {
+			r.st = nil
+			r.claim = nil
+		}
+	}
+}
+
+// relay starts the runs of hand-offs.
+func (m *model) relay(i int) {
+	m.startClaim(m.pool.take(i, m.calm || !m.hit("not acknowledged", 10)))
+}
+
+// notices delivers a notification, perhaps twice.
+func (m *model) notices() {
+	if len(m.bank.notices) == 0 {
+		return
+	}
+	no := m.bank.notices[0]
+	if m.calm || !m.hit("notified twice", 20) {
+		m.bank.notices = m.bank.notices[1:]
+	}
+	m.take(func() error { return m.books.notify(no) })
+}
+
+// pass lets time pass, mostly until something is due.
+func (m *model) pass(d time.Duration) {
+	m.look(func() {
+		m.clock = m.clock.Add(d)
+		m.bank.advance()
+		m.judge("time")
+	})
+}
+
+// next is how long nothing is due.
+func (m *model) next() time.Duration {
+	at := m.bank.next()
+	earlier := func(t time.Time) {
+		if t.After(m.clock) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, r := range m.runs {
+		if !m.rests(r) {
+			earlier(r.due())
+		}
+	}
+	for _, l := range m.lives {
+		if !m.rests(l.charge) {
+			earlier(l.due())
+		}
+	}
+	return max(at.Sub(m.clock), time.Millisecond)
+}
+
+// act does one thing that is drawn.
+func (m *model) act() {
+	if (m.books.restored() || m.books.guarded()) && (m.dice.n("recover", 8) == 7 || m.lossy && m.dice.n("soon", 3) > 0) {
+		m.mended()
+		return
+	}
+	if len(m.books.left) > 0 && !m.books.restored() && m.dice.n("recovered again", 16) == 15 {
+		m.recoversAgain()
+		return
+	}
+	if m.pool.shut && !m.books.restored() && m.dice.n("rebuild", 4) == 3 {
+		m.rebuild()
+		return
+	}
+	if m.lossy && m.loss() {
+		return
+	}
+	switch m.dice.n("act", 24) {
+	default:
+		if ready := m.ready(); len(ready) > 0 {
+			ready[m.dice.n("run", len(ready))]()
+			return
+		}
+		if m.pool.state == packet.PoolOpen && m.dice.n("wait for people", 4) > 0 {
+			m.pass(time.Second)
+			return
+		}
+		m.pass(m.next())
+	case 8, 9, 10, 20:
+		m.pool.grab(user(m.dice.n("user", 8)))
+	case 11, 12:
+		if n := len(m.pool.handoffs); n > 0 {
+			m.relay(m.dice.n("hand-off", n))
+		}
+	case 13:
+		m.dispatch()
+		m.comesLate()
+	case 14:
+		m.notices()
+	case 15, 21, 22:
+		if decide := m.finance(); decide != nil {
+			m.take(decide)
+		}
+	case 16:
+		if n := len(m.books.ids); n > 0 { // another run of the same row: any start may be repeated
+			if id := m.books.ids[m.dice.n("again", n)]; id[0] != byte(payout.KindCharge) {
+				m.start(id, nil)
+			}
+		}
+	case 17:
+		if m.bank.mute.After(m.clock) && m.dice.n("until it has forgotten", 2) == 1 {
+			m.pass(26 * time.Hour)
+			return
+		}
+		if m.dice.n("long", 16) == 15 {
+			m.pass(26 * time.Hour)
+			return
+		}
+		m.pass([]time.Duration{time.Second, 4 * time.Second, 11 * time.Second, time.Minute, time.Hour}[m.dice.n("pass", 5)])
+	case 18:
+		m.watch()
+	case 19:
+		switch m.dice.n("rare", 16) {
+		case 5:
+			m.pool.recall()
+		case 6:
+			m.lives = append(m.lives, m.newLife())
+		case 7: // a process dies with all its runs
+			m.runs, m.lives = nil, nil
+			m.payments.Gate = m.newGate()
+		case 8, 12:
+			m.pool.restored(1 + m.dice.n("lost", 3))
+		case 9:
+			switch m.dice.n("emptied", 3) {
+			case 1:
+				m.notice(-1)
+			case 2:
+				m.pool.emptied()
+			}
+		case 0, 3:
+			m.keepBackup()
+		case 4:
+			m.restore()
+		case 1, 2:
+			m.notice([]int{1, 2, 100}[m.dice.n("lacking", 3)])
+		case 10, 11:
+			m.look(func() {
+				m.bank.mute = m.clock.Add([]time.Duration{30 * time.Second, time.Hour, 27 * time.Hour}[m.dice.n("mute", 3)])
+			})
+		case 14:
+			m.look(func() { m.bank.broke = m.clock.Add(10 * time.Minute) })
+		case 13:
+			m.take(func() error { return m.books.setHold(true) })
+		case 15:
+			m.take(func() error { return m.books.setHold(false) })
+		}
+	}
+}
+
+// loss keeps or loses the books in a lifetime in which that happens more often; mostly when
+// something was claimed and sent since they were recovered. It reports whether it did.
+func (m *model) loss() bool {
+	switch m.dice.n("books", 16) {
+	case 13, 14:
+		m.keepBackup()
+		return true
+	case 12:
+		m.pool.grab(user(m.dice.n("user", 8)))
+		return true
+	case 15:
+		if m.reached["books recovered"] > 0 && !m.goneOn() && m.dice.n("nothing new", 4) > 0 {
+			return false
+		}
+		m.pass(unnoticed) // or else it might not be noticed
+		m.restore()
+		return true
+	}
+	return false
+}
+
+// steps after which a lifetime has to have come to its end by itself: a payment that is
+// pending for hours is asked about by each of its runs.
+const calmSteps = 50_000
+
+func (m *model) live(steps int) {
+	for range steps {
+		if m.act(); len(m.wrong) > 0 {
+			return
+		}
+	}
+	m.calms()
+	for range calmSteps {
+		for m.mended() {
+			if len(m.wrong) > 0 {
+				return
+			}
+		}
+		m.rebuild()
+		for len(m.pool.handoffs) > 0 {
+			m.relay(0)
+		}
+		m.dispatch()
+		m.comesLate()
+		m.watch()
+		for len(m.bank.notices) > 0 {
+			m.notices()
+		}
+		ready := m.ready()
+		for _, step := range ready {
+			step()
+		}
+		if len(m.wrong) > 0 {
+			return
+		}
+		if len(ready) == 0 {
+			if m.resting() && m.world.settled(m.open) {
+				if m.reconcile() || m.people() {
+					continue
+				}
+				m.end()
+				return
+			}
+			m.pass(m.next())
+		}
+	}
+	m.violated("no end after %d steps: %d runs, %d lives, outbox %v", calmSteps, len(m.runs), len(m.lives), m.books.outbox)
+}
+
+// calms ends all faults.
+func (w *world) calms() {
+	w.look(func() {
+		w.calm = true
+		w.bank.mute, w.bank.broke = time.Time{}, time.Time{}
+		w.note("calm")
+	})
+	_ = w.books.setHold(false)
+}
+
+// people decide, two together, about what only they can move; some they leave.
+func (m *model) people() (decided bool) {
+	for _, id := range m.books.allStuck() {
+		what := m.dice.n("left", 3)
+		if m.asked[id] || what == 0 || id[0] == byte(payout.KindCharge) {
+			continue
+		}
+		kind := payout.DecisionRetry
+		if what == 1 || m.books.movedBefore(id) {
+			kind = payout.DecisionMarkPaid
+		}
+		m.asked[id], decided = true, true
+		err := m.books.decide(id, kind, staff[0])
+		if err == nil {
+			err = m.books.agree(m.books.decisions[len(m.books.decisions)-1], staff[1], true)
+		}
+		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+			m.look(func() { m.violated("two persons decided about %s: %v", id, err) })
+		}
+	}
+	return decided
+}
+
+// census counts what lifetimes came to, so that a model that reaches too little is noticed.
+type census map[string]int
+
+// reach fails a test whose lifetimes, if they are many, never came to something.
+func (c census) reach(t *testing.T, lifetimes int, want []string) {
+	for _, what := range want {
+		if lifetimes >= 2000 && c[what] == 0 {
+			t.Errorf("no lifetime has ever come to %q: the model tests too little", what)
+		}
+	}
+}
+
+func (c census) count(w *world) {
+	c["packet "+string(w.books.rec.Stored)]++
+	for _, r := range w.books.rows {
+		c[fmt.Sprintf("%c %s", r.Kind, r.Status)]++
+		if len(r.attempts) > 1 {
+			c["paid under a new number"]++
+		}
+	}
+	for kind := range w.books.byKind {
+		c["posted "+string(kind)]++
+	}
+	for kind := range w.books.honours.byKind {
+		c["posted "+string(kind)]++
+	}
+	if r := w.books.rows[payout.ID(payout.KindRefund, w.packet.ID, 0)]; r != nil && w.books.rec.Stored == packet.StatusRejected {
+		c["given back by "+string(r.Status)]++
+	}
+	for _, d := range w.books.decisions {
+		if d.blind && !d.at.IsZero() {
+			c["forgotten, "+string(d.Kind)+" by two"]++
+		}
+	}
+	for _, id := range w.books.allStuck() {
+		c["forgotten, left to people: "+id[:1]]++
+	}
+	for what := range w.reached {
+		c[what]++
+	}
+}
+
+// reached is what 2,000 lifetimes of TestModel come to in one way or the other, and
+// rarely what many more do.
+var (
+	reached = []string{"r paid_outside", "c unknown", "h failed", "a decision has expired", "a decision was rejected", "the same person",
+		"not on the list",
+		"asked about what is forgotten", "forgotten, left to people: p", "forgotten, mark_paid by two", "forgotten, retry by two",
+		"parked: held", "parked: pace", "redis restored", "redis emptied",
+		"a loss was noticed", "rebuilt", "told, lost and reported", "charged after it was rejected", "given back by paid",
+		"charged when it was too late to open", "charge lapsed", "books restored", "books recovered", "books restored again",
+		"books restored again, orders and claims between", "left to people: silent", "recovered again, what was left",
+		"asked about what was left to people", "under way after a refusal", "neither funded nor closed, its charge was left"}
+	rarely = []string{"left to people: c", "left to people: p", "left to people: r", "not rejected, its charge was left",
+		"given back by paid_outside", "given back by returned", "charged late, and not rejected yet",
+		"h paid", "h cancelled", "h paid_outside", "posted honoured", "parked: low_balance", "parked: outage", "a decision was overtaken",
+		"books restored again, to before the first loss", "books restored again, not recovered yet",
+		"books restored again, while they were recovered", "books restored to a restored backup", "charged after it was rejected, recovered",
+		"charged after it was rejected, rejected again", "forgotten, left to people: r", "forgotten, and in the statement", "a recovery died",
+		"recovered claims", "recovered numbers", "recovered closings", "a recovery shuts the lane"}
+)
+
+// mustReach is what both tests have to come to.
+var mustReach = []string{"packet closed", "packet rejected", "packet closing", "p paid", "p failed", "p returned", "p cancelled",
+	"p paid_outside", "r paid", "r failed", "r returned",
+	"paid under a new number", "posted charge", "posted claim", "posted paid", "posted close", "posted refunded", "posted cancel",
+	"posted returned", "posted refund_returned", "posted paid_outside", "posted second_success"}
+
+// TestModel: whatever goes wrong, after every step total = paid + owed + remaining +
+// refunding + refunded, nobody gets anything twice, and once nothing goes wrong any
+// more everything comes to an end on which the provider and the ledger agree.
+func TestModel(t *testing.T) {
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	if *progress {
+		fmt.Printf("seed %d\n", *seed)
+	}
+	_ = flag.Set("rapid.checks", fmt.Sprint(*lifetimes))
+	_ = flag.Set("rapid.seed", fmt.Sprint(*seed))
+	_ = flag.Set("rapid.nofailfile", "true")
+	_ = flag.Set("rapid.shrinktime", "3s")
+	began, seen, done := time.Now(), census{}, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(drawn{rt})
+		m.t = t
+		m.live(40 + m.dice.n("length", 160))
+		if len(m.wrong) > 0 {
+			rt.Fatalf("seed %d, lifetime %d:\n%s\n\n%s", *seed, done, strings.Join(m.wrong, "\n"),
+				strings.Join(m.story[max(0, len(m.story)-300):], "\n"))
+		}
+		seen.count(m.world)
+		if done++; *progress && done%1000 == 0 {
+			fmt.Printf("%d of %d lifetimes, %s\n", done, *lifetimes, time.Since(began).Round(time.Second))
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	want := slices.Concat(mustReach, reached)
+	if *lifetimes >= 50_000 {
+		want = append(want, rarely...)
+	}
+	seen.reach(t, *lifetimes, want)
+	t.Logf("seed %d: %d lifetimes in %s: %v", *seed, done, time.Since(began).Round(time.Millisecond), seen)
+}

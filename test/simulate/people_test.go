@@ -1,0 +1,253 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/payout"
+)
+
+// approvalLife is how long a second person has to agree, as in the store.
+const approvalLife = 24 * time.Hour
+
+// decision is what a person decided, and how things stood then.
+type decision struct {
+	payout.Decision
+	at     time.Time     // when it was carried out; zero: it was not
+	status payout.Status // of the payment then
+	amount money.Fen
+	// blind: the provider no longer knew the newest number when it was carried out.
+	blind bool
+}
+
+// decide is what a person of finance decides: carried out at once, or waiting for
+// another one.
+func (b *books) decide(id string, kind payout.DecisionKind, by string) error {
+	return b.world.do("decide", func() error {
+		r, now := b.rows[id], b.world.now()
+		if err := b.believed(); err != nil {
+			return err
+		}
+		preview, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: kind, ApproveFrom: approveFrom}, now)
+		if err != nil {
+			return err
+		}
+		if err := b.cancelLeft(r.Payment, kind); err != nil {
+			return err
+		}
+		if kind != payout.DecisionAsk && b.waiting(id, now) {
+			return payout.ErrDecisionPending
+		}
+		d := &decision{Decision: payout.Decision{ID: fmt.Sprintf("d%d", len(b.decisions)+1), PaymentID: id, Kind: kind, By: by, CreatedAt: now}}
+		if preview.Second {
+			d.Status, d.ExpiresAt, d.PreviewHash = payout.DecisionWaiting, now.Add(approvalLife), preview.Hash[:]
+		} else if err := b.carry(r, d, false, now); err != nil {
+			return err
+		}
+		b.world.note("%s: %s %s, %s", by, kind, id, d.Status)
+		b.decisions = append(b.decisions, d)
+		return nil
+	})
+}
+
+// waiting reports whether a decision about a payment waits for a second person. One
+// that has waited too long ends here.
+func (b *books) waiting(id string, now time.Time) bool {
+	for _, d := range b.decisions {
+		if d.PaymentID != id || d.Status != payout.DecisionWaiting {
+			continue
+		}
+		if now.Before(d.ExpiresAt) {
+			return true
+		}
+		d.Status, d.EndedAt = payout.DecisionExpired, now
+		b.world.reached["a decision has expired"]++
+	}
+	return false
+}
+
+// agree is what a person says to a decision that waits: it is carried out, or rejected.
+func (b *books) agree(d *decision, by string, yes bool) error {
+	return b.world.do("agree", func() error {
+		r, now := b.rows[d.PaymentID], b.world.now()
+		if err := b.believed(); err != nil {
+			return err
+		}
+		switch {
+		case d.By == by:
+			b.world.reached["the same person"]++
+			return payout.ErrSelfApproval
+		case d.Status == payout.DecisionWaiting && !now.Before(d.ExpiresAt):
+			b.waiting(d.PaymentID, now)
+			return payout.ErrNotRetryable
+		case d.Status != payout.DecisionWaiting:
+			return payout.ErrNotRetryable
+		}
+		if err := b.cancelLeft(r.Payment, d.Kind); yes && err != nil {
+			return err
+		}
+		if v, err := payout.PreviewOf(r.Payment, r.attempts, payout.Command{Kind: d.Kind}, now); yes && err == nil && !bytes.Equal(v.Hash[:],
+			d.PreviewHash) {
+			b.world.reached["a decision has changed"]++
+			return payout.ErrDecisionChanged
+		}
+		d.ApprovedBy = by
+		if !yes {
+			d.Status, d.EndedAt = payout.DecisionRejected, now
+			b.world.reached["a decision was rejected"]++
+		} else if err := b.carry(r, d, true, now); err != nil {
+			d.Status, d.EndedAt = payout.DecisionOvertaken, now
+			b.world.reached["a decision was overtaken"]++
+		}
+		b.world.note("%s about %s %s: %s", by, d.Kind, d.PaymentID, d.Status)
+		return nil
+	})
+}
+
+// carry applies a decision that needs no more agreement.
+func (b *books) carry(r *row, d *decision, two bool, now time.Time) error {
+	p := r.Payment
+	status, blind := p.Status, b.blind(r, now)
+	attempts := slices.Clone(r.attempts)
+	effect, err := payout.Decide(&p, attempts, d.Kind, two, now)
+	if err != nil {
+		return err
+	}
+	r.attempts = attempts
+	d.at, d.status, d.amount, d.blind = now, status, p.Amount, blind
+	if d.Status = effect.Status; d.Status == payout.DecisionCarriedOut {
+		d.EndedAt = now
+	}
+	b.save(r, p)
+	b.post(effect.Postings...)
+	switch {
+	case d.Kind == payout.DecisionRetry:
+		b.wants(r.ID, wantBegin)
+	case d.Kind == payout.DecisionCancel:
+		b.wants(r.ID, wantDecide)
+	case d.Kind == payout.DecisionMarkPaid && r.ID == payout.ID(payout.KindRefund, b.rec.ID, 0):
+		b.wants(r.ID, wantFinish)
+	}
+	if effect.AskAll {
+		for i := range r.attempts {
+			b.askFor(r, i)
+		}
+	}
+	return nil
+}
+
+// endOpen ends the decision about a payment that was being carried out.
+func (b *books) endOpen(id string, as payout.DecisionStatus) {
+	for _, d := range b.decisions {
+		if d.PaymentID == id && d.Status == payout.DecisionOpen {
+			d.Status, d.EndedAt = as, b.world.now()
+		}
+	}
+}
+
+// blind reports whether the provider can no longer be asked about a payment's newest
+// number, and has not said its last word about it.
+func (b *books) blind(r *row, now time.Time) bool {
+	if len(r.attempts) == 0 {
+		return false
+	}
+	cur := r.attempts[len(r.attempts)-1]
+	heard := b.heard[cur.OrderNo]
+	return !now.Before(cur.AskUntil) && heard != payout.ObsDeclined && heard != payout.ObsReturned
+}
+
+// stuck reports whether only people can move a payment: its outcome is unknown, and
+// the provider has forgotten it, or money has moved under an earlier number (rule R5).
+func (b *books) stuck(id string) bool {
+	r := b.rows[id]
+	return r != nil && r.Status == payout.StatusUnknown && (r.attempts[len(r.attempts)-1].Forgotten || b.movedBefore(id)) &&
+		!slices.ContainsFunc(r.attempts, func(a payout.Attempt) bool { return a.AskRequested })
+}
+
+// movedBefore reports whether money has moved under an earlier number of a payment, and
+// the newest has not been received: it is not sent again.
+func (b *books) movedBefore(id string) bool {
+	as := b.rows[id].attempts
+	cur := as[len(as)-1]
+	return !cur.Booked && !cur.Forgotten && slices.ContainsFunc(as[:len(as)-1], func(a payout.Attempt) bool {
+		return a.Booked && (!a.ReturnBooked || a.Statement == payout.ObsSucceeded)
+	})
+}
+
+// allStuck are the payments that only people can move.
+func (b *books) allStuck() (ids []string) {
+	b.world.look(func() {
+		for _, id := range b.ids {
+			if b.stuck(id) {
+				ids = append(ids, id)
+			}
+		}
+	})
+	return ids
+}
+
+// risked reports whether two persons decided about a payment although the provider
+// no longer knew its number: what moved under it may have moved twice.
+func (b *books) risked(id string) bool {
+	return slices.ContainsFunc(b.decisions, func(d *decision) bool {
+		return d.PaymentID == id && !d.at.IsZero() && d.blind &&
+			d.ApprovedBy != ""
+	})
+}
+
+// known reports whether people were told that the provider's statement says otherwise
+// of an order than the books.
+func (b *books) known(no string) bool {
+	return slices.ContainsFunc(b.breaks, func(x payout.Break) bool { return x.Kind == payout.BreakNotBooked && x.OrderNo == no })
+}
+
+// setHold stops, or releases, what goes out to the provider.
+func (b *books) setHold(on bool) error {
+	return b.world.do("hold", func() error {
+		b.hold = nil
+		if on {
+			b.hold = &payout.Hold{By: "ops", Since: b.world.now()}
+		}
+		b.world.note("held: %t", on)
+		return nil
+	})
+}
+
+// staff are the persons of finance.
+var staff = []string{"anna", "ben", "cora"}
+
+func (w *world) somebody() string { return staff[w.dice.n("person", len(staff))] }
+
+// finance decides about a payment, or agrees to what another has decided, whether or
+// not that fits. It reports what was to be done, nil for nothing.
+func (w *world) finance() func() error {
+	var ids []string
+	var waiting []*decision
+	w.look(func() {
+		for _, id := range w.books.ids {
+			r := w.books.rows[id]
+			if r.Kind != payout.KindCharge && (r.Status == payout.StatusFailed || r.Status == payout.StatusReturned || w.books.stuck(id) ||
+				w.hit("another", 5)) {
+				ids = append(ids, id)
+			}
+		}
+		for _, d := range w.books.decisions {
+			if d.Status == payout.DecisionWaiting {
+				waiting = append(waiting, d)
+			}
+		}
+	})
+	if len(waiting) > 0 && w.dice.n("agree", 8) > 0 {
+		d, by, yes := waiting[w.dice.n("waiting", len(waiting))], w.somebody(), w.dice.n("rejected", 6) < 5
+		return func() error { return w.books.agree(d, by, yes) }
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	kinds := []payout.DecisionKind{payout.DecisionRetry, payout.DecisionCancel, payout.DecisionMarkPaid, payout.DecisionAsk}
+	id, kind, by := ids[w.dice.n("payment", len(ids))], kinds[w.dice.n("decision", len(kinds))], w.somebody()
+	return func() error { return w.books.decide(id, kind, by) }
+}

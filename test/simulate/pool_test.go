@@ -1,0 +1,268 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+)
+
+// pool is the packet in Redis: who grabs first wins, and every win leaves a hand-off.
+type pool struct {
+	world   *world
+	state   packet.PoolState
+	retired bool
+	shares  []money.Fen
+	// eligible are the users who may grab a restricted packet.
+	eligible   map[string]bool
+	restricted bool
+	winners    []packet.Claim
+	byUser     map[string]packet.Claim
+	claimed    money.Fen
+	reason     packet.CloseReason
+	handoffs   []packet.Claim // not acknowledged yet
+	signal     packet.CloseReason
+	free       []int // shares that nobody has taken, in the order in which they go
+	// gone: Redis was lost with all that it held.
+	gone bool
+	// shut: somebody has noticed that the lane lacks something, or wants it made again
+	// (rule R9). Nothing is carried out before it is.
+	shut bool
+}
+
+// script makes one change behind the gate of the lane.
+func (p *pool) script(what string, change func() error) error {
+	return p.world.do(what, func() error {
+		if p.shut {
+			return errAway
+		}
+		return change()
+	})
+}
+
+// grab is grab.lua.
+func (p *pool) grab(user string) (won bool) {
+	w := p.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if p.state == packet.PoolOpen && p.restricted && !p.eligible[user] {
+		w.reached["not on the list"]++
+		return false
+	}
+	switch _, again := p.byUser[user]; {
+	case again, p.gone, p.shut, w.wasTold(user), p.state != packet.PoolOpen, p.retired, now.Before(w.packet.OpensAt), len(p.free) == 0,
+		!now.Before(w.packet.ExpiresAt):
+		return false
+	}
+	i := p.free[0]
+	p.free = p.free[1:]
+	for _, other := range w.told {
+		promised := w.books.accounted(other.UserID) && w.books.shares[i].user != other.UserID // a promise is no share
+		if other.ShareIndex == i && !promised && !w.missed[other.UserID] && !w.lost[toldOf(other)] {
+			w.violated("share %d was dealt to %s, and is %s's", i, user, other.UserID)
+		}
+	}
+	c := packet.Claim{PacketID: w.packet.ID, UserID: user, ShareIndex: i, Amount: p.shares[i], ClaimedAt: now}
+	p.winners, p.byUser[user] = append(p.winners, c), c
+	p.claimed += c.Amount
+	p.handoffs = append(p.handoffs, c)
+	w.told = append(w.told, c)
+	if len(p.free) == 0 {
+		p.signal = packet.CloseSoldOut
+	}
+	if w.note("%s won share %d of %d fen", user, i, c.Amount); w.guests != nil && !w.guests[user] {
+		w.violated("%s won, and is not on the list", user)
+	}
+	return true
+}
+
+// recall is recall.lua: the flag is the truth, the signal only a wake-up.
+func (p *pool) recall() {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	if p.state == packet.PoolOpen && !p.gone && !p.shut {
+		p.state, p.reason, p.signal = packet.PoolClosing, packet.CloseRecalled, packet.CloseRecalled
+		p.world.note("recalled")
+	}
+}
+
+func (p *pool) OpenPool(_ context.Context, _ string, shares []money.Fen, _ func(int)) error {
+	return p.script("open pool", func() error {
+		if p.gone {
+			return packet.ErrGone
+		}
+		if p.state == packet.PoolFunding {
+			p.state, p.shares, p.free = packet.PoolOpen, slices.Clone(shares), nil
+			for i := range shares {
+				p.free = append(p.free, i)
+			}
+		}
+		return nil
+	})
+}
+
+func (p *pool) Reject(context.Context, string, packet.Failure) error {
+	return p.script("reject pool", func() error {
+		if p.gone {
+			return packet.ErrGone
+		}
+		if p.state == packet.PoolFunding { // what is open stays so
+			p.state = packet.PoolRejected
+		}
+		return nil
+	})
+}
+
+// ClosePool is close.lua.
+func (p *pool) ClosePool(_ context.Context, _ string, reason packet.CloseReason) (rem packet.Remainder, err error) {
+	err = p.script("close pool", func() error {
+		w := p.world
+		rem = packet.Remainder{}
+		switch {
+		case p.gone || p.retired || p.state == packet.PoolRejected:
+			rem.Gone = true
+			return nil
+		case p.state != packet.PoolClosing:
+			soldOut := p.state == packet.PoolOpen && len(p.free) == 0
+			left := w.packet.ExpiresAt.Sub(w.now())
+			if (reason == packet.CloseExpired || reason == packet.CloseSoldOut) && left > 0 && !soldOut {
+				rem.NotYet = left
+				return nil
+			}
+			if reason == packet.CloseSoldOut && !soldOut {
+				reason = packet.CloseExpired
+			}
+			p.state, p.reason = packet.PoolClosing, reason
+		}
+		rem = packet.Remainder{Reason: p.reason, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed}
+		return nil
+	})
+	return rem, err
+}
+
+func (p *pool) Retire(context.Context, string) error {
+	return p.script("retire pool", func() error { p.retired = true; return nil })
+}
+
+func (p *pool) View(context.Context, string) (v packet.PoolView, err error) {
+	p.world.look(func() {
+		if p.shut || p.gone {
+			err = p.away()
+			return
+		}
+		v = packet.PoolView{Packet: p.world.packet, State: p.state, Retired: p.retired, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed,
+			RemainingCount: len(p.free), Reason: p.reason, Now: p.world.now()}
+	})
+	return v, err
+}
+
+// chargePools is the pool that is asked before a charge is sent. Claims that turn up late
+// are looked at elsewhere: books.Late knows none.
+type chargePools struct {
+	activities.LatePools
+	pool *pool
+}
+
+func (c chargePools) View(ctx context.Context, id string) (packet.PoolView, error) {
+	return c.pool.View(ctx, id)
+}
+
+func (p *pool) EachClaim(_ context.Context, _ string, tell func([]packet.Claim) error) (err error) {
+	var claims []packet.Claim
+	p.world.look(func() {
+		if claims = slices.Clone(p.winners); p.shut || p.gone {
+			err = p.away()
+		}
+	})
+	if err != nil || len(claims) == 0 {
+		return err
+	}
+	return tell(claims)
+}
+
+func (p *pool) Eligible(context.Context, string) (list []string, err error) {
+	p.world.look(func() {
+		switch {
+		case p.shut:
+			err = errAway
+		case !p.gone:
+			list = slices.Sorted(maps.Keys(p.eligible))
+		}
+	})
+	return list, err
+}
+
+// away is why the pool says nothing.
+func (p *pool) away() error {
+	if p.shut {
+		return errAway
+	}
+	return packet.ErrNotFound
+}
+
+// restored puts Redis back to a copy that lacks the last grabs. Hand-offs that were
+// read before are on their way all the same.
+func (p *pool) restored(lost int) {
+	w := p.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if lost == 0 || lost > len(p.winners) || p.gone || p.shut || w.books.unsure() || p.state != packet.PoolOpen {
+		return
+	}
+	w.note("Redis restored: it lacks the last %d of %d claims", lost, len(p.winners))
+	w.reached["redis restored"]++
+	var back []int
+	for _, c := range p.winners[len(p.winners)-lost:] {
+		w.missed[c.UserID] = true
+		delete(p.byUser, c.UserID)
+		p.claimed -= c.Amount
+		back = append(back, c.ShareIndex)
+	}
+	p.free = append(back, p.free...)
+	p.winners, p.signal = slices.Clone(p.winners[:len(p.winners)-lost]), ""
+}
+
+// emptied loses everything that Redis held of the packet.
+func (p *pool) emptied() {
+	w := p.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.gone || p.shut || w.books.unsure() || p.retired || p.state != packet.PoolOpen && p.state != packet.PoolClosing {
+		return
+	}
+	w.note("Redis emptied")
+	w.reached["redis emptied"]++
+	p.gone, p.eligible = true, nil
+	for _, c := range p.winners {
+		w.missed[c.UserID] = true
+	}
+	p.winners, p.signal = nil, ""
+	clear(p.byUser)
+}
+
+// take gives one hand-off to the relay. It is acknowledged or stays, to come again.
+func (p *pool) take(i int, acknowledge bool) packet.Claim {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	c := p.handoffs[i]
+	if acknowledge {
+		p.handoffs = slices.Delete(p.handoffs, i, i+1)
+	}
+	return c
+}
+
+func user(i int) string { return fmt.Sprintf("user%d", i) }
+
+// closesAt is when the packet's run has to look at the pool: at a signal, or at expiry.
+func (p *pool) closesAt() (reason packet.CloseReason, at time.Time) {
+	if p.signal != "" {
+		return p.signal, time.Time{}
+	}
+	return packet.CloseExpired, p.world.packet.ExpiresAt
+}

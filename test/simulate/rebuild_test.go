@@ -1,0 +1,222 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/internal/packet"
+)
+
+// Rule R9: a Redis that lost something, and whose loss was noticed.
+
+// told names a claim that somebody was told.
+type told struct {
+	user  string
+	share int
+}
+
+func toldOf(c packet.Claim) told { return told{c.UserID, c.ShareIndex} }
+
+// booked reports whether a claim that was told is in the books: the share is his, or
+// there is a promise of it.
+func (b *books) booked(c packet.Claim) bool {
+	return c.ShareIndex < len(b.shares) && b.shares[c.ShareIndex].user == c.UserID ||
+		slices.ContainsFunc(b.promises, func(p promise) bool { return toldOf(p.claim) == toldOf(c) })
+}
+
+// notice shuts the gate of the lane, after Redis has lost its last grabs: of some,
+// down to none at all. Hand-offs that a relay had read are on their way all the same;
+// what is read late comes when the pool has been made again. lost < 0: it lost nothing.
+func (w *world) notice(lost int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.pool
+	if p.shut || p.retired || !w.books.recorded {
+		return
+	}
+	p.shut = true
+	w.note("the gate is shut, Redis lacks %d of %d claims", lost, len(p.winners))
+	if lost < 0 {
+		return
+	}
+	w.reached["a loss was noticed"]++
+	from := max(len(p.winners)-lost, 0)
+	gone := p.winners[from:]
+	p.winners = slices.Clone(p.winners[:from])
+	for _, c := range gone {
+		delete(p.byUser, c.UserID)
+	}
+	p.handoffs = slices.DeleteFunc(p.handoffs, func(c packet.Claim) bool {
+		if !slices.ContainsFunc(gone, func(g packet.Claim) bool { return toldOf(g) == toldOf(c) }) {
+			return false
+		}
+		switch w.dice.n("hand-off lost", 4) {
+		case 0, 1:
+			return true
+		case 2:
+			w.late = append(w.late, c)
+			return true
+		}
+		return false
+	})
+}
+
+// remake makes the pool again from the books, while nobody comes through the gate, and
+// opens it. What was told and is not in the books is reported as lost: whoever asks
+// again grabs as if for the first time.
+// running reports whether a claim has a run: there was no more patience with it.
+func (w *world) remake(running func(packet.Claim) bool) error {
+	return w.do("rebuild", func() error {
+		b, p := w.books, w.pool
+		for _, c := range slices.Concat(p.handoffs, p.winners) {
+			if !b.accountedFor(c) && !running(c) {
+				w.violated("rebuilt, and the lane held share %d of %s, which is not in the books", c.ShareIndex, c.UserID)
+			}
+		}
+		for _, c := range w.told {
+			if !b.booked(c) && !w.lost[toldOf(c)] {
+				w.lost[toldOf(c)] = true
+				w.reached["told, lost and reported"]++
+				w.note("reported as lost: share %d of %s", c.ShareIndex, c.UserID)
+			}
+		}
+		p.shut, p.gone, p.signal, p.reason, p.claimed = false, false, "", "", 0
+		p.shares, p.free, p.winners, p.byUser = nil, nil, nil, map[string]packet.Claim{}
+		p.restricted, p.eligible = b.rec.EligibleCount > 0, map[string]bool{}
+		for _, user := range b.rec.Eligible {
+			p.eligible[user] = true
+		}
+		for i, s := range b.shares {
+			p.shares = append(p.shares, s.amount)
+			if s.user == "" {
+				p.free = append(p.free, i)
+				continue
+			}
+			c := packet.Claim{PacketID: w.packet.ID, UserID: s.user, ShareIndex: i, Amount: s.amount, ClaimedAt: w.now()}
+			p.winners, p.byUser[s.user] = append(p.winners, c), c
+			p.claimed += s.amount
+		}
+		for _, x := range b.promises {
+			p.byUser[x.claim.UserID] = x.claim
+		}
+		switch b.rec.Stored {
+		case packet.StatusFunding:
+			if p.state != packet.PoolRejected { // since the backup: Redis alone knows
+				p.state = packet.PoolFunding
+			}
+		case packet.StatusRejected:
+			p.state = packet.PoolRejected
+		case packet.StatusOpen:
+			if p.state = packet.PoolOpen; len(p.free) == 0 {
+				p.signal = packet.CloseSoldOut // told again by the watch
+			}
+		default:
+			p.state, p.reason, p.retired = packet.PoolClosing, b.rec.Reason, b.rec.Stored == packet.StatusClosed
+		}
+		w.note("rebuilt: %s, %d winners, %d free", p.state, len(p.winners), len(p.free))
+		w.reached["rebuilt"]++
+		return nil
+	})
+}
+
+// left are the claims that the lane still holds, and that nobody carries to the books.
+func (w *world) left() (claims []packet.Claim) {
+	w.look(func() {
+		claims, w.pool.handoffs = w.pool.handoffs, nil
+		for _, c := range w.pool.winners {
+			if !w.books.accountedFor(c) && !slices.ContainsFunc(claims, func(h packet.Claim) bool { return toldOf(h) == toldOf(c) }) {
+				claims = append(claims, c)
+			}
+		}
+	})
+	return claims
+}
+
+// rebuild takes a step of a rebuild: what the lane holds gets its runs; these are waited
+// for, mostly; then the pool is made. A rebuilder that dies is followed by one that
+// begins again.
+func (m *model) rebuild() {
+	if !m.pool.shut {
+		return
+	}
+	m.startClaims(m.left())
+	waiting := slices.ContainsFunc(m.runs, func(r *run) bool {
+		return r.claim != nil && !m.books.booked(*r.claim) && !m.books.accounted(r.claim.UserID)
+	})
+	if waiting && (m.calm || m.dice.n("patience", 8) < 7) {
+		return
+	}
+	m.take(func() error { return m.remake(m.openClaim) })
+}
+
+// comesLate has a hand-off come that a relay had read before Redis was lost.
+func (m *model) comesLate() {
+	if n := len(m.late); n > 0 {
+		c := m.late[0]
+		m.late = m.late[1:]
+		m.startClaim(c)
+	}
+}
+
+// rebuild is the same for the real workflows.
+func (t *town) rebuild(ctx workflow.Context) {
+	if !t.pool.shut {
+		return
+	}
+	t.startClaims(ctx, t.left())
+	running := func(c packet.Claim) bool { return t.open[c.UserID] > 0 }
+	waiting := false
+	t.look(func() {
+		waiting = slices.ContainsFunc(t.told, func(c packet.Claim) bool { return running(c) && !t.books.accounted(c.UserID) })
+	})
+	if waiting && (t.calm || t.dice.n("patience", 8) < 7) {
+		return
+	}
+	t.mayDie(func() error { return t.remake(running) })
+}
+
+// TestRebuildSees: a rebuild that goes wrong is seen. One makes the pool while the lane
+// still holds a claim that nobody has booked, one deals a share that somebody has.
+func TestRebuildSees(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(m *model)
+		want  string
+	}{
+		"in order":                 {func(*model) {}, ""},
+		"what the lane held, left": {func(m *model) { _ = m.remake(m.openClaim) }, "rebuilt, and the lane held share 0"},
+		"dealt again": {func(m *model) { m.rebuilt(); m.pool.free = append([]int{0}, m.pool.free...); m.pool.grab(user(2)) },
+			"share 0 was dealt to user2, and is user0's"},
+		"a winner forgotten": {func(m *model) { m.rebuilt(); delete(m.pool.byUser, user(0)); m.told = m.told[:0]; m.pool.grab(user(0)) },
+			"share 0 of 500 fen is booked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(ordinary{})
+			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
+			for m.pool.state != packet.PoolOpen {
+				m.ready()[0]()
+			}
+			m.pool.grab(user(0))
+			m.notice(-1)
+			if m.pool.grab(user(1)) {
+				t.Error("a grab while the gate is shut")
+			}
+			tc.spoil(m)
+			m.live(0)
+			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("want %q, got %q\n%s", tc.want, got, strings.Join(m.story, "\n"))
+			}
+		})
+	}
+}
+
+// rebuilt takes the steps of a rebuild to its end.
+func (m *model) rebuilt() {
+	for m.rebuild(); m.pool.shut; m.rebuild() {
+		for _, step := range m.ready() {
+			step()
+		}
+	}
+}

@@ -1,0 +1,849 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	redis "hongbao/internal/pool"
+	"hongbao/worker"
+)
+
+// Rule R13: books that are put back to an older moment, and the product's own recovery
+// of them (worker.Recover), on the same provider, pool and runs.
+
+// unnoticed is how young a backup may be without a heartbeat that is missed.
+const unnoticed = 10 * time.Second
+
+// backup is the books at one moment.
+type backup struct {
+	books *books
+	at    time.Time
+}
+
+func (s sums) clone() sums { return sums{maps.Clone(s.balance), maps.Clone(s.byKind)} }
+
+func (b *books) clone() *books {
+	c := *b
+	c.rows = make(map[string]*row, len(b.rows))
+	for id, r := range b.rows {
+		kept := *r
+		kept.attempts = slices.Clone(r.attempts)
+		c.rows[id] = &kept
+	}
+	c.decisions = nil
+	for _, d := range b.decisions {
+		kept := *d
+		c.decisions = append(c.decisions, &kept)
+	}
+	c.ids, c.shares, c.transfers, c.breaks = slices.Clone(b.ids), slices.Clone(b.shares), slices.Clone(b.transfers), slices.Clone(b.breaks)
+	c.outbox, c.promises = slices.Clone(b.outbox), slices.Clone(b.promises)
+	c.left, c.posted, c.heard, c.sums, c.honours = maps.Clone(b.left), maps.Clone(b.posted), maps.Clone(b.heard), b.sums.clone(),
+		b.honours.clone()
+	return &c
+}
+
+// restored reports whether the books are older than reality. The lock is held.
+func (b *books) restored() bool { return b.state.State == payout.BooksRestored }
+
+// holds is what keeps sends back: a person, older books, or what a recovery has left to
+// a person. The lock is held.
+func (b *books) holds() *payout.Hold {
+	switch {
+	case b.restored():
+		return b.state.Hold()
+	case b.guarded():
+		return &payout.Hold{By: "recover", Since: b.world.now()}
+	}
+	return b.hold
+}
+
+// believed refuses what must not be done on such books. The lock is held.
+func (b *books) believed() error {
+	if b.restored() || b.guarded() {
+		return payout.ErrBooksRestored
+	}
+	return nil
+}
+
+// backups is how many backups are kept.
+const backups = 3
+
+// keepBackup copies the books. The number of books that are normal rises in that moment, and
+// again soon after.
+func (m *model) keepBackup() {
+	m.look(func() {
+		b := m.books
+		if !b.recorded {
+			return
+		}
+		if !b.restored() {
+			b.state.Number, b.state.BeatAt, b.state.State = b.state.Number+1, m.clock, payout.BooksNormal
+		}
+		m.kept = append(m.kept[max(len(m.kept)-backups+1, 0):], &backup{b.clone(), m.clock})
+		m.note("backup %d", b.state.Number)
+	})
+}
+
+// restore puts the books back to one of their backups, also a second time: after they were
+// recovered, or before.
+func (m *model) restore() {
+	if len(m.kept) == 0 {
+		return
+	}
+	to := m.kept[m.dice.n("backup", len(m.kept))]
+	m.look(func() { m.restoreTo(to) })
+}
+
+// restoreTo puts the books back to a backup, unless what nobody can tell again has
+// happened: a payment by other means since, or something with a promise; or a loss of
+// Redis, noticed or not, after which a share was told to two, and the provider knows one.
+// The lock is held.
+func (m *model) restoreTo(to *backup) {
+	b := m.books
+	if m.clock.Sub(to.at) < unnoticed || m.limits.Remembers != remembersLong {
+		return
+	}
+	if m.reached["redis restored"]+m.reached["redis emptied"] > 0 {
+		m.reached["not restored: nobody could tell"]++
+		return
+	}
+	twice := slices.ContainsFunc(m.told, func(c packet.Claim) bool {
+		o := m.bank.orders[payout.OrderNo(payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex), 1)]
+		return m.lost[toldOf(c)] && o != nil
+	})
+	untold := slices.ContainsFunc(b.decisions, func(d *decision) bool { return d.Kind == payout.DecisionMarkPaid && d.at.After(to.at) })
+	if twice || untold || len(b.promises) != len(to.books.promises) || !maps.Equal(b.honours.byKind, to.books.honours.byKind) {
+		m.reached["not restored: nobody could tell"]++
+		return
+	}
+	m.countAgain(to)
+	m.putBack(to)
+	if b.charged() != nil {
+		m.reached["books restored, not charged yet"]++
+	}
+	m.judge("restore")
+}
+
+// putBack puts the books back to a backup. The lock is held.
+func (m *model) putBack(to *backup) {
+	b := m.books
+	known := max(b.state.Number, m.copied) + 1
+	*b = *to.books.clone()
+	m.kept = slices.DeleteFunc(m.kept, func(k *backup) bool { return k.at.After(to.at) }) // of books that are lost now
+	m.complete = b.state.BeatAt
+	m.copied, b.state = known, b.state.Judge(known, false, m.clock)
+	m.held = false // what other books have noted says nothing
+	m.note("MySQL restored: the books are of %s", to.at.Sub(born))
+	m.reached["books restored"]++
+}
+
+// countAgain counts in which way books are restored that were restored before.
+func (m *model) countAgain(to *backup) {
+	if to.books.restored() {
+		m.reached["books restored to a restored backup"]++
+	}
+	switch {
+	case m.recovering:
+		m.reached["books restored again, while they were recovered"]++
+	case m.books.restored():
+		m.reached["books restored again, not recovered yet"]++
+	case m.reached["books recovered"] > 0:
+		m.reached["books restored again"]++
+		if m.firstLoss.After(to.at) {
+			m.reached["books restored again, to before the first loss"]++
+		}
+		if m.goneOn() {
+			m.reached["books restored again, orders and claims between"]++
+		}
+	}
+	if m.firstLoss.IsZero() {
+		m.firstLoss = m.clock
+	}
+}
+
+// goneOn reports whether there were claims and orders since the books were recovered.
+func (m *model) goneOn() bool {
+	return len(m.bank.numbers) > m.recovered.orders && len(m.told) > m.recovered.claims
+}
+
+// marks is how far a lifetime had come.
+type marks struct{ orders, claims int }
+
+// newRecovery is the product's recovery of the books.
+func (m *model) newRecovery() *worker.Recover {
+	return &worker.Recover{Store: restoredBooks{m.books}, Pools: remains{m.pool}, Provider: m.bank, Starter: past{m}, Lanes: 1,
+		SeedKey: seedKey, By: "ops", Logger: slog.New(slog.DiscardHandler)}
+}
+
+// recovers runs the product's recovery, which may be killed, once no send can be under way.
+func (m *model) recovers() (told worker.Recovery) {
+	m.lands()
+	if m.bank.mute.After(m.clock) {
+		return told
+	}
+	m.diesAfter = 0
+	if !m.calm && m.dice.n("recovery dies", 2) == 1 {
+		m.diesAfter = 1 + m.dice.n("after", 8)
+	}
+	if n := len(m.kept); !m.calm && n > 0 && m.dice.n("restored meanwhile", 6) == 5 {
+		to := m.kept[m.dice.n("backup", n)]
+		m.losesAfter = 1 + m.dice.n("after", 8)
+		m.loses = func() {
+			m.clock = m.clock.Add(time.Millisecond) // it is another moment
+			m.restoreTo(to)
+		}
+	}
+	told, err := m.asks(m.newRecovery())
+	m.recovering, m.losesAfter = false, 0
+	m.look(func() {
+		switch again := m.books.state.RestoredAt.After(m.began); {
+		case err == nil && again:
+			m.violated("the recovery called books complete that were restored once more while it ran")
+		case err == nil && !told.Ended:
+			m.violated("the recovery found nothing to recover: %+v", told)
+		case err == nil:
+			m.note("recovered: %d claims, %d numbers, %d cancels, %d closed; left to people: %q", told.Claims, told.Numbers, told.Cancels,
+				told.Closed, told.Undecided)
+			for what, n := range map[string]int{"books recovered": 1, "recovered claims": told.Claims, "recovered numbers": told.Numbers,
+				"recovered cancels":  told.Cancels,
+				"recovered closings": told.Closed, "left to people by the recovery": len(told.Undecided)} {
+				if n > 0 {
+					m.reached[what] += n
+				}
+			}
+			m.leaves(told)
+			m.recovered = marks{len(m.bank.numbers), len(m.told)}
+			m.judge("recovery")
+		case errors.Is(err, errDied):
+			m.note("the recovery died")
+			m.reached["a recovery died"]++
+		case again && m.books.restored():
+			m.note("the recovery ended: %v", err)
+		default:
+			m.violated("recovery: %v", err)
+		}
+	})
+	return told
+}
+
+// resolve is what a person does about what the recovery has left to him.
+func (m *model) resolve() {
+	m.look(func() {
+		for no := range m.books.left {
+			m.books.left[no] = leftOrder{m.books.left[no].lastSeen, true}
+		}
+		m.note("resolved")
+	})
+}
+
+// mended goes on with books that are restored, or a packet that is left to a person. It
+// reports whether anything was done.
+func (m *model) mended() bool {
+	switch {
+	case m.books.restored():
+		m.recovers()
+	case m.books.guarded() && (m.complete.IsZero() || m.dice.n("resolved", 2) == 0):
+		m.resolve()
+	case m.books.guarded(), m.calm && m.books.rec.Stored == packet.StatusFunding && m.books.leftBehind(m.books.chargeNo()):
+		m.recoversAgain()
+	default:
+		return false
+	}
+	return true
+}
+
+// errDied is what a recovery gets that is killed.
+var errDied = fmt.Errorf("killed: %w", packet.ErrUnavailable)
+
+// restoredBooks are the books as their recovery needs them; as package store does it.
+type restoredBooks struct{ *books }
+
+func (b restoredBooks) CompareBooks(_ context.Context, known int64) (st payout.Books, err error) {
+	b.world.look(func() {
+		b.state = b.state.Judge(known, false, b.world.now())
+		st = b.state
+	})
+	return st, nil
+}
+
+func (b restoredBooks) DeclareRestored(_ context.Context, _ payout.StaffWrite, known int64, until time.Time) (st payout.Books, err error) {
+	err = b.world.do("declare restored", func() error {
+		if st = b.state; st.State == payout.BooksRestored {
+			return nil
+		}
+		st.State, st.Known, st.RestoredAt, st.BeatAt = payout.BooksRestored, max(known, st.Number), b.world.now(), until
+		b.state = st
+		return nil
+	})
+	return st, err
+}
+
+func (b restoredBooks) EndRestored(_ context.Context, _ payout.StaffWrite, found payout.Books, known int64, _ string,
+	_ any) (st payout.Books, err error) {
+	err = b.world.do("end of the recovery", func() error {
+		if !b.state.RestoredAt.Equal(found.RestoredAt) {
+			return fmt.Errorf("the books were restored once more while they were recovered: %w", errMoved)
+		}
+		b.state = b.state.Recovered(known, b.world.now())
+		st = b.state
+		return nil
+	})
+	return st, err
+}
+
+func (b restoredBooks) RecoverFund(_ context.Context, _ string, amounts []money.Fen) (packet.Status, error) {
+	return b.fund(amounts, b.chargeRecovered)
+}
+
+func (b restoredBooks) RecoverClaim(_ context.Context, c packet.Claim, provider string) (payout.State, error) {
+	return b.recordClaim(c, provider, true)
+}
+
+func (b restoredBooks) RecoverShareConflict(_ context.Context, c packet.Claim, provider, detail string) (payout.State, error) {
+	return b.noteShareConflict(c, provider, detail, true)
+}
+
+func (b restoredBooks) NoteUndecided(_ context.Context, _, subject, detail string) error {
+	return b.world.do("left to a person", func() error {
+		b.left[subject] = leftOrder{lastSeen: b.world.now()}
+		b.breaks = append(b.breaks, payout.Break{Kind: payout.BreakRestored, OrderNo: subject, Detail: detail})
+		b.world.note("left to a person: %s: %s", subject, detail)
+		return nil
+	})
+}
+
+// Packet is filled in also while more can be claimed, as the store does.
+func (b restoredBooks) Packet(context.Context, string) (rec packet.Record, err error) {
+	b.world.look(func() {
+		if !b.recorded {
+			err = packet.ErrNotFound
+			return
+		}
+		if rec = b.rec; rec.BooksClosedAt.IsZero() {
+			rec.ClaimedCount, rec.ClaimedAmount = b.claimed()
+		}
+	})
+	return rec, err
+}
+
+// put keeps a payment that was moved along several steps at once.
+func (b restoredBooks) put(r *row, p payout.Payment) {
+	b.world.note("%s: %s ->> %s", p.ID, r.Status, p.Status)
+	r.settled = time.Time{}
+	if !p.Status.Open() {
+		r.settled = b.world.now()
+	}
+	r.Payment = p
+}
+
+func (b restoredBooks) RecoverRejected(_ context.Context, id string, f packet.Failure) error {
+	return b.world.do("recover rejected", func() error {
+		if b.rec.Stored != packet.StatusFunding {
+			return nil
+		}
+		r := b.rows[payout.ID(payout.KindCharge, id, 0)]
+		p := r.Payment
+		if p.Status == payout.StatusPaid {
+			b.rec.Failure = &f
+			b.move(packet.StatusRejected)
+			b.owesRefund(p.Amount)
+			b.world.reached["charged after it was rejected, rejected again"]++
+			return nil
+		}
+		if err := payout.RefuseRecovered(&p, payout.NewFailure(f.Code, f.Message), b.world.now()); err != nil {
+			return err
+		}
+		b.put(r, p)
+		b.rec.Failure = &f
+		b.move(packet.StatusRejected)
+		return nil
+	})
+}
+
+func (b restoredBooks) RecoverRemainder(_ context.Context, _ string, amount money.Fen, reason packet.CloseReason) error {
+	return b.world.do("recover remainder", func() error {
+		if !b.rec.BooksClosedAt.IsZero() {
+			return nil
+		}
+		n, sum := b.claimed()
+		left := b.rec.TotalAmount - sum
+		if b.rec.Stored != packet.StatusClosing {
+			if err := b.chargeRecovered(); err != nil {
+				return err
+			}
+		}
+		if left != amount {
+			return payout.ErrUndecided
+		}
+		if b.rec.Stored != packet.StatusClosing {
+			b.rec.Reason = reason
+			b.move(packet.StatusClosing)
+		}
+		now := b.world.now()
+		b.noted, b.rec.ClaimedCount, b.rec.ClaimedAmount, b.rec.Remainder, b.rec.BooksClosedAt = n, n, sum, left, now
+		if left == 0 {
+			return nil
+		}
+		b.owesRefund(left)
+		return nil
+	})
+}
+
+func (b restoredBooks) RecoverCancel(_ context.Context, id string) (refund string, err error) {
+	err = b.world.do("recover cancel", func() error {
+		r := b.rows[id]
+		if r == nil { // the books were restored once more
+			return packet.ErrNotFound
+		}
+		p := r.Payment
+		refund = payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1)
+		if p.Status == payout.StatusCancelled {
+			return nil
+		}
+		if err := payout.CancelRecovered(&p, b.world.now()); err != nil {
+			return err
+		}
+		b.put(r, p)
+		b.post(payout.NewPosting(payout.PostCancel, p.ID, p.Amount))
+		b.insert(payout.CancelRefund(p, b.rec.SenderID, b.world.now()))
+		b.wants(refund, wantBegin)
+		b.endOpen(id, payout.DecisionCarriedOut)
+		return nil
+	})
+	return refund, err
+}
+
+func (b restoredBooks) RecoverAttempt(_ context.Context, id string, no int, sentAt time.Time, l payout.Limits,
+	encode func(payout.Instruction) ([]byte, error)) (put bool, err error) {
+	err = b.world.do("recover number", func() error {
+		r := b.rows[id]
+		if r == nil { // the books were restored once more
+			return packet.ErrNotFound
+		}
+		p := r.Payment
+		attempts := slices.Clone(r.attempts)
+		switch put = false; no - len(attempts) {
+		case 0:
+			if put, err = payout.NoteResent(&p, &attempts[no-1], l, b.world.now()); err != nil || !put {
+				return err
+			}
+		case 1:
+			a, err := b.newAttempt(p, no, encode)
+			if err != nil {
+				return err
+			}
+			if err := payout.NoteRecovered(&p, &a, l, sentAt, b.world.now()); err != nil {
+				return err
+			}
+			attempts, put = append(attempts, a), true
+		default:
+			return nil
+		}
+		r.attempts = attempts
+		b.put(r, p)
+		b.endOpen(id, payout.DecisionOvertaken)
+		return nil
+	})
+	return put, err
+}
+
+func (b restoredBooks) KnownOrders(_ context.Context, numbers []string) (map[string]payout.KnownOrder, error) {
+	out := map[string]payout.KnownOrder{}
+	b.world.look(func() {
+		for _, no := range numbers {
+			parts, _ := payout.Parse(no)
+			if r := b.rows[parts.PaymentID]; r != nil && parts.Attempt <= len(r.attempts) {
+				a := r.attempts[parts.Attempt-1]
+				out[no] = payout.KnownOrder{Booked: a.Booked, ReturnBooked: a.ReturnBooked}
+			}
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) SharesLeft(_ context.Context, _ string, after, limit int) (out []payout.ShareLeft, err error) {
+	b.world.look(func() {
+		for i, s := range b.shares {
+			if i > after && s.user == "" && len(out) < limit {
+				out = append(out, payout.ShareLeft{Index: i, Amount: s.amount})
+			}
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) UnsettledPayments(context.Context, string) (out []payout.Payment, err error) {
+	b.world.look(func() {
+		for _, id := range slices.Sorted(slices.Values(b.ids)) {
+			switch r := b.rows[id]; r.Status {
+			case payout.StatusPaid, payout.StatusCancelled, payout.StatusPaidOutside:
+			default:
+				out = append(out, r.Payment)
+			}
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) WaitingPayments(_ context.Context, kind payout.Kind, status payout.Status, after packet.Place,
+	_ int) (out []payout.Waiting, err error) {
+	b.world.look(func() {
+		for _, id := range b.ids {
+			if r := b.rows[id]; r.Kind == kind && r.Status == status && after == (packet.Place{}) {
+				out = append(out, payout.Waiting{Payment: r.Payment})
+			}
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) PaymentOf(_ context.Context, id string) (p payout.Payment, err error) {
+	b.world.look(func() {
+		if r := b.rows[id]; r != nil {
+			p = r.Payment
+		} else {
+			err = packet.ErrNotFound
+		}
+	})
+	return p, err
+}
+
+func (b restoredBooks) PayoutOf(context.Context, string, string) (payout.Payment, error) {
+	return payout.Payment{}, packet.ErrNotFound
+}
+
+func (b restoredBooks) PacketStates(_ context.Context, ids []string) (map[string]packet.RowState, error) {
+	out := map[string]packet.RowState{}
+	b.world.look(func() {
+		if b.recorded && slices.Contains(ids, b.rec.ID) {
+			out[b.rec.ID] = packet.RowState{Stored: b.rec.Stored}
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) UnfinishedPackets(_ context.Context, status packet.Status, after packet.Place, _ int) (out []packet.Unfinished,
+	err error) {
+	b.world.look(func() {
+		if b.recorded && b.rec.Stored == status && after == (packet.Place{}) {
+			out = append(out, packet.Unfinished{Record: b.rec})
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) UnfinishedPacket(context.Context, string) (packet.Unfinished, bool, error) {
+	return packet.Unfinished{}, false, nil
+}
+
+func (b restoredBooks) Recorded(_ context.Context, _ string, users []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	b.world.look(func() {
+		for _, u := range users {
+			out[u] = b.accounted(u)
+		}
+	})
+	return out, nil
+}
+
+func (b restoredBooks) ClaimsRecorded(context.Context, string) (n int, err error) {
+	b.world.look(func() { n, _ = b.claimed() })
+	return n, nil
+}
+
+func (b restoredBooks) Undecided(context.Context, string) (yes bool, err error) {
+	b.world.look(func() { yes = b.guarded() })
+	return yes, nil
+}
+
+func (b restoredBooks) PoolLanes(context.Context) (lanes []packet.LaneRow, err error) {
+	b.world.look(func() { lanes = []packet.LaneRow{{Epoch: 1, State: packet.LaneOpen}} })
+	return lanes, nil
+}
+
+func (b restoredBooks) RecoverPoolLane(context.Context, packet.LaneRow) error { return nil }
+
+// remains is the pool as a recovery reads it, whatever its gate says.
+type remains struct{ *pool }
+
+func (p remains) BooksNumber(context.Context) (n int64, err error) {
+	p.world.look(func() { n = p.world.copied })
+	return n, nil
+}
+
+func (p remains) RaiseBooksNumber(_ context.Context, n int64) error {
+	p.world.look(func() { p.world.copied = max(p.world.copied, n) })
+	return nil
+}
+
+func (p remains) RemainsPage(_ context.Context, _ int, from time.Time, _ int) (live []redis.LivePacket, err error) {
+	p.world.look(func() {
+		if !p.gone && !p.retired && from.IsZero() {
+			live = []redis.LivePacket{{ID: p.world.packet.ID, CreatedAt: p.world.packet.CreatedAt}}
+		}
+	})
+	return live, nil
+}
+
+func (p remains) Remains(_ context.Context, ids []string) (map[string]packet.PoolView, error) {
+	out := map[string]packet.PoolView{}
+	p.world.look(func() {
+		if p.gone || !slices.Contains(ids, p.world.packet.ID) {
+			return
+		}
+		v := packet.PoolView{Packet: p.world.packet, State: p.state, Retired: p.retired, ClaimedCount: len(p.winners), ClaimedAmount: p.claimed,
+			RemainingCount: len(p.free), Reason: p.reason, Now: p.world.now()}
+		if p.retired {
+			v = packet.PoolView{Packet: packet.Packet{ID: p.world.packet.ID}, State: packet.PoolClosed, Retired: true, Now: v.Now}
+		}
+		out[p.world.packet.ID] = v
+	})
+	return out, nil
+}
+
+func (p remains) RemainingEligible(context.Context, string) (list []string, err error) {
+	p.world.look(func() {
+		if !p.gone {
+			list = slices.Sorted(maps.Keys(p.eligible))
+		}
+	})
+	return list, nil
+}
+
+// RemainingClaims tells of whoever has a promise too, since the pool was made again.
+func (p remains) RemainingClaims(_ context.Context, _ string, tell func([]packet.Claim) error) error {
+	var claims []packet.Claim
+	p.world.look(func() {
+		for _, user := range slices.Sorted(maps.Keys(p.byUser)) {
+			if !p.gone && !p.retired {
+				claims = append(claims, p.byUser[user])
+			}
+		}
+	})
+	if len(claims) == 0 {
+		return nil
+	}
+	return tell(claims)
+}
+
+func (p remains) ReadEpoch(context.Context, int) (e redis.Epoch, err error) {
+	p.world.look(func() {
+		if e = (redis.Epoch{Number: 1, Gate: redis.GateOpen}); p.shut {
+			e.Gate = redis.GateHalted
+		}
+	})
+	return e, nil
+}
+
+func (p remains) HaltGate(context.Context, int, int64, packet.LaneReason) error {
+	p.world.look(func() {
+		p.shut = true
+		p.world.reached["a recovery shuts the lane"]++
+	})
+	return nil
+}
+
+// past is what Temporal remembers of runs.
+type past struct{ *model }
+
+func (p past) ClaimsOf(_ context.Context, _ string, known func([]string) (map[string]bool, error)) (out []packet.Claim, err error) {
+	var all []packet.Claim
+	p.look(func() {
+		if !p.emptied {
+			all = slices.Clone(p.started)
+		}
+	})
+	for _, c := range all {
+		have, err := known([]string{c.UserID})
+		if err != nil {
+			return nil, err
+		}
+		if !have[c.UserID] && !slices.ContainsFunc(out, func(o packet.Claim) bool { return o.UserID == c.UserID }) {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func (p past) PacketsSince(context.Context, time.Time) (ids []string, _ error) {
+	if !p.emptied {
+		ids = []string{p.packet.ID}
+	}
+	return ids, nil
+}
+
+func (p past) WinnersSince(context.Context, time.Time) (map[string][]string, error) {
+	users := map[string][]string{}
+	p.look(func() {
+		for _, c := range p.started {
+			if p.emptied {
+				break
+			}
+			users[c.PacketID] = append(users[c.PacketID], c.UserID)
+		}
+	})
+	return users, nil
+}
+
+func (p past) PacketOf(context.Context, string) (packet.Packet, bool, bool, error) {
+	return p.packet, true, !p.emptied, nil
+}
+
+func (p past) EndedAs(_ context.Context, pay payout.Payment) (s payout.Status, err error) {
+	p.look(func() {
+		if !p.emptied {
+			s = p.ended[pay.ID]
+		}
+	})
+	return s, nil
+}
+
+// Zone and Statement are the provider's statement.
+func (b *bank) Zone() *time.Location { return time.UTC }
+
+func (b *bank) Statement(_ context.Context, day payout.Day, _ string) (page payout.StatementPage, err error) {
+	b.world.look(func() {
+		add := func(o *order, op payout.Op, at time.Time) {
+			if !at.IsZero() && payout.DayOf(at, time.UTC) == day {
+				page.Lines = append(page.Lines, payout.StatementLine{Ref: string(op) + o.no, Op: op, OrderNo: o.no, Account: o.ins.Account,
+					Amount: o.ins.Amount, At: at})
+			}
+		}
+		for _, no := range b.numbers {
+			o := b.orders[no]
+			add(o, o.ins.Op, o.movedAt)
+			add(o, payout.OpReturn, o.backAt)
+		}
+	})
+	return page, nil
+}
+
+// settles lets everything that is under way come to rest.
+func (m *model) settles() {
+	for range 100 {
+		for len(m.pool.handoffs) > 0 {
+			m.relay(0)
+		}
+		ready := m.ready()
+		if len(ready) == 0 {
+			return
+		}
+		for _, step := range ready {
+			step()
+		}
+	}
+}
+
+// TestRestoreSees: what goes wrong with restored books is seen. They are believed as if
+// nothing had happened since, something is sent on them, a fen is gone in them, or a
+// number that the recovery has put back is forgotten again.
+func TestRestoreSees(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(m *model)
+		want  string
+	}{
+		"in order":              {func(*model) {}, ""},
+		"believed all the same": {func(m *model) { m.books.state.State = payout.BooksNormal; m.pass(time.Second) }, "the books do not"},
+		"a fen is gone":         {func(m *model) { m.books.balance[payout.AccountHolding]--; m.pass(time.Second) }, "but its parts are"},
+		"closed all the same":   {func(m *model) { m.shareGoesBack() }, "the books do not"},
+		"sent on restored books": {func(m *model) {
+			m.bank.Send(ctx, payout.Order{OrderNo: m.bank.numbers[0], Request: m.bank.orders[m.bank.numbers[0]].raw})
+		}, "older than reality"},
+		"put back and forgotten": {func(m *model) {
+			m.recovers()
+			r := m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)]
+			r.attempts = nil
+			m.pass(time.Second)
+		}, "the books do not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(ordinary{})
+			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
+			for m.pool.state != packet.PoolOpen {
+				m.ready()[0]()
+			}
+			m.pool.grab(user(0))
+			m.settles()
+			m.keepBackup()
+			m.pass(2 * unnoticed)
+			m.pool.grab(user(1))
+			m.settles()
+			m.restore()
+			if !m.books.restored() || len(m.books.rows) != 2 {
+				t.Fatalf("not as it was to be: %v", m.books.ids)
+			}
+			tc.spoil(m)
+			if len(m.wrong) == 0 {
+				m.live(0)
+			}
+			if tc.want == "" && (m.reached["books recovered"] != 1 || m.reached["recovered claims"] != 1 ||
+				m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, 1)].Status != payout.StatusPaid) {
+				t.Errorf("not recovered: %v", m.reached)
+			}
+			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("want %q, got %q\n%s", tc.want, got, strings.Join(m.story, "\n"))
+			}
+		})
+	}
+}
+
+// loaded is a dice that falls as it is told to, and otherwise on what goes well.
+type loaded map[string]int
+
+func (d loaded) n(what string, _ int) int { return d[what] }
+
+// TestRestoreBeforeTheChargeFailed: a run that was about to reject its packet does not in
+// books that are older than the refusal. It goes on from the row: what the provider has
+// refused is rejected then, what it never received is charged after all.
+func TestRestoreBeforeTheChargeFailed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		dice loaded
+		want packet.Status
+	}{
+		"refused":                         {loaded{"charged": 1, "fate": 6}, packet.StatusRejected},
+		"refused at the door, not stored": {loaded{"network": 100, "how": 6}, packet.StatusClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(tc.dice)
+			l := m.lives[0]
+			for l.stage != stageReject {
+				if len(m.kept) == 0 {
+					m.keepBackup()
+				}
+				if ready := m.ready(); len(ready) > 0 {
+					ready[0]()
+				} else {
+					m.pass(m.next())
+				}
+			}
+			m.pass(2 * unnoticed)
+			m.restore()
+			if m.take(l.step); m.reached["declined no more"] != 1 || m.books.rec.Stored != packet.StatusFunding ||
+				m.pool.state != packet.PoolFunding {
+				t.Errorf("%v, packet %s, pool %s", m.reached, m.books.rec.Stored, m.pool.state)
+			}
+			m.live(0)
+			if m.books.rec.Stored != tc.want || m.reached["books recovered"] != 1 || len(m.wrong) > 0 {
+				t.Errorf("packet %s, want %s: %q\n%s", m.books.rec.Stored, tc.want, m.wrong, strings.Join(m.story, "\n"))
+			}
+		})
+	}
+}
+
+// shareGoesBack closes the books of a packet although they are older than reality, and
+// believes them then.
+func (m *model) shareGoesBack() {
+	m.books.state.State = payout.BooksNormal
+	_, _ = m.books.BeginClosing(ctx, m.packet.ID, packet.CloseRecalled)
+	_, _ = m.books.CloseBooks(ctx, m.packet.ID)
+}

@@ -1,0 +1,293 @@
+package simulate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/worker"
+)
+
+// Orders about which the provider says nothing while books are recovered: they are left to
+// people (hongbao recover --leave), who resolve them, or recover again when it answers.
+
+// leftOrder is a break of kind restored, as internal/store/restored_orders.go reads it.
+type leftOrder struct {
+	lastSeen time.Time // of the recovery that left it last
+	resolved bool
+}
+
+// guarded reports whether people have not resolved yet what a recovery has left to them. The
+// lock is held.
+func (b *books) guarded() bool {
+	for _, l := range b.left {
+		if !l.resolved {
+			return true
+		}
+	}
+	return false
+}
+
+// leftToPeople reports whether a recovery has left a number to people, resolved or not. The
+// lock is held.
+func (b *books) leftToPeople(no string) bool {
+	_, left := b.left[no]
+	return left
+}
+
+// leftBehind reports whether the last recovery has left a number to people: a further one is
+// answered, or leaves it once more. The lock is held.
+func (b *books) leftBehind(no string) bool {
+	l, left := b.left[no]
+	return left && !l.lastSeen.Before(b.state.RestoredAt)
+}
+
+// unsure reports whether the books lack something, or may: a loss of Redis that nobody notices
+// would take the rest of it. The lock is held.
+func (b *books) unsure() bool { return b.restored() || len(b.left) > 0 }
+
+func (b *books) chargeNo() string {
+	return payout.OrderNo(payout.ID(payout.KindCharge, b.world.packet.ID, 0), 1)
+}
+
+// cancelLeft refuses to pay a payout again of which nobody knows whether it was cancelled.
+// The lock is held.
+func (b *books) cancelLeft(p payout.Payment, kind payout.DecisionKind) error {
+	refund := payout.OrderNo(payout.ID(payout.KindRefund, p.PacketID, p.ShareIndex+1), 1)
+	if p.Kind == payout.KindPayout && kind == payout.DecisionRetry && b.leftBehind(refund) {
+		b.world.reached["not paid again, its cancel was left"]++
+		return errors.Join(payout.ErrUndecided, payout.ErrBooksRestored)
+	}
+	return nil
+}
+
+// falls draws about which orders the provider says nothing in the recovery to come.
+func (m *model) falls() {
+	m.bank.silent = map[string]bool{}
+	if m.t == nil || m.calm && m.reached["left to people: silent"] > 0 || m.dice.n("silent", 4) < 3 {
+		return
+	}
+	numbers := slices.Clone(m.bank.numbers)
+	numbers = append(numbers, m.books.chargeNo(), payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, 0), 1))
+	for _, id := range m.books.ids {
+		if id[0] != byte(payout.KindCharge) { // that has one number
+			numbers = append(numbers, payout.OrderNo(id, len(m.books.rows[id].attempts)+1))
+		}
+	}
+	for i := range m.books.shares {
+		numbers = append(numbers, payout.OrderNo(payout.ID(payout.KindPayout, m.packet.ID, i), 1),
+			payout.OrderNo(payout.ID(payout.KindRefund, m.packet.ID, i+1), 1))
+	}
+	for range 1 + m.dice.n("more silent", 2) {
+		m.bank.silent[numbers[m.dice.n("which", len(numbers))]] = true
+	}
+}
+
+// asks runs a recovery as an operator does: when the provider says nothing about orders he
+// leaves those to people, or waits until it answers.
+func (m *model) asks(r *worker.Recover) (told worker.Recovery, err error) {
+	if m.falls(); len(m.bank.silent) == 0 {
+		return m.recovery(r)
+	}
+	leaves := m.dice.n("leaves", 4) > 0
+	run := func() { synctest.Test(m.t, func(*testing.T) { told, err = m.recovery(r) }) } // its pauses take no time
+	if run(); !errors.Is(err, worker.ErrSilent) {
+		return told, err
+	}
+	m.look(func() { m.judgeSilent(told, err) })
+	if !leaves {
+		clear(m.bank.silent)
+		return m.recovery(r)
+	}
+	r.Leave = slices.Concat(slices.Sorted(maps.Keys(m.bank.silent)), m.bank.numbers[:min(1, len(m.bank.numbers))])
+	run()
+	return told, err
+}
+
+// judgeSilent: books are not believed while nobody knows what became of an order, and nobody
+// has left it to people. The lock is held.
+func (m *model) judgeSilent(told worker.Recovery, err error) {
+	m.note("%v", err)
+	m.reached["an order without an answer"]++
+	if !m.books.restored() || told.Ended {
+		m.violated("the books are believed, and nobody knows what became of an order: %v", err)
+	}
+}
+
+// lands lets time pass until no send can be under way that was noted in lost books.
+func (m *model) lands() {
+	if wait := m.books.state.RestoredAt.Add(payout.LeaveWithin + landingWindow).Sub(m.clock); wait > 0 {
+		m.pass(wait)
+	}
+	m.look(m.bank.advance)
+}
+
+// recovery is one run of the product's own recovery.
+func (m *model) recovery(r *worker.Recover) (worker.Recovery, error) {
+	m.recovering = false
+	m.lands()
+	m.recovering, m.began, m.bank.asks = true, m.clock, 0
+	return r.Run(ctx)
+}
+
+// leaves notes what a recovery has left to people that it did not get an answer about. The
+// lock is held.
+func (m *model) leaves(told worker.Recovery) {
+	m.chargeLeft = false
+	maps.DeleteFunc(m.leftAt, func(no string, _ time.Time) bool { return !m.books.lacks(no) }) // it was put back as it was sent
+	for _, line := range told.Undecided {
+		no, why, _ := strings.Cut(line, ": ")
+		if !strings.Contains(why, "no usable answer") {
+			continue
+		}
+		if !m.bank.silent[no] {
+			m.violated("%s was left to people, and the provider has answered", no)
+		}
+		if m.books.lacks(no) { // or else its request is known
+			m.leftAt[no] = m.clock
+		}
+		m.reached["left to people: silent"]++
+		m.reached["left to people: "+no[:1]]++
+		m.chargeLeft = m.chargeLeft || no == m.books.chargeNo() && m.books.rec.Stored == packet.StatusFunding
+	}
+}
+
+// judgeLeft: a packet whose charge was left to people gives nothing out and nothing back
+// before it was recovered again.
+func (w *world) judgeLeft(after string) {
+	switch stored := w.books.rec.Stored; {
+	case w.books.restored():
+		w.chargeLeft = false
+	case w.chargeLeft && stored != packet.StatusFunding:
+		w.violated("after %s: its charge was left to people, and the packet is %s", after, stored)
+	}
+}
+
+// judgeSendOfLeft: a number that was left to people is not sent before the provider has said
+// that it has none under it.
+func (w *world) judgeSendOfLeft(no string) {
+	if at, left := w.leftAt[no]; left {
+		if told := w.bank.told[no]; told.kind != payout.ObsNeverReceived || !told.at.After(at) {
+			w.violated("%s was sent, which a recovery had left to people, and the provider said %q of it", no, told.kind)
+		}
+		delete(w.leftAt, no) // it is the books' own from here on
+	}
+}
+
+// behind reports whether an order is one that the last recovery has left to people, or of which
+// nothing is known because of such a one: a number of the same payment, a cancel's refund, or all
+// that a packet whose charge was left has paid. Resolved, it stays as people have it, until
+// somebody recovers again, or it is asked about.
+func (w *world) behind(no string) bool {
+	parts, _ := payout.Parse(no)
+	about := []string{parts.PaymentID, payout.ID(payout.KindCharge, parts.PacketID, 0)}
+	if parts.Kind == payout.KindRefund && parts.Number > 0 {
+		about = append(about, payout.ID(payout.KindPayout, parts.PacketID, parts.Number-1))
+	}
+	for left := range w.books.left {
+		if w.books.leftBehind(left) && slices.Contains(about, left[:payout.IDLen]) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen reports whether there is an order of a payment which is not in the books, and behind
+// what was left to people. The lock is held.
+func (w *world) unseen(payment string) bool {
+	return slices.ContainsFunc(w.bank.numbers, func(no string) bool {
+		return strings.HasPrefix(no, payment) && w.books.lacks(no) && w.behind(no)
+	})
+}
+
+// lacks reports whether a number is not in the books. The lock is held.
+func (b *books) lacks(no string) bool {
+	parts, _ := payout.Parse(no)
+	r := b.rows[parts.PaymentID]
+	return r == nil || len(r.attempts) < parts.Attempt
+}
+
+// recoversAgain recovers books once more from where they were complete, when the provider may
+// answer.
+func (m *model) recoversAgain() {
+	b := restoredBooks{m.books}
+	m.recovering, m.diesAfter = true, 0
+	if _, err := b.DeclareRestored(ctx, payout.StaffWrite{}, m.copied, m.complete); err != nil {
+		m.look(func() { m.violated("declared: %v", err) })
+	}
+	m.recovering = false
+	m.look(func() { m.reached["recovered again, what was left"]++ })
+	m.recovers()
+}
+
+// TestLeftSees: what goes wrong with what was left to people is seen. A claim was made and paid
+// since the backup; the provider says nothing of its order, which is left to people, and they
+// resolve it. Sent then without a question, and believed, forgotten or given out all the same.
+func TestLeftSees(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(m *model, no string)
+		want  string
+	}{
+		"in order": {func(*model, string) {}, ""},
+		"sent, and nobody asked": {func(m *model, no string) {
+			m.bank.Send(ctx, payout.Order{Op: payout.OpTransfer, OrderNo: no, Request: m.bank.orders[no].raw})
+		}, "which a recovery had left to people, and the provider said"},
+		"believed without an answer": {func(m *model, _ string) { m.judgeSilent(worker.Recovery{}, worker.ErrSilent) },
+			"nobody knows what became of an order"},
+		"left, and there is an answer": {func(m *model, _ string) {
+			m.leaves(worker.Recovery{Undecided: []string{m.bank.numbers[1] + ": no usable answer"}})
+		}, "was left to people, and the provider has answered"},
+		"opened without its charge": {func(m *model, _ string) { m.chargeLeft = true; m.pass(time.Second) },
+			"its charge was left to people, and the packet is open"},
+		"answered since, and not in the books": {func(m *model, no string) {
+			m.books.left[no] = leftOrder{m.books.state.RestoredAt.Add(-time.Second), true}
+			m.pass(time.Second)
+		}, "the books do not"},
+		"forgotten by the books": {func(m *model, no string) {
+			r := m.books.rows[no[:payout.IDLen]]
+			m.books.left = map[string]leftOrder{}
+			m.bank.told[no] = answer{m.clock.Add(time.Hour), payout.ObsNeverReceived}
+			r.Status, r.Failure = payout.StatusFailed, payout.NewFailure("", "")
+			m.end()
+		}, "at the end: the provider says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(loaded{"silent": 3, "leaves": 1, "which": 2})
+			m.t = t
+			m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
+			for m.pool.state != packet.PoolOpen {
+				m.ready()[0]()
+			}
+			m.pool.grab(user(0))
+			m.settles()
+			m.keepBackup()
+			m.pass(2 * unnoticed)
+			m.pool.grab(user(1))
+			m.settles()
+			no := m.bank.numbers[2]
+			m.restore()
+			m.recovers()
+			if len(m.wrong) == 0 && (!m.books.leftBehind(no) || len(m.books.left) != 1 || !m.books.guarded() || !m.books.lacks(no)) {
+				t.Fatalf("not as it was to be: %v", m.books.left)
+			}
+			m.resolve()
+			tc.spoil(m, no)
+			if len(m.wrong) == 0 {
+				m.live(0)
+			}
+			if tc.want == "" && (m.reached["asked about what was left to people"] != 1 ||
+				m.books.rows[no[:payout.IDLen]].Status != payout.StatusPaid) {
+				t.Errorf("not asked about: %v", m.reached)
+			}
+			if got := strings.Join(m.wrong, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("want %q, got %q\n%s", tc.want, got, strings.Join(m.story, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,378 @@
+package simulate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/worker"
+)
+
+// Restores of MySQL that random lifetimes reach rarely or never. What happened before and after
+// the backup is fixed here, and the product's own recovery has to find it.
+
+// story is what happens before a backup of the books and after it.
+type story struct {
+	dice          loaded
+	before, after func(m *model)
+	// lost removes what is lost beside MySQL; nil: nothing.
+	lost func(m *model)
+	// want reports whether the recovery did what it had to; nil: it only had to end. left is the
+	// start of the one case that staff has to decide; nil: none, and the packet ends by itself.
+	want func(m *model, told worker.Recovery) bool
+	left func(m *model) string
+}
+
+func (s story) play(t *testing.T) *model {
+	m := newModel(s.dice)
+	m.t = t
+	m.packet.ShareCount, m.packet.TotalAmount, m.packet.Split = 4, 2000, packet.SplitEqual
+	m.packet.ExpiresAt = m.packet.OpensAt.Add(24 * time.Hour)
+	if s.before(m); len(m.kept) == 0 {
+		m.keepBackup()
+	}
+	m.pass(2 * unnoticed)
+	s.after(m)
+	m.look(func() { m.putBack(m.kept[0]) })
+	if s.lost != nil {
+		s.lost(m)
+	}
+	told := m.recovers()
+	if !told.Ended || s.want != nil && !s.want(m, told) {
+		m.violated("not recovered: %+v", told)
+	}
+	left := ""
+	if s.left != nil {
+		left = s.left(m)
+	}
+	if got := strings.Join(told.Undecided, "\n"); (got == "") != (left == "") || !strings.HasPrefix(got, left) || len(told.Undecided) > 1 {
+		m.violated("undecided: %q, want %q", got, left)
+	}
+	if len(m.wrong) == 0 && left == "" {
+		clear(s.dice)
+		m.live(0)
+	}
+	return m
+}
+
+// opens opens the pool.
+func opens(m *model) {
+	for m.pool.state != packet.PoolOpen {
+		m.ready()[0]()
+	}
+}
+
+// quiets runs everything that is due, the outbox too, until nothing is.
+func (m *model) quiets() {
+	for range 4 {
+		m.dispatch()
+		m.settles()
+		m.pass(time.Minute)
+	}
+}
+
+// pays has users win and be paid.
+func (m *model) pays(users ...int) {
+	for _, u := range users {
+		m.pool.grab(user(u))
+		m.quiets()
+	}
+}
+
+// closes recalls the packet, and waits for its end.
+func (m *model) closes() {
+	m.pool.recall()
+	m.quiets()
+}
+
+// comes delivers a claim that Redis had lost: its user keeps the acknowledged amount (rule R10).
+func (m *model) comes(u, share int) {
+	c := packet.Claim{PacketID: m.packet.ID, UserID: user(u), ShareIndex: share, Amount: 500, ClaimedAt: m.clock}
+	m.told = append(m.told, c)
+	m.startClaim(c)
+	m.quiets()
+}
+
+// hasPromise reports whether a user has the only promise (share conflict), and no share.
+func (m *model) hasPromise(u int) bool {
+	return len(m.books.promises) == 1 && m.books.promises[0].claim.UserID == user(u) &&
+		!slices.ContainsFunc(m.books.shares, func(s share) bool { return s.user == user(u) })
+}
+
+// paid reports whether a share is a user's, and paid.
+func (m *model) paid(u, share int) bool {
+	r := m.books.rows[payout.ID(payout.KindPayout, m.packet.ID, share)]
+	return r != nil && r.UserID == user(u) && r.Status == payout.StatusPaid
+}
+
+func (m *model) refund() *row { return m.books.rows[payout.ID(payout.KindRefund, m.packet.ID, 0)] }
+
+// twoDecide makes a decision about a payment and has a second member of staff approve it.
+func (m *model) twoDecide(id string, kind payout.DecisionKind) {
+	m.take(func() error { return m.books.decide(id, kind, staff[0]) })
+	m.take(func() error { return m.books.agree(m.books.decisions[len(m.books.decisions)-1], staff[1], true) })
+	m.quiets()
+}
+
+// turns changes the outcome of an order at the provider, which notifies of it.
+func (m *model) turns(no string, kind payout.ObservationKind) {
+	m.look(func() {
+		o := m.bank.orders[no]
+		o.turned = o.turned || o.kind == payout.ObsDeclined
+		o.kind = kind
+		m.bank.moves(o)
+		m.bank.notices = append(m.bank.notices, no)
+	})
+	m.notices()
+	m.quiets()
+}
+
+// loseRuns loses Temporal, and losePool Redis too.
+func loseRuns(m *model) {
+	m.emptied, m.runs, m.lives = true, nil, nil
+}
+
+func losePool(m *model) {
+	loseRuns(m)
+	m.pool.gone, m.pool.winners = true, nil
+	clear(m.pool.byUser)
+}
+
+// refuses takes the steps of a packet whose charge is refused until its run is at a stage, and
+// keeps the first backup in which it is.
+func refuses(until int) func(m *model) {
+	return func(m *model) {
+		for l := m.lives[0]; l.stage < until || !m.books.recorded; {
+			m.take(l.step)
+		}
+		m.keepBackup()
+	}
+}
+
+// rejects takes the steps of a run until its packet is rejected.
+func rejects(m *model) {
+	for l := m.lives[0]; !l.over; {
+		m.take(l.step)
+	}
+}
+
+// chargesAfterAll rejects a packet; then its charge goes through.
+func chargesAfterAll(m *model) {
+	rejects(m)
+	m.lives = nil
+	m.look(func() {
+		o := m.bank.orders[m.books.chargeNo()]
+		o.turned, o.kind = true, payout.ObsSucceeded
+		m.bank.moves(o)
+	})
+}
+
+// goesBack reports whether a packet is rejected, and all that was charged goes back.
+func goesBack(m *model, _ worker.Recovery) bool {
+	return m.books.rec.Stored == packet.StatusRejected && m.refund() != nil && m.refund().Amount == m.packet.TotalAmount
+}
+
+// payoutOf names the payout of a share.
+func payoutOf(m *model, share int) string { return payout.ID(payout.KindPayout, m.packet.ID, share) }
+
+// refused has the provider refuse what is sent while something is done.
+func (m *model) refused(do func()) {
+	m.dice.(loaded)["fate"] = 6
+	do()
+	m.dice.(loaded)["fate"] = 0
+}
+
+// chargeStories: a charge was refused, and carried out after all.
+func chargeStories() map[string]story {
+	return map[string]story{
+		"charged after it was rejected, backup of before the refusal": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageCharge),
+			after: chargesAfterAll, want: goesBack},
+		"charged after it was rejected, backup of between": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageReject),
+			after: chargesAfterAll, want: goesBack},
+		"charged after it was rejected, backup of after it": {dice: loaded{"charged": 1, "fate": 6}, before: rejects,
+			after: chargesAfterAll, want: goesBack},
+		"charged before it was rejected": {dice: loaded{"charged": 1, "fate": 6}, before: refuses(stageReject), after: func(m *model) {
+			lives := m.lives
+			m.lives = nil
+			clear(m.dice.(loaded))
+			m.turns(m.books.chargeNo(), payout.ObsSucceeded)
+			m.lives = lives
+			m.quiets()
+			m.pays(0, 1, 2, 3)
+		}, want: func(m *model, told worker.Recovery) bool {
+			return told.Claims == 4 && told.Closed == 1 && m.refund() == nil && m.paid(3, 3)
+		}},
+	}
+}
+
+// paidUnderTheEarlier has two numbers of a payout refused; then the first one is carried out
+// after all, and comes back.
+func paidUnderTheEarlier(m *model) {
+	opens(m)
+	m.refused(func() {
+		m.pays(0)
+		m.take(func() error { return m.books.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
+		m.quiets()
+	})
+	for _, kind := range []payout.ObservationKind{payout.ObsSucceeded, payout.ObsReturned} {
+		m.turns(payout.OrderNo(payoutOf(m, 0), 1), kind)
+	}
+}
+
+// numberStories: a payment has got another number, or was cancelled.
+func numberStories() map[string]story {
+	return map[string]story{
+		"paid under the earlier number": {dice: loaded{}, before: paidUnderTheEarlier, after: func(*model) {},
+			want: func(m *model, _ worker.Recovery) bool {
+				r := m.books.rows[payoutOf(m, 0)]
+				return len(r.attempts) == 2 && r.Attempt == 1 && r.Status == payout.StatusReturned
+			}},
+		"paid under a number after one that the books know": {dice: loaded{}, before: paidUnderTheEarlier, after: func(m *model) {
+			m.take(func() error { return m.books.decide(payoutOf(m, 0), payout.DecisionRetry, staff[0]) })
+			m.quiets()
+		}, want: func(m *model, told worker.Recovery) bool {
+			r := m.books.rows[payoutOf(m, 0)]
+			return told.Numbers == 1 && len(r.attempts) == 3 && m.paid(0, 0)
+		}},
+		"cancelled": {dice: loaded{}, before: func(m *model) {
+			opens(m)
+			m.refused(func() { m.pays(0) })
+		}, after: func(m *model) { m.twoDecide(payoutOf(m, 0), payout.DecisionCancel) },
+			want: func(m *model, told worker.Recovery) bool { return told.Cancels == 1 }},
+		"paid, and only the provider knows": {before: opens, after: func(m *model) { m.pays(0) }, lost: losePool,
+			want: func(m *model, told worker.Recovery) bool { return told.Guessed == 1 && m.paid(0, 0) }},
+	}
+}
+
+// promiseStories: claims came that Redis had lost (rule R10).
+func promiseStories() map[string]story {
+	closed := func(m *model, told worker.Recovery) bool {
+		return told.Closed == 1 && m.hasPromise(0) && m.refund().Status == payout.StatusPaid
+	}
+	return map[string]story{
+		"a promise after the end": {before: func(m *model) { opens(m); m.pays(1); m.closes() }, after: func(m *model) { m.comes(0, 1) },
+			want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) }},
+		"a stale claim beside the paid one": {before: opens, after: func(m *model) { m.pays(1); m.closes(); m.comes(0, 1) },
+			want: closed},
+		"refunded as a whole, under a new number": {dice: loaded{}, before: opens, after: func(m *model) {
+			m.refused(m.closes)
+			m.twoDecide(payout.ID(payout.KindRefund, m.packet.ID, 0), payout.DecisionRetry)
+			m.comes(0, 0)
+		}, want: func(m *model, told worker.Recovery) bool { return closed(m, told) && m.refund().Attempt == 2 }},
+		"one share was acknowledged to two": {before: opens, after: func(m *model) {
+			m.pays(1)
+			m.comes(0, 0)
+			m.pool.byUser[user(0)] = m.books.promises[0].claim // since its lane was rebuilt
+		}, want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) && m.paid(1, 0) }},
+		"one share was acknowledged to two, and Temporal alone knows": {before: opens, after: func(m *model) { m.pays(1); m.comes(0, 0) },
+			lost: func(m *model) {
+				m.pool.gone, m.pool.winners = true, nil
+				slices.Reverse(m.started)
+			}, want: func(m *model, _ worker.Recovery) bool { return m.hasPromise(0) && m.paid(1, 0) }},
+	}
+}
+
+// unrecorded keeps a backup of before the packet.
+func unrecorded(m *model) {
+	b := newBooks(m.world)
+	b.state = payout.Books{Number: 1, State: payout.BooksNormal, BeatAt: m.clock}
+	m.kept, m.copied = append(m.kept, &backup{b, m.clock}), 2
+}
+
+// listStories: a packet for a list of users, user0 and user1, that the backup does not have.
+func listStories() map[string]story {
+	list := func() loaded { return loaded{"guests": 3, "invited": 1} }
+	emptied := func(m *model) {
+		m.pool.gone, m.pool.winners = true, nil
+		clear(m.pool.byUser)
+	}
+	nobodyElse := func(m *model, status packet.Status) bool {
+		m.rebuilt()
+		return m.books.rec.Stored == status && m.books.rec.ListLost() && !m.pool.grab(user(1)) && !m.pool.grab(user(5))
+	}
+	return map[string]story{
+		"for a list that is lost, claimed": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) }, lost: emptied,
+			want: func(m *model, _ worker.Recovery) bool { return m.paid(0, 0) && nobodyElse(m, packet.StatusClosing) }},
+		"for a list that is lost, not charged yet": {dice: list(), before: unrecorded, after: func(m *model) {
+			m.take(func() error { _, err := m.packets.RecordPacket(ctx, m.packet); return err })
+		}, lost: emptied, want: func(m *model, _ worker.Recovery) bool {
+			if !nobodyElse(m, packet.StatusFunding) {
+				return false
+			}
+			m.quiets()
+			return m.refund() != nil && m.refund().Amount == m.packet.TotalAmount && m.books.rec.Reason == packet.CloseUnopened
+		}},
+		"for a list that Redis has": {dice: list(), before: unrecorded, after: func(m *model) { opens(m); m.pays(0) },
+			want: func(m *model, _ worker.Recovery) bool {
+				return m.books.rec.Stored == packet.StatusOpen && !m.books.rec.ListLost() && !m.pool.grab(user(5)) && m.pool.grab(user(1))
+			}},
+	}
+}
+
+// leftStories: what the recovery cannot find out is left to staff.
+func leftStories() map[string]story {
+	charge := func(m *model) string { return payout.ID(payout.KindCharge, m.packet.ID, 0) + ":" }
+	return map[string]story{
+		"paid to the account of another": {before: func(m *model) { opens(m); m.pays(0) }, after: func(m *model) {
+			m.pool.grab(user(1))
+			m.pool.handoffs[0].Recipient = user(0)
+			m.quiets()
+		}, lost: losePool, left: func(m *model) string { return payout.OrderNo(payoutOf(m, 1), 1) }},
+		"paid by other means": {dice: loaded{}, before: func(m *model) {
+			opens(m)
+			m.refused(func() { m.pays(0) })
+		}, after: func(m *model) {
+			id := payoutOf(m, 0)
+			m.twoDecide(id, payout.DecisionMarkPaid)
+			m.start(id, nil)
+			m.quiets()
+		}, left: func(m *model) string { return payoutOf(m, 0) + ":" }},
+		"charged, and the terms are lost": {before: unrecorded, after: opens, lost: losePool, left: charge},
+		"older than what the provider remembers": {dice: loaded{"memory": 2, "life": 2}, before: opens,
+			after: func(m *model) { m.pass(3 * time.Hour) },
+			left:  charge},
+	}
+}
+
+// TestRecoverStories: the recovery of a restored MySQL finds what has happened and leaves to
+// staff what it cannot find; everything else comes to its end.
+func TestRecoverStories(t *testing.T) {
+	for _, some := range []map[string]story{chargeStories(), numberStories(), promiseStories(), listStories(), leftStories()} {
+		for name, s := range some {
+			t.Run(name, func(t *testing.T) {
+				if m := s.play(t); len(m.wrong) > 0 {
+					t.Errorf("%q\n%s", m.wrong, strings.Join(m.story, "\n"))
+				}
+			})
+		}
+	}
+}
+
+// TestRecoverWaitsByTheBooksClock: MySQL's clock decides how long sends that were noted after the
+// backup may still be under way, and which part of the statement is read. The machine's own clock
+// is a hundred years behind here.
+func TestRecoverWaitsByTheBooksClock(t *testing.T) {
+	const window = payout.LeaveWithin + landingWindow
+	for _, gone := range []time.Duration{0, window / 4, window} {
+		m := newModel(ordinary{})
+		opens(m)
+		m.keepBackup()
+		m.pass(2 * unnoticed)
+		m.restore()
+		m.pass(gone)
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			told, err := m.newRecovery().Run(ctx)
+			if waited := time.Since(began); err != nil || !told.Ended || waited != window-gone {
+				t.Errorf("%s after the restore it waits %s, want %s: %+v, %v", gone, waited, window-gone, told, err)
+			}
+			if told.Lines != 1 {
+				t.Errorf("%d lines of the statement were read, want that of the charge", told.Lines)
+			}
+		})
+	}
+}

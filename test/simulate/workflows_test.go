@@ -1,0 +1,393 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/interceptor"
+	tlog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"hongbao/activities"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/test/logs"
+	"hongbao/workflows"
+)
+
+var workflowLifetimes = flag.Int("workflows", 2000, "lifetimes that TestWorkflows lets the real workflows live")
+
+// thrown is the dice of one lifetime, from its number. Steps throw it at the same
+// time, so that two runs of a seed may differ in what comes first.
+type thrown struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (d *thrown) n(_ string, sides int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(sides)
+}
+
+// town is a lifetime in Temporal's test environment: the workflow around the real
+// ones, which are its children, all on one clock that skips waiting.
+type town struct {
+	*world
+	env  *testsuite.TestWorkflowEnvironment
+	open map[string]int // runs, by their workflows; "" is the packet's
+	runs int
+	last time.Time     // that the clock told
+	long workflow.Info // of a run whose history has grown long
+	// wakes are how to signal open runs, by their workflows too.
+	wakes map[string]wake
+	// renewed are the workflows that go on as a new run which has not begun: the test
+	// environment cannot signal them.
+	renewed map[string]bool
+}
+
+type wake struct {
+	workflow.ChildWorkflowFuture
+	id string
+}
+
+// signal signals a run that can be.
+func (t *town) signal(ctx workflow.Context, key, name string, what any) (sent bool) {
+	child, ok := t.wakes[key]
+	renewed := false
+	if t.look(func() { renewed = t.renewed[child.id] }); !ok || renewed {
+		return false
+	}
+	child.SignalChildWorkflow(ctx, name, what)
+	return true
+}
+
+func newTown(n uint64) *town {
+	var suite testsuite.WorkflowTestSuite
+	t := &town{open: map[string]int{}, wakes: map[string]wake{}, renewed: map[string]bool{}}
+	suite.SetLogger(tlog.NewStructuredLogger(slog.New(logs.Refuse(slog.DiscardHandler, logs.SignalsLeft, func(slog.Record) {
+		t.look(func() { t.violated("a run ended with signals it had not taken") })
+	}))))
+	t.env = suite.NewTestWorkflowEnvironment()
+	t.env.SetStartTime(born)
+	t.env.SetTestTimeout(time.Minute)
+	t.world = newWorld(&thrown{rng: rand.New(rand.NewPCG(n, 6))}, t.time, fmt.Sprint(n))
+	t.returnsErrors, t.briefly, t.limits.Remembers = true, true, remembersLong
+	t.packets.Starter = t
+	for name, fn := range map[string]any{workflows.PacketWorkflow: workflows.Packet, workflows.PayoutWorkflow: workflows.Payout,
+		workflows.RefundWorkflow: workflows.Refund, workflows.ChargeWorkflow: workflows.Charge, "Town": t.live} {
+		t.env.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
+	t.env.SetContinueAsNewSuggested(true) // to this workflow alone: it lends it to others
+	// A busy machine may keep a workflow waiting for longer than a second.
+	t.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&histories{town: t}},
+		DeadlockDetectionTimeout: time.Minute})
+	t.env.RegisterActivity(t.packets)
+	t.env.RegisterActivity(t.payments)
+	t.env.RegisterActivity(t.atOnce)
+	return t
+}
+
+// time is the environment's, and goes on a little at every look, as clocks do: a
+// question that is put at the very time of a decision would be put again for ever.
+// The lock is held.
+func (t *town) time() time.Time {
+	t.last = t.last.Add(100 * time.Microsecond)
+	if at := t.env.Now(); at.After(t.last) {
+		t.last = at
+	}
+	return t.last
+}
+
+// RestartPayout is what the drain does for a winner without a payout: it has the
+// hand-off come again.
+func (t *town) RestartPayout(_ context.Context, c packet.Claim, _ string) (bool, error) {
+	t.look(func() { t.pool.handoffs = append(t.pool.handoffs, c) })
+	return true, nil
+}
+
+// start starts a run, whatever other runs there are.
+func (t *town) start(ctx workflow.Context, key, name string, in any) {
+	t.runs++
+	id := fmt.Sprintf("%s/%d", name, t.runs)
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id}), name, in)
+	t.open[key]++
+	t.wakes[key] = wake{child, id}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		_ = child.Get(ctx, nil) // a red run is an ordinary end: the row says why
+		if t.open[key]--; t.open[key] == 0 {
+			delete(t.wakes, key)
+		}
+	})
+}
+
+func (t *town) startPacket(ctx workflow.Context) {
+	t.start(ctx, "", workflows.PacketWorkflow, workflows.PacketInput{Packet: t.packet})
+}
+
+func (t *town) startClaim(ctx workflow.Context, c packet.Claim) {
+	id := payout.ID(payout.KindPayout, c.PacketID, c.ShareIndex)
+	t.start(ctx, c.UserID, workflows.PayoutWorkflow, workflows.PayoutInput{Claim: &c, PaymentID: id})
+}
+
+// startClaims is the model's of that name.
+func (t *town) startClaims(ctx workflow.Context, claims []packet.Claim) {
+	for _, c := range claims {
+		switch {
+		case t.open[c.UserID] == 0:
+			t.startClaim(ctx, c)
+		case t.books.hasOther(c):
+			t.mayDie(func() error {
+				_, err := activities.BookClaim(context.Background(), t.books, c, t.bank.Name())
+				return err
+			})
+		}
+	}
+}
+
+// startRow starts a run that has only the name of its row.
+func (t *town) startRow(ctx workflow.Context, id string) {
+	switch payout.Kind(id[0]) {
+	case payout.KindPayout, payout.KindHonour:
+		t.start(ctx, t.books.runKey(id), workflows.PayoutWorkflow, workflows.PayoutInput{PaymentID: id})
+	case payout.KindRefund:
+		t.start(ctx, id, workflows.RefundWorkflow, workflows.RefundInput{PaymentID: id, PacketID: t.packet.ID})
+	case payout.KindCharge:
+		t.start(ctx, id, workflows.ChargeWorkflow, workflows.PayoutInput{PaymentID: id})
+	}
+}
+
+func (t *town) sleep(ctx workflow.Context, d time.Duration) {
+	_ = workflow.Sleep(ctx, d)
+	t.look(func() { t.bank.advance(); t.judge("time") })
+}
+
+// relay delivers hand-offs.
+func (t *town) relay(ctx workflow.Context) {
+	for n := t.handoffs(); n > 0; n-- {
+		t.startClaim(ctx, t.pool.take(n-1, t.calm || !t.hit("not acknowledged", 10)))
+	}
+}
+
+func (t *town) handoffs() (n int) {
+	t.look(func() { n = len(t.pool.handoffs) })
+	return n
+}
+
+// dispatch starts or wakes the runs that the outbox wants, and tells the packet's
+// run why to close.
+func (t *town) dispatch(ctx workflow.Context) {
+	for _, id := range t.books.due() {
+		if key := t.books.runKey(id); t.open[key] == 0 {
+			t.startRow(ctx, id)
+		} else {
+			t.signal(ctx, key, workflows.SignalWake, nil)
+		}
+	}
+	var late []packet.Claim
+	t.look(func() { late, t.late = t.late, nil })
+	for _, c := range late {
+		t.startClaim(ctx, c)
+	}
+	var why packet.CloseReason
+	t.look(func() { why = t.pool.signal })
+	if why != "" && t.signal(ctx, "", workflows.SignalClose, why) || t.open[""] == 0 {
+		t.look(func() { t.pool.signal = "" })
+	}
+}
+
+func (t *town) watch(ctx workflow.Context) {
+	payments, winners, alive := t.books.lost()
+	for _, id := range payments {
+		if t.open[t.books.runKey(id)] == 0 {
+			t.startRow(ctx, id)
+		}
+	}
+	t.startClaims(ctx, winners)
+	if alive && t.open[""] == 0 {
+		t.startPacket(ctx)
+	}
+}
+
+func (t *town) notices() {
+	var all []string
+	t.look(func() { all, t.bank.notices = t.bank.notices, nil })
+	for _, no := range all {
+		t.mayDie(func() error { return t.books.notify(no) })
+		if t.hit("notified twice", 20) {
+			t.mayDie(func() error { return t.books.notify(no) })
+		}
+	}
+}
+
+// mayDie makes a change by a process that may die in it.
+func (t *town) mayDie(change func() error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if _, ok := cause.(crashed); !ok {
+				panic(cause)
+			}
+		}
+	}()
+	_ = change()
+}
+
+// loseRedis puts Redis back to an older copy, or loses all of it.
+func (t *town) loseRedis() {
+	switch t.dice.n("redis", 8) {
+	case 0, 1, 2:
+		t.pool.restored(1 + t.dice.n("lost", 3))
+	case 3:
+		t.pool.emptied()
+	case 4, 5:
+		t.notice([]int{-1, 1, 2, 100}[t.dice.n("lacking", 4)])
+	}
+}
+
+// live is the workflow of the town. It is never replayed, and may throw dice.
+func (t *town) live(ctx workflow.Context) error {
+	t.long = *workflow.GetInfo(ctx)
+	t.startPacket(ctx)
+	people := 1 + t.dice.n("people", 8)
+	for range 6 + t.dice.n("length", 8) {
+		t.sleep(ctx, []time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}[t.dice.n("pause", 3)])
+		for range t.dice.n("crowd", 4) {
+			t.pool.grab(user(t.dice.n("user", people)))
+		}
+		switch t.dice.n("act", 12) {
+		case 0, 6, 7, 8:
+			if decide := t.finance(); decide != nil {
+				t.mayDie(decide)
+			}
+		case 1:
+			if t.dice.n("recalled", 4) == 0 {
+				t.pool.recall()
+			}
+		case 2: // another run of the same row
+			if payments, _, _ := t.books.lost(); len(payments) > 0 {
+				t.startRow(ctx, payments[t.dice.n("again", len(payments))])
+			}
+		case 3:
+			t.watch(ctx)
+		case 4:
+			t.mayDie(func() error { return t.books.setHold(t.dice.n("held", 3) > 0) })
+		case 5:
+			t.loseRedis()
+		}
+		t.rebuild(ctx)
+		t.notices()
+		t.relay(ctx)
+		t.dispatch(ctx)
+	}
+	t.calms()
+	for range 500 {
+		if t.broken() {
+			return nil
+		}
+		t.rebuild(ctx)
+		t.notices()
+		t.relay(ctx)
+		t.dispatch(ctx)
+		t.watch(ctx)
+		t.closeMoved()
+		if t.sleep(ctx, 10*time.Minute); !t.quiet() {
+			continue
+		}
+		if !t.reconcile() {
+			t.end()
+			return nil
+		}
+	}
+	t.look(func() { t.violated("no end; open: %v, outbox %v", t.open, t.books.outbox) })
+	return nil
+}
+
+// closeMoved has two persons close what was paid under an earlier number.
+func (t *town) closeMoved() {
+	for _, id := range t.books.allStuck() {
+		if !t.books.movedBefore(id) {
+			continue
+		}
+		err := t.books.decide(id, payout.DecisionMarkPaid, staff[0])
+		if err == nil {
+			err = t.books.agree(t.books.decisions[len(t.books.decisions)-1], staff[1], true)
+		}
+		if err != nil && !errors.Is(err, payout.ErrDecisionPending) {
+			t.look(func() { t.violated("two persons decided about %s: %v", id, err) })
+		}
+	}
+}
+
+func (t *town) broken() (yes bool) {
+	t.look(func() { yes = len(t.wrong) > 0 })
+	return yes
+}
+
+// quiet reports whether no run is open and nothing has to happen.
+func (t *town) quiet() bool {
+	for _, n := range t.open {
+		if n > 0 {
+			return false
+		}
+	}
+	return t.handoffs() == 0 && t.settled(func(string) bool { return false })
+}
+
+// TestWorkflows: the same, lived by the real workflows, several runs of a row at once.
+func TestWorkflows(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // little is kept, much is thrown away
+	began, seen := time.Now(), census{}
+	base := *seed
+	if base == 0 {
+		base = rand.Uint64()
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	next := make(chan uint64)
+	for range 64 { // some lifetimes wait, for the drain's own pauses
+		group.Go(func() {
+			for n := range next {
+				town := newTown(n)
+				town.env.ExecuteWorkflow("Town")
+				if err := town.env.GetWorkflowError(); err != nil {
+					town.look(func() { town.violated("the workflow: %v", err) })
+				}
+				mu.Lock()
+				seen.count(town.world)
+				if len(town.wrong) > 0 {
+					t.Errorf("seed %d, lifetime %d:\n%s\n\n%s", base, n-base, strings.Join(town.wrong, "\n"),
+						strings.Join(town.story[:min(len(town.story), 200)], "\n"))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range uint64(*workflowLifetimes) {
+		if t.Failed() {
+			break
+		}
+		next <- base + i
+	}
+	close(next)
+	group.Wait()
+	if !t.Failed() {
+		seen.reach(t, *workflowLifetimes,
+			slices.Concat(mustReach, []string{"h failed", "the same person", "not on the list", "redis restored", "redis emptied",
+				"a loss was noticed", "rebuilt", "parked: held",
+				workflows.PacketWorkflow + " goes on as a new run", workflows.PayoutWorkflow + " goes on as a new run", workflows.RefundWorkflow +
+					" goes on as a new run"}))
+	}
+	t.Logf("seed %d: %d lifetimes by the workflows in %s: %v", base, *workflowLifetimes, time.Since(began).Round(time.Millisecond), seen)
+}

@@ -1,0 +1,244 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"hongbao/activities"
+	"hongbao/internal/money"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// Times are far ahead: steps that look at the machine's own clock find every
+// deadline of a lifetime ahead of it, whenever the test runs.
+var born = time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const (
+	landingWindow = 10 * time.Second
+	// What the provider remembers: for longer than a lifetime, or so short that it
+	// may forget what a lifetime still wants to know.
+	remembersLong  = 30 * 24 * time.Hour
+	remembersShort = 25 * time.Hour
+	// approveFrom is the amount in fen from which a retry needs a second person.
+	approveFrom = 1000
+)
+
+var (
+	seedKey = [32]byte{1, 2, 3}
+	salt    = []byte("salt of the simulated app")
+)
+
+// dice decides what happens: n draws from 0 to sides-1, and 0 is the ordinary case.
+type dice interface {
+	n(what string, sides int) int
+}
+
+// crashed is what a process that dies panics with.
+type crashed struct{ at string }
+
+// world is one lifetime: a packet and everything around it. Its lock stands for the
+// transactions of MySQL, the single thread of Redis, and the provider's own.
+type world struct {
+	mu   sync.Mutex
+	dice dice
+	now  func() time.Time
+	// calm: nothing goes wrong any more.
+	calm bool
+	// returnsErrors: a step can also fail with an error; otherwise its process dies.
+	returnsErrors bool
+	// briefly: nothing is pending for long, as each question about it costs.
+	briefly bool
+	// faults in a hundred steps.
+	faults int
+	wrong  []string // violations, the first one first
+	story  []string // what happened, for people
+	// statements of the provider that were compared with the books.
+	statements int
+	// reached counts what rows do not show: that somebody was refused, say.
+	reached map[string]int
+
+	packet packet.Packet
+	// guests are the users on the packet's list; nil: everyone may grab.
+	guests map[string]bool
+	// told is what users were told to have won, whatever became of the pool since;
+	// missed are those of them whose winners and hand-offs a lost Redis may have
+	// taken with it.
+	told   []packet.Claim
+	missed map[string]bool
+	// complete is until when the books were that were restored last.
+	complete time.Time
+	// leftAt is when a number was left to people, chargeLeft: so was the packet's charge, and
+	// nobody has recovered it since.
+	leftAt     map[string]time.Time
+	chargeLeft bool
+	// refused: the sender was told that his packet was rejected.
+	refused bool
+	// lost are the claims that a rebuild has reported as lost (rule R9), late the
+	// hand-offs that come when it is over.
+	lost map[told]bool
+	late []packet.Claim
+	// copied is the copy of the books' number in Redis; recovering: a recovery is at work,
+	// by several goroutines, and nothing is drawn; it dies after so many changes, 0: not.
+	copied     int64
+	recovering bool
+	diesAfter  int
+	// losesAfter so many changes of a recovery the books are restored once more, by loses;
+	// 0: they are not.
+	losesAfter int
+	loses      func()
+	// started are the claims that runs were started with, ended how the last run of a
+	// payment has ended: Temporal remembers.
+	started []packet.Claim
+	ended   map[string]payout.Status
+	limits  payout.Limits
+	// held and sent are what the last look saw: a hold, and the sends noted by then.
+	held bool
+	sent int
+
+	books *books
+	pool  *pool
+	bank  *bank
+
+	packets  *activities.Packets
+	payments *activities.Payments
+	atOnce   *activities.AtOnce
+}
+
+func newWorld(d dice, now func() time.Time, key string) *world {
+	w := &world{dice: d, now: now, faults: []int{0, 4, 8, 12, 30}[d.n("trouble", 5)], reached: map[string]int{}, missed: map[string]bool{},
+		lost: map[told]bool{}, ended: map[string]payout.Status{}, leftAt: map[string]time.Time{}}
+	w.limits = payout.Limits{LandingWindow: landingWindow, Remembers: remembersLong}
+	if d.n("memory", 3) == 2 {
+		w.limits.Remembers = remembersShort
+	}
+	id := packet.NewID(salt, key)
+	count := 1 + d.n("shares", 6)
+	total := money.Fen(count + d.n("total", 2000))
+	mode := packet.SplitRandom
+	if d.n("mode", 4) == 3 {
+		mode = packet.SplitEqual
+	}
+	at := now()
+	w.packet = packet.Packet{ID: id, App: "app", SenderID: "sender", Currency: packet.CurrencyCNY, TotalAmount: total, ShareCount: count,
+		Split:    mode,
+		MinShare: 1, BodyHash: "hash", Commitment: packet.Commitment(packet.DeriveSeed(seedKey, id)), CreatedAt: at, OpensAt: at,
+		ExpiresAt: at.Add([]time.Duration{time.Hour, time.Minute, 24 * time.Hour}[d.n("life", 3)])}
+	if d.n("guests", 4) == 3 {
+		w.guests = map[string]bool{}
+		for i := range 1 + d.n("invited", 5) {
+			w.guests[user(i)] = true
+		}
+		w.packet.EligibleCount = len(w.guests)
+	}
+	w.books = newBooks(w)
+	w.pool = &pool{world: w, state: packet.PoolFunding, byUser: map[string]packet.Claim{}, restricted: w.guests != nil,
+		eligible: maps.Clone(w.guests)}
+	w.bank = &bank{world: w, orders: map[string]*order{}, told: map[string]answer{}}
+	w.packets = &activities.Packets{Books: w.books, Pool: w.pool, Provider: w.bank, SeedKey: seedKey}
+	w.payments = &activities.Payments{Cashbook: w.books, Provider: w.bank, Gate: w.newGate(), Pools: chargePools{pool: w.pool}, Now: w.clock}
+	w.atOnce = &activities.AtOnce{Packets: w.packets, Payments: w.payments}
+	return w
+}
+
+// clock is the time for those who do not hold the lock.
+func (w *world) clock() (at time.Time) {
+	w.look(func() { at = w.now() })
+	return at
+}
+
+// newGate returns the gate of a process that was just started.
+func (w *world) newGate() *activities.Gate {
+	g := activities.NewGate("bank", pace{w}, slog.New(slog.DiscardHandler))
+	g.Now = w.clock
+	g.Spread = func(d time.Duration) time.Duration { return d * time.Duration(w.dice.n("spread", 8)) / 8 }
+	return g
+}
+
+// pace is the turn at the provider: mostly at once, else in a while.
+type pace struct{ w *world }
+
+// Turn implements activities.Pacer.
+func (p pace) Turn(context.Context, string) (time.Duration, error) {
+	calm := false
+	if p.w.look(func() { calm = p.w.calm }); calm || p.w.faults == 0 || !p.w.hit("pace", 5) {
+		return 0, nil
+	}
+	return time.Duration(1+p.w.dice.n("turn", 5)) * time.Second, nil
+}
+
+// hit draws whether something happens that happens in some of a hundred cases.
+func (w *world) hit(what string, percent int) bool {
+	return w.dice.n(what, 100) >= 100-percent
+}
+
+// note adds a line to the story. The lock is held.
+func (w *world) note(format string, args ...any) {
+	w.story = append(w.story, w.now().Sub(born).String()+" "+fmt.Sprintf(format, args...))
+}
+
+// violated notes what is wrong. The lock is held.
+func (w *world) violated(format string, args ...any) {
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+	w.note("VIOLATION: "+format, args...)
+}
+
+var errAway = fmt.Errorf("drawn: %w", packet.ErrUnavailable)
+
+// do makes one change of one store, and looks at everything after it. The process
+// may die before or after it; the store may be away, or its answer be lost.
+func (w *world) do(what string, change func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recovering && w.diesAfter > 0 {
+		if w.diesAfter--; w.diesAfter == 0 {
+			w.diesAfter = 1 // for all that is under way
+			return errDied
+		}
+	}
+	if w.recovering && w.losesAfter > 0 {
+		if w.losesAfter--; w.losesAfter == 0 {
+			w.loses()
+		}
+	}
+	fate := 0
+	if !w.calm && !w.recovering && w.faults > 0 && w.hit("fault", w.faults) {
+		fate = 1 + w.dice.n("fate", 4)
+		if !w.returnsErrors {
+			fate = 1 + (fate-1)%2
+		}
+	}
+	switch fate {
+	case 1:
+		w.note("died before %s", what)
+		panic(crashed{"before " + what})
+	case 3:
+		return errAway
+	}
+	err := change()
+	if err != nil && !errors.Is(err, errMoved) {
+		w.note("%s: %v", what, err)
+	}
+	w.judge(what)
+	switch fate {
+	case 2:
+		w.note("died after %s", what)
+		panic(crashed{"after " + what})
+	case 4:
+		w.note("no answer of %s", what)
+		return errAway
+	}
+	return err
+}
+
+// look reads. The lock is not held.
+func (w *world) look(read func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	read()
+}

@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"hongbao/activities"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/workflows"
+)
+
+// pastPage is how many runs one look at Temporal's list brings.
+const pastPage = 1000
+
+// past calls visit for every run, ended or not, that a query finds. A run that was
+// started within the last second or so may not be listed yet.
+func (s *Starter) past(ctx context.Context, query string, visit func(id, runID string) error) error {
+	for token := []byte(nil); ; {
+		page, err := s.patientList(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: pastPage, Query: query, NextPageToken: token})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.GetExecutions() {
+			if err := visit(e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
+				return err
+			}
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return nil
+		}
+	}
+}
+
+// How long a list of runs is asked for. Servers limit lists more than anything else, to 10
+// a second by default: who comes too early is told so only when his time is over.
+const (
+	listPatience = 2 * time.Minute
+	listPause    = time.Second
+)
+
+// patientList asks for a page again while Temporal is busy or away, up to listPatience: a
+// recovery that gave up would begin with the first packet again.
+func (s *Starter) patientList(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (
+	*workflowservice.ListWorkflowExecutionsResponse, error) {
+	for until := time.Now().Add(listPatience); ; {
+		callCtx, cancel := context.WithTimeout(ctx, startTimeout)
+		page, err := s.client.ListWorkflow(callCtx, request)
+		cancel()
+		if err == nil {
+			return page, nil
+		}
+		if !activities.TemporalAway(err) || time.Now().After(until) || !pause(ctx, listPause) {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+	}
+}
+
+// PacketsSince names the packets whose runs were started since then.
+func (s *Starter) PacketsSince(ctx context.Context, since time.Time) ([]string, error) {
+	var ids []string
+	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
+	err := s.past(ctx, query, func(id, _ string) error {
+		if id = strings.TrimPrefix(id, workflows.PacketID("")); packet.ValidID(id) {
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// WinnersSince names, by packet, the users whose payouts were started since then.
+func (s *Starter) WinnersSince(ctx context.Context, since time.Time) (map[string][]string, error) {
+	users := map[string][]string{}
+	query := fmt.Sprintf("WorkflowType = '%s' AND StartTime >= '%s'", workflows.PayoutWorkflow, since.UTC().Format(time.RFC3339Nano))
+	err := s.past(ctx, query, func(id, _ string) error {
+		_, rest, _ := strings.Cut(id, "/")
+		packetID, user, _ := strings.Cut(rest, "/")
+		if packet.ValidID(packetID) && id == workflows.PayoutID(packetID, user) {
+			users[packetID] = append(users[packetID], user)
+		}
+		return nil
+	})
+	return users, err
+}
+
+// ClaimsOf returns the claims of a packet with which payouts were started, but for
+// those of users that known reports: a user's id is part of the run's.
+func (s *Starter) ClaimsOf(ctx context.Context, packetID string, known func(users []string) (map[string]bool, error)) ([]packet.Claim,
+	error) {
+	runs, users := map[string][]string{}, []string{}
+	query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s'", workflows.PayoutWorkflow, workflows.AttrPacketID.GetName(), packetID)
+	err := s.past(ctx, query, func(id, runID string) error {
+		user, ok := strings.CutPrefix(id, workflows.PayoutID(packetID, ""))
+		if ok && runs[user] == nil {
+			users = append(users, user)
+		}
+		runs[user] = append(runs[user], runID)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var claims []packet.Claim
+	for len(users) > 0 {
+		some := users[:min(compareUsers, len(users))]
+		users = users[len(some):]
+		have, err := known(some)
+		if err != nil {
+			return nil, err
+		}
+		for _, user := range some {
+			if have[user] {
+				continue
+			}
+			c, err := s.claimOf(ctx, packetID, user, runs[user])
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				claims = append(claims, *c)
+			}
+		}
+	}
+	return claims, nil
+}
+
+// claimOf is the claim with which one of the runs of a payout was started; nil when
+// none of them has it: a decision or a repair starts one with the payment's id.
+func (s *Starter) claimOf(ctx context.Context, packetID, user string, runIDs []string) (*packet.Claim, error) {
+	for _, runID := range runIDs {
+		var in workflows.PayoutInput
+		found, err := s.input(ctx, workflows.PayoutID(packetID, user), runID, &in)
+		if err != nil {
+			return nil, err
+		}
+		if found && in.Claim != nil && in.Claim.PacketID == packetID && in.Claim.UserID == user {
+			return in.Claim, nil
+		}
+	}
+	return nil, nil
+}
+
+// PacketOf returns what a packet's latest run was started with, and whether that
+// run is still open; found is false when Temporal knows none.
+func (s *Starter) PacketOf(ctx context.Context, packetID string) (p packet.Packet, open, found bool, err error) {
+	var in workflows.PacketInput
+	if found, err = s.input(ctx, workflows.PacketID(packetID), "", &in); err != nil || !found || in.ID != packetID {
+		return p, false, false, err
+	}
+	latest, err := s.latest(ctx, workflows.PacketID(packetID))
+	return in.Packet, latest.open, true, err
+}
+
+// input reads what a run was started with; runID "" is the latest.
+func (s *Starter) input(ctx context.Context, id, runID string, to any) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	events := s.client.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	if !events.HasNext() {
+		return false, nil
+	}
+	first, err := events.Next()
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("history of %s: %w", id, err)
+	}
+	return true, decodeInput(id, first.GetWorkflowExecutionStartedEventAttributes().GetInput(), to)
+}
+
+func decodeInput(id string, input *commonpb.Payloads, to any) error {
+	if err := converter.GetDefaultDataConverter().FromPayloads(input, to); err != nil {
+		return fmt.Errorf("input of %s: %w", id, err)
+	}
+	return nil
+}
+
+// EndedAs is the status with which the latest run of a payment ended by itself; ""
+// when it has not, or Temporal does not know it.
+func (s *Starter) EndedAs(ctx context.Context, p payout.Payment) (payout.Status, error) {
+	id := workflows.PaymentWorkflowID(p)
+	if id == "" {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	d, err := s.client.DescribeWorkflowExecution(ctx, id, "")
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) || err == nil && d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("describe %s: %w", id, err)
+	}
+	var status payout.Status
+	if err := s.client.GetWorkflow(ctx, id, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()).Get(ctx, &status); err != nil {
+		return "", fmt.Errorf("result of %s: %w", id, err)
+	}
+	return status, nil
+}

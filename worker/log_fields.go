@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+	sdk "go.temporal.io/sdk/interceptor"
+
+	"hongbao/internal/observe"
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+)
+
+// named gives every line that a step logs, however deep, the ids of what it works on.
+type named struct{ sdk.WorkerInterceptorBase }
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (*named) InterceptActivity(_ context.Context, next sdk.ActivityInboundInterceptor) sdk.ActivityInboundInterceptor {
+	return &namedStep{sdk.ActivityInboundInterceptorBase{Next: next}}
+}
+
+type namedStep struct {
+	sdk.ActivityInboundInterceptorBase
+}
+
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor.
+func (s *namedStep) ExecuteActivity(ctx context.Context, in *sdk.ExecuteActivityInput) (any, error) {
+	return s.Next.ExecuteActivity(observe.Naming(ctx, idsOf(activity.GetInfo(ctx).WorkflowExecution.ID, in.Args)...), in)
+}
+
+// idsOf are the ids of a step: its run, its packet, and its payment when its first
+// argument tells that.
+func idsOf(workflowID string, args []any) []slog.Attr {
+	ids := []slog.Attr{slog.String(observe.LogWorkflow, workflowID)}
+	_, rest, _ := strings.Cut(workflowID, "/")
+	if id, _, _ := strings.Cut(rest, "/"); packet.ValidID(id) {
+		ids = append(ids, slog.String(observe.LogPacket, id))
+	}
+	if len(args) == 0 {
+		return ids
+	}
+	switch arg := args[0].(type) {
+	case packet.Claim:
+		ids = append(ids, slog.String(observe.LogPayment, payout.ID(payout.KindPayout, arg.PacketID, arg.ShareIndex)))
+	case string: // a payment's id, or one of its order numbers
+		if parts, err := payout.Parse(arg); err == nil {
+			ids = append(ids, slog.String(observe.LogPayment, parts.PaymentID))
+		}
+	}
+	return ids
+}

@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"hongbao/internal/packet"
+	"hongbao/workflows"
+)
+
+// RestartPacket gives a packet a run unless one is open: also after a person
+// terminated, cancelled or deleted the one it had, which StartPacket takes for
+// done. It reports whether a run was started.
+func (s *Starter) RestartPacket(ctx context.Context, p packet.Packet) (bool, error) {
+	return s.again(ctx, s.packetStart(p), workflows.PacketWorkflow, s.packetInput(p))
+}
+
+// RestartPayout does the same for a claim. app may be empty.
+func (s *Starter) RestartPayout(ctx context.Context, c packet.Claim, app string) (bool, error) {
+	options, in := s.payoutStart(c, app)
+	return s.again(ctx, options, workflows.PayoutWorkflow, in)
+}
+
+// again starts a new run of a workflow id unless one is open (ALLOW_DUPLICATE +
+// FAIL). Any start may be repeated (rule R3): the new run reads the row.
+func (s *Starter) again(ctx context.Context, o client.StartWorkflowOptions, name string, in any) (bool, error) {
+	o.TaskQueue = workflows.TaskQueue
+	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	o.WorkflowExecutionErrorWhenAlreadyStarted = true
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_, err := s.client.ExecuteWorkflow(ctx, o, name, in)
+	var started *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &started):
+		return false, nil
+	}
+	return false, fmt.Errorf("start %s: %w", o.ID, err)
+}
+
+// run is what Temporal knows of the latest run of a workflow id.
+type run struct {
+	open   bool // it, or what it waits for, has still to happen
+	paused bool // by a person: the run itself or one of its steps
+	idle   bool // it is open, and waits for a timer or a signal alone
+}
+
+// latest looks at the latest run of a workflow id; one that Temporal does not
+// know is not open.
+func (s *Starter) latest(ctx context.Context, id string) (run, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	d, err := s.client.DescribeWorkflowExecution(ctx, id, "")
+	var gone *serviceerror.NotFound
+	if errors.As(err, &gone) {
+		return run{}, nil
+	}
+	if err != nil {
+		return run{}, fmt.Errorf("describe %s: %w", id, err)
+	}
+	status := d.GetWorkflowExecutionInfo().GetStatus()
+	r := run{paused: status == enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED}
+	r.open = r.paused || status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	for _, a := range d.GetPendingActivities() {
+		r.paused = r.paused || a.GetPaused()
+	}
+	r.idle = r.open && !r.paused && len(d.GetPendingActivities()) == 0 && d.GetPendingWorkflowTask() == nil
+	return r, nil
+}
+
+// endedRun is a run that ended otherwise than by its own code.
+type endedRun struct{ workflowID, runID string }
+
+// endedByHand lists runs that were terminated or cancelled, or timed out, since
+// the given time, newest first; the run that a reset replaced is one of them. At
+// most limit: what is beyond is found by the rows.
+func (s *Starter) endedByHand(ctx context.Context, since time.Time, limit int) ([]endedRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	query := fmt.Sprintf("ExecutionStatus IN ('Terminated', 'Canceled', 'TimedOut') AND CloseTime > '%s'",
+		since.UTC().Format(time.RFC3339Nano))
+	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: int32(limit), Query: query})
+	if err != nil {
+		return nil, fmt.Errorf("list runs ended by hand: %w", err)
+	}
+	out := make([]endedRun, 0, len(answer.GetExecutions()))
+	for _, e := range answer.GetExecutions() {
+		out = append(out, endedRun{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()})
+	}
+	return out, nil
+}
+
+// openRuns lists the workflow ids of payouts' runs that are open, and of packets' that
+// were started since the given time. Temporal's lists come late: what was started just
+// now may be missing.
+func (s *Starter) openRuns(ctx context.Context, since time.Time) ([]string, error) {
+	query := fmt.Sprintf("ExecutionStatus = 'Running' AND (WorkflowType = '%s' OR WorkflowType = '%s' AND StartTime > '%s')",
+		workflows.PayoutWorkflow, workflows.PacketWorkflow, since.UTC().Format(time.RFC3339Nano))
+	var ids []string
+	for token := []byte(nil); ; {
+		answer, err := s.listRuns(ctx, query, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range answer.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		if token = answer.GetNextPageToken(); len(token) == 0 {
+			return ids, nil
+		}
+	}
+}
+
+// runsPage is how many runs one call lists.
+const runsPage = 1000
+
+func (s *Starter) listRuns(ctx context.Context, query string, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	answer, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: runsPage, Query: query,
+		NextPageToken: token})
+	if err != nil {
+		return nil, fmt.Errorf("list open runs: %w", err)
+	}
+	return answer, nil
+}

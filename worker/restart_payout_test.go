@@ -1,0 +1,106 @@
+package worker_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hongbao/internal/packet"
+	"hongbao/internal/payout"
+	"hongbao/test/harness"
+	"hongbao/test/wait"
+	"hongbao/worker"
+	"hongbao/workflows"
+)
+
+// TestR10_SecondShare: a user whose payout waits for days has won another share since Redis
+// lost the first: his workflow is taken. The second one is a promise all the same, before a
+// rebuild of the lane can forget it; and once two persons keep it, it is paid beside the
+// first, which still waits. The lane that is made again tells him of the first, as the books
+// do, and forgets him with the packet.
+func TestR10_SecondShare(t *testing.T) {
+	t.Parallel()
+	r, _ := byHand(t)
+	ctx := t.Context()
+	p := r.create(t, spec{total: 1000, count: 10})
+	r.awaitOpen(t, p.ID)
+	first := r.grab(t, p.ID, "slow~confirm").Claim
+	r.awaitPayout(t, first, payout.StatusAwaitingRecipient)
+
+	// What Redis has when it lost that, and he grabbed again: nobody else has share 1 yet.
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis})
+	defer func() { _ = rdb.Close() }()
+	var amount int64
+	if err := r.sql(t).QueryRowContext(ctx, "SELECT amount FROM shares WHERE packet_id = ? AND share_index = 1",
+		p.ID).Scan(&amount); err != nil {
+		t.Fatal(err)
+	}
+	winners := must(rdb.Keys(ctx, "hb:{*}:packet:"+p.ID+":winners").Result())(t)
+	if len(winners) != 1 {
+		t.Fatalf("winners are in %q", winners)
+	}
+	record := fmt.Sprintf("1:%d:%d:0:%d:restored:", amount, amount, time.Now().UnixMilli())
+	if err := rdb.HSet(ctx, winners[0], first.UserID, record).Err(); err != nil {
+		t.Fatal(err)
+	}
+	lane := packet.Lane(p.ID, harness.Lanes)
+	if err := r.pool.Distrust(ctx, lane, packet.LaneByHand); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitShut(t, lane)
+	cfg := rebuildConfig(t, r)
+	cfg.Pace = rebuildPace
+	cfg.Pace.Patience = 5 * time.Second // past it, it goes on without him
+	wait.Until(t, "rebuilt", func() bool {
+		_, did, err := rebuilt(t, worker.NewRebuilder(cfg), lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return did
+	})
+	id := payout.ID(payout.KindHonour, p.ID, 1)
+	promise, err := r.store.PaymentOf(ctx, id)
+	if err != nil || promise.UserID != first.UserID || int64(promise.Amount) != amount || promise.Status != payout.StatusFailed ||
+		promise.Failure.Code != payout.FailureShareConflict {
+		t.Fatalf("%+v, %v", promise, err)
+	}
+	if open := r.openBreaks(t); len(open) != 1 || len(open[payout.BreakShareConflict]) != 1 {
+		t.Errorf("breaks: %+v", open)
+	}
+
+	wait.Until(t, "gate open", func() bool { _, open := r.pool.Gate(p.ID); return open })
+	if kept := must(r.store.Claim(ctx, p.ID, first.UserID))(t).Claim; !sameClaim(kept, first) {
+		t.Errorf("told %+v, the books tell %+v", first, kept)
+	}
+	r.told(t, first)
+	if list := must(listed(r, p.ID))(t); len(list) != 1 || !sameClaim(list[0], first) {
+		t.Errorf("the list has %+v, want %+v", list, first)
+	}
+
+	r.twoPersons(t, id, payout.Command{Kind: payout.DecisionRetry})
+	wait.Until(t, "the promise is kept beside the first share", func() bool {
+		kept, err := r.store.PaymentOf(ctx, id)
+		return err == nil && kept.Status == payout.StatusAwaitingRecipient // his account has to confirm this one, too
+	})
+	for _, no := range []string{payout.OrderNo(id, 1), payout.OrderNo(payout.ID(payout.KindPayout, p.ID, 0), 1)} {
+		r.call(t, http.MethodPost, "/_confirm/"+no, nil, nil)
+	}
+	r.awaitPayout(t, first, payout.StatusPaid)
+	wait.Until(t, "both runs are at their end", func() bool {
+		return r.runs(t, workflows.HonourID(p.ID, 1)) == "Completed" && r.runs(t, workflows.PayoutID(p.ID, first.UserID)) == "Completed"
+	})
+
+	must(r.pool.Recall(ctx, p.ID))(t)
+	r.awaitStatus(t, p.ID, packet.StatusClosed)
+	wait.Until(t, "retired", func() bool { return must(r.pool.View(ctx, p.ID))(t).Retired })
+	if left, err := r.pool.UserClaims(ctx, "demo", first.UserID, packet.Place{}, 10); err != nil || len(left) != 0 {
+		t.Errorf("claims of a user whose packet is retired: %+v, %v", left, err)
+	}
+	places := must(rdb.Keys(ctx, "hb:{*}:claimed").Result())(t)
+	for _, key := range places {
+		t.Errorf("%s keeps %q", key, must(rdb.ZRange(ctx, key, 0, -1).Result())(t))
+	}
+}
