@@ -113,10 +113,10 @@ bench: setup ## Measure everything beside baselines, e.g. make bench BENCH='-onl
 
 # MUTANT selects patches by a regular expression of their names: make mutants MUTANT='^(r5|r6)-'
 mutants: setup ## Break each rule of money in the product and see its test fail, e.g. make mutants MUTANT=^r5
-	@go test ./test/house -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
+	@go test -C test/house -count=1 -timeout 60m -run '^TestMutants$$/$(MUTANT)' -args -mutants
 
 guarantees: ## Print the tests and mutants of each rule of money, and the failpoints
-	@go test ./test/house -count=1 -run '^TestGuarantees$$' -args -guarantees
+	@go test -C test/house -count=1 -run '^TestGuarantees$$' -args -guarantees
 
 # Without CHAOS: two minutes of a seed that is printed.
 chaos: setup ## Break everything under load and count the money, e.g. make chaos CHAOS='-length 5m -seed 7 -rate 50'
