@@ -48,7 +48,7 @@ type Cashbook interface {
 		payout.Begun, error)
 	Late(ctx context.Context, c packet.Claim) (bool, error)
 	PaymentState(ctx context.Context, id string) (payout.State, error)
-	Lapse(ctx context.Context, id string) (payout.State, error)
+	ExpireCharge(ctx context.Context, id string) (payout.State, error)
 	BeginSend(ctx context.Context, id string, limits payout.Limits, encode func(payout.Instruction) ([]byte, error)) (payout.Begun, error)
 	Settle(ctx context.Context, o payout.Observation, asked string) (payout.State, error)
 	BeginAsk(ctx context.Context, orderNo string, by payout.Adapter) (time.Time, error)

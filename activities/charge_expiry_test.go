@@ -23,7 +23,7 @@ func (w *watched) View(context.Context, string) (packet.PoolView, error) {
 }
 
 // Lapse of a book: a charge that nothing was sent of fails, whenever it is asked for.
-func (b *book) Lapse(_ context.Context, id string) (payout.State, error) {
+func (b *book) ExpireCharge(_ context.Context, id string) (payout.State, error) {
 	b.lapses++
 	st := b.state(id)
 	if b.late { // the books' own clock says that it has not expired

@@ -9,7 +9,7 @@ import (
 
 // parked returns the payment as it is, with its send due later. What is not a
 // send, because the row has moved, is not kept waiting.
-func (a *Payments) parked(ctx context.Context, id string, why payout.Parking, wait time.Duration) (payout.Begun, error) {
+func (a *Payments) parked(ctx context.Context, id string, why payout.Deferral, wait time.Duration) (payout.Begun, error) {
 	st, err := a.Cashbook.PaymentState(ctx, id)
 	if err != nil {
 		return payout.Begun{}, typed(err)
@@ -18,7 +18,7 @@ func (a *Payments) parked(ctx context.Context, id string, why payout.Parking, wa
 	return payout.Begun{State: st}, nil
 }
 
-func (a *Payments) park(st *payout.State, why payout.Parking, wait time.Duration) {
+func (a *Payments) park(st *payout.State, why payout.Deferral, wait time.Duration) {
 	if st.Step.Do != payout.ActionSend {
 		return
 	}

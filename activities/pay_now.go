@@ -72,7 +72,7 @@ func (a *Payments) PayNow(ctx context.Context, c packet.Claim) (Outcome, error) 
 }
 
 // payLater only books the claim. Its send is due at once, or parked.
-func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Parking, wait time.Duration) (Outcome, error) {
+func (a *Payments) payLater(ctx context.Context, c packet.Claim, why payout.Deferral, wait time.Duration) (Outcome, error) {
 	if err := a.toldOf(ctx, c); err != nil {
 		return Outcome{}, typed(err)
 	}

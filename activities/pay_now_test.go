@@ -240,7 +240,7 @@ func TestPayNowParks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pacer Pacer
 		set   func(s *short)
-		want  payout.Parking
+		want  payout.Deferral
 		did   []string
 	}{
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.ParkedHeld, []string{"begin", "book"}},

@@ -167,6 +167,6 @@ func (a *Payments) lapse(ctx context.Context, id string) (st payout.State, ended
 	if err != nil || view.State != packet.PoolFunding || view.Now.Before(view.Packet.ExpiresAt) {
 		return st, false, nil //nolint:nilerr // see above
 	}
-	st, err = a.Cashbook.Lapse(ctx, id)
+	st, err = a.Cashbook.ExpireCharge(ctx, id)
 	return st, err == nil && st.Step.Do == payout.ActionEnd, typed(err)
 }

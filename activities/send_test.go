@@ -193,7 +193,7 @@ func TestSendParks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pacer Pacer
 		set   func(s *short)
-		want  payout.Parking
+		want  payout.Deferral
 		did   []string
 	}{
 		"held": {nil, func(s *short) { s.rows.held = &payout.Hold{By: "ops"} }, payout.ParkedHeld, []string{"note"}},

@@ -69,7 +69,7 @@ type opened struct {
 }
 
 type parked struct {
-	why   payout.Parking
+	why   payout.Deferral
 	times int
 	until time.Time
 }
@@ -100,7 +100,7 @@ func (g *Gate) breaker(op payout.Op) *payout.Breaker {
 
 // admit says whether a send of a payment may go out now; else why not, and when
 // it should ask again. Who is admitted reports or cancels.
-func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Parking, time.Duration) {
+func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Deferral, time.Duration) {
 	if g == nil {
 		return payout.ParkedNot, 0
 	}
@@ -108,7 +108,7 @@ func (g *Gate) admit(ctx context.Context, op payout.Op, id string) (payout.Parki
 	b := g.breaker(op)
 	wait, ok := b.Admit(g.Now())
 	if !ok {
-		why := payout.Parking(b.Why())
+		why := payout.Deferral(b.Why())
 		wait = g.park(id, why, wait)
 		g.mu.Unlock()
 		return why, wait
@@ -178,7 +178,7 @@ func (g *Gate) hold(op payout.Op, id string) time.Duration {
 
 // park notes a parked payment and returns its pause: never shorter than least,
 // longer each time, and longer the more payments are parked.
-func (g *Gate) park(id string, why payout.Parking, least time.Duration) time.Duration {
+func (g *Gate) park(id string, why payout.Deferral, least time.Duration) time.Duration {
 	now := g.Now()
 	g.sweep(now)
 	p := g.parked[id]

@@ -29,7 +29,7 @@ func (g *Gate) Collect(out chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sweep(g.Now())
-	count := map[payout.Parking]int{payout.ParkedHeld: 0, payout.ParkedLowBalance: 0, payout.ParkedOutage: 0}
+	count := map[payout.Deferral]int{payout.ParkedHeld: 0, payout.ParkedLowBalance: 0, payout.ParkedOutage: 0}
 	for _, p := range g.parked {
 		count[p.why]++
 	}

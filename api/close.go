@@ -129,7 +129,7 @@ type StatementTie struct {
 	Unexplained      int64           `json:"unexplained" minimum:"0" doc:"Differences that need a break and have none."`
 }
 
-// TieOp is one operation on both sides of a day.
+// MatchOp is one operation on both sides of a day.
 type TieOp struct {
 	Op        string  `json:"op" doc:"What the provider calls the movement: charge, transfer, refund, return." example:"transfer"`
 	Ours      Sums    `json:"ours" doc:"Booked on the day."`
@@ -254,7 +254,7 @@ func renderClose(c payout.Close) Close {
 	return out
 }
 
-func renderTie(t *payout.Tie) StatementTie {
+func renderTie(t *payout.StatementMatch) StatementTie {
 	out := StatementTie{Provider: t.Provider, ReconciliationID: t.ReconciliationID, ReadAt: Stamp(t.ReadAt), ComparedAt: Stamp(t.TiedAt),
 		Operations: []TieOp{}, ByKind: []DifferenceSum{}, Differences: []DayDifference{}, Unexplained: t.Unexplained}
 	for _, o := range t.Ops {

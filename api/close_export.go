@@ -87,7 +87,7 @@ func (f *closeFile) sides(cells map[string]string, ours, theirs payout.Sum) {
 	f.line(cells)
 }
 
-func (f *closeFile) statement(t *payout.Tie) {
+func (f *closeFile) statement(t *payout.StatementMatch) {
 	for _, o := range t.Ops {
 		f.sides(map[string]string{"section": "statement", "name": cell(string(o.Op))}, o.Ours, o.Theirs)
 	}

@@ -14,7 +14,7 @@ import (
 func TestCloseFileNotListed(t *testing.T) {
 	t.Parallel()
 	write := func(differences int) (lines []string) {
-		tie := payout.NewTie("sandbox", "2026-02-17")
+		tie := payout.NewStatementMatch("sandbox", "2026-02-17")
 		tie.Count = 3
 		sum := payout.Sum{Count: 3, Amount: 30}
 		tie.Sums = []payout.DifferenceSum{{Kind: payout.DifferTheirs, Op: payout.OpRefund, Theirs: sum}}

@@ -99,7 +99,7 @@ func (h *house) tieDay(s *store.Store) {
 		more, err = s.MarkLedger(ctx, time.UTC)
 		h.check(err)
 	}
-	_, err := s.TieDays(ctx, "sandbox", time.UTC)
+	_, err := s.MatchDays(ctx, "sandbox", time.UTC)
 	h.check(err)
 }
 

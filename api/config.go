@@ -60,7 +60,7 @@ type Config struct {
 	BooksBelieved func(context.Context) error
 	// Vitals are the figures of the stores as metrics tell them; nil: the health of
 	// the parts says that they are unknown.
-	Vitals func() observe.Vitals
+	HealthSnapshot func() observe.HealthSnapshot
 	// TaskQueues tells what waits in Temporal for a worker, and how many workers
 	// there are; nil as above.
 	TaskQueues func(context.Context) (queues []observe.QueueBacklog, workers int, err error)

@@ -65,11 +65,11 @@ func getHealth(r *request) (answer, error) {
 		return answer{}, err
 	}
 	s := r.server
-	var v observe.Vitals
-	if s.cfg.Vitals != nil {
-		v = s.cfg.Vitals()
+	var v observe.HealthSnapshot
+	if s.cfg.HealthSnapshot != nil {
+		v = s.cfg.HealthSnapshot()
 	}
-	looks := []func(context.Context, observe.Vitals) []HealthPart{s.decisionHealth, s.redisHealth, s.mysqlHealth, s.temporalHealth,
+	looks := []func(context.Context, observe.HealthSnapshot) []HealthPart{s.decisionHealth, s.redisHealth, s.mysqlHealth, s.temporalHealth,
 		s.providerHealth,
 		s.reconciliationHealth, s.auditHealth}
 	found := make([][]HealthPart, len(looks))
@@ -148,7 +148,7 @@ func aged(name string, b observe.Backlog, limit time.Duration, verdict string) H
 
 // decisionHealth looks at what waits for staff to decide, as the overview lists it; breaks
 // are the reconciliation's.
-func (s *Server) decisionHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+func (s *Server) decisionHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
 	due, err := s.cfg.Store.DecisionsDue(ctx)
@@ -172,7 +172,7 @@ func (s *Server) decisionHealth(ctx context.Context, _ observe.Vitals) []HealthP
 	return []HealthPart{partOf("decisions", checks...)}
 }
 
-func (s *Server) redisHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+func (s *Server) redisHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
 	var shut observe.Backlog
 	for _, g := range v.Gates {
 		if g.State != string(packet.LaneOpen) {
@@ -189,7 +189,7 @@ func (s *Server) redisHealth(ctx context.Context, v observe.Vitals) []HealthPart
 		known(v.FromRedis, aged("handoffs", v.Handoffs, observe.HandoffsWrong, healthWrong)))}
 }
 
-func (s *Server) mysqlHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+func (s *Server) mysqlHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
 	var overdue observe.Backlog
 	for _, p := range v.Overdue {
 		overdue = overdue.Add(p.Backlog)
@@ -207,7 +207,7 @@ func (s *Server) mysqlHealth(ctx context.Context, v observe.Vitals) []HealthPart
 }
 
 // temporalHealth looks at Temporal and at who works there.
-func (s *Server) temporalHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+func (s *Server) temporalHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	var reached HealthCheck
 	if s.cfg.PingTemporal != nil {
 		reached = answers(ctx, "temporal", s.cfg.PingTemporal)
@@ -229,7 +229,7 @@ func (s *Server) temporalHealth(ctx context.Context, _ observe.Vitals) []HealthP
 	return []HealthPart{partOf("temporal", reached, queues), partOf("workers", polling)}
 }
 
-func (s *Server) providerHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+func (s *Server) providerHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
 	var moving, unsent, unknown observe.Backlog
 	for _, p := range v.Payments {
 		switch payout.Status(p.Status) {
@@ -280,7 +280,7 @@ func (s *Server) providerAnswers(ctx context.Context) HealthCheck {
 	return p.seen
 }
 
-func (s *Server) reconciliationHealth(ctx context.Context, v observe.Vitals) []HealthPart {
+func (s *Server) reconciliationHealth(ctx context.Context, v observe.HealthSnapshot) []HealthPart {
 	var open observe.Backlog
 	for _, b := range v.Breaks {
 		open = open.Add(b.Backlog)
@@ -320,7 +320,7 @@ func lastRun(runs []payout.Reconciliation, installed time.Time) HealthCheck {
 	return c
 }
 
-func (s *Server) auditHealth(ctx context.Context, _ observe.Vitals) []HealthPart {
+func (s *Server) auditHealth(ctx context.Context, _ observe.HealthSnapshot) []HealthPart {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
 	w, err := s.cfg.Store.AuditWatched(ctx)

@@ -66,15 +66,15 @@ func TestHealthOfParts(t *testing.T) {
 	h := newHouse(t, parts{redis: stacktest.FreshRedis(t).Addr, change: func(c *api.Config) {
 		s := c.Store.(*store.Store)
 		redis := c.Pool.(interface {
-			Vitals(context.Context, *observe.Vitals) error
+			HealthSnapshot(context.Context, *observe.HealthSnapshot) error
 		})
-		watched := func() observe.Vitals {
-			v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-			_ = redis.Vitals(t.Context(), &v)
-			_ = store.NewVitals(s).Read(t.Context(), &v)
+		watched := func() observe.HealthSnapshot {
+			v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+			_ = redis.HealthSnapshot(t.Context(), &v)
+			_ = store.NewHealthReader(s).Read(t.Context(), &v)
 			return v
 		}
-		c.Vitals = watched
+		c.HealthSnapshot = watched
 		c.PingTemporal = func(context.Context) error { return temporal }
 		c.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) {
 			return []observe.QueueBacklog{{Queue: "q", Backlog: observe.Backlog{Waiting: 3, Oldest: time.Now()}}}, workers, temporal

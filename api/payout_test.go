@@ -315,7 +315,7 @@ func TestNotification(t *testing.T) {
 	}
 	d, err := h.store.Payment(t.Context(), bad)
 	h.check(err)
-	told, err := h.store.Passage(t.Context(), d)
+	told, err := h.store.Timeline(t.Context(), d)
 	h.check(err)
 	var events []string
 	for _, n := range told.Notices {

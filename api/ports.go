@@ -55,7 +55,7 @@ type Books interface {
 	PacketRow(ctx context.Context, id string) (packet.Record, error)
 	Packets(ctx context.Context, f packet.RecordFilter) ([]packet.Record, error)
 	ClaimsBefore(ctx context.Context, packetID string, before, limit int) ([]packet.Paid, error)
-	ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error)
+	AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error)
 	UserClaims(ctx context.Context, app, user string, after packet.Place, limit int) ([]packet.Received, error)
 	Sums(ctx context.Context, app, user string, in packet.Span, except []string) (packet.Sums, error)
 	Claim(ctx context.Context, packetID, userID string) (packet.Paid, error)
@@ -70,7 +70,7 @@ type Payments interface {
 	PayoutProgress(ctx context.Context, claims []payout.Claimed) (map[payout.Claimed]payout.Progress, error)
 	Payments(ctx context.Context, f payout.Filter) ([]payout.Row, error)
 	Payment(ctx context.Context, id string) (payout.Detail, error)
-	Passage(ctx context.Context, d payout.Detail) (payout.Passage, error)
+	Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error)
 	PaymentSum(ctx context.Context, f payout.Filter) (sum payout.Sum, more bool, err error)
 	NoteNotification(ctx context.Context, by payout.Adapter, eventID, orderNo string, body []byte) error
 	ReturnsKnown(ctx context.Context, orderNos []string) (map[string]payout.ReturnKnown, error)

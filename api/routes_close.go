@@ -43,7 +43,7 @@ func closeRoutes() []*route {
 			about: "RFC 4180, UTF-8, under a line of names. The columns are " + strings.Join(closeColumns, ", ") +
 				". Sections: opening, movement and closing of all " +
 				"(app_id is empty) and of each app, statement, differences (all, added up by operation and kind), difference (one by one, the first " +
-				strconv.Itoa(payout.TieDifferences) + "), and " +
+				strconv.Itoa(payout.MatchDifferences) + "), and " +
 				"not_listed with the number of the others when there are any. Amounts are whole fen, and once more in yuan; times are UTC, and once " +
 				"more at UTC+8; what does not apply is empty. Text that a spreadsheet could take for a formula or a value is preceded by an " +
 				"apostrophe, as in the export of payouts.",

@@ -58,7 +58,7 @@ const runsPatience = 700 * time.Millisecond
 func (r *request) timeline(d payout.Detail, began, workflowID string) ([]TimelineEntry, TemporalRuns, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, readLimit)
 	defer cancel()
-	passage, err := r.server.cfg.Store.Passage(ctx, d)
+	passage, err := r.server.cfg.Store.Timeline(ctx, d)
 	if err != nil {
 		return nil, TemporalRuns{}, err
 	}
@@ -94,7 +94,7 @@ func (t TemporalRuns) entries() (out []TimelineEntry) {
 }
 
 // handedOn tells what Redis acknowledged, where that is known.
-func handedOn(kind payout.Kind, p payout.Passage) []TimelineEntry {
+func handedOn(kind payout.Kind, p payout.Timeline) []TimelineEntry {
 	if p.AcknowledgedAt.IsZero() {
 		return nil
 	}

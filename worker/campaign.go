@@ -19,8 +19,8 @@ import (
 	"hongbao/workflows"
 )
 
-// CampaignWishes is the part of MySQL that knows which campaigns there are.
-type CampaignWishes interface {
+// CampaignChanges is the part of MySQL that knows which campaigns there are.
+type CampaignChanges interface {
 	UnsyncedCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	ScheduledCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
 	LateCampaigns(ctx context.Context, after string, limit int) ([]campaign.Campaign, error)
@@ -30,7 +30,7 @@ type CampaignWishes interface {
 // Campaigns is what a worker needs to carry out campaigns.
 type Campaigns struct {
 	Steps  *activities.Campaigns
-	Wishes CampaignWishes
+	Wishes CampaignChanges
 	// Every is how often schedules that are gone are made again, and packets that are
 	// late are looked for; 0: every 30 s.
 	Every time.Duration

@@ -10,7 +10,7 @@ import (
 // its days. Both may be done by several processes at once.
 type CloseBook interface {
 	MarkLedger(ctx context.Context, zone *time.Location) (bool, error)
-	TieDays(ctx context.Context, provider string, zone *time.Location) (int, error)
+	MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error)
 }
 
 // closeEvery is the pause between two looks at what can be closed.
@@ -39,6 +39,6 @@ func (r *Reconcile) closeOnce(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := r.Closes.TieDays(ctx, provider.Name(), provider.Zone())
+	_, err := r.Closes.MatchDays(ctx, provider.Name(), provider.Zone())
 	return err
 }

@@ -147,7 +147,7 @@ func NewQueues(c client.Client, namespace string) *Queues {
 }
 
 // Vitals fills in what no worker has taken yet. When Temporal is away it says so.
-func (q *Queues) Vitals(ctx context.Context, v *observe.Vitals) error {
+func (q *Queues) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) error {
 	queues, _, err := q.Look(ctx)
 	if err != nil {
 		return err

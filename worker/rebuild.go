@@ -63,8 +63,8 @@ type RebuildPools interface {
 	ReplaceByTombstones(ctx context.Context, lane int, epoch int64, stones []packet.Tombstone) error
 }
 
-// RebuildPace says how patient a rebuild is.
-type RebuildPace struct {
+// RebuildIntervals says how patient a rebuild is.
+type RebuildIntervals struct {
 	Every time.Duration // between two looks for lanes that are shut
 	// After is how long a lane has to be shut before it is rebuilt: meanwhile every
 	// process writes down how far it saw the lane come.
@@ -79,8 +79,8 @@ type RebuildPace struct {
 	Patience time.Duration
 }
 
-// DefaultRebuildPace is the pace of a worker.
-var DefaultRebuildPace = RebuildPace{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second,
+// DefaultRebuildIntervals is the pace of a worker.
+var DefaultRebuildIntervals = RebuildIntervals{Every: 500 * time.Millisecond, After: time.Second, Lease: 10 * time.Second, Settle: 3 * time.Second,
 	Patience: 2 * time.Minute}
 
 // RebuildConfig is what a rebuilder is made of.
@@ -95,7 +95,7 @@ type RebuildConfig struct {
 	// Temporal; nil: none.
 	Underway func(lane int) int
 	Lanes    int
-	Pace     RebuildPace // zero: DefaultRebuildPace
+	Pace     RebuildIntervals // zero: DefaultRebuildIntervals
 	Logger   *slog.Logger
 }
 
@@ -118,8 +118,8 @@ type Rebuilder struct {
 
 // NewRebuilder prepares a rebuilder; it does nothing by itself.
 func NewRebuilder(cfg RebuildConfig) *Rebuilder {
-	if cfg.Pace == (RebuildPace{}) {
-		cfg.Pace = DefaultRebuildPace
+	if cfg.Pace == (RebuildIntervals{}) {
+		cfg.Pace = DefaultRebuildIntervals
 	}
 	if cfg.Underway == nil {
 		cfg.Underway = func(int) int { return 0 }

@@ -19,8 +19,8 @@ import (
 	"hongbao/workflows"
 )
 
-// ReconciliationWishes is the part of MySQL that knows which reconciliations are wanted.
-type ReconciliationWishes interface {
+// ReconciliationRequests is the part of MySQL that knows which reconciliations are wanted.
+type ReconciliationRequests interface {
 	WantedReconciliations(ctx context.Context, again time.Duration, limit int) ([]payout.Reconciliation, error)
 	RepeatReconciliations(ctx context.Context, provider string) (int, error)
 }
@@ -28,7 +28,7 @@ type ReconciliationWishes interface {
 // Reconcile is what a worker needs to carry out reconciliations.
 type Reconcile struct {
 	Steps  *activities.Reconciliations
-	Wishes ReconciliationWishes
+	Wishes ReconciliationRequests
 	// Hour and Minute say when the day before is reconciled, in the time zone of
 	// the provider's statement.
 	Hour, Minute int

@@ -202,7 +202,7 @@ func (r *rig) workerConfig(handoffs *pool.Handoffs) worker.Config {
 }
 
 // rebuildPace is that of a worker, in less time.
-var rebuildPace = worker.RebuildPace{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second,
+var rebuildPace = worker.RebuildIntervals{Every: 100 * time.Millisecond, After: time.Second, Lease: 2 * time.Second,
 	Settle: 1500 * time.Millisecond, Patience: 30 * time.Second}
 
 var shared struct {

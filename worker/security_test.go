@@ -181,7 +181,7 @@ func TestTemporalRefused(t *testing.T) {
 	for _, row := range []struct {
 		what string
 		s    worker.Server
-		want worker.Why // "": nothing is wrong
+		want worker.Reason // "": nothing is wrong
 	}{
 		{"right", with(plain, same), ""},
 		{"TLS 1.2", with(server(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), same), ""},
@@ -224,7 +224,7 @@ func TestTemporalRefused(t *testing.T) {
 }
 
 // expectWhy expects a *Refusal of a kind, or none.
-func expectWhy(t *testing.T, err error, want worker.Why) {
+func expectWhy(t *testing.T, err error, want worker.Reason) {
 	t.Helper()
 	refusal, is := errors.AsType[*worker.Refusal](err)
 	switch {
@@ -249,7 +249,7 @@ func TestTemporalKey(t *testing.T) {
 
 	for name, want := range map[string]struct {
 		key  string
-		why  worker.Why
+		why  worker.Reason
 		code codes.Code
 	}{"None": {"", worker.WhyKey, codes.Unauthenticated}, "Unknown": {"wrong-" + rand.Text(), worker.WhyKey, codes.Unauthenticated},
 		"OfReaders": {reader, worker.WhyPermission, codes.PermissionDenied}} {

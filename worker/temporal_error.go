@@ -21,26 +21,26 @@ import (
 )
 
 // Why is a reason for which a Temporal server that is there cannot be worked with.
-type Why string
+type Reason string
 
 // The reasons, and how each is known.
 const (
 	// x509.UnknownAuthorityError, x509.SystemRootsError
-	WhyAuthority   Why = "the certificate of the Temporal server comes from no authority that is trusted"
-	WhyName        Why = "the certificate of the Temporal server is for another name"        // x509.HostnameError
-	WhyCertificate Why = "the certificate of the Temporal server is not valid"               // any other tls.CertificateVerificationError
-	WhyHandshake   Why = "the Temporal server refuses the TLS connection"                    // an alert from the server
-	WhyNotTLS      Why = "the Temporal server does not speak TLS"                            // tls.RecordHeaderError
-	WhyNotHTTP2    Why = "what answers TLS at the address of Temporal does not speak HTTP/2" // ALPN
-	WhyTLS         Why = "the Temporal server asks for TLS"                                  // it answers a handshake
-	WhyKey         Why = "the Temporal server does not know who asks"                        // gRPC Unauthenticated
-	WhyPermission  Why = "the Temporal server does not permit what is asked"                 // gRPC PermissionDenied
+	WhyAuthority   Reason = "the certificate of the Temporal server comes from no authority that is trusted"
+	WhyName        Reason = "the certificate of the Temporal server is for another name"        // x509.HostnameError
+	WhyCertificate Reason = "the certificate of the Temporal server is not valid"               // any other tls.CertificateVerificationError
+	WhyHandshake   Reason = "the Temporal server refuses the TLS connection"                    // an alert from the server
+	WhyNotTLS      Reason = "the Temporal server does not speak TLS"                            // tls.RecordHeaderError
+	WhyNotHTTP2    Reason = "what answers TLS at the address of Temporal does not speak HTTP/2" // ALPN
+	WhyTLS         Reason = "the Temporal server asks for TLS"                                  // it answers a handshake
+	WhyKey         Reason = "the Temporal server does not know who asks"                        // gRPC Unauthenticated
+	WhyPermission  Reason = "the Temporal server does not permit what is asked"                 // gRPC PermissionDenied
 )
 
 // Refusal is a Temporal server that does not take us, or that is not to be trusted.
 // Waiting does not end it: somebody has to change a setting, a certificate or a key.
 type Refusal struct {
-	Why Why
+	Why Reason
 	Err error // what was seen; nil when Why says it all
 }
 

@@ -358,7 +358,7 @@ func TestR3_TemporalLostManyPackets(t *testing.T) {
 	defer cancel()
 	w := worker.NewWatch(worker.WatchConfig{Store: oneRound{r.store, cancel}, Pools: r.pool, Starter: r.starter, Lanes: harness.Lanes,
 		Logger: r.logger,
-		Pace:   worker.Pace{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
+		Pace:   worker.Intervals{Every: 100 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Hour, Ask: time.Hour, Pages: time.Hour}})
 	if err := w.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

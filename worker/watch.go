@@ -60,7 +60,7 @@ type Gates interface {
 
 // Pace says how often the watch looks and how patient it is. What is younger
 // than the graces is left to those whose task it is.
-type Pace struct {
+type Intervals struct {
 	Every time.Duration // between two rounds
 	// Grace is how long a packet may be without a row or a run, and a winner or an
 	// end without anybody who acts on it (rule R11).
@@ -75,8 +75,8 @@ type Pace struct {
 	Pages time.Duration
 }
 
-// DefaultPace is the pace of a worker.
-var DefaultPace = Pace{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute,
+// DefaultIntervals is the pace of a worker.
+var DefaultIntervals = Intervals{Every: 5 * time.Second, Grace: 10 * time.Second, Overdue: 30 * time.Second, Ask: 5 * time.Minute,
 	Pages: 10 * time.Second}
 
 // WatchConfig is what a watch is made of.
@@ -87,7 +87,7 @@ type WatchConfig struct {
 	Starter  *Starter
 	Payments *activities.Payments
 	Lanes    int
-	Pace     Pace // zero: DefaultPace
+	Pace     Intervals // zero: DefaultIntervals
 	Logger   *slog.Logger
 }
 
@@ -115,8 +115,8 @@ type Watch struct {
 
 // NewWatch prepares a watch; Run does the work.
 func NewWatch(cfg WatchConfig) *Watch {
-	if cfg.Pace == (Pace{}) {
-		cfg.Pace = DefaultPace
+	if cfg.Pace == (Intervals{}) {
+		cfg.Pace = DefaultIntervals
 	}
 	w := &Watch{cfg: cfg, lanes: make([]laneWatch, cfg.Lanes), packets: map[packet.Status]packet.Place{}, payments: map[watched]packet.Place{},
 		patience: newPatience(), ended: newEndedRuns(time.Now())}

@@ -109,7 +109,7 @@ func TestR11_BacklogIsTheRelays(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Pace:     worker.Pace{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
+		Pace:     worker.Intervals{Every: 50 * time.Millisecond, Grace: grace, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()
@@ -157,7 +157,7 @@ func TestR11_GiantBacklogIsLeftAlone(t *testing.T) {
 	w := worker.NewWatch(worker.WatchConfig{Store: r.store, Pools: pools, Backlog: relay, Starter: r.starter, Lanes: harness.Lanes,
 		Logger:   r.logger,
 		Payments: &activities.Payments{Cashbook: r.store, Provider: r.provider},
-		Pace:     worker.Pace{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
+		Pace:     worker.Intervals{Every: 20 * time.Millisecond, Grace: time.Millisecond, Overdue: time.Minute, Ask: time.Minute, Pages: time.Second}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()

@@ -55,8 +55,8 @@ func (d *doctor) mysql(ctx context.Context) {
 	} else {
 		d.held(state)
 	}
-	v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-	if err := store.NewVitals(db).Read(ctx, &v); err != nil {
+	v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	if err := store.NewHealthReader(db).Read(ctx, &v); err != nil {
 		d.add("backlogs", verdictWrong, "See to MySQL.", "What waits could not be read: %v", err)
 		return
 	}
@@ -224,7 +224,7 @@ func listed(all []observe.PaymentBacklog, statuses ...payout.Status) string {
 func oldest(a, b observe.Backlog) observe.Backlog { return a.Add(b) }
 
 // trust judges whether Redis and MySQL have everything that was promised (rules R9, R13).
-func (d *doctor) trust(v observe.Vitals) {
+func (d *doctor) trust(v observe.HealthSnapshot) {
 	var shut observe.Backlog
 	var states []string
 	for _, g := range v.Gates {
@@ -259,7 +259,7 @@ var failedLists = map[string]string{string(payout.DuePayoutFailed): "hongbao pay
 	string(payout.DueRefundReturned): "hongbao refunds list --status returned"}
 
 // failed judges the payments that wait for a decision, as the console's overview lists them.
-func (d *doctor) failed(v observe.Vitals) {
+func (d *doctor) failed(v observe.HealthSnapshot) {
 	var all observe.Backlog
 	var lists []string
 	fen := int64(0)
@@ -277,7 +277,7 @@ func (d *doctor) failed(v observe.Vitals) {
 }
 
 // vitals judges what waits, by the limits of docs/metrics.md.
-func (d *doctor) vitals(v observe.Vitals) {
+func (d *doctor) vitals(v observe.HealthSnapshot) {
 	d.trust(v)
 	byStatus := map[string]observe.Backlog{}
 	for _, p := range v.Payments {

@@ -393,7 +393,7 @@ func TestDoctorNamesTheLists(t *testing.T) {
 		"failed payments": {nil, "hongbao refunds list --status returned; docs/finance.md"},
 	} {
 		d := &doctor{now: func() time.Time { return now }}
-		d.vitals(observe.Vitals{Payments: c.payments, Decisions: []observe.DecisionBacklog{{Reason: "refund_returned", Backlog: late},
+		d.vitals(observe.HealthSnapshot{Payments: c.payments, Decisions: []observe.DecisionBacklog{{Reason: "refund_returned", Backlog: late},
 			{Reason: "payout_failed"}}})
 		i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == check })
 		if i < 0 || !strings.Contains(d.findings[i].Do, c.do) {
@@ -407,8 +407,8 @@ func TestDoctorNamesTheLists(t *testing.T) {
 func TestDoctorJudges(t *testing.T) {
 	now := time.Date(2026, 2, 17, 12, 0, 0, 0, time.UTC)
 	since := func(age time.Duration) observe.Backlog { return observe.Backlog{Waiting: 3, Oldest: now.Add(-age)} }
-	payments := func(status string, age time.Duration) observe.Vitals {
-		return observe.Vitals{Payments: []observe.PaymentBacklog{{Kind: "payout", Status: "failed"},
+	payments := func(status string, age time.Duration) observe.HealthSnapshot {
+		return observe.HealthSnapshot{Payments: []observe.PaymentBacklog{{Kind: "payout", Status: "failed"},
 			{Kind: "charge", Status: status, Backlog: since(age / 2)}, {Kind: "payout", Status: status, Backlog: since(age)}}}
 	}
 	good := store.Examination{Version: "8.4.3", Isolation: "READ-COMMITTED", FlushAtCommit: "1", SyncBinlog: "1", LogBin: true}
@@ -418,7 +418,7 @@ func TestDoctorJudges(t *testing.T) {
 		return func(d *doctor) { d.mysqlServer(seen) }
 	}
 	server := func(s pool.ServerSeen) func(*doctor) { return func(d *doctor) { d.redisServer(s) } }
-	vitals := func(v observe.Vitals) func(*doctor) { return func(d *doctor) { d.vitals(v) } }
+	vitals := func(v observe.HealthSnapshot) func(*doctor) { return func(d *doctor) { d.vitals(v) } }
 	for name, c := range map[string]struct {
 		judge          func(*doctor)
 		check, verdict string
@@ -447,31 +447,31 @@ func TestDoctorJudges(t *testing.T) {
 		"sending":      {vitals(payments("pending", 4*time.Minute)), "payments under way", verdictOK, "the oldest for 4m0s"},
 		"unknown long": {vitals(payments("unknown", 61*time.Minute)), "unknown outcomes", verdictWrong, "1h1m0s"},
 		"unknown":      {vitals(payments("unknown", time.Minute)), "unknown outcomes", verdictOK, ""},
-		"returned": {vitals(observe.Vitals{Decisions: []observe.DecisionBacklog{
+		"returned": {vitals(observe.HealthSnapshot{Decisions: []observe.DecisionBacklog{
 			{Reason: "payout_failed", Fen: 409_000, Backlog: since(time.Minute)}, {Reason: "refund_returned", Fen: 281, Backlog: since(time.Hour)},
 			{Reason: "approval", Fen: 7, Backlog: since(time.Hour)}, {Reason: "break", Kind: "orphan", Fen: 7, Backlog: since(time.Hour)}}}),
 			"failed payments", verdictWarning, "6 payments that failed or came back and wait for a person, ¥4092.81 in all, the oldest for 1h0m0s"},
 		"awaiting recipient": {vitals(payments("awaiting_recipient", 90*time.Hour)), "payments under way", verdictOK, "No payments"},
-		"overdue": {vitals(observe.Vitals{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
+		"overdue": {vitals(observe.HealthSnapshot{Overdue: []observe.PacketBacklog{{Status: "open", Backlog: since(6 * time.Minute)}}}),
 			"packets overdue", verdictWrong, "6m0s"},
-		"outbox": {vitals(observe.Vitals{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
-		"reconciled long ago": {vitals(observe.Vitals{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
+		"outbox": {vitals(observe.HealthSnapshot{Outbox: since(61 * time.Second)}), "outbox", verdictWrong, "3 runs"},
+		"reconciled long ago": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-37 * time.Hour)}), "last reconciliation", verdictWarning,
 			"for 37h0m0s"},
-		"reconciled": {vitals(observe.Vitals{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
+		"reconciled": {vitals(observe.HealthSnapshot{Reconciled: now.Add(-35 * time.Hour)}), "last reconciliation", verdictOK, ""},
 		"queue waits long": {func(d *doctor) { d.queues(since(31 * time.Second)) }, "task queues", verdictWrong,
 			"3 tasks that no worker has taken, the oldest for 31s"},
 		"queue":           {func(d *doctor) { d.queues(since(29 * time.Second)) }, "task queues", verdictOK, "the oldest for 29s"},
-		"approvals":       {vitals(observe.Vitals{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
-		"approvals young": {vitals(observe.Vitals{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
-		"gate shut": {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
+		"approvals":       {vitals(observe.HealthSnapshot{Approvals: since(2 * time.Hour)}), "approvals", verdictWarning, "2h0m0s"},
+		"approvals young": {vitals(observe.HealthSnapshot{Approvals: since(time.Minute)}), "approvals", verdictOK, ""},
+		"gate shut": {vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 63}},
 			{State: "shut", Backlog: since(time.Hour)}}}), "gates", verdictWrong, "3 shut"},
-		"gates open": {vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
+		"gates open": {vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "open", Backlog: observe.Backlog{Waiting: 64}},
 			{State: "shut"}}}), "gates", verdictOK, ""},
-		"grabs lost":        {vitals(observe.Vitals{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
-		"books restored":    {vitals(observe.Vitals{BooksRestored: true}), "books", verdictWrong, "older than reality"},
-		"imbalanced":        {vitals(observe.Vitals{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
-		"moved twice":       {vitals(observe.Vitals{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
-		"a row of tomorrow": {vitals(observe.Vitals{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
+		"grabs lost":        {vitals(observe.HealthSnapshot{LostGrabs: 14}), "gates", verdictWarning, "14 grabs"},
+		"books restored":    {vitals(observe.HealthSnapshot{BooksRestored: true}), "books", verdictWrong, "older than reality"},
+		"imbalanced":        {vitals(observe.HealthSnapshot{Imbalanced: 2}), "ledger", verdictWrong, "2 packets"},
+		"moved twice":       {vitals(observe.HealthSnapshot{Suspense: 300}), "ledger", verdictWarning, "300 fen"},
+		"a row of tomorrow": {vitals(observe.HealthSnapshot{Outbox: since(-time.Hour)}), "outbox", verdictOK, "the oldest for 0s"},
 		"held": {func(d *doctor) { d.held(payout.ProviderState{Name: "x", Hold: &payout.Hold{By: "ann", Reason: "r"}}) },
 			"provider hold", verdictWarning, "r (ann)"},
 	} {
@@ -495,7 +495,7 @@ func TestDoctorJudges(t *testing.T) {
 // TestDoctorRebuild: the rebuild that the doctor tells of is one that the command takes.
 func TestDoctorRebuild(t *testing.T) {
 	d := &doctor{now: time.Now}
-	d.vitals(observe.Vitals{Gates: []observe.GateBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
+	d.vitals(observe.HealthSnapshot{Gates: []observe.GateBacklog{{State: "shut", Backlog: observe.Backlog{Waiting: 1, Oldest: time.Now()}}}})
 	i := slices.IndexFunc(d.findings, func(f finding) bool { return f.Check == "gates" })
 	_, after, found := strings.Cut(d.findings[i].Do, "then hongbao ")
 	line, _, _ := strings.Cut(after, ". ")

@@ -75,7 +75,7 @@ func (t temporalConfig) dialNow(ctx context.Context, logger *slog.Logger) (clien
 }
 
 // amends is what to do when Temporal does not take us.
-var amends = map[worker.Why]string{
+var amends = map[worker.Reason]string{
 	worker.WhyAuthority:   "Set HONGBAO_TEMPORAL_CA_FILE to the authorities of its certificate, or unset it when the system's know them.",
 	worker.WhyName:        "Correct HONGBAO_TEMPORAL_ADDRESS, or set HONGBAO_TEMPORAL_SERVER_NAME to a name in its certificate.",
 	worker.WhyCertificate: "Renew its certificate; see also that the clock of this machine is right.",

@@ -207,7 +207,7 @@ func TestDoctorTemporalTLS(t *testing.T) {
 
 // TestAmends: for each way of being refused it is said what to do.
 func TestAmends(t *testing.T) {
-	for _, why := range []worker.Why{worker.WhyAuthority, worker.WhyName, worker.WhyCertificate, worker.WhyHandshake, worker.WhyNotTLS,
+	for _, why := range []worker.Reason{worker.WhyAuthority, worker.WhyName, worker.WhyCertificate, worker.WhyHandshake, worker.WhyNotTLS,
 		worker.WhyNotHTTP2, worker.WhyTLS, worker.WhyKey, worker.WhyPermission} {
 		if amends[why] == "" {
 			t.Errorf("%s: nothing", why)

@@ -17,8 +17,8 @@ import (
 
 // vitals are the sources of the figures that every process tells.
 func vitals(db *store.Store, redis *pool.Pool, provider string) map[string]observe.Source {
-	books := store.NewVitals(db)
-	return map[string]observe.Source{"redis": redis.Vitals, "mysql": func(ctx context.Context, v *observe.Vitals) error {
+	books := store.NewHealthReader(db)
+	return map[string]observe.Source{"redis": redis.HealthSnapshot, "mysql": func(ctx context.Context, v *observe.HealthSnapshot) error {
 		v.Held[provider] = time.Time{}
 		for _, kind := range worker.Repairs { // a series that is there from the start can be alarmed on
 			v.Repairs[string(kind)] = 0

@@ -102,7 +102,7 @@ func runWorker(ctx context.Context, cfg workerConfig, logger *slog.Logger) error
 	group, gctx := errgroup.WithContext(ctx)
 	if cfg.Listen != "" {
 		sources := vitals(db, redis, pay.Name())
-		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).Vitals
+		sources["temporal"] = worker.NewQueues(temporal, cfg.Temporal.Namespace).HealthSnapshot
 		health, err := withMetrics(w.Health(healthChecks(cfg, db, redis, temporal)), sources, gate, metrics, w)
 		if err != nil {
 			return err

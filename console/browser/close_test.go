@@ -49,7 +49,7 @@ func (h *house) closeDays(s *store.Store) {
 		more, err = s.MarkLedger(ctx, time.UTC)
 		h.must(err)
 	}
-	_, err := s.TieDays(ctx, "sandbox", time.UTC)
+	_, err := s.MatchDays(ctx, "sandbox", time.UTC)
 	h.must(err)
 }
 

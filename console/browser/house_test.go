@@ -71,7 +71,7 @@ func newHouseOn(t *testing.T, redis string, change func(*console.Config)) *house
 		Owners: []access.Role{access.RoleApp, access.RoleFinance, access.RoleFinance, access.RoleOps, access.RoleAuditor}})
 	h.app, h.finance, h.second, h.ops, h.auditor = h.Owners[0], h.Owners[1], h.Owners[2], h.Owners[3], h.Owners[4]
 	h.Config.Runs = func(ctx context.Context, id string) (payout.Runs, error) { return h.runs(ctx, id) }
-	h.Config.Vitals = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.Vitals, "mysql": store.NewVitals(h.Store).Read}).Vitals
+	h.Config.HealthSnapshot = observe.NewCollector(map[string]observe.Source{"redis": h.Pool.HealthSnapshot, "mysql": store.NewHealthReader(h.Store).Read}).HealthSnapshot
 	h.Config.TaskQueues = func(context.Context) ([]observe.QueueBacklog, int, error) { return nil, 1, nil } // the tests do the work
 	h.Config.Refresh = 100 * time.Millisecond
 	h.Start(t)

@@ -21,7 +21,7 @@ const (
 
 // Source reads part of the vitals into v, which others fill in at the same time. What it
 // cannot read it leaves and says so.
-type Source func(ctx context.Context, v *Vitals) error
+type Source func(ctx context.Context, v *HealthSnapshot) error
 
 // Collector shows vitals as metrics. When a source is away, the others are shown
 // all the same, and hongbao_vitals_up tells which.
@@ -31,7 +31,7 @@ type Collector struct {
 
 	mu     sync.Mutex
 	read   time.Time
-	vitals Vitals
+	vitals HealthSnapshot
 	failed map[string]bool
 	descs  map[string]*prometheus.Desc
 }
@@ -43,7 +43,7 @@ func NewCollector(sources map[string]Source) *Collector {
 		name, help string
 		labels     []string
 	}{
-		{MetricVitalsUp, "1: the source answered at the last reading of the figures below; 0: they are missing.", []string{"source"}},
+		{MetricHealthUp, "1: the source answered at the last reading of the figures below; 0: they are missing.", []string{"source"}},
 		{MetricVitalsAge, "Age of that reading in seconds.", nil},
 		{MetricHandoffs, "Hand-offs in Redis that no workflow has taken over.", nil},
 		{MetricHandoffAge, "Age of the oldest of them in seconds; of all lanes the largest.", nil},
@@ -106,7 +106,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
 	}
 	for source := range c.sources {
-		gauge(MetricVitalsUp, oneIf(!c.failed[source]), source)
+		gauge(MetricHealthUp, oneIf(!c.failed[source]), source)
 	}
 	gauge(MetricVitalsAge, now.Sub(c.read).Seconds())
 	c.show(now, gauge)
@@ -124,7 +124,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 
 // Vitals returns the figures that the metrics are made of, not older than five
 // seconds, for who judges them. Slices and maps in them are shared: do not change them.
-func (c *Collector) Vitals() Vitals {
+func (c *Collector) HealthSnapshot() HealthSnapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keepFresh()
@@ -140,7 +140,7 @@ func (c *Collector) keepFresh() {
 func (c *Collector) refresh(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), vitalsTimeout) //nolint:forbidigo // others may share what a scrape reads
 	defer cancel()
-	v := Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	v := HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for name, source := range c.sources { // at the same time: one that hangs takes none of the others' time

@@ -22,7 +22,7 @@ var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func TestCollector(t *testing.T) {
 	reads, away := 0, false
 	c := NewCollector(map[string]Source{
-		"mysql": func(_ context.Context, v *Vitals) error {
+		"mysql": func(_ context.Context, v *HealthSnapshot) error {
 			v.Repairs["packet_without_run"] = 0 // as every process begins to read
 			if reads++; away {
 				return errors.New("away")
@@ -46,11 +46,11 @@ func TestCollector(t *testing.T) {
 			v.FromMySQL = true
 			return nil
 		},
-		"temporal": func(_ context.Context, v *Vitals) error {
+		"temporal": func(_ context.Context, v *HealthSnapshot) error {
 			v.Queues, v.FromTemporal = []QueueBacklog{{"main", "workflow", Backlog{Waiting: 14, Oldest: at.Add(-15 * time.Second)}}}, true
 			return nil
 		},
-		"redis": func(_ context.Context, v *Vitals) error {
+		"redis": func(_ context.Context, v *HealthSnapshot) error {
 			v.Durable = true
 			v.Handoffs, v.LanesShut, v.FromRedis = Backlog{Waiting: 12, Oldest: at.Add(-13 * time.Second)}, 3, true
 			return nil
@@ -113,8 +113,8 @@ func TestCollector(t *testing.T) {
 func TestHangingSource(t *testing.T) {
 	meet := make(chan struct{})
 	c := NewCollector(map[string]Source{
-		"mysql": func(context.Context, *Vitals) error { meet <- struct{}{}; return errors.New("hangs") },
-		"redis": func(_ context.Context, v *Vitals) error {
+		"mysql": func(context.Context, *HealthSnapshot) error { meet <- struct{}{}; return errors.New("hangs") },
+		"redis": func(_ context.Context, v *HealthSnapshot) error {
 			v.Handoffs, v.FromRedis = Backlog{Waiting: 12, Oldest: at}, true
 			<-meet
 			return nil
@@ -122,7 +122,7 @@ func TestHangingSource(t *testing.T) {
 	})
 	failed := make(chan bool)
 	go func() {
-		v := c.Vitals()
+		v := c.HealthSnapshot()
 		failed <- !v.FromRedis || v.Handoffs.Waiting != 12 || !c.failed["mysql"] || c.failed["redis"]
 	}()
 	if wait.For(t, "no source waits for the other", failed) {

@@ -6,7 +6,7 @@ import "time"
 
 // Vitals are the figures by which people see that money is stuck, before anybody
 // asks for it. They are read from the stores, so every process tells the same.
-type Vitals struct {
+type HealthSnapshot struct {
 	// FromRedis, FromMySQL and FromTemporal are set by who has filled in all of their part. What
 	// could not be read is not told: a zero would look like good news.
 	FromRedis, FromMySQL, FromTemporal bool

@@ -2,7 +2,7 @@ package observe
 
 // Names of the metrics that are read from the stores.
 const (
-	MetricVitalsUp    = "hongbao_vitals_up"
+	MetricHealthUp    = "hongbao_vitals_up"
 	MetricVitalsAge   = "hongbao_vitals_age_seconds"
 	MetricHandoffs    = "hongbao_handoffs"
 	MetricHandoffAge  = "hongbao_handoff_oldest_seconds"

@@ -22,7 +22,7 @@ func TestR4_OnlyUnsentChargesLapse(t *testing.T) {
 				if status == StatusSending || status == StatusUnknown || status == StatusAwaitingRecipient || status == StatusFailed {
 					continue // these move to failed by what the provider says
 				}
-				err := Lapse(&p, t0.Add(time.Hour))
+				err := ExpireUnsent(&p, t0.Add(time.Hour))
 				switch {
 				case !want && (!errors.Is(err, ErrTransition) || p != before):
 					t.Errorf("%c %s, %d numbers: lapsed: %+v, %v", kind, status, attempt, p, err)

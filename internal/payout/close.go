@@ -234,7 +234,7 @@ type Close struct {
 	// At is up to when the closing totals go: To, or now while the day lasts.
 	At               time.Time
 	Opening, Closing Totals
-	Tie              *Tie // nil: the day was not yet put beside the statement
+	Tie              *StatementMatch // nil: the day was not yet put beside the statement
 	// Pending says what the close waits for; empty: it is final.
 	Pending []Pending
 	FinalAt time.Time // since when it does not change any more

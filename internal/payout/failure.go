@@ -101,7 +101,7 @@ func (p Payment) Unsent() bool {
 
 // Lapse fails an unsent charge whose packet has expired (rule R2). Otherwise the sender would
 // be charged for a packet that nobody can grab, only to be refunded. Errors: ErrTransition.
-func Lapse(p *Payment, now time.Time) error {
+func ExpireUnsent(p *Payment, now time.Time) error {
 	if err := p.Move(StatusFailed); err != nil {
 		return err
 	}

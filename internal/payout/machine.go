@@ -23,7 +23,7 @@ type Step struct {
 	OrderNo string    `json:"order_no,omitempty"`
 	At      time.Time `json:"at,omitzero"`
 	// Parked says why a send that is due waits until At.
-	Parked Parking `json:"parked,omitempty"`
+	Parked Deferral `json:"parked,omitempty"`
 }
 
 // Pauses between repeats. They grow by doubling up to the cap and never end:

@@ -61,19 +61,19 @@ type ProviderAnswer func(p ProviderState) (status int, body []byte)
 
 // Parking says why a send that is due waits. A parked payment has no number
 // taken and no send noted; it comes back by itself.
-type Parking string
+type Deferral string
 
 // Why a payment is parked. Low balance and outage are a Trouble.
 const (
-	ParkedNot        Parking = ""
-	ParkedHeld       Parking = "held"
-	ParkedLowBalance         = Parking(TroubleLowBalance)
-	ParkedOutage             = Parking(TroubleOutage)
-	ParkedPace       Parking = "pace"
+	ParkedNot        Deferral = ""
+	ParkedHeld       Deferral = "held"
+	ParkedLowBalance         = Deferral(TroubleLowBalance)
+	ParkedOutage             = Deferral(TroubleOutage)
+	ParkedPace       Deferral = "pace"
 )
 
 // String tells people why.
-func (p Parking) String() string {
+func (p Deferral) String() string {
 	switch p {
 	case ParkedHeld:
 		return "the provider is held"

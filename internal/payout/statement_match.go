@@ -53,18 +53,18 @@ type Difference struct {
 	BookedAt time.Time `json:"booked_at,omitzero"`
 	MovedAt  time.Time `json:"moved_at,omitzero"`
 	// Breaks are those about the order number.
-	Breaks []TieBreak `json:"breaks,omitempty"`
+	Breaks []MatchBreak `json:"breaks,omitempty"`
 }
 
-// TieBreak is a break that explains a difference.
-type TieBreak struct {
+// MatchBreak is a break that explains a difference.
+type MatchBreak struct {
 	ID   int64     `json:"id"`
 	Kind BreakKind `json:"kind"`
 	Open bool      `json:"open"`
 }
 
-// TieOp is one operation of a day on both sides: Theirs = Ours + Differ.
-type TieOp struct {
+// MatchOp is one operation of a day on both sides: Theirs = Ours + Differ.
+type MatchOp struct {
 	Op     Op  `json:"op"`
 	Ours   Sum `json:"ours"`
 	Theirs Sum `json:"theirs"`
@@ -80,37 +80,37 @@ type DifferenceSum struct {
 	Theirs Sum            `json:"theirs"`
 }
 
-// TieDifferences is how many differences are kept one by one; all are added up.
-const TieDifferences = 1000
+// MatchDifferences is how many differences are kept one by one; all are added up.
+const MatchDifferences = 1000
 
 // Tie is a day of the ledger beside the provider's statement of it.
-type Tie struct {
+type StatementMatch struct {
 	Provider         string    `json:"provider"`
 	Day              Day       `json:"day"`
 	ReconciliationID string    `json:"reconciliation_id"` // the last one that has ended
 	ReadAt           time.Time `json:"read_at"`           // up to when the statement says what has moved
 	TiedAt           time.Time `json:"tied_at"`
-	Ops              []TieOp   `json:"ops"`
+	Ops              []MatchOp   `json:"ops"`
 	// Entries are the postings of the day, added up one by one.
 	Entries     map[PostingKind]Sum `json:"entries"`
 	Sums        []DifferenceSum     `json:"sums"`
-	Differences []Difference        `json:"differences"` // in the order of time, at most TieDifferences
+	Differences []Difference        `json:"differences"` // in the order of time, at most MatchDifferences
 	Count       int64               `json:"count"`       // of all differences
 	OpenBreaks  int64               `json:"open_breaks"` // of the day
 	Unexplained int64               `json:"unexplained"` // differences without a break that need one
 }
 
-// NewTie returns an empty one.
-func NewTie(provider string, day Day) *Tie {
-	t := &Tie{Provider: provider, Day: day, Entries: map[PostingKind]Sum{}}
+// NewStatementMatch returns an empty one.
+func NewStatementMatch(provider string, day Day) *StatementMatch {
+	t := &StatementMatch{Provider: provider, Day: day, Entries: map[PostingKind]Sum{}}
 	for _, op := range []Op{OpCharge, OpTransfer, OpRefund, OpReturn} {
-		t.Ops = append(t.Ops, TieOp{Op: op})
+		t.Ops = append(t.Ops, MatchOp{Op: op})
 	}
 	return t
 }
 
 // Ties reports whether both sides agree, or every difference is there one by one and explained.
-func (t *Tie) Ties() bool {
+func (t *StatementMatch) Ties() bool {
 	for _, o := range t.Ops {
 		if o.Ours.Plus(o.Differ) != o.Theirs {
 			return false
@@ -119,24 +119,24 @@ func (t *Tie) Ties() bool {
 	return t.Unexplained == 0
 }
 
-func (t *Tie) op(op Op) *TieOp {
+func (t *StatementMatch) op(op Op) *MatchOp {
 	for i := range t.Ops {
 		if t.Ops[i].Op == op {
 			return &t.Ops[i]
 		}
 	}
-	t.Ops = append(t.Ops, TieOp{Op: op}) // of a statement that has others
+	t.Ops = append(t.Ops, MatchOp{Op: op}) // of a statement that has others
 	return &t.Ops[len(t.Ops)-1]
 }
 
 // Theirs counts a line of the day's statement.
-func (t *Tie) Theirs(l DatedLine) {
+func (t *StatementMatch) Theirs(l DatedLine) {
 	o := t.op(l.Op)
 	o.Theirs = o.Theirs.Plus(Sum{1, l.Amount})
 }
 
 // Ours counts a posting of the day.
-func (t *Tie) Ours(p DatedPosting) {
+func (t *StatementMatch) Ours(p DatedPosting) {
 	t.Entries[p.Kind] = t.Entries[p.Kind].Plus(Sum{1, p.Amount})
 	if p.Op != "" {
 		o := t.op(p.Op)
@@ -145,7 +145,7 @@ func (t *Tie) Ours(p DatedPosting) {
 }
 
 // Add notes a difference, with the breaks that explain it.
-func (t *Tie) Add(d Difference) {
+func (t *StatementMatch) Add(d Difference) {
 	o := t.op(d.Op)
 	o.Differ = o.Differ.Plus(d.theirs()).Minus(d.ours())
 	i := slices.IndexFunc(t.Sums, func(s DifferenceSum) bool { return s.Kind == d.Kind && s.Op == d.Op })
@@ -158,13 +158,13 @@ func (t *Tie) Add(d Difference) {
 	if !d.Kind.Timing() && len(d.Breaks) == 0 {
 		t.Unexplained++
 	}
-	if len(t.Differences) < TieDifferences {
+	if len(t.Differences) < MatchDifferences {
 		t.Differences = append(t.Differences, d)
 	}
 }
 
 // Sort puts the differences in the order of time, so that equal ties are equal bytes.
-func (t *Tie) Sort() {
+func (t *StatementMatch) Sort() {
 	slices.SortFunc(t.Differences, func(a, b Difference) int {
 		return cmp.Or(a.at().Compare(b.at()), cmp.Compare(a.OrderNo, b.OrderNo), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
 	})

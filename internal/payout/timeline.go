@@ -4,26 +4,26 @@ import "time"
 
 // Passage is what is known of a payment beside its own rows: how it came to the
 // books, what the provider has told by itself, what waits to be started.
-type Passage struct {
+type Timeline struct {
 	// AcknowledgedAt is when Redis took the grab, or the creation of the packet, and
 	// wrote its hand-off, by Redis' clock; zero: not known, or nobody's grab.
 	AcknowledgedAt time.Time
 	// Epoch and Seq say where in its lane's history a grab was won (rule R9); 0: not known.
 	Epoch, Seq int64
-	Notices    []Notice
-	Errands    []Errand
+	Notices    []Notification
+	Errands    []OutboxEntry
 }
 
 // Notice is a notification of the provider about one of a payment's order numbers.
 // It moves nothing: it has the provider asked (rule R12).
-type Notice struct {
+type Notification struct {
 	At      time.Time
 	EventID string // the provider's own name of it
 	OrderNo string
 }
 
 // Errand is a row of the outbox: a run that is to be started or woken.
-type Errand struct {
+type OutboxEntry struct {
 	Kind  string // begin, ask, decide or finish
 	Since time.Time
 	DueAt time.Time // of the next try

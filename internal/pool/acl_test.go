@@ -112,7 +112,7 @@ func everyRead(t *testing.T, p *Pool) {
 	note(p.BooksNumber(ctx))
 	note(nil, p.SaveApps(ctx, []byte("apps")))
 	note(p.LoadApps(ctx))
-	note(nil, p.Vitals(ctx, &observe.Vitals{}))
+	note(nil, p.HealthSnapshot(ctx, &observe.HealthSnapshot{}))
 	note(nil, h.RewriteAfterStart(ctx))
 	note(nil, errors.Join(p.Durable(ctx), p.Ping(ctx)))
 	seen, err := Examine(ctx, p.cfg)

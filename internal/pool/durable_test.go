@@ -135,8 +135,8 @@ func TestSwitchedOn(t *testing.T) {
 	openPacket(t, careless, pk)
 	c := admin(t, server.Addr)
 	durable := func() bool {
-		var v observe.Vitals
-		must(t, careless.Vitals(t.Context(), &v))
+		var v observe.HealthSnapshot
+		must(t, careless.HealthSnapshot(t.Context(), &v))
 		return v.Durable
 	}
 	if durable() {

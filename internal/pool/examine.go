@@ -100,8 +100,8 @@ func Examine(ctx context.Context, cfg Config) (Examination, error) {
 	if err != nil {
 		return seen, err
 	}
-	var v observe.Vitals
-	seen.BacklogErr = p.Vitals(ctx, &v)
+	var v observe.HealthSnapshot
+	seen.BacklogErr = p.HealthSnapshot(ctx, &v)
 	seen.Handoffs = v.Handoffs
 	return seen, nil
 }

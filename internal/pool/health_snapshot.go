@@ -14,7 +14,7 @@ import (
 // lanes, and since when the oldest waits.
 //
 // Errors: ErrUnavailable; then nothing is filled in.
-func (p *Pool) Vitals(ctx context.Context, v *observe.Vitals) error {
+func (p *Pool) HealthSnapshot(ctx context.Context, v *observe.HealthSnapshot) error {
 	ctx = asCheck(ctx) // they show a server that is refused
 	lengths, firsts := make([]*redis.IntCmd, p.cfg.Lanes), make([]*redis.XMessageSliceCmd, p.cfg.Lanes)
 	_, err := p.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -24,8 +24,8 @@ func TestVitalsDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the second reads of a server that the first has found volatile
-				var v observe.Vitals
-				if err := p.Vitals(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
+				var v observe.HealthSnapshot
+				if err := p.HealthSnapshot(t.Context(), &v); err != nil || !v.FromRedis || v.Durable != (fsync == "always") {
 					t.Errorf("volatile writes allowed: %t, appendfsync %s: %+v %v", allowed, fsync, v, err)
 				}
 			}

@@ -14,7 +14,7 @@ func keyPace(provider string) string { return "hb:{pace:" + provider + "}:" }
 const MaxPace = 1_000_000
 
 // Pace limits calls to a provider across all processes that use this Redis.
-type Pace struct {
+type Throttle struct {
 	pool     *Pool
 	provider string
 	everyUS  int64 // us between two calls
@@ -23,13 +23,13 @@ type Pace struct {
 
 // NewPace allows perSecond calls a second, and a tenth of a second's worth at
 // once after a quiet time. The rate is from 1 to MaxPace.
-func NewPace(p *Pool, provider string, perSecond int64) (*Pace, error) {
+func NewPace(p *Pool, provider string, perSecond int64) (*Throttle, error) {
 	if perSecond < 1 || perSecond > MaxPace {
 		return nil, fmt.Errorf("pace of %s: %d calls a second: not from 1 to %d", provider, perSecond, MaxPace)
 	}
 	// Rounded up, so that the pace is kept exactly or a little slower.
 	every := (1_000_000 + perSecond - 1) / perSecond
-	return &Pace{pool: p, provider: provider, everyUS: every, burst: max(1, perSecond/10)}, nil
+	return &Throttle{pool: p, provider: provider, everyUS: every, burst: max(1, perSecond/10)}, nil
 }
 
 // Turn asks for one call. 0: it may go out now, and is counted. Else the caller
@@ -38,7 +38,7 @@ func NewPace(p *Pool, provider string, perSecond int64) (*Pace, error) {
 // wastes its turn, nothing else.
 //
 // Errors: ErrUnavailable.
-func (p *Pace) Turn(ctx context.Context, name string) (time.Duration, error) {
+func (p *Throttle) Turn(ctx context.Context, name string) (time.Duration, error) {
 	key := keyPace(p.provider)
 	wait, err := paceScript.Run(ctx, p.pool.rdb, []string{key + "full", key + "last", key + "turn:" + name}, p.everyUS, p.burst).Int64()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"hongbao/test/wait"
 )
 
-func pace(t *testing.T, p *Pool, perSecond int64) *Pace {
+func pace(t *testing.T, p *Pool, perSecond int64) *Throttle {
 	t.Helper()
 	pc, err := NewPace(p, "sandbox", perSecond)
 	if err != nil {
@@ -21,7 +21,7 @@ func pace(t *testing.T, p *Pool, perSecond int64) *Pace {
 	return pc
 }
 
-func turn(t *testing.T, p *Pace, name string) time.Duration {
+func turn(t *testing.T, p *Throttle, name string) time.Duration {
 	t.Helper()
 	wait, err := p.Turn(t.Context(), name)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestPaceIsKept(t *testing.T) { onEach(t, testPaceIsKept) }
 func testPaceIsKept(t *testing.T, on setup) {
 	const rate, calls = 100, 150
 	p := on.openFresh(t)
-	machines := []*Pace{pace(t, p, rate), pace(t, on.open(t), rate)}
+	machines := []*Throttle{pace(t, p, rate), pace(t, on.open(t), rate)}
 	began := time.Now()
 	var all sync.WaitGroup
 	for i := range calls {

@@ -453,7 +453,7 @@ func TestExpiredDecisionsWaitForNobody(t *testing.T) {
 		o, err := s.Overview(t.Context())
 		must(t, err)
 		v := newVitals()
-		must(t, NewVitals(s).Read(t.Context(), v))
+		must(t, NewHealthReader(s).Read(t.Context(), v))
 		listed, err := s.Approvals(t.Context(), payout.ApprovalFilter{Status: payout.DecisionWaiting, Limit: 10})
 		must(t, err)
 		if int64(len(listed)) != want || o.Approvals.Count != want || v.Approvals.Waiting != want || o.Approvals.Oldest.IsZero() != (want == 0) ||

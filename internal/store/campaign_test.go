@@ -349,14 +349,14 @@ func TestCampaignsAreLookedAfter(t *testing.T) {
 func TestVitalsOfCampaigns(t *testing.T) {
 	t.Parallel()
 	s, clock := campaignClock(t, -time.Hour)
-	vitals := func() (v observe.Vitals) {
+	vitals := func() (v observe.HealthSnapshot) {
 		t.Helper()
-		must(t, NewVitals(s).campaigns(t.Context(), &v))
+		must(t, NewHealthReader(s).campaigns(t.Context(), &v))
 		return v
 	}
 	c, _, err := s.CreateCampaign(t.Context(), sampleCampaign())
 	must(t, err)
-	lost := func(v observe.Vitals) (text string) {
+	lost := func(v observe.HealthSnapshot) (text string) {
 		for _, d := range v.CampaignDays {
 			text += fmt.Sprintf("%s %d ", d.Kind, d.Waiting)
 		}

@@ -59,7 +59,7 @@ func (s *Store) CampaignSynced(ctx context.Context, id string, revision int) err
 }
 
 // campaigns reads which days of campaigns are late, and which came to nothing.
-func (r *Vitals) campaigns(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) campaigns(ctx context.Context, v *observe.HealthSnapshot) error {
 	opens, err := r.store.lateOpening(ctx)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // That nothing was sent is for the books to say: they have to be believed, and must not have
 // been restored since the packet was made. After a restore it is charged and refunded, which
 // is right whatever was sent before (rule R13).
-func (s *Store) Lapse(ctx context.Context, id string) (payout.State, error) {
+func (s *Store) ExpireCharge(ctx context.Context, id string) (payout.State, error) {
 	var out payout.State
 	err := s.inTx(ctx, failpoint.ChargeLapse, func(tx tx) error {
 		row, attempts, err := tx.load(id, true)
@@ -31,7 +31,7 @@ func (s *Store) Lapse(ctx context.Context, id string) (payout.State, error) {
 			out = tx.state(p, attempts)
 			return err
 		}
-		if err := payout.Lapse(&p, tx.now); err != nil {
+		if err := payout.ExpireUnsent(&p, tx.now); err != nil {
 			return err
 		}
 		if err := tx.casPayment(row, p); err != nil {

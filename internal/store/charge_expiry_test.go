@@ -11,7 +11,7 @@ import (
 // lapsed asks for a charge to be lapsed and returns what its row says then.
 func lapsed(t testing.TB, s *Store, id string) payout.State {
 	t.Helper()
-	st, err := s.Lapse(t.Context(), id)
+	st, err := s.ExpireCharge(t.Context(), id)
 	must(t, err)
 	if read, err := s.PaymentState(t.Context(), id); err != nil || read.Status != st.Status || read.Step.Do != st.Step.Do {
 		t.Fatalf("answered %+v, the row says %+v, %v", st, read, err)
@@ -31,7 +31,7 @@ func TestR2_UnsentChargeLapses(t *testing.T) {
 		t.Fatalf("before it expires: %+v", st)
 	}
 	c.pass(time.Hour)
-	for _, err := range together(6, func(int) error { _, err := s.Lapse(t.Context(), id); return err }) {
+	for _, err := range together(6, func(int) error { _, err := s.ExpireCharge(t.Context(), id); return err }) {
 		must(t, err)
 	}
 	st := lapsed(t, s, id)
@@ -79,7 +79,7 @@ func TestR4_SentChargeDoesNotLapse(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, st.Status, want)
 		}
 	}
-	_, err = s.Lapse(t.Context(), payout.ID(payout.KindCharge, newID(), 0))
+	_, err = s.ExpireCharge(t.Context(), payout.ID(payout.KindCharge, newID(), 0))
 	wantErr(t, err, ErrNotFound)
 }
 

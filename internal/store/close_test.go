@@ -37,7 +37,7 @@ func (x *statement) closing() {
 			x.t.Fatal("there is no end of sums")
 		}
 	}
-	_, err := x.s.TieDays(x.t.Context(), provider, time.UTC)
+	_, err := x.s.MatchDays(x.t.Context(), provider, time.UTC)
 	must(x.t, err)
 }
 
@@ -158,9 +158,9 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	wantBalances(t, "closing", c.Closing, atMidnight)
 	wantBalances(t, "closing of the other app", c.Closing.Of("other"), map[payout.Account]payout.Sum{payout.AccountProvider: sums(0, -500),
 		payout.AccountHolding: sums(0, 500)})
-	if ops := c.Tie.Ops; ops[0] != (payout.TieOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
-		ops[1] != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
-		ops[2] != (payout.TieOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
+	if ops := c.Tie.Ops; ops[0] != (payout.MatchOp{Op: payout.OpCharge, Ours: sums(3, 1800), Theirs: sums(3, 1800)}) ||
+		ops[1] != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(2, 350), Theirs: sums(3, 600), Differ: sums(1, 250)}) ||
+		ops[2] != (payout.MatchOp{Op: payout.OpRefund, Ours: sums(1, 200), Theirs: sums(1, 200)}) {
 		t.Errorf("%+v", ops)
 	}
 	if d := c.Tie.Differences; len(d) != 1 || d[0].Kind != payout.DifferLate || d[0].OrderNo != late.OrderNo || d[0].Theirs != 250 ||
@@ -184,7 +184,7 @@ func TestCloseTiesBothSidesOfMidnight(t *testing.T) {
 	if !slices.Equal(c.Pending, []payout.Pending{payout.PendingBreaks}) || !c.FinalAt.IsZero() || !c.Tie.Ties() || c.Tie.OpenBreaks != 1 {
 		t.Fatalf("pending %v, %+v", c.Pending, c.Tie)
 	}
-	if op := c.Tie.Ops[1]; op != (payout.TieOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
+	if op := c.Tie.Ops[1]; op != (payout.MatchOp{Op: payout.OpTransfer, Ours: sums(3, 750), Theirs: sums(3, 577), Differ: sums(0, -173)}) {
 		t.Errorf("%+v", op)
 	}
 	if len(c.Tie.Sums) != 2 ||
@@ -346,7 +346,7 @@ func TestClosesAtOnce(t *testing.T) {
 	}) {
 		must(t, err)
 	}
-	for _, err := range together(4, func(int) error { _, err := x.s.TieDays(t.Context(), provider, time.UTC); return err }) {
+	for _, err := range together(4, func(int) error { _, err := x.s.MatchDays(t.Context(), provider, time.UTC); return err }) {
 		must(t, err)
 	}
 	if c := x.close(first); len(c.Pending) != 0 {

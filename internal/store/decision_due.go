@@ -53,7 +53,7 @@ func (s *Store) paymentsDue(ctx context.Context) ([]payout.DecisionDue, error) {
 			reason = payout.DueReason("refund_" + r.Status)
 		}
 		i := slices.IndexFunc(out, func(d payout.DecisionDue) bool { return d.Reason == reason })
-		since, err := NewVitals(s).since(ctx, r.Kind, r.Status)
+		since, err := NewHealthReader(s).since(ctx, r.Kind, r.Status)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (s *Store) breaksDue(ctx context.Context) (out []payout.DecisionDue, err er
 }
 
 // decisions reads what waits for staff to decide.
-func (r *Vitals) decisions(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) decisions(ctx context.Context, v *observe.HealthSnapshot) error {
 	due, err := r.store.DecisionsDue(ctx)
 	for _, d := range due {
 		v.Decisions = append(v.Decisions, observe.DecisionBacklog{Reason: string(d.Reason), Kind: string(d.Break), Fen: int64(d.Amount),

@@ -65,7 +65,7 @@ func TestDecisionsDue(t *testing.T) {
 		t.Errorf("%+v: the share conflict is not among them", got)
 	}
 	v := newVitals()
-	must(t, NewVitals(s).Read(ctx, v))
+	must(t, NewHealthReader(s).Read(ctx, v))
 	shown := map[string]observe.DecisionBacklog{}
 	for _, d := range v.Decisions {
 		shown[d.Reason+" "+d.Kind] = d

@@ -15,7 +15,7 @@ import (
 
 // Vitals reads what people watch. Each statement reads an index, from where work
 // is left, so that finished payments cost nothing. It is safe for concurrent use.
-type Vitals struct {
+type HealthReader struct {
 	store *Store
 
 	mu     sync.Mutex
@@ -24,9 +24,9 @@ type Vitals struct {
 	off    map[string]struct{} // packets whose ledger was wrong
 }
 
-// NewVitals returns a reader of the vitals in MySQL.
-func NewVitals(s *Store) *Vitals {
-	return &Vitals{store: s, off: map[string]struct{}{}}
+// NewHealthReader returns a reader of the vitals in MySQL.
+func NewHealthReader(s *Store) *HealthReader {
+	return &HealthReader{store: s, off: map[string]struct{}{}}
 }
 
 type backlogRow struct {
@@ -44,8 +44,8 @@ var paymentKinds = map[payout.Kind]string{payout.KindCharge: "charge", payout.Ki
 	payout.KindHonour: "honour"}
 
 // Read fills in what MySQL knows. Errors: ErrUnavailable.
-func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
-	for _, read := range []func(context.Context, *observe.Vitals) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held,
+func (r *HealthReader) Read(ctx context.Context, v *observe.HealthSnapshot) error {
+	for _, read := range []func(context.Context, *observe.HealthSnapshot) error{r.payments, r.packets, r.breaks, r.waiting, r.decisions, r.held,
 		r.gates, r.repairs,
 		r.ledger, r.books, r.reconciled, r.campaigns, r.retention} {
 		if err := read(ctx, v); err != nil {
@@ -58,7 +58,7 @@ func (r *Vitals) Read(ctx context.Context, v *observe.Vitals) error {
 
 // payments counts what is not at its end. Every kind and status is told, zeros
 // too: a series that is there can be alarmed on.
-func (r *Vitals) payments(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) payments(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []backlogRow
 	err := r.store.read(ctx).Raw("SELECT kind, status, COUNT(*) AS n FROM payments FORCE INDEX (payments_status) WHERE " + unfinished +
 		" GROUP BY kind, status").Scan(&rows).Error
@@ -101,7 +101,7 @@ const selectSince = `SELECT p.created_at, GREATEST(p.created_at, COALESCE(p.deci
 // since tells since when the first of them has its status: a payout of last week that
 // was retried just now is not stuck. Of more than vitalsOldest those behind them are
 // taken to have it since they were made: rather too early than too late.
-func (r *Vitals) since(ctx context.Context, kind, status string) (*time.Time, error) {
+func (r *HealthReader) since(ctx context.Context, kind, status string) (*time.Time, error) {
 	var row struct {
 		N           int
 		Since, Last *time.Time
@@ -127,7 +127,7 @@ const selectTroubles = `SELECT p.provider, CASE WHEN a.next_action = 'ask' THEN 
 
 // troubles counts, of the payments of a kind and status that were made first, those that
 // the provider has not taken. Why a worker parks others is its own knowledge.
-func (r *Vitals) troubles(ctx context.Context, v *observe.Vitals, kind, status string) error {
+func (r *HealthReader) troubles(ctx context.Context, v *observe.HealthSnapshot, kind, status string) error {
 	if s := payout.Status(status); s != payout.StatusSending && s != payout.StatusUnknown {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (r *Vitals) troubles(ctx context.Context, v *observe.Vitals, kind, status s
 }
 
 // packets finds those past their expiry. Each status by itself is one range of an index.
-func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) packets(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *Vitals) packets(ctx context.Context, v *observe.Vitals) error {
 }
 
 // breaks counts those that wait for people, by kind, zeros too.
-func (r *Vitals) breaks(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) breaks(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []backlogRow
 	err := r.store.read(ctx).Raw("SELECT kind, COUNT(*) AS n, MIN(created_at) AS oldest FROM breaks WHERE resolved_at IS NULL GROUP BY " +
 		"kind").Scan(&rows).Error
@@ -182,7 +182,7 @@ func (r *Vitals) breaks(ctx context.Context, v *observe.Vitals) error {
 }
 
 // held reads whom people hold; a provider that nobody ever held is not known here.
-func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) held(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []providerRow
 	err := r.store.read(ctx).Raw("SELECT * FROM providers").Scan(&rows).Error
 	for _, row := range rows {
@@ -193,7 +193,7 @@ func (r *Vitals) held(ctx context.Context, v *observe.Vitals) error {
 
 // waiting counts what waits for people, and for the dispatcher. A row of the outbox whose
 // run was reached waits for something else, until it is due again.
-func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) waiting(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (r *Vitals) waiting(ctx context.Context, v *observe.Vitals) error {
 }
 
 // gates counts the lanes of the pool by the state of their gate; a table of one row a lane.
-func (r *Vitals) gates(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) gates(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		State  string
 		N      int64
@@ -240,7 +240,7 @@ const selectLost = `SELECT COALESCE(SUM(r.lost), 0) FROM breaks b JOIN pool_rebu
 	-1) AS UNSIGNED)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
-func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) repairs(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		Kind string
 		Made int64
@@ -252,7 +252,7 @@ func (r *Vitals) repairs(ctx context.Context, v *observe.Vitals) error {
 	return err
 }
 
-func (r *Vitals) books(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) books(ctx context.Context, v *observe.HealthSnapshot) error {
 	b, err := r.store.Books(ctx)
 	v.BooksRestored = b.State == payout.BooksRestored
 	return err
@@ -270,7 +270,7 @@ const (
 
 // ledger adds up the packets that were posted to since the last reading, and
 // those that were wrong then.
-func (r *Vitals) ledger(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) ledger(ctx context.Context, v *observe.HealthSnapshot) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	books, err := r.store.Books(ctx)
@@ -320,7 +320,7 @@ const selectTwice = `SELECT LEAST(COALESCE(SUM(IF(t.kind = ?, t.amount, -CAST(t.
 	AND t.kind IN (?, ?)
 	WHERE b.resolved_at IS NULL AND b.kind = ?`
 
-func (r *Vitals) addUp(ctx context.Context, packetID string) error {
+func (r *HealthReader) addUp(ctx context.Context, packetID string) error {
 	var shares *int
 	if err := r.store.read(ctx).Raw("SELECT share_count FROM packets WHERE id = ?", packetID).Scan(&shares).Error; err != nil {
 		return err

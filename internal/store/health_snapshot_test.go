@@ -21,7 +21,7 @@ func TestVitalsSinceWhen(t *testing.T) {
 	age := func(status payout.Status) time.Duration {
 		t.Helper()
 		v := newVitals()
-		must(t, NewVitals(s).Read(t.Context(), v))
+		must(t, NewHealthReader(s).Read(t.Context(), v))
 		now, err := s.Clock(t.Context())
 		must(t, err)
 		found := time.Duration(-1)
@@ -67,7 +67,7 @@ func TestVitalsOfTroubles(t *testing.T) {
 	told := func() map[observe.Trouble]observe.Backlog {
 		t.Helper()
 		v := newVitals()
-		must(t, NewVitals(s).Read(t.Context(), v))
+		must(t, NewHealthReader(s).Read(t.Context(), v))
 		out := map[observe.Trouble]observe.Backlog{}
 		for _, b := range v.Troubles {
 			if b.Provider != "sandbox" {
@@ -132,8 +132,8 @@ func TestVitalsSinceWhenOfMany(t *testing.T) {
 			FROM payments, seq_%d_to_%d n WHERE id = '%s'`, minutes, from, to, id))
 	}
 	oldest := func() time.Time {
-		v := &observe.Vitals{}
-		must(t, NewVitals(s).payments(t.Context(), v))
+		v := &observe.HealthSnapshot{}
+		must(t, NewHealthReader(s).payments(t.Context(), v))
 		for _, p := range v.Payments {
 			if p.Kind == "payout" && p.Status == "pending" {
 				return p.Oldest

@@ -80,7 +80,7 @@ func TestOutboxReached(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(t)
 	ctx := t.Context()
-	vitals := NewVitals(s)
+	vitals := NewHealthReader(s)
 	outbox := func() observe.Backlog {
 		t.Helper()
 		v := newVitals()

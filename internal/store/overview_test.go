@@ -163,8 +163,8 @@ func TestDeclinedChargesAreAtTheirEnd(t *testing.T) {
 	if len(o.Payments) != 1 || o.Payments[0].Kind != payout.KindPayout || o.Payments[0].Count != 1 {
 		t.Errorf("%+v", o.Payments)
 	}
-	v := &observe.Vitals{}
-	must(t, NewVitals(s).payments(t.Context(), v))
+	v := &observe.HealthSnapshot{}
+	must(t, NewHealthReader(s).payments(t.Context(), v))
 	for _, p := range v.Payments {
 		if want := map[bool]int64{true: 1}[p.Kind == "payout" && p.Status == "failed"]; p.Waiting != want {
 			t.Errorf("%s %s: %d wait, want %d", p.Kind, p.Status, p.Waiting, want)

@@ -56,11 +56,11 @@ func (s *Store) withPromises(ctx context.Context, claims []packet.Received, app,
 	return claims[:min(limit, len(claims))], nil
 }
 
-// ToldAfter lists up to limit claims of a packet with those that could not be booked:
+// AcknowledgedAfter lists up to limit claims of a packet with those that could not be booked:
 // who got what, as everybody was told. They are ordered by share, the last one
 // first, and then by user, and begin behind the given ones; a negative share: at
 // the beginning. Errors: ErrUnavailable.
-func (s *Store) ToldAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error) {
+func (s *Store) AcknowledgedAfter(ctx context.Context, packetID string, share int, user string, limit int) ([]packet.Paid, error) {
 	out, err := s.claimsAfter(ctx, packetID, share, user, limit)
 	if err != nil {
 		return nil, err

@@ -421,7 +421,7 @@ func TestR10_ListedWithTheClaims(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 4, 50} {
 		var got []string
 		for share, user := -1, ""; ; {
-			page, err := s.ToldAfter(t.Context(), p.ID, share, user, limit)
+			page, err := s.AcknowledgedAfter(t.Context(), p.ID, share, user, limit)
 			must(t, err)
 			for _, c := range page {
 				if c.Amount != 100 {

@@ -49,7 +49,7 @@ func (s *Store) RepeatReconciliations(ctx context.Context, provider string) (int
 }
 
 // reconciled reads which days were not compared, and when the last one was.
-func (r *Vitals) reconciled(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) reconciled(ctx context.Context, v *observe.HealthSnapshot) error {
 	now, err := r.store.Clock(ctx)
 	if err != nil {
 		return err

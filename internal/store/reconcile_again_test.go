@@ -36,8 +36,8 @@ func TestFailedReconciliationIsAskedForAgain(t *testing.T) {
 	}
 	told := func(days int64, oldest time.Duration) {
 		t.Helper()
-		v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-		must(t, NewVitals(s).Read(ctx, &v))
+		v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		must(t, NewHealthReader(s).Read(ctx, &v))
 		if v.Unreconciled.Waiting != days || (days > 0) == v.Unreconciled.Oldest.IsZero() || days > 0 &&
 			s.Now().Sub(v.Unreconciled.Oldest).Truncate(time.Minute) != oldest {
 			t.Fatalf("told %+v, want %d days since %v", v.Unreconciled, days, oldest)
@@ -91,8 +91,8 @@ func TestLastReconciliationIsTold(t *testing.T) {
 	ctx := t.Context()
 	last := func() time.Time {
 		t.Helper()
-		v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-		must(t, NewVitals(s).Read(ctx, &v))
+		v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+		must(t, NewHealthReader(s).Read(ctx, &v))
 		return v.Reconciled
 	}
 	if got, want := last(), made(s.Installed(ctx))(t); !got.Equal(want) || got.IsZero() {

@@ -212,7 +212,7 @@ func (tx tx) keepRepeatable(rows []retainedRow) error {
 }
 
 // retention reads what was removed of each table, and how old its oldest row is.
-func (r *Vitals) retention(ctx context.Context, v *observe.Vitals) error {
+func (r *HealthReader) retention(ctx context.Context, v *observe.HealthSnapshot) error {
 	var rows []struct {
 		Name    string
 		Removed int64

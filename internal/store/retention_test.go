@@ -102,7 +102,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("repeated while its packet is open: %+v, %v", again, err)
 	}
 	v := newVitals()
-	must(t, NewVitals(s).Read(ctx, v))
+	must(t, NewHealthReader(s).Read(ctx, v))
 	for _, r := range v.Retention {
 		if r.Removed != got[payout.Retained(r.Table)] || r.Table == "quarantine" && !r.Oldest.IsZero() ||
 			r.Table == "payment_events" && r.Oldest.IsZero() {
@@ -179,7 +179,7 @@ func TestRetentionReadsIndexes(t *testing.T) {
 	s.db = s.db.Session(&gorm.Session{Logger: rec})
 	got := removeAll(t, s, 30*retainedDay)
 	v := newVitals()
-	must(t, NewVitals(s).retention(t.Context(), v))
+	must(t, NewHealthReader(s).retention(t.Context(), v))
 	// About payments that are not there: an event or a decision always has one, and stays.
 	for table, want := range map[payout.Retained]int64{payout.RetainedEvents: 0, payout.RetainedDecisions: 0,
 		payout.RetainedNotifications: 3000,

@@ -40,8 +40,8 @@ func TestReturnWatch(t *testing.T) {
 	if !keep(first, at, 0) {
 		t.Error("the place was not kept")
 	}
-	v := observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
-	if must(t, NewVitals(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet
+	v := observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+	if must(t, NewHealthReader(s).Read(ctx, &v)); !v.ReturnsSeen.Equal(at.Until) { // the other one has seen nothing yet
 		t.Errorf("seen up to %v, shown as %v", at.Until, v.ReturnsSeen)
 	}
 	if keep(first, payout.ReturnWatch{Provider: "sandbox", Day: "2026-02-16", After: "3"}, time.Hour) {

@@ -28,15 +28,15 @@ const (
 // tying is a day that is being put beside its statement.
 type tying struct {
 	store *Store
-	tie   *payout.Tie
+	tie   *payout.StatementMatch
 	zone  *time.Location
 	open  map[int64]bool // breaks
 }
 
 // tieDay puts a day beside the statement that the reconciliation has read, number by
 // number and from both sides. It reads only.
-func (s *Store) tieDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.Tie, error) {
-	t := &tying{store: s, tie: payout.NewTie(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
+func (s *Store) tieDay(ctx context.Context, r payout.Reconciliation, zone *time.Location) (*payout.StatementMatch, error) {
+	t := &tying{store: s, tie: payout.NewStatementMatch(r.Provider, r.Day), zone: zone, open: map[int64]bool{}}
 	t.tie.ReconciliationID = r.ID
 	var read struct{ ReadAt *time.Time }
 	if err := s.read(ctx).Raw("SELECT read_at FROM statements WHERE provider = ? AND day = ?", r.Provider,
@@ -169,7 +169,7 @@ func (t *tying) compare(ctx context.Context, numbers []string, meant func(payout
 }
 
 // breaks reads those about the numbers of differences.
-func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.TieBreak, error) {
+func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string][]payout.MatchBreak, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
@@ -183,10 +183,10 @@ func (t *tying) breaks(ctx context.Context, of []payout.Difference) (map[string]
 	var rows []breakRow
 	err := t.store.read(ctx).Raw(`SELECT id, kind, order_no, resolved_at FROM breaks FORCE INDEX (breaks_subject)
 		WHERE payment_id IN ? AND order_no IN ? ORDER BY id`, payments, numbers).Scan(&rows).Error
-	out := map[string][]payout.TieBreak{}
+	out := map[string][]payout.MatchBreak{}
 	for _, b := range rows {
 		t.note(b)
-		out[b.OrderNo] = append(out[b.OrderNo], payout.TieBreak{ID: b.ID, Kind: payout.BreakKind(b.Kind), Open: b.ResolvedAt == nil})
+		out[b.OrderNo] = append(out[b.OrderNo], payout.MatchBreak{ID: b.ID, Kind: payout.BreakKind(b.Kind), Open: b.ResolvedAt == nil})
 	}
 	return out, err
 }
@@ -209,10 +209,10 @@ func (t *tying) foundByRun(ctx context.Context) error {
 	return err
 }
 
-// TieDays puts the days that are over and not final beside the statements that were
+// MatchDays puts the days that are over and not final beside the statements that were
 // read of them, and writes down those that are final now: they stay as they are from
 // here. Returns how many days it has written. Errors: ErrUnavailable.
-func (s *Store) TieDays(ctx context.Context, provider string, zone *time.Location) (int, error) {
+func (s *Store) MatchDays(ctx context.Context, provider string, zone *time.Location) (int, error) {
 	now, err := s.Clock(ctx)
 	if err != nil {
 		return 0, err
@@ -290,7 +290,7 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 		return false, err
 	}
 	tie.TiedAt, c.Tie = now, tie
-	text, err := json.Marshal(storedTie{Zone: zone.String(), Took: done.Sub(now), Tie: tie})
+	text, err := json.Marshal(storedTie{Zone: zone.String(), Took: done.Sub(now), StatementMatch: tie})
 	if err != nil {
 		return false, fmt.Errorf("encode tie of %s: %w", r.Day, err)
 	}
@@ -308,7 +308,7 @@ func (s *Store) tieOnce(ctx context.Context, r payout.Reconciliation, zone *time
 type storedTie struct {
 	Zone string        `json:"zone"` // of the day: in another one the row ends another day, or none
 	Took time.Duration `json:"took"`
-	*payout.Tie
+	*payout.StatementMatch
 }
 
 type tieRow struct {
@@ -317,7 +317,7 @@ type tieRow struct {
 	FinalAt  *time.Time
 	Tie      []byte
 
-	tie  *payout.Tie
+	tie  *payout.StatementMatch
 	took time.Duration
 	kept bool // the row does not change any more, whatever day it ends
 }
@@ -338,10 +338,10 @@ func (s *Store) tieOf(ctx context.Context, day payout.Day, zone *time.Location) 
 	if err := json.Unmarshal(row.Tie, &kept); err != nil {
 		return row, fmt.Errorf("tie of %s: %w", day, err)
 	}
-	if kept.Tie == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
+	if kept.StatementMatch == nil || cmp.Or(kept.Day, day) != day || kept.Zone != zone.String() {
 		row.FinalAt = nil // of a day in another zone that ended at the same moment
 		return row, nil
 	}
-	row.tie, row.took = kept.Tie, kept.Took
+	row.tie, row.took = kept.StatementMatch, kept.Took
 	return row, nil
 }

@@ -16,7 +16,7 @@ const (
 
 // Passage reads how a payment came to the books and what was told about it. Each
 // statement reads a few rows by an index. Errors: ErrUnavailable.
-func (s *Store) Passage(ctx context.Context, d payout.Detail) (payout.Passage, error) {
+func (s *Store) Timeline(ctx context.Context, d payout.Detail) (payout.Timeline, error) {
 	t := tx{DB: s.read(ctx)}
 	out, err := t.acknowledged(d.Payment)
 	if err != nil {
@@ -35,13 +35,13 @@ func (s *Store) Passage(ctx context.Context, d payout.Detail) (payout.Passage, e
 		return out, classify(err)
 	}
 	for _, r := range rows {
-		out.Errands = append(out.Errands, payout.Errand{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
+		out.Errands = append(out.Errands, payout.OutboxEntry{Kind: r.Kind, Since: r.CreatedAt.UTC(), DueAt: r.DueAt.UTC(), Tries: r.Tries})
 	}
 	return out, nil
 }
 
 // acknowledged reads when Redis took what the payment is about.
-func (tx tx) acknowledged(p payout.Payment) (out payout.Passage, err error) {
+func (tx tx) acknowledged(p payout.Payment) (out payout.Timeline, err error) {
 	var row struct {
 		At         *time.Time
 		Epoch, Seq *int64
@@ -63,7 +63,7 @@ func (tx tx) acknowledged(p payout.Payment) (out payout.Passage, err error) {
 
 // notices reads what the provider has told by itself about order numbers, oldest
 // first; of very many, the newest.
-func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notice, error) {
+func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notification, error) {
 	if len(attempts) == 0 {
 		return nil, nil
 	}
@@ -77,9 +77,9 @@ func (tx tx) notices(provider string, attempts []payout.Attempt) ([]payout.Notic
 	}
 	err := tx.Raw(`SELECT event_id, order_no, received_at FROM notifications FORCE INDEX (notifications_order)
 		WHERE order_no IN ? AND provider = ? ORDER BY received_at DESC, event_id DESC LIMIT ?`, numbers, provider, shownNotices).Scan(&rows).Error
-	out := make([]payout.Notice, len(rows))
+	out := make([]payout.Notification, len(rows))
 	for i, r := range rows {
-		out[len(rows)-1-i] = payout.Notice{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}
+		out[len(rows)-1-i] = payout.Notification{At: r.ReceivedAt.UTC(), EventID: r.EventID, OrderNo: r.OrderNo}
 	}
 	return out, err
 }

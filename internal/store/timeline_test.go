@@ -20,11 +20,11 @@ func TestPassage(t *testing.T) {
 		"sandbox")
 	must(t, err)
 	id := payoutID(p, 0)
-	of := func(id string) payout.Passage {
+	of := func(id string) payout.Timeline {
 		t.Helper()
 		d, err := s.Payment(ctx, id)
 		must(t, err)
-		way, err := s.Passage(ctx, d)
+		way, err := s.Timeline(ctx, d)
 		must(t, err)
 		return way
 	}

@@ -165,8 +165,8 @@ func TestVerifyPages(t *testing.T) {
 	}
 }
 
-func newVitals() *observe.Vitals {
-	return &observe.Vitals{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
+func newVitals() *observe.HealthSnapshot {
+	return &observe.HealthSnapshot{Repairs: map[string]int64{}, Held: map[string]time.Time{}}
 }
 
 // TestVitals: what is left of many lives.
@@ -181,7 +181,7 @@ func TestVitals(t *testing.T) {
 		"NULL, NULL, NULL, NULL)")
 	must(t, s.AddPoolLanes(t.Context(), []packet.LaneRow{{Lane: 0, Epoch: 1, State: packet.LaneOpen},
 		{Lane: 1, Epoch: 1, State: packet.LaneShut, Reason: packet.LaneKeyMissing}}))
-	r := NewVitals(s)
+	r := NewHealthReader(s)
 	v := newVitals()
 	must(t, r.Read(t.Context(), v))
 	found := map[string]int64{}
@@ -242,7 +242,7 @@ func TestR13_VitalsOfRestoredBooks(t *testing.T) {
 		_, err := s.BeatBooks(t.Context(), 0)
 		must(t, err)
 	}
-	r, v := NewVitals(s), newVitals()
+	r, v := NewHealthReader(s), newVitals()
 	if must(t, r.Read(t.Context(), v)); v.Imbalanced != 0 || r.posted == 0 {
 		t.Fatalf("%d packets out of balance, up to %d", v.Imbalanced, r.posted)
 	}

@@ -31,7 +31,7 @@ func TestR9_LostGrabsWaitForPeople(t *testing.T) {
 	told := func(want int64) {
 		t.Helper()
 		v := newVitals()
-		must(t, NewVitals(s).Read(ctx, v))
+		must(t, NewHealthReader(s).Read(ctx, v))
 		if v.LostGrabs != want {
 			t.Errorf("%d grabs may be lost, want %d", v.LostGrabs, want)
 		}

@@ -12,10 +12,10 @@ import (
 func TestVitalsOfSuspense(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	old := NewVitals(s)
+	old := NewHealthReader(s)
 	told := func(want int64) {
 		t.Helper()
-		for _, r := range []*Vitals{old, NewVitals(s)} {
+		for _, r := range []*HealthReader{old, NewHealthReader(s)} {
 			v := newVitals()
 			if must(t, r.Read(t.Context(), v)); v.Suspense != want || v.Imbalanced != 0 {
 				t.Errorf("%d fen moved twice, want %d; %d packets out of balance", v.Suspense, want, v.Imbalanced)

@@ -45,7 +45,7 @@ func (b *books) PaymentState(_ context.Context, id string) (st payout.State, err
 	return st, err
 }
 
-func (b *books) Lapse(_ context.Context, id string) (st payout.State, err error) {
+func (b *books) ExpireCharge(_ context.Context, id string) (st payout.State, err error) {
 	err = b.world.do("lapse", func() error {
 		r, now := b.rows[id], b.world.now()
 		if r == nil {
@@ -55,7 +55,7 @@ func (b *books) Lapse(_ context.Context, id string) (st payout.State, err error)
 		believed := !restored && b.believed() == nil && !b.leftBehind(b.chargeNo())
 		if r.Unsent() && b.rec.Stored == packet.StatusFunding && !now.Before(b.rec.ExpiresAt) && believed {
 			p := r.Payment
-			if err := payout.Lapse(&p, now); err != nil {
+			if err := payout.ExpireUnsent(&p, now); err != nil {
 				return err
 			}
 			b.save(r, p)
