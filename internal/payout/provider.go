@@ -67,8 +67,8 @@ type Deferral string
 const (
 	ParkedNot        Deferral = ""
 	ParkedHeld       Deferral = "held"
-	ParkedLowBalance         = Deferral(TroubleLowBalance)
-	ParkedOutage             = Deferral(TroubleOutage)
+	ParkedLowBalance          = Deferral(TroubleLowBalance)
+	ParkedOutage              = Deferral(TroubleOutage)
 	ParkedPace       Deferral = "pace"
 )
 

@@ -90,7 +90,7 @@ type StatementMatch struct {
 	ReconciliationID string    `json:"reconciliation_id"` // the last one that has ended
 	ReadAt           time.Time `json:"read_at"`           // up to when the statement says what has moved
 	TiedAt           time.Time `json:"tied_at"`
-	Ops              []MatchOp   `json:"ops"`
+	Ops              []MatchOp `json:"ops"`
 	// Entries are the postings of the day, added up one by one.
 	Entries     map[PostingKind]Sum `json:"entries"`
 	Sums        []DifferenceSum     `json:"sums"`
