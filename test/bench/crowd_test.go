@@ -19,6 +19,7 @@ func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
 	nothing := idle(t, h.token)
 	all := []*comparison{
 		{title: "everybody wins", callers: p.conns, baseline: nothing, ours: h.httpGrabs()},
+		{title: "while pages are read", callers: p.conns, baseline: h.httpGrabs(), ours: h.grabsBesidePages()},
 		{title: fmt.Sprintf("sold out, %d%% are winners", 100/winnerEvery), callers: p.conns, baseline: nothing, ours: h.soldOutGrabs()},
 	}
 	for round := range p.rounds {
@@ -31,6 +32,8 @@ func measureHTTP(t *testing.T, p plan, say func(string, ...any)) []result {
 	out[0].notes = append(out[0].notes,
 		"The handler that does nothing answers 201 without a body, on a web server with the settings of the API's, and gets the same "+
 			"requests, down to the key.",
+		fmt.Sprintf("While pages are read: %d a second, in turn a user's claims, an unknown user's claims, a user's packets and the app's "+
+			"open packets; the baseline is the same grabs without them.", pagesPerSecond),
 		"Sold out: winners who ask again have to get their share again, everybody else 409; afterwards Redis holds the claims that were "+
 			"answered, and no others.")
 	return out

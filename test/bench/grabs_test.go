@@ -24,12 +24,18 @@ func measureEngine(t *testing.T, p plan, say func(string, ...any)) []result {
 		var these []*comparison
 		for _, callers := range p.callers {
 			these = append(these, &comparison{title: packetCount(packets), callers: callers})
+			if packets == 1 {
+				these = append(these, &comparison{title: batchedTitle, callers: callers})
+			}
 		}
 		for round := range p.rounds {
 			t.Run(fmt.Sprintf("%s, round %d", packetCount(packets), round+1), func(t *testing.T) {
 				addr := stacktest.FreshRedis(t, noRewrite...).Addr
 				for _, c := range these {
 					c.baseline, c.ours = s0(addr, packets), engine(addr, packets)
+					if c.title == batchedTitle {
+						c.baseline = s0Batched(addr)
+					}
 					say("%s, %d callers, round %d of %d", c.title, c.callers, round+1, p.rounds)
 					c.compare(t, p.length, 1)
 				}
@@ -71,9 +77,14 @@ func measureEngine(t *testing.T, p plan, say func(string, ...any)) []result {
 	rates.notes = append(rates.notes,
 		"S0 is the well-known script (`test/bench/s0.lua`), by EVAL with a connection for each caller; both run on the same Redis, and a new "+
 			"one for each round.",
+		fmt.Sprintf("S0 in batches sends the grabs that wait, at most %d in one call (`test/bench/s0_batch.lua`), over %d connections.",
+			s0BatchUsers, s0BatchSenders),
 		fmt.Sprintf("S0 has its best median, %s/s, at %d callers; it was tried at %s.", figure(best), at, keysOf(bases)))
 	return out
 }
+
+// batchedTitle is of the comparisons with S0 in batches.
+const batchedTitle = "one packet, S0 in batches"
 
 func packetCount(n int) string {
 	if n == 1 {

@@ -23,14 +23,16 @@ import (
 	"hongbao/worker"
 )
 
-// The baseline of payouts: what one writes first. A workflow of three regular
-// activities, persist, pay and settle, with the default retries; the order number
-// is the provider's key, so that a repeat of pay moves nothing twice.
+// The baselines of payouts. The first is what one writes first: a workflow of three
+// regular activities, persist, pay and settle, with the default retries; the order
+// number is the provider's key, so that a repeat of pay moves nothing twice. The second
+// is the same with local activities, which cost Temporal one workflow task.
 
 const (
-	baseQueue  = "baseline"
-	baseStarts = 32 // in flight; as many as our relay has
-	basePayout = "BaselinePayout"
+	baseQueue   = "baseline"
+	baseStarts  = 32 // in flight; as many as our relay has
+	basePayout  = "BaselinePayout"
+	localPayout = "BaselineLocalPayout"
 )
 
 var baseTables = []string{
@@ -60,6 +62,20 @@ func baseWorkflow(ctx workflow.Context, o baseOrder) error {
 		return err
 	}
 	return workflow.ExecuteActivity(ctx, b.Settle, o, ref).Get(ctx, nil)
+}
+
+// localWorkflow is baseWorkflow with local activities.
+func localWorkflow(ctx workflow.Context, o baseOrder) error {
+	var b *regulars
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: 10 * time.Second})
+	if err := workflow.ExecuteLocalActivity(ctx, b.Persist, o).Get(ctx, nil); err != nil {
+		return err
+	}
+	var ref string
+	if err := workflow.ExecuteLocalActivity(ctx, b.Pay, o).Get(ctx, &ref); err != nil {
+		return err
+	}
+	return workflow.ExecuteLocalActivity(ctx, b.Settle, o, ref).Get(ctx, nil)
 }
 
 // regulars has the activities.
@@ -116,8 +132,8 @@ func (b *regulars) Settle(ctx context.Context, o baseOrder, ref string) error {
 	return tx.Commit()
 }
 
-// beBaseline is the baseline's worker, with the options of ours. "start <n> <prefix>"
-// starts so many workflows, as our relay does it, and answers when all are started.
+// beBaseline is the worker of both baselines, with the options of ours. "start <workflow>
+// <n> <prefix>" starts so many workflows, as our relay does it, and answers when all are started.
 func beBaseline(t *testing.T, cfg childSettings) (string, func(string) string) {
 	db, err := store.OpenSQL(cfg.DSN)
 	if err != nil {
@@ -133,6 +149,7 @@ func beBaseline(t *testing.T, cfg childSettings) (string, func(string) string) {
 	t.Cleanup(c.Close)
 	w := sdk.New(c, baseQueue, worker.Options())
 	w.RegisterWorkflowWithOptions(baseWorkflow, workflow.RegisterOptions{Name: basePayout})
+	w.RegisterWorkflowWithOptions(localWorkflow, workflow.RegisterOptions{Name: localPayout})
 	w.RegisterActivity(&regulars{db: db, pay: newProvider(t, cfg.Provider)})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -140,13 +157,13 @@ func beBaseline(t *testing.T, cfg childSettings) (string, func(string) string) {
 	t.Cleanup(w.Stop)
 	return "ready", func(command string) string {
 		var n int
-		var prefix string
-		if _, err := fmt.Sscanf(command, "start %d %s", &n, &prefix); err != nil {
+		var flow, prefix string
+		if _, err := fmt.Sscanf(command, "start %s %d %s", &flow, &n, &prefix); err != nil {
 			return err.Error()
 		}
 		err := startAll(n, func(ctx context.Context, i int) error {
 			user := prefix + strconv.Itoa(i)
-			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "baseline/" + user, TaskQueue: baseQueue}, basePayout,
+			_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "baseline/" + user, TaskQueue: baseQueue}, flow,
 				baseOrder{OrderNo: "base" + user, Account: user, Amount: share})
 			return err
 		})

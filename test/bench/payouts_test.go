@@ -42,14 +42,16 @@ func measurePayouts(t *testing.T, p plan, say func(string, ...any)) []result {
 		r.exec(t, table)
 	}
 	n := p.sized(2000, 20)
-	var base, ours []payoutRun
+	var base, local, ours []payoutRun
 	file := filepath.Join(t.TempDir(), "worker.pprof")
 	for i := range p.rounds {
-		base = append(base, r.basePayouts(t, n, fmt.Sprintf("b%dx", i)))
+		base = append(base, r.basePayouts(t, basePayout, n, fmt.Sprintf("b%dx", i)))
+		local = append(local, r.basePayouts(t, localPayout, n, fmt.Sprintf("l%dx", i)))
 		ours = append(ours, r.ourPayouts(t, n, fmt.Sprintf("o%dx", i), file))
-		say("payouts, round %d: %.0f/s as three activities, %.0f/s as ours", i+1, base[i].perSecond(), ours[i].perSecond())
+		say("payouts, round %d: %.0f/s as three activities, %.0f/s as three local ones, %.0f/s as ours", i+1, base[i].perSecond(),
+			local[i].perSecond(), ours[i].perSecond())
 	}
-	return []result{payoutTable(n, base, ours), workerTable(t, file)}
+	return []result{payoutTable(n, base, local, ours), workerTable(t, file)}
 }
 
 // payAll begins the work, waits until so many rows are settled, then until
@@ -74,12 +76,12 @@ func (r *rig) payAll(t *testing.T, w *child, n int, prefix, settled, workflowTyp
 	return run
 }
 
-func (r *rig) basePayouts(t *testing.T, n int, prefix string) payoutRun {
+func (r *rig) basePayouts(t *testing.T, flow string, n int, prefix string) payoutRun {
 	t.Helper()
 	w := spawn(t, r.settings("baseline"))
 	defer w.end()
-	return r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM baseline_payouts WHERE status = 'paid'", basePayout, func() map[string]money.Fen {
-		if said := w.ask(t, "start %d %s", n, prefix); said != "started" {
+	return r.payAll(t, w, n, prefix, "SELECT COUNT(*) FROM baseline_payouts WHERE status = 'paid'", flow, func() map[string]money.Fen {
+		if said := w.ask(t, "start %s %d %s", flow, n, prefix); said != "started" {
 			t.Fatal(said)
 		}
 		owed := make(map[string]money.Fen, n)
@@ -221,15 +223,17 @@ func newPayoutLine(who string, runs []payoutRun) payoutLine {
 	}
 }
 
-func payoutTable(n int, base, ours []payoutRun) result {
-	lines := []payoutLine{newPayoutLine("three regular activities", base), newPayoutLine("ours", ours)}
+func payoutTable(n int, base, local, ours []payoutRun) result {
+	lines := []payoutLine{newPayoutLine("three regular activities", base), newPayoutLine("three local activities", local),
+		newPayoutLine("ours", ours)}
 	out := result{title: fmt.Sprintf("%d payouts at once", n),
 		columns: []string{"who", "payouts/s", "min", "max", "ratio", "Temporal ms", "ratio", "MariaDB ms", "Redis ms", "worker ms",
 			"SQL statements", "provider calls"},
 		notes: []string{
 			"Each run from the first grab (the first start) until every payout is settled in MariaDB; each moved money once.",
 			"Milliseconds are processor time of that process for one payout; MariaDB and Redis write to disk before they answer.",
-			"The baseline books one row and one ledger line and has no search attributes, no shares, no decisions.",
+			"The baselines are one workflow, with regular and with local activities. Each books one row and one ledger line and has no " +
+				"search attributes, no shares, no decisions.",
 		},
 		plot: &plot{title: "Payouts a second", unit: "payouts/s"}}
 	for i, l := range lines {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -139,7 +140,7 @@ func teller(out io.Writer, began time.Time, where string) func(string, ...any) {
 }
 
 // inCheckout finds a path that is relative to the root of the checkout; the
-// package is one folder below.
+// package is two folders below.
 func inCheckout(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -155,6 +156,7 @@ type surroundings struct {
 	OS        string `json:"os"`
 	Go        string `json:"go"`
 	Redis     string `json:"redis"`
+	Commit    string `json:"commit"`       // that was measured, "-dirty" behind it when files differed
 	Load      string `json:"load_average"` // before the section; what else the machine did
 	At        string `json:"at"`
 	Command   string `json:"command"` // that repeats it
@@ -168,8 +170,18 @@ func environment(t *testing.T) surroundings {
 	}
 	return surroundings{
 		Kind: "environment", Cores: runtime.GOMAXPROCS(0), Processor: processor(), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Redis: version, Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
+		Redis: version, Commit: commit(t), Load: loadAverage(), At: time.Now().UTC().Format(time.RFC3339), Command: command(flag.CommandLine),
 	}
+}
+
+// commit is the commit that the checkout is at; "unknown" outside a checkout.
+func commit(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // command is how the same is measured again.
@@ -215,7 +227,7 @@ func processor() string {
 }
 
 func (s surroundings) String() string {
-	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; load "+
-		"average before: %s. `%s`",
-		s.At, s.Cores, s.Processor, s.OS, s.Go, s.Redis, s.Load, s.Command)
+	return fmt.Sprintf("%s: %d cores (%s, %s) for load, servers and what is measured together; %s, Redis %s with appendfsync always; commit %s; "+
+		"load average before: %s. `%s`",
+		s.At, s.Cores, s.Processor, s.OS, s.Go, s.Redis, s.Commit, s.Load, s.Command)
 }
